@@ -1,4 +1,4 @@
-"""The Delta tables, by the real library on a real folder: once is once, whatever is repeated, restarted or tidied."""
+"""Tests of the Delta tables with the real library: rows are written once after repeats, restarts and maintenance."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DAY_MS = 86_400_000
 LONG_AGO = date(2000, 1, 1)
 
 
-def opened(root: Path, checkpoint_id: str = "one") -> DeltaTables:
+def open_tables(root: Path, checkpoint_id: str = "one") -> DeltaTables:
     """Open the tables for a checkpoint."""
     tables = DeltaTables(str(root), checkpoint_id)
     tables.open_all()
@@ -33,13 +33,13 @@ def opened(root: Path, checkpoint_id: str = "one") -> DeltaTables:
 
 
 def rows_at(offsets: Iterable[int], day: int = 20_000) -> pa.Table:
-    """Return quarantine rows of records at these offsets, written on a day since 1970."""
+    """Return quarantine rows of records at these offsets. `day` is the number of days since 1970."""
     records = [DecodeFailure(0, at, day * DAY_MS, b"k", None, "truncated", None) for at in offsets]
     return arrow_table(QUARANTINE, quarantine_rows("c", records)[QUARANTINE])
 
 
-def stored(root: Path) -> list[int]:
-    """Return the offsets in the quarantine table as a reader finds them, sorted, repeats kept."""
+def stored_offsets(root: Path) -> list[int]:
+    """Return the sorted offsets in the quarantine table, with repeats."""
     table = DeltaTable(str(root / QUARANTINE.name)).to_pyarrow_table(columns=["offsets_topic_offset"])
     return sorted(table["offsets_topic_offset"].to_pylist())
 
@@ -49,72 +49,72 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_batch_appended_twice_is_there_once(root: Path) -> None:
-    tables = opened(root)
+def test_a_batch_appended_twice_is_stored_once(root: Path) -> None:
+    tables = open_tables(root)
     assert tables.append_batch(QUARANTINE, rows_at([1, 2]), 0)
     assert not tables.append_batch(QUARANTINE, rows_at([1, 2]), 0)
-    assert stored(root) == [1, 2]
+    assert stored_offsets(root) == [1, 2]
 
 
-def test_a_table_whose_columns_were_described_in_other_words_is_appended_to(root: Path) -> None:
-    """A description that was made plainer stopped every append to the tables there were: "Cannot merge metadata"."""
-    opened(root).append(QUARANTINE, rows_at([1]))
+def test_a_table_with_different_column_descriptions_can_be_appended_to(root: Path) -> None:
+    """A changed description stopped every append to existing tables with "Cannot merge metadata"."""
+    open_tables(root).append(QUARANTINE, rows_at([1]))
     described = rows_at([2])
     fields = [field.with_metadata({"comment": "other words"}) for field in described.schema]
-    again = opened(root)
+    again = open_tables(root)
     again.append(QUARANTINE, described.cast(pa.schema(fields)))
-    assert stored(root) == [1, 2]
+    assert stored_offsets(root) == [1, 2]
     field = next(field for field in DeltaTable(str(root / QUARANTINE.name)).schema().fields if field.name == "reason")
-    assert field.metadata["comment"] not in {"", "other words"}, "it keeps the words it was made with"
+    assert field.metadata["comment"] not in {"", "other words"}, "the table keeps its original description"
 
 
-def test_a_batch_replayed_after_a_restart_is_there_once(root: Path) -> None:
-    opened(root).append_batch(QUARANTINE, rows_at([1]), 7)
-    again = opened(root)
+def test_a_batch_repeated_after_a_restart_is_stored_once(root: Path) -> None:
+    open_tables(root).append_batch(QUARANTINE, rows_at([1]), 7)
+    again = open_tables(root)
     assert not again.append_batch(QUARANTINE, rows_at([1]), 7)
-    assert not again.append_batch(QUARANTINE, rows_at([0]), 6), "an older batch is in, too"
+    assert not again.append_batch(QUARANTINE, rows_at([0]), 6), "an older batch is also stored"
     assert again.append_batch(QUARANTINE, rows_at([2]), 8)
-    assert stored(root) == [1, 2]
+    assert stored_offsets(root) == [1, 2]
 
 
-def test_another_checkpoint_counts_its_own_batches_from_zero(root: Path) -> None:
-    """With one transaction name for both, Delta would silently skip every batch of the new checkpoint."""
-    opened(root, "old").append_batch(QUARANTINE, rows_at([1]), 500)
-    new = opened(root, "new")
+def test_a_new_checkpoint_counts_its_batches_from_zero(root: Path) -> None:
+    """If both checkpoints had one transaction name, Delta would silently skip every batch of the new one."""
+    open_tables(root, "old").append_batch(QUARANTINE, rows_at([1]), 500)
+    new = open_tables(root, "new")
     assert new.append_batch(QUARANTINE, rows_at([2]), 0)
-    assert not opened(root, "new").append_batch(QUARANTINE, rows_at([2]), 0)
-    assert stored(root) == [1, 2]
+    assert not open_tables(root, "new").append_batch(QUARANTINE, rows_at([2]), 0)
+    assert stored_offsets(root) == [1, 2]
 
 
-def test_a_kill_between_two_tables_loses_nothing_and_doubles_nothing(root: Path) -> None:
-    """The batch runs again: the table that has it stays, the one that lacks it gets it."""
+def test_a_kill_between_two_tables_loses_and_repeats_no_row(root: Path) -> None:
+    """The batch runs again. Only the table that lacks the batch is written."""
     generations = GROUP_GENERATIONS.schema.empty_table()
-    assert opened(root).append_batches({QUARANTINE: rows_at([1])}, 3) == []
-    repeated = opened(root).append_batches({QUARANTINE: rows_at([1]), GROUP_GENERATIONS: generations}, 3)
+    assert open_tables(root).append_batches({QUARANTINE: rows_at([1])}, 3) == []
+    repeated = open_tables(root).append_batches({QUARANTINE: rows_at([1]), GROUP_GENERATIONS: generations}, 3)
     assert repeated == [QUARANTINE]
-    assert stored(root) == [1]
+    assert stored_offsets(root) == [1]
 
 
-def test_an_append_whose_answer_got_lost_is_not_made_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Committed, and then an error: the retry must ask the table, not what it remembers of it."""
-    tables, really_commit = opened(root), delta_module._commit
+def test_an_append_whose_response_was_lost_is_not_repeated(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The commit succeeded and then raised an error. The retry must read the table again, not its cached handle."""
+    tables, original_commit = open_tables(root), delta_module._commit
 
     def commit_and_fail(*arguments: object) -> None:
-        really_commit(*arguments)  # type: ignore[arg-type]
+        original_commit(*arguments)  # type: ignore[arg-type]
         raise OSError("connection reset")
 
     stale = DeltaTable(str(root / QUARANTINE.name))
     monkeypatch.setattr(delta_module, "_commit", commit_and_fail)
     with pytest.raises(OSError, match="connection reset"):
         tables.append_batch(QUARANTINE, rows_at([1]), 0)
-    monkeypatch.setattr(delta_module, "_commit", really_commit)
+    monkeypatch.setattr(delta_module, "_commit", original_commit)
     tables._open[QUARANTINE.name].handle = stale
     assert not tables.append_batch(QUARANTINE, rows_at([1]), 0)
-    assert stored(root) == [1]
+    assert stored_offsets(root) == [1]
 
 
-def test_tables_without_rows_are_left_alone(root: Path) -> None:
-    tables = opened(root)
+def test_an_append_without_rows_commits_nothing(root: Path) -> None:
+    tables = open_tables(root)
     tables.append_batches({QUARANTINE: rows_at([]), GROUP_GENERATIONS: GROUP_GENERATIONS.schema.empty_table()}, 0)
     tables.append(QUARANTINE, rows_at([]))
     assert DeltaTable(str(root / QUARANTINE.name)).version() == 0
@@ -123,48 +123,48 @@ def test_tables_without_rows_are_left_alone(root: Path) -> None:
     assert not tables.is_empty(QUARANTINE)
 
 
-def test_tidying_keeps_every_row_within_retention_and_the_knowledge_of_batches(root: Path) -> None:
-    tables = opened(root)
+def test_maintenance_keeps_all_rows_within_retention_and_all_batch_identifiers(root: Path) -> None:
+    tables = open_tables(root)
     for batch_id in range(12):
         tables.append_batch(QUARANTINE, rows_at([batch_id]), batch_id)
     files_before = len(DeltaTable(str(root / QUARANTINE.name)).file_uris())
     tables.tidy(LONG_AGO)
-    assert stored(root) == list(range(12))
+    assert stored_offsets(root) == list(range(12))
     assert len(DeltaTable(str(root / QUARANTINE.name)).file_uris()) == 1 < files_before
-    assert not opened(root).append_batch(QUARANTINE, rows_at([11]), 11)
+    assert not open_tables(root).append_batch(QUARANTINE, rows_at([11]), 11)
     assert tables.append_batch(QUARANTINE, rows_at([12]), 12)
-    assert stored(root) == list(range(13))
+    assert stored_offsets(root) == list(range(13))
 
 
-def test_tidying_deletes_what_is_older_than_retention_by_whole_days(root: Path) -> None:
-    tables = opened(root)
+def test_maintenance_deletes_whole_days_that_are_older_than_retention(root: Path) -> None:
+    tables = open_tables(root)
     tables.append(QUARANTINE, rows_at([1], day=19_999))
     tables.append(QUARANTINE, rows_at([2], day=20_000))
     tables.tidy(date(2024, 10, 4))
-    assert stored(root) == [2], "day 20,000 is 2024-10-04, and it is kept"
+    assert stored_offsets(root) == [2], "day 20,000 is 2024-10-04, which is within retention"
 
 
-def test_tidying_removes_replaced_files_only_when_nobody_can_be_reading_them(root: Path) -> None:
-    tables = opened(root)
+def test_maintenance_removes_replaced_files_only_after_readers_are_finished(root: Path) -> None:
+    tables = open_tables(root)
     for batch_id in range(3):
         tables.append_batch(QUARANTINE, rows_at([batch_id]), batch_id)
     tables.tidy(LONG_AGO)
     assert len(list((root / QUARANTINE.name).rglob("part-*.parquet"))) > 1, (
-        "a reader of a moment ago still finds its files"
+        "a reader that just opened the table still finds its files"
     )
     tables.tidy(LONG_AGO, replaced_files_kept_hours=0)
     assert len(list((root / QUARANTINE.name).rglob("part-*.parquet"))) == 1
 
 
-def test_appending_and_tidying_at_once_lose_nothing(root: Path) -> None:
-    """Two threads of ours, one table: batches by the query's, samples and tidying by the sampler's."""
-    tables, failures = opened(root), list[BaseException]()
+def test_concurrent_appends_and_maintenance_lose_nothing(root: Path) -> None:
+    """The query's thread appends batches. The sampler's thread appends samples and does the maintenance."""
+    tables, failures = open_tables(root), list[BaseException]()
 
     def append() -> None:
         try:
             for batch_id in range(25):
                 tables.append_batch(QUARANTINE, rows_at([batch_id]), batch_id)
-        except BaseException as failure:  # noqa: BLE001 - whatever it is, the test must see it
+        except BaseException as failure:  # noqa: BLE001 - the test must see every error
             failures.append(failure)
 
     def tidy() -> None:
@@ -181,21 +181,23 @@ def test_appending_and_tidying_at_once_lose_nothing(root: Path) -> None:
     for thread in threads:
         thread.join()
     assert failures == []
-    assert stored(root) == [*range(25), *range(1_000, 1_008)]
+    assert stored_offsets(root) == [*range(25), *range(1_000, 1_008)]
 
 
 @pytest.mark.parametrize(("version", "found"), [("1", "1"), ("0", "0"), (None, "none")])
-def test_tables_of_another_schema_are_refused_by_name(tmp_path: Path, version: str | None, found: str) -> None:
+def test_tables_with_a_different_schema_version_are_refused_by_name(
+    tmp_path: Path, version: str | None, found: str
+) -> None:
     configuration = {} if version is None else {"rebalance_monitor.schema_version": version}
     for table in TABLES:
         path = str(tmp_path / table.name)
         DeltaTable.create(path, table.schema, configuration=configuration, raise_if_key_not_exists=False)
     with pytest.raises(TableVersionError, match=rf"{tmp_path}/\w+ has schema version {found}, .*set paths\.tables to"):
-        opened(tmp_path)
+        open_tables(tmp_path)
 
 
 def test_a_table_without_a_new_column_gets_it_and_keeps_its_rows(root: Path) -> None:
-    """A column came after the table was made. Rows from before have null in it; the next start adds nothing."""
+    """The column is newer than the table. Old rows have null in it. The next start changes nothing."""
     new = "protocol_source"
     before = pa.schema([field for field in GROUP_GENERATIONS.schema if field.name != new])
     path = str(root / GROUP_GENERATIONS.name)
@@ -209,51 +211,51 @@ def test_a_table_without_a_new_column_gets_it_and_keeps_its_rows(root: Path) -> 
     rows = update_rows("c", [apply_batch(GroupState(GroupSnapshot("g")), [written(0, 1)], [])], {})[GROUP_GENERATIONS]
     plain = pa.schema([field.remove_metadata() for field in before])
     write_deltalake(path, arrow_table(GROUP_GENERATIONS, rows).select(before.names).cast(plain), mode="append")
-    tables = opened(root)
+    tables = open_tables(root)
     assert tables.append_batch(GROUP_GENERATIONS, arrow_table(GROUP_GENERATIONS, rows), 0)
-    found = stored_rows(str(root), GROUP_GENERATIONS)
-    assert sorted(row[new] or "" for row in found) == ["", "records"]
-    assert {row["protocol"] for row in found} == {"range"}, "columns are matched by name"
+    rows_in_table = stored_rows(str(root), GROUP_GENERATIONS)
+    assert sorted(row[new] or "" for row in rows_in_table) == ["", "records"]
+    assert {row["protocol"] for row in rows_in_table} == {"range"}, "columns are matched by name"
     version = DeltaTable(path).version()
-    opened(root)
+    open_tables(root)
     assert DeltaTable(path).version() == version
     (added,) = [field for field in DeltaTable(path).schema().fields if field.name == new]
     assert added.metadata["comment"].startswith("records: ")
 
 
-def test_a_new_table_carries_its_reference_with_it(root: Path) -> None:
-    """Whoever finds the table without this project beside it can read what a row and a column are."""
-    tables = opened(root)
+def test_a_new_table_contains_the_descriptions_of_its_columns(root: Path) -> None:
+    """A user without this project can read the meaning of rows and columns in the table itself."""
+    tables = open_tables(root)
     for table in TABLES:
-        made = DeltaTable(tables.path(table))
-        assert made.metadata().description == table.row
-        assert made.metadata().partition_columns == list(PARTITIONED_BY)
-        comments = {field.name: field.metadata["comment"] for field in made.schema().fields}
+        delta_table = DeltaTable(tables.path(table))
+        assert delta_table.metadata().description == table.row
+        assert delta_table.metadata().partition_columns == list(PARTITIONED_BY)
+        comments = {field.name: field.metadata["comment"] for field in delta_table.schema().fields}
         assert comments == {field.name: field.metadata[b"comment"].decode() for field in table.schema}
 
 
-def test_clusters_and_days_are_partitions_whatever_the_clusters_name(root: Path) -> None:
+def test_clusters_and_days_are_partitions_for_any_cluster_name(root: Path) -> None:
     records = [DecodeFailure(0, 1, 20_000 * DAY_MS, b"k", None, "truncated", None)]
-    tables = opened(root)
+    tables = open_tables(root)
     for cluster in ("prod/eu=1", "\N{ROCKET}", " "):
         tables.append(QUARANTINE, arrow_table(QUARANTINE, quarantine_rows(cluster, records)[QUARANTINE]))
     found = DeltaTable(str(root / QUARANTINE.name)).to_pyarrow_table(columns=["cluster"])["cluster"].to_pylist()
     assert sorted(found) == [" ", "prod/eu=1", "\N{ROCKET}"]
 
 
-def test_two_clusters_batches_of_one_number_are_both_there_and_each_once(root: Path) -> None:
-    """Each checkpoint counts its own batches: one cluster's batch 0 is no repetition of another's."""
-    tables = opened(root)
+def test_batches_of_two_clusters_with_the_same_number_are_each_stored_once(root: Path) -> None:
+    """Each checkpoint counts its own batches. Batch 0 of one cluster does not repeat batch 0 of the other."""
+    tables = open_tables(root)
     one, other = tables.for_checkpoint("one"), tables.for_checkpoint("other")
     assert one.append_batch(QUARANTINE, rows_at([1]), 0)
     assert other.append_batch(QUARANTINE, rows_at([2]), 0)
     assert not one.append_batch(QUARANTINE, rows_at([1]), 0)
-    assert stored(root) == [1, 2]
-    assert not opened(root, "other").append_batch(QUARANTINE, rows_at([2]), 0), "nor after a restart"
+    assert stored_offsets(root) == [1, 2]
+    assert not open_tables(root, "other").append_batch(QUARANTINE, rows_at([2]), 0), "the same is true after a restart"
 
 
-def test_clusters_that_write_at_the_same_time_lose_nothing_while_the_table_is_tidied(root: Path) -> None:
-    tables = opened(root)
+def test_clusters_that_write_during_maintenance_lose_nothing(root: Path) -> None:
+    tables = open_tables(root)
     writers = [tables.for_checkpoint(name) for name in ("one", "other", "third")]
 
     def write(place: int) -> None:
@@ -266,4 +268,4 @@ def test_clusters_that_write_at_the_same_time_lose_nothing_while_the_table_is_ti
     tables.tidy(LONG_AGO)
     for thread in threads:
         thread.join()
-    assert stored(root) == [100 * place + batch_id for place in range(3) for batch_id in range(12)]
+    assert stored_offsets(root) == [100 * place + batch_id for place in range(3) for batch_id in range(12)]

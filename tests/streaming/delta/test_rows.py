@@ -1,4 +1,4 @@
-"""Rows: what the tables say of turns, quarantined records and lag, for friendly and for absurd input."""
+"""Tests of the table rows of batches, decode failures and lag, for normal and for extreme input."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 def update_of(events: list[GroupEvent], topics: GroupEvent | None = None) -> GroupUpdate:
-    """Return the turn after the events, the topics known from the start or not."""
+    """Return the update of a batch with the events. With `topics`, a second batch adds topic metadata."""
     record = GroupState(GroupSnapshot("g"))
     update = apply_batch(record, events, STRATEGIES)
     if topics is None:
@@ -54,24 +54,24 @@ def update_of(events: list[GroupEvent], topics: GroupEvent | None = None) -> Gro
     return GroupUpdate(known.record, update.history, (*update.evaluations, *known.evaluations))
 
 
-def test_rows_of_a_polled_group_say_what_is_not_known_and_hold_null_for_it() -> None:
-    """Rule 2: never -1 or 0 for a generation nobody told."""
+def test_rows_of_a_polled_group_have_null_for_unknown_values_and_list_them() -> None:
+    """Rule 2: an unknown generation is never -1 or 0."""
     answer = answered(7, classic(classic_member("a", [0])))
     rows = update_rows("prod", [update_of([answer], sampled(86_400, t=1))], {})
-    (reported,) = arrow_table(GROUP_GENERATIONS, rows[GROUP_GENERATIONS]).to_pylist()
-    assert (reported["offsets_topic_partition"], reported["offsets_topic_offset"]) == (-1, 7)
-    assert [reported[name] for name in ("generation_id", "leader", "rebalances_failed_total")] == [None] * 3
+    (generation_row,) = arrow_table(GROUP_GENERATIONS, rows[GROUP_GENERATIONS]).to_pylist()
+    assert (generation_row["offsets_topic_partition"], generation_row["offsets_topic_offset"]) == (-1, 7)
+    assert [generation_row[name] for name in ("generation_id", "leader", "rebalances_failed_total")] == [None] * 3
     drift = arrow_table(ASSIGNMENT_DRIFT, rows[ASSIGNMENT_DRIFT]).to_pylist()
     shares = arrow_table(ASSIGNMENT_IMBALANCE, rows[ASSIGNMENT_IMBALANCE]).to_pylist()
     assert drift
     assert shares
-    for row in (reported, *drift, *shares):
+    for row in (generation_row, *drift, *shares):
         assert row["generation_id"] is None
         assert {"generation_id", "leader", "rebalances_between_polls"} <= set(row["not_known"])
 
 
 def test_a_generation_is_a_row_with_its_members_sorted() -> None:
-    """The coordinator writes members in the order of a hash map; a table that two runs agree on is sorted."""
+    """The coordinator writes members in the order of a hash map. Sorted members make tables of two runs equal."""
     members = [member("b", {"orders": [1]}, instance_id="i"), member("a", {"orders": [0]})]
     rows = update_rows("prod", [update_of([written(86_400, 7, members)])], {})[GROUP_GENERATIONS]
     (row,) = arrow_table(GROUP_GENERATIONS, rows).to_pylist()
@@ -100,7 +100,7 @@ def test_a_generation_is_a_row_with_its_members_sorted() -> None:
     assert (row["date"], row["record_time"]) == (date(1970, 1, 2), datetime(1970, 1, 2, tzinfo=timezone.utc))
 
 
-def test_every_record_of_a_turn_is_a_row_with_the_totals_as_of_it() -> None:
+def test_every_record_of_a_batch_is_a_row_with_the_totals_at_this_record() -> None:
     update = update_of([written(1, 1), written(2, 2), tombstoned(3), written(4, 1), epoch(5)])
     rows = arrow_table(GROUP_GENERATIONS, update_rows("c", [update], {})[GROUP_GENERATIONS]).to_pylist()
     shown = [(row["offsets_topic_offset"], row["state"], row["rebalances_total"], row["incarnations"]) for row in rows]
@@ -115,14 +115,14 @@ def test_every_record_of_a_turn_is_a_row_with_the_totals_as_of_it() -> None:
 
 
 @pytest.mark.parametrize(("last_missing", "failed"), [(-1, 2), (15, 0)])
-def test_failures_that_the_log_proves_count_from_the_first_row_on(last_missing: int, failed: int) -> None:
+def test_failed_rebalances_that_the_log_proves_count_from_their_row_on(last_missing: int, failed: int) -> None:
     update = update_of([written(10, 1), written(20, 4), tombstoned(30)])
     decisions = decide_skips({}, update.history, {0: PartitionSnapshot(0, 30, last_missing)})
     rows = update_rows("c", [update], decisions)[GROUP_GENERATIONS]
-    assert [row["rebalances_failed_total"] for row in rows] == [0, failed, failed], "and never fewer later"
+    assert [row["rebalances_failed_total"] for row in rows] == [0, failed, failed], "the total never decreases"
 
 
-def test_a_verdict_is_a_row_a_strategy_and_a_row_a_share() -> None:
+def test_a_verdict_is_one_row_per_strategy_and_one_row_per_share() -> None:
     update = update_of([written(10, 3, [member("m", {"orders": [1]})])], sampled(11_000, orders=2))
     rows = update_rows("c", [update], {})
     drifts = arrow_table(ASSIGNMENT_DRIFT, rows[ASSIGNMENT_DRIFT]).to_pylist()
@@ -141,7 +141,7 @@ def test_a_verdict_is_a_row_a_strategy_and_a_row_a_share() -> None:
         ("topic", "orders", 1, 1.0, "partitions_unassigned"),
     ]
     assert {(row["measure"], row["sampled_time"], row["topic_skew"]) for row in shares} == {("partitions", None, None)}
-    assert rows[WHAT_IF] == [], "what nobody has cannot be counted as moved"
+    assert rows[WHAT_IF] == [], "a partition without an owner cannot count as moved"
     assert {row["offsets_topic_offset"] for row in drifts + shares} == {10}
 
 
@@ -151,10 +151,10 @@ SKEWED = [
     member("c", {}, ["t", "u"]),
     member("d", {}, ["t", "u"]),
 ]
-"""Range over two topics of two partitions: the same two members get both."""
+"""Range's assignment of two topics with two partitions each: the same two members get partitions of both topics."""
 
 
-def test_a_topic_skew_is_named_in_the_row_of_the_whole_group_and_what_if_says_what_removes_it() -> None:
+def test_a_topic_skew_is_in_the_row_of_the_group_and_what_if_shows_the_remedy() -> None:
     strategies = (assignor_named("range"), assignor_named("sticky"))
     update = apply_batch(GroupState(GroupSnapshot("g")), [written(10, 3, SKEWED)], strategies)
     update = apply_batch(update.record, [sampled(99_000, t=2, u=2)], strategies)
@@ -178,8 +178,8 @@ def test_a_topic_skew_is_named_in_the_row_of_the_whole_group_and_what_if_says_wh
     assert {(row["offsets_topic_offset"], row["generation_id"], row["failure"]) for row in found} == {(10, 3, "")}
 
 
-def test_work_is_a_row_of_its_assignments_record_and_of_its_sample() -> None:
-    """A group that is stable for months writes into today's partition of the table, or it would be tidied away."""
+def test_a_row_of_work_has_the_position_of_its_assignment_and_the_time_of_its_sample() -> None:
+    """The date is the day of the sample. Otherwise, retention would delete rows of groups without rebalances."""
     update = update_of([written(10, 3, [member("m", {"orders": [0]})])], sampled(99_000, orders=1))
     lag = Imbalance(measure=LAG, scope="member", unknown_reason="lag_unknown", unknown_partitions=1)
     (evaluation,) = update.evaluations
@@ -198,8 +198,8 @@ def test_work_is_a_row_of_its_assignments_record_and_of_its_sample() -> None:
     )
 
 
-def test_a_rebalance_is_a_row_with_who_what_and_the_totals_as_of_it() -> None:
-    """`a` came back as another member, `b` took over from `c`, which is gone."""
+def test_a_rebalance_is_a_row_with_its_members_causes_and_totals() -> None:
+    """Static member `a` rejoined with a new id. Member `c` left, and `b` took its partition."""
     before = [member("a", {"orders": [0]}, instance_id="i"), member("c", {"orders": [1]})]
     after = [member("a2", {"orders": [0]}, instance_id="i"), member("b", {"orders": [1]})]
     rows = update_rows("prod", [update_of([written(10, 3, before), written(11, 5, after)])], {})[REBALANCES]
@@ -213,23 +213,23 @@ def test_a_rebalance_is_a_row_with_who_what_and_the_totals_as_of_it() -> None:
     assert (row["offsets_topic_offset"], row["generation_id"], row["skipped_generations"]) == (11, 5, 1)
     assert (row["primary_cause"], row["causes"]) == ("member_gone", ["member_gone", "member_joined"])
     assert (row["moved_partitions"], row["fewest_moves"], row["fewest_is_exact"]) == (1, 1, True)
-    held = [{"topic": "orders", "partition": 1}]
+    moved = [{"topic": "orders", "partition": 1}]
     assert [(one["member_id"], one["changes"], one["revoked"], one["assigned"]) for one in row["changes"]] == [
-        ("b", ["joined"], [], held),
-        ("c", ["gone"], held, []),
+        ("b", ["joined"], [], moved),
+        ("c", ["gone"], moved, []),
         ("a2", ["rejoined"], [], []),
     ]
     assert row["rebalances_by_cause_total"] == [{"cause": "member_gone", "rebalances": 1}]
     assert row["moved_partitions_total"] == [{"necessary": "true", "partitions": 1}]
 
 
-def test_a_verdict_that_still_waits_is_no_row_yet() -> None:
+def test_a_pending_verdict_has_no_row() -> None:
     rows = update_rows("c", [update_of([written(10, 3)])], {})
     assert (rows[ASSIGNMENT_DRIFT], rows[ASSIGNMENT_IMBALANCE]) == ([], [])
 
 
 @given(st.lists(st.tuples(INT64, st.none() | st.binary(), st.none() | st.binary()), max_size=5))
-def test_any_quarantined_record_has_a_row_with_every_byte(
+def test_any_record_with_a_decode_failure_has_a_row_with_every_byte(
     records: list[tuple[int, bytes | None, bytes | None]],
 ) -> None:
     decode_failures = [
@@ -243,7 +243,7 @@ def test_any_quarantined_record_has_a_row_with_every_byte(
 
 
 @given(histories())
-def test_any_history_fits_its_table(events: list[GroupEvent]) -> None:
+def test_rows_of_any_history_fit_their_tables(events: list[GroupEvent]) -> None:
     for table, rows in update_rows("c", [update_of(events, sampled(5, orders=1))], {}).items():
         assert arrow_table(table, rows).num_rows == len(rows)
 
@@ -254,24 +254,26 @@ def test_any_history_fits_its_table(events: list[GroupEvent]) -> None:
         (0, EPOCH, "the epoch"),
         (1_700_000_000_123, datetime(2023, 11, 14, 22, 13, 20, 123_000, tzinfo=timezone.utc), "milliseconds are kept"),
         (-1, EPOCH, "Kafka's NO_TIMESTAMP"),
-        (-(2**63), EPOCH, "before any calendar"),
-        (2**63 - 1, datetime(9999, 12, 31, 23, 59, 59, tzinfo=timezone.utc), "beyond any calendar"),
+        (-(2**63), EPOCH, "before the first date of the calendar"),
+        (2**63 - 1, datetime(9999, 12, 31, 23, 59, 59, tzinfo=timezone.utc), "after the last date of the calendar"),
     ],
 )
-def test_a_time_beyond_the_calendar_is_shown_at_its_end(timestamp_ms: int, time: datetime, why: str) -> None:
+def test_a_time_outside_the_calendar_becomes_its_first_or_last_time(
+    timestamp_ms: int, time: datetime, why: str
+) -> None:
     assert utc(timestamp_ms) == time, why
 
 
 @given(st.integers(0, 253_402_300_799_000))
 def test_no_millisecond_is_rounded_away(timestamp_ms: int) -> None:
-    """A time goes through no float: far from 1970 those hold no milliseconds."""
+    """Times are never converted to float, which would lose milliseconds far from 1970."""
     assert (utc(timestamp_ms) - EPOCH).total_seconds() == pytest.approx(timestamp_ms / 1000, abs=1e-4)
     assert utc(timestamp_ms).microsecond == timestamp_ms % 1000 * 1000
 
 
 @given(st.lists(INT64, max_size=5))
-def test_lag_has_rows_whatever_time_a_commit_claims(timestamps: list[int]) -> None:
-    """One commit with an absurd timestamp once failed every sample from then on: not ready, for ever."""
+def test_lag_has_rows_for_any_timestamp_of_a_commit(timestamps: list[int]) -> None:
+    """One commit with an extreme timestamp made every later sample fail, and the monitor was never ready again."""
     count = len(timestamps)
     row = {"group_id": "g", "topic": "t", "partition": 0, "committed_offset": 5}
     committed = [{**row, "commit_timestamp_ms": timestamp} for timestamp in timestamps]
@@ -286,13 +288,13 @@ def test_lag_has_rows_whatever_time_a_commit_claims(timestamps: list[int]) -> No
     assert rows["log_start_offset"].null_count == count
 
 
-def test_a_commit_gap_is_a_row_at_the_position_of_its_rebalance_and_unknowns_are_null() -> None:
+def test_a_commit_gap_is_a_row_at_the_position_of_its_rebalance_with_null_for_unknown_values() -> None:
     gap = CommitGap("g", Position(3, 17, 1_000), 5, None, "no_commit_after", None, None, None, 2, 5_000, "round_passed")
     (row,) = arrow_table(COMMIT_GAPS, commit_gap_rows("prod", [gap])[COMMIT_GAPS]).to_pylist()
     assert (row["cluster"], row["offsets_topic_partition"], row["offsets_topic_offset"]) == ("prod", 3, 17)
     assert row["record_time"] == datetime(1970, 1, 1, 0, 0, 1, tzinfo=timezone.utc)
-    reported = {name: row[name] for name in COMMIT_GAPS.schema.names[5:]}
-    assert reported == {
+    values = {name: row[name] for name in COMMIT_GAPS.schema.names[5:]}
+    assert values == {
         "group_id": "g",
         "generation_id": 5,
         "commit_gap_ms": None,
@@ -306,16 +308,16 @@ def test_a_commit_gap_is_a_row_at_the_position_of_its_rebalance_and_unknowns_are
     }
 
 
-def test_the_tables_reference_names_every_table_and_column_with_what_it_holds() -> None:
+def test_the_table_reference_describes_every_table_and_column() -> None:
     reference = "\n".join(describe_tables())
     for table in TABLES:
         assert f"## `{table.name}`" in reference
         for field in table.schema:
-            assert field.metadata[b"comment"], f"{table.name}.{field.name} says what it holds"
+            assert field.metadata[b"comment"], f"{table.name}.{field.name} has a description"
             assert f"| `{field.name}` |" in reference
 
 
-def test_snapshots_without_a_record_are_no_row() -> None:
+def test_a_snapshot_without_a_record_is_an_error() -> None:
     update = GroupUpdate(GroupState(advanced([])), (GroupSnapshot("g"),))
     with pytest.raises(ValueError, match="must have the position of a record"):
         update_rows("c", [update], {})

@@ -1,4 +1,4 @@
-"""Tables read back without Spark: the rows asked for, whatever a group is called, and an end without a crash."""
+"""Tests of reading tables without Spark, for any cluster name and without a crash at the end of the process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DAY_MS = 86_400_000
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A table with two records a day, on three days, of two clusters with unusual names."""
+    """Create a table of two clusters with unusual names, with two records per day on three days."""
     tables = DeltaTables(str(tmp_path), "one")
     tables.open_all()
     for cluster in ("it's", "a\\' OR true --"):
@@ -37,21 +37,21 @@ def root(tmp_path: Path) -> Path:
     ("cluster", "dates", "offsets"),
     [
         ("it's", None, [40_000, 40_001, 40_002, 40_003, 40_004, 40_005]),  # a quote within a name
-        ("a\\' OR true --", [date(2024, 10, 5)], [40_002, 40_003]),  # a name that tries to be SQL
+        ("a\\' OR true --", [date(2024, 10, 5)], [40_002, 40_003]),  # a name with an SQL injection
         ("it's", [date(2024, 10, 6), date(2024, 10, 4)], [40_000, 40_001, 40_004, 40_005]),  # in the order of the log
-        ("it's", [], []),  # no day, no row
-        ("", None, []),  # a cluster that has none
+        ("it's", [], []),  # no days, so no rows
+        ("", None, []),  # a cluster without rows
     ],
 )
-def test_rows_are_those_asked_for(
+def test_the_requested_rows_are_returned(
     root: Path, cluster: str, dates: Sequence[date] | None, offsets: Sequence[int]
 ) -> None:
-    found = stored_rows(str(root), QUARANTINE, dates, cluster=cluster)
-    assert [row["offsets_topic_offset"] for row in found] == offsets
-    assert {row["cluster"] for row in found} <= {cluster}
+    rows = stored_rows(str(root), QUARANTINE, dates, cluster=cluster)
+    assert [row["offsets_topic_offset"] for row in rows] == offsets
+    assert {row["cluster"] for row in rows} <= {cluster}
 
 
-def test_a_damaged_file_is_one_line(root: Path) -> None:
+def test_a_damaged_file_is_an_error_of_one_line(root: Path) -> None:
     damaged = next((root / QUARANTINE.name).rglob("*.parquet"))
     damaged.write_bytes(damaged.read_bytes()[:50])
     with pytest.raises(NoTableError, match=r"quarantine cannot be read .*: check that the storage is reachable"):
@@ -59,9 +59,9 @@ def test_a_damaged_file_is_one_line(root: Path) -> None:
 
 
 def test_reading_starts_no_thread_that_can_abort_the_exit(root: Path) -> None:
-    """`history` ended by SIGABRT one time in six: https://github.com/apache/arrow/issues/34314.
+    """One of six runs of `history` ended by SIGABRT: https://github.com/apache/arrow/issues/34314.
 
-    What started the threads, the datasets of Arrow, must not even be imported.
+    Arrow's datasets start the threads, so the module must not be imported.
     """
     program = (
         "import sys\n"
@@ -69,5 +69,5 @@ def test_reading_starts_no_thread_that_can_abort_the_exit(root: Path) -> None:
         "from streaming.delta.tables import QUARANTINE\n"
         f"print(len(stored_rows({str(root)!r}, QUARANTINE)), 'pyarrow.dataset' in sys.modules)\n"
     )
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert ran.stdout.split() == ["12", "False"], ran.stderr
+    completed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert completed.stdout.split() == ["12", "False"], completed.stderr

@@ -1,4 +1,4 @@
-"""A damaged table is refused with one line before delta-rs opens it, and each damage has a way out."""
+"""Tests that a damaged table is refused with one line before delta-rs opens it, and can be repaired."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ CHECKPOINT = 4
 
 
 @pytest.fixture(scope="session")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A table of eight appends, a row each, with a checkpoint of its log after the fifth."""
+def undamaged_table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Create a table with eight appends of one row each, and with a checkpoint after the fifth append."""
     table = tmp_path_factory.mktemp("tables") / REBALANCES.name
     for version in range(VERSIONS):
         properties = CommitProperties(app_transactions=[Transaction("a", version)])
@@ -37,8 +37,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def table(whole: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(whole, tmp_path / REBALANCES.name))
+def table(undamaged_table: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(undamaged_table, tmp_path / REBALANCES.name))
 
 
 def entry(version: int) -> str:
@@ -46,7 +46,7 @@ def entry(version: int) -> str:
 
 
 def first_rows(table: Path) -> Path:
-    """The file of the first version's rows: its log entry is not read any more."""
+    """Return the file with the rows of the first version. The log entry of this version is no longer read."""
     row = DeltaTable(str(table), version=0).file_uris()[0]
     return table / row.partition(f"{table.name}/")[2]
 
@@ -71,25 +71,28 @@ REFUSED: Mapping[str, tuple[int | None, str]] = {
     "the checkpoint": (8, "removed"),
     "rows": (7, "1 damaged file of rows removed"),
 }
-"""Rows that are left after a repair, and what is said of it. All other files may be damaged: nobody reads them."""
+"""Remaining rows after a repair, and a part of its message. Damage to all other files has no effect."""
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("file", FILES)
-def test_a_damaged_table_is_refused_by_name_and_repaired_without_deleting_anything(
+def test_a_damaged_table_is_refused_by_name_and_repaired_without_deleting_files(
     table: Path, file: str, damage: str
 ) -> None:
-    """Some ended the start in a traceback for ever; an empty entry was passed over, and its rows were gone."""
+    """Some damage ended every start in a traceback. An empty log entry was skipped, and its rows were lost."""
     DAMAGES[damage](FILES[file](table))
-    if file not in REFUSED or (file, damage) == ("the last entry", "removed"):  # then it is the table of a moment ago
+    if file not in REFUSED or (file, damage) == (
+        "the last entry",
+        "removed",
+    ):  # without its last entry it is the table of the version before
         assert find_table_damage(LocalFolder(table)) is None
         return
     with pytest.raises(
         TableDamagedError, match=f"^table {table} is damaged .*: run `rebalance-monitor rebuild"
-    ) as said:
+    ) as refused:
         check_tables(str(table.parent))
-    assert len(str(said.value).splitlines()) == 1
-    assert said.value.exit_code == STAYS
+    assert len(str(refused.value).splitlines()) == 1
+    assert refused.value.exit_code == STAYS
     before = {path.name for path in table.rglob("*") if path.is_file()}
     aside = table.with_name(f"{table.name}.aside")
     repaired = repair_table(LocalFolder(table), aside)
@@ -102,8 +105,8 @@ def test_a_damaged_table_is_refused_by_name_and_repaired_without_deleting_anythi
     check_tables(str(table.parent))
 
 
-def test_a_missing_entry_beside_the_last_checkpoint_is_refused_and_replaced(table: Path) -> None:
-    """Found with a real table: readers need the checkpoint alone, but each append failed ("Invalid table version")."""
+def test_a_missing_entry_with_the_version_of_the_last_checkpoint_is_refused_and_replaced(table: Path) -> None:
+    """With a real table, readers needed only the checkpoint, but each append failed with "Invalid table version"."""
     DeltaTable(str(table)).create_checkpoint()
     (table / entry(7)).unlink()
     with pytest.raises(TableDamagedError, match=rf"{entry(7)} is missing, but its checkpoint exists"):
@@ -130,8 +133,8 @@ def test_a_table_that_cannot_be_repaired_is_moved_aside_as_a_whole(table: Path) 
     check_tables(str(table.parent))
 
 
-def test_rows_without_a_log_are_a_damaged_table_and_no_folder_is_none(table: Path, tmp_path: Path) -> None:
-    """A new log would begin over old rows, and the next upkeep would delete them: nothing names them."""
+def test_rows_without_a_log_are_a_damaged_table_and_a_missing_folder_is_not(table: Path, tmp_path: Path) -> None:
+    """A new log would not name the old files, and the next maintenance would delete them."""
     shutil.rmtree(table / LOG)
     with pytest.raises(TableDamagedError, match=r"_delta_log has no entry"):
         check_tables(str(tmp_path))
@@ -142,21 +145,23 @@ def test_rows_without_a_log_are_a_damaged_table_and_no_folder_is_none(table: Pat
 @pytest.mark.parametrize(
     "left", [f"{LOG}/_commit_8a7f.json.tmp", f"{LOG}/.00000000000000000008.json.tmp", "part-0.parquet"]
 )
-def test_what_a_killed_writer_leaves_behind_is_no_damage(table: Path, left: str) -> None:
+def test_files_of_a_killed_writer_are_not_damage(table: Path, left: str) -> None:
     (table / left).write_bytes(b"")
     check_tables(str(table.parent))
 
 
-@pytest.mark.parametrize("closed", [f"{REBALANCES.name}/{entry(7)}", f"{REBALANCES.name}/{LOG}", REBALANCES.name, ""])
-def test_tables_that_the_monitor_may_not_use_are_refused_by_name(table: Path, closed: str) -> None:
-    """Tables that somebody else wrote: the append of each batch failed for ever."""
-    with tempfile.TemporaryDirectory() as root:  # nobody else may enter pytest's own folder
+@pytest.mark.parametrize(
+    "unreadable", [f"{REBALANCES.name}/{entry(7)}", f"{REBALANCES.name}/{LOG}", REBALANCES.name, ""]
+)
+def test_tables_that_the_monitor_may_not_use_are_refused_by_name(table: Path, unreadable: str) -> None:
+    """A different user wrote the tables, and the append of each batch failed for ever."""
+    with tempfile.TemporaryDirectory() as root:  # other users cannot enter pytest's folder
         shutil.copytree(table, Path(root, table.name))
 
-        def ask() -> None:
-            Path(root, closed).chmod(0)
+        def action() -> None:
+            Path(root, unreadable).chmod(0)
             check_tables(root)
 
-        said = as_nobody(ask, Path(root))
-    assert said.startswith(f"TableDamagedError: the tables in {root} cannot be used ({root}")
-    assert "let the user of the monitor" in said
+        message = as_nobody(action, Path(root))
+    assert message.startswith(f"TableDamagedError: the tables in {root} cannot be used ({root}")
+    assert "let the user of the monitor" in message

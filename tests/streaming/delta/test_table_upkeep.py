@@ -1,4 +1,4 @@
-"""What a month leaves behind: the log, the files and the handles of a table stay bounded."""
+"""Tests that the log, the files and the handle of a table stay small over a month."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from streaming.delta.on_disk import DeltaTables
 from streaming.delta.table_upkeep import COMMITS_PER_CHECKPOINT
 from streaming.delta.tables import GROUP_LAG, QUARANTINE, TABLES
 from tests.bench.table_history import TableHistory, write_history
-from tests.streaming.delta.test_delta import LONG_AGO, opened, rows_at, stored
+from tests.streaming.delta.test_delta import LONG_AGO, open_tables, rows_at, stored_offsets
 
 MONTH = TableHistory(days=30, commits_per_day=48)
-KEPT = {
+PROPERTIES = {
     "delta.logRetentionDuration": "interval 2 hours",
     "delta.deletedFileRetentionDuration": "interval 2 hours",
     "delta.checkpointInterval": str(COMMITS_PER_CHECKPOINT),
@@ -25,17 +25,17 @@ KEPT = {
 
 
 def log_files(root: Path) -> list[str]:
-    """Return the names in the log's folder."""
+    """Return the names of the files in the log folder."""
     return sorted(path.name for path in (root / QUARANTINE.name / "_delta_log").iterdir())
 
 
 def data_files(root: Path) -> list[str]:
-    """Return the names of the table's files."""
+    """Return the names of the table's data files."""
     return sorted(path.name for path in (root / QUARANTINE.name).rglob("part-*.parquet"))
 
 
-def set_back(root: Path, names: Iterable[str]) -> None:
-    """Take properties off a table, as an older monitor made it."""
+def remove_properties(root: Path, names: Iterable[str]) -> None:
+    """Remove properties from a table, so that it looks like a table of an older monitor."""
     folder = root / QUARANTINE.name / "_delta_log"
     entry = folder / "00000000000000000000.json"
     actions = [json.loads(line) for line in entry.read_text().splitlines()]
@@ -47,49 +47,51 @@ def set_back(root: Path, names: Iterable[str]) -> None:
 
 @pytest.fixture
 def after_a_month(tmp_path: Path) -> Path:
-    """Tables that an older monitor wrote to for 30 days, without the properties of today."""
-    opened(tmp_path).append_batch(QUARANTINE, rows_at([0]), 0)
-    set_back(tmp_path, KEPT)
+    """Create tables that an older monitor wrote for 30 days, without the current properties."""
+    open_tables(tmp_path).append_batch(QUARANTINE, rows_at([0]), 0)
+    remove_properties(tmp_path, PROPERTIES)
     write_history(tmp_path / QUARANTINE.name, "quarantine/one", MONTH)
     return tmp_path
 
 
-def test_a_month_of_log_and_files_is_gone_after_upkeep_and_no_row_is(after_a_month: Path) -> None:
-    """30 days of log entries stayed, and delta-rs lists them all at each append: 1 s at 50,000 entries."""
-    rows = stored(after_a_month)
+def test_maintenance_removes_a_month_of_log_entries_and_files_and_no_row(after_a_month: Path) -> None:
+    """30 days of log entries remained. delta-rs lists all of them at each append: 1 s with 50,000 entries."""
+    rows = stored_offsets(after_a_month)
     commits = MONTH.days * MONTH.commits_per_day
     assert len(log_files(after_a_month)) > commits
     assert len(data_files(after_a_month)) > commits
-    opened(after_a_month).tidy(LONG_AGO)
-    assert stored(after_a_month) == rows
-    assert len(log_files(after_a_month)) < 2 * MONTH.commits_per_day, "entries of the last two hours, and a checkpoint"
-    assert len(data_files(after_a_month)) < MONTH.days + 2 * MONTH.commits_per_day, "replaced just now, or live"
+    open_tables(after_a_month).tidy(LONG_AGO)
+    assert stored_offsets(after_a_month) == rows
+    assert len(log_files(after_a_month)) < 2 * MONTH.commits_per_day, "entries of the last two hours and a checkpoint"
+    assert len(data_files(after_a_month)) < MONTH.days + 2 * MONTH.commits_per_day, (
+        "files in use, and files that were just replaced"
+    )
 
 
-def test_batches_are_still_known_when_their_log_entries_are_gone(after_a_month: Path) -> None:
-    """Every checkpoint carries the transaction identifiers on. Without them a replayed batch would be written twice."""
+def test_batches_are_still_known_after_their_log_entries_were_removed(after_a_month: Path) -> None:
+    """Every checkpoint keeps the transaction identifiers. Without them, a repeated batch would be written twice."""
     last = DeltaTable(str(after_a_month / QUARANTINE.name)).transaction_version("quarantine/one")
     assert last is not None
-    tables = opened(after_a_month)
+    tables = open_tables(after_a_month)
     tables.tidy(LONG_AGO)
-    rows = stored(after_a_month)
-    for writer in (tables, opened(after_a_month)):
+    rows = stored_offsets(after_a_month)
+    for writer in (tables, open_tables(after_a_month)):
         assert not writer.append_batch(QUARANTINE, rows_at([7]), last)
         assert not writer.append_batch(QUARANTINE, rows_at([7]), 0)
-    assert stored(after_a_month) == rows
+    assert stored_offsets(after_a_month) == rows
     assert tables.append_batch(QUARANTINE, rows_at([7]), last + 1)
 
 
-def test_tables_of_an_older_monitor_get_the_properties_at_start_and_once(after_a_month: Path) -> None:
+def test_tables_of_an_older_monitor_get_the_properties_at_the_first_start_only(after_a_month: Path) -> None:
     table = DeltaTable(str(after_a_month / QUARANTINE.name))
-    assert not KEPT.items() <= table.metadata().configuration.items()
-    opened(after_a_month)
+    assert not PROPERTIES.items() <= table.metadata().configuration.items()
+    open_tables(after_a_month)
     table.update_incremental()
-    assert KEPT.items() <= table.metadata().configuration.items()
+    assert PROPERTIES.items() <= table.metadata().configuration.items()
     version = table.version()
-    opened(after_a_month)
+    open_tables(after_a_month)
     table.update_incremental()
-    assert table.version() == version, "a start that changes nothing commits nothing"
+    assert table.version() == version, "a start without changes commits nothing"
 
 
 def test_new_tables_have_the_properties_as_configured(tmp_path: Path) -> None:
@@ -99,12 +101,12 @@ def test_new_tables_have_the_properties_as_configured(tmp_path: Path) -> None:
         configuration = DeltaTable(tables.path(table)).metadata().configuration
         assert configuration["delta.logRetentionDuration"] == "interval 6 hours"
         assert configuration["delta.deletedFileRetentionDuration"] == "interval 6 hours"
-        assert "delta.setTransactionRetentionDuration" not in configuration, "batches must be known for ever"
+        assert "delta.setTransactionRetentionDuration" not in configuration, "batch identifiers must never expire"
 
 
-def test_a_reader_goes_on_with_the_version_it_opened(tmp_path: Path) -> None:
-    """A query on call may run for minutes while upkeep replaces the files it reads."""
-    tables = opened(tmp_path)
+def test_a_reader_can_continue_with_the_version_that_it_opened(tmp_path: Path) -> None:
+    """A user's query may run for minutes while maintenance replaces the files that it reads."""
+    tables = open_tables(tmp_path)
     for batch_id in range(5):
         tables.append_batch(QUARANTINE, rows_at([batch_id]), batch_id)
     reader = DeltaTable(str(tmp_path / QUARANTINE.name))
@@ -116,18 +118,20 @@ def test_a_reader_goes_on_with_the_version_it_opened(tmp_path: Path) -> None:
 
 
 def test_a_table_has_a_checkpoint_every_few_commits_and_its_handle_stays_small(tmp_path: Path) -> None:
-    """A handle keeps each commit's files as a piece of its own: an append took 200 ms after 2,000 appends."""
-    tables = opened(tmp_path)
+    """A handle keeps a separate list of files for each commit. After 2,000 appends, an append took 200 ms."""
+    tables = open_tables(tmp_path)
     for batch_id in range(2 * COMMITS_PER_CHECKPOINT + 5):
         assert tables.append_batch(QUARANTINE, rows_at([batch_id]), batch_id)
     checkpoints = [name for name in log_files(tmp_path) if name.endswith(".checkpoint.parquet")]
     assert len(checkpoints) == 2
-    assert stored(tmp_path) == list(range(2 * COMMITS_PER_CHECKPOINT + 5))
+    assert stored_offsets(tmp_path) == list(range(2 * COMMITS_PER_CHECKPOINT + 5))
 
 
-def test_a_checkpoint_that_cannot_be_written_costs_no_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The rows are committed before. An error would make the sampler write its rows a second time."""
-    tables = opened(tmp_path)
+def test_a_checkpoint_that_cannot_be_written_loses_and_repeats_no_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rows are committed before the checkpoint. After an error, the sampler would write its rows again."""
+    tables = open_tables(tmp_path)
     monkeypatch.setattr("streaming.delta.on_disk.COMMITS_PER_CHECKPOINT", 1)
 
     def fail(_table: DeltaTable) -> None:
@@ -137,12 +141,12 @@ def test_a_checkpoint_that_cannot_be_written_costs_no_row(tmp_path: Path, monkey
     tables.append(QUARANTINE, rows_at([1]))
     monkeypatch.undo()
     tables.append(QUARANTINE, rows_at([2]))
-    assert stored(tmp_path) == [1, 2]
+    assert stored_offsets(tmp_path) == [1, 2]
 
 
-def test_an_append_survives_that_somebody_changes_the_table(tmp_path: Path) -> None:
-    """Another program may change properties or merge files. Delta refuses the append that did not know of it."""
-    tables = opened(tmp_path)
+def test_an_append_succeeds_after_another_program_changed_the_table(tmp_path: Path) -> None:
+    """A different program may change properties or merge files. Delta refuses the first append after that."""
+    tables = open_tables(tmp_path)
     tables.append_batch(QUARANTINE, rows_at([1]), 1)
     other = DeltaTable(str(tmp_path / QUARANTINE.name))
     other.alter.set_table_properties({"delta.appendOnly": "false"})
@@ -150,19 +154,19 @@ def test_an_append_survives_that_somebody_changes_the_table(tmp_path: Path) -> N
     other.update_incremental()
     other.optimize.compact()
     assert tables.append_batch(QUARANTINE, rows_at([3]), 3)
-    assert stored(tmp_path) == [1, 2, 3]
+    assert stored_offsets(tmp_path) == [1, 2, 3]
 
 
-def test_what_a_killed_writer_left_behind_is_removed(after_a_month: Path) -> None:
-    """A file that no log entry names was never removed: vacuum looked at the removals of the log alone."""
-    tables = opened(after_a_month)
+def test_files_of_a_killed_writer_are_removed(after_a_month: Path) -> None:
+    """A file that no log entry names was never removed, because vacuum only used the removals in the log."""
+    tables = open_tables(after_a_month)
     orphan = next((after_a_month / QUARANTINE.name).rglob("part-*.parquet")).with_name("part-orphan.parquet")
     orphan.write_bytes(b"half a file")
     tables.tidy(LONG_AGO, replaced_files_kept_hours=0)
     assert not orphan.exists()
 
 
-def test_upkeep_of_tables_without_rows_commits_nothing(tmp_path: Path) -> None:
-    tables = opened(tmp_path)
+def test_maintenance_of_tables_without_rows_commits_nothing(tmp_path: Path) -> None:
+    tables = open_tables(tmp_path)
     tables.tidy(date(2024, 10, 4))
     assert DeltaTable(tables.path(GROUP_LAG)).version() == 0

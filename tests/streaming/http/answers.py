@@ -1,4 +1,4 @@
-"""What a client reads of an answer."""
+"""The text of a scrape."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from streaming.prometheus.metrics import Exporter
 
 
 def answer(exporter: Exporter, encoder: Encoder = generate_latest) -> str:
-    """Return the whole text."""
+    """Return the complete text of a scrape."""
     return b"".join(exporter.exposition(encoder)).decode()

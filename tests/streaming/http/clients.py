@@ -1,4 +1,4 @@
-"""Connections to the port that do not behave."""
+"""Connections to the port from slow or faulty clients."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import socket
 from streaming.http.port import MetricsServer
 
 
-def connected(server: MetricsServer, source: str = "127.0.0.1") -> socket.socket:
-    """A connection from an address of this machine."""
+def connect_to(server: MetricsServer, source: str = "127.0.0.1") -> socket.socket:
+    """Open a connection from an address of this machine."""
     return socket.create_connection(("127.0.0.1", server.port), timeout=10, source_address=(source, 0))
 
 
-def is_hung_up_on(connection: socket.socket) -> bool:
-    """Wait for the end of what the server sends; it sends nothing."""
+def is_closed_by_server(connection: socket.socket) -> bool:
+    """Return True if the server closes the connection without sending data."""
     try:
         return connection.recv(1) == b""
     except ConnectionResetError:
@@ -21,7 +21,7 @@ def is_hung_up_on(connection: socket.socket) -> bool:
 
 
 def still_waits(connection: socket.socket) -> bool:
-    """Whether the server neither answered nor hung up."""
+    """Return True if the server has not answered and has not closed the connection."""
     connection.setblocking(False)
     try:
         connection.recv(1)
@@ -33,10 +33,10 @@ def still_waits(connection: socket.socket) -> bool:
 
 
 def answer_to(connection: socket.socket, path: str) -> bytes:
-    """Ask on an open connection and read the whole answer."""
+    """Send a request on an open connection and return the complete response."""
     connection.settimeout(30)
     connection.sendall(f"GET {path} HTTP/1.1\r\n\r\n".encode())
     answer = b""
-    while heard := connection.recv(1 << 20):
-        answer += heard
+    while received := connection.recv(1 << 20):
+        answer += received
     return answer

@@ -1,4 +1,4 @@
-"""Who may ask on the HTTP port: names, passwords, certificates, and what is refused before it does harm."""
+"""Tests of access to the HTTP port: users, passwords, certificates and refused files."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from streaming.http.access import AccessError, Certificate, Users, read_users
 from tests.streaming.security.pem import write_pem_files
 
 CHEAP = bcrypt.gensalt(4)
-SECRET = "correct horse: battery"  # noqa: S105 - of nobody
+SECRET = "correct horse: battery"  # noqa: S105 - only for tests
 
 
-def hashed(password: str) -> bytes:
+def hash_password(password: str) -> bytes:
     return bcrypt.hashpw(password.encode(), CHEAP)
 
 
@@ -27,53 +27,53 @@ def basic(name: str, password: str) -> str:
     return "Basic " + base64.b64encode(f"{name}:{password}".encode()).decode()
 
 
-USERS = Users({"prometheus": hashed(SECRET), "ops": hashed("other")})
+USERS = Users({"prometheus": hash_password(SECRET), "ops": hash_password("other")})
 
 
 @pytest.mark.parametrize(
-    ("authorization", "admitted", "why"),
+    ("authorization", "is_admitted", "why"),
     [
-        (basic("prometheus", SECRET), True, "name and password; the password has a colon of its own"),
-        (basic("prometheus", SECRET).replace("Basic", "bAsIc"), True, "schemes have no case (RFC 9110)"),
-        (basic("prometheus", "other"), False, "another user's password"),
-        (basic("nobody", SECRET), False, "a name nobody has"),
-        (basic("", ""), False, "nothing"),
+        (basic("prometheus", SECRET), True, "name and password, and the password contains a colon"),
+        (basic("prometheus", SECRET).replace("Basic", "bAsIc"), True, "schemes are case-insensitive (RFC 9110)"),
+        (basic("prometheus", "other"), False, "the password of a different user"),
+        (basic("nobody", SECRET), False, "an unknown user"),
+        (basic("", ""), False, "empty name and password"),
         (basic("prometheus", ""), False, "no password"),
-        (basic("prometheus", "x" * 100), False, "longer than bcrypt takes"),
+        (basic("prometheus", "x" * 100), False, "longer than bcrypt's limit"),
         (basic("prometheus", "a\0b"), False, "a zero byte"),
         (None, False, "no header"),
-        ("", False, "an empty one"),
-        ("Basic", False, "nothing after the scheme"),
-        ("Basic %%%", False, "no base64"),
+        ("", False, "an empty header"),
+        ("Basic", False, "only the scheme"),
+        ("Basic %%%", False, "invalid base64"),
         ("Basic " + base64.b64encode(b"no-colon").decode(), False, "no colon"),
-        ("Basic " + base64.b64encode(b"\xff\xfe:\xff").decode(), False, "no UTF-8"),
-        ("Bearer " + base64.b64encode(f"prometheus:{SECRET}".encode()).decode(), False, "another scheme"),
+        ("Basic " + base64.b64encode(b"\xff\xfe:\xff").decode(), False, "invalid UTF-8"),
+        ("Bearer " + base64.b64encode(f"prometheus:{SECRET}".encode()).decode(), False, "a different scheme"),
     ],
 )
-def test_only_a_name_with_its_password_is_admitted(authorization: str | None, admitted: bool, why: str) -> None:
-    assert USERS.admits(authorization) == admitted, why
+def test_only_a_name_with_its_password_is_admitted(authorization: str | None, is_admitted: bool, why: str) -> None:
+    assert USERS.admits(authorization) == is_admitted, why
 
 
 @given(st.text())
-def test_no_header_whatever_is_in_it_breaks_the_door(authorization: str) -> None:
+def test_any_header_is_refused_without_an_error(authorization: str) -> None:
     assert not USERS.admits(authorization)
 
 
-def test_a_pair_that_was_right_costs_nothing_the_next_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A scrape every few seconds would otherwise pay a tenth of a second for each."""
-    users, tried = Users({"prometheus": hashed(SECRET)}), []
-    really = bcrypt.checkpw
-    monkeypatch.setattr(streaming.http.access.bcrypt, "checkpw", lambda *pair: tried.append(pair) or really(*pair))
+def test_a_correct_password_is_hashed_only_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise each scrape would spend a tenth of a second on the hash."""
+    users, tried = Users({"prometheus": hash_password(SECRET)}), []
+    original = bcrypt.checkpw
+    monkeypatch.setattr(streaming.http.access.bcrypt, "checkpw", lambda *pair: tried.append(pair) or original(*pair))
     assert [users.admits(basic("prometheus", SECRET)) for _ in range(3)] == [True] * 3
     assert len(tried) == 1
     assert [users.admits(basic("prometheus", "wrong")) for _ in range(3)] == [False] * 3
-    assert len(tried) == 4, "what was wrong is tried anew: nothing wrong is kept"
+    assert len(tried) == 4, "a wrong password is not remembered, so it is hashed each time"
     assert not users.admits(basic("nobody", "wrong"))
-    assert len(tried) == 5, "a name nobody has costs the same"
+    assert len(tried) == 5, "an unknown user also costs one hash"
 
 
-def test_an_unknown_name_costs_what_a_known_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`htpasswd -B` uses cost 5 and the dummy had cost 10: 3 ms for a known name and 291 ms for any other."""
+def test_an_unknown_user_costs_as_much_time_as_a_known_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`htpasswd -B` uses cost 5, and the decoy hash had cost 10. A known name took 3 ms, an unknown one 291 ms."""
     tried: list[bytes] = []
     monkeypatch.setattr(streaming.http.access.bcrypt, "checkpw", lambda _, expected: bool(tried.append(expected)))
     for costs in ((5,), (4, 12), (12, 4, 4)):
@@ -81,25 +81,25 @@ def test_an_unknown_name_costs_what_a_known_one_does(monkeypatch: pytest.MonkeyP
         tried.clear()
         for number in range(100):
             assert not Users(hashes).admits(basic(f"nobody{number}", "wrong"))
-        assert len(tried) == 100, "one hash for each"
+        assert len(tried) == 100, "one hash per request"
         assert {expected[:7] for expected in tried} == {expected[:7] for expected in hashes.values()}
         first, again = Users(hashes), Users(dict(reversed(hashes.items())))
         tried.clear()
         for users in (first, first, again):
             assert not users.admits(basic("nobody", "wrong"))
-        assert len(set(tried)) == 1, "a name that costs now this, now that, is nobody's"
+        assert len(set(tried)) == 1, "a changing cost would reveal an unknown name"
 
 
-def test_the_cost_of_an_unknown_name_is_really_paid() -> None:
-    """Bcrypt refuses a hash that is none at once."""
-    users = Users({"prometheus": hashed(SECRET)})
+def test_the_decoy_hash_of_an_unknown_user_is_valid() -> None:
+    """Bcrypt refuses an invalid hash at once, without computing it."""
+    users = Users({"prometheus": hash_password(SECRET)})
     decoy = users._decoy(b"nobody")
     assert not bcrypt.checkpw(b"wrong", decoy)
-    assert decoy[:7] == hashed(SECRET)[:7]
+    assert decoy[:7] == hash_password(SECRET)[:7]
 
 
-def test_name_and_password_are_kept_apart_in_what_is_remembered() -> None:
-    users = Users({"a\0b": hashed("c")})
+def test_remembered_pairs_keep_name_and_password_apart() -> None:
+    users = Users({"a\0b": hash_password("c")})
     assert users.admits(basic("a\0b", "c"))
     assert not users.admits(basic("a", "b\0c"))
 
@@ -111,15 +111,15 @@ def users_file(folder: Path, text: str, mode: int = 0o600) -> str:
     return str(file)
 
 
-def test_a_users_file_is_as_htpasswd_writes_it(tmp_path: Path) -> None:
-    line = "prometheus:" + hashed(SECRET).decode().replace("$2b$", "$2y$")
+def test_a_users_file_of_htpasswd_is_read(tmp_path: Path) -> None:
+    line = "prometheus:" + hash_password(SECRET).decode().replace("$2b$", "$2y$")
     users = read_users(users_file(tmp_path, f"# who may scrape\n\n{line}\n"))
     assert users.admits(basic("prometheus", SECRET))
     assert not users.admits(basic("# who may scrape", ""))
 
 
 @pytest.mark.parametrize(
-    ("text", "mode", "said"),
+    ("text", "mode", "message"),
     [
         ("", 0o600, "contains no user"),
         ("# nobody yet\n", 0o600, "contains no user"),
@@ -132,27 +132,27 @@ def test_a_users_file_is_as_htpasswd_writes_it(tmp_path: Path) -> None:
         ("prometheus:{good}\n", 0o660, "is open to others (mode 0660): chmod 600"),
     ],
 )
-def test_a_users_file_that_guards_badly_is_refused(tmp_path: Path, text: str, mode: int, said: str) -> None:
-    """Rules 1 and 2; the message names the remedy and never the hash."""
-    file = users_file(tmp_path, text.replace("{good}", hashed(SECRET).decode()), mode)
+def test_an_insecure_users_file_is_refused(tmp_path: Path, text: str, mode: int, message: str) -> None:
+    """Rules 1 and 2. The message has the remedy and never the hash."""
+    file = users_file(tmp_path, text.replace("{good}", hash_password(SECRET).decode()), mode)
     with pytest.raises(AccessError) as refused:
         read_users(file)
-    assert said in str(refused.value)
+    assert message in str(refused.value)
     assert "$" not in str(refused.value)
 
 
-def test_a_group_may_read_the_file(tmp_path: Path) -> None:
-    """Kubernetes mounts a secret for a pod's group: 0440."""
-    assert read_users(users_file(tmp_path, f"a:{hashed(SECRET).decode()}\n", 0o440)).admits(basic("a", SECRET))
+def test_the_users_file_may_be_readable_for_its_group(tmp_path: Path) -> None:
+    """Kubernetes mounts a secret with mode 0440, readable for the group of the pod."""
+    assert read_users(users_file(tmp_path, f"a:{hash_password(SECRET).decode()}\n", 0o440)).admits(basic("a", SECRET))
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_the_error_names_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(AccessError, match="no-such cannot be read"):
         read_users(str(tmp_path / "no-such"))
 
 
 def pem_files(folder: Path, host: str = "127.0.0.1", authority: trustme.CA | None = None) -> tuple[str, str]:
-    """Write a certificate and its key."""
+    """Write a certificate and its key, and return their paths."""
     issued = (authority or trustme.CA()).issue_cert(host)
     certificate, key = folder / "cert.pem", folder / "key.pem"
     certificate.write_bytes(b"".join(blob.bytes() for blob in issued.cert_chain_pems))
@@ -161,7 +161,7 @@ def pem_files(folder: Path, host: str = "127.0.0.1", authority: trustme.CA | Non
     return str(certificate), str(key)
 
 
-def test_files_that_are_no_certificate_and_key_are_refused(tmp_path: Path) -> None:
+def test_files_that_are_not_a_certificate_and_its_key_are_refused(tmp_path: Path) -> None:
     certificate, key = pem_files(tmp_path)
     with pytest.raises(AccessError, match="are not a certificate and its key"):
         Certificate(key, key)
@@ -172,8 +172,11 @@ def test_files_that_are_no_certificate_and_key_are_refused(tmp_path: Path) -> No
         Certificate(certificate, str(tmp_path / "nowhere"))
 
 
-def test_a_key_with_a_password_is_refused_and_nobody_is_asked_for_it(tmp_path: Path) -> None:
-    """OpenSSL asks at the terminal: without one the start failed, with one it waited, and so did a renewal."""
+def test_an_encrypted_key_is_refused_without_a_password_prompt(tmp_path: Path) -> None:
+    """OpenSSL asks for the password at the terminal.
+
+    Without a terminal the start failed, and with one it waited. A renewal did the same.
+    """
     write_pem_files(tmp_path, trustme.CA())
     with pytest.raises(AccessError, match="the key is encrypted"):
         Certificate(str(tmp_path / "client.pem"), str(tmp_path / "locked.key"))
@@ -182,7 +185,7 @@ def test_a_key_with_a_password_is_refused_and_nobody_is_asked_for_it(tmp_path: P
 def test_a_new_certificate_with_the_old_key_leaves_the_old_pair_in_use(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Loaded into the context in use, the certificate replaced the old one before its key was found not to fit."""
+    """The new certificate was loaded into the active context before its key was checked."""
     caplog.set_level("INFO", "streaming.http.access")
     certificate_file, key_file = pem_files(tmp_path)
     certificate = Certificate(certificate_file, key_file)
@@ -193,7 +196,7 @@ def test_a_new_certificate_with_the_old_key_leaves_the_old_pair_in_use(
     assert [certificate.context() is old for _ in range(3)] == [True] * 3
     assert [record.message.partition(":")[0] for record in caplog.records] == [
         "the renewed certificate cannot be used, the old one stays in use"
-    ], "once, not at every connection"
+    ], "the warning is logged once, not for every connection"
     Path(renewed_key).replace(key_file)
     assert certificate.context() is not old
     assert caplog.records[-1].message == "the certificate of the HTTP port was renewed"

@@ -1,4 +1,4 @@
-"""The HTTP port, asked over HTTP."""
+"""Tests of the HTTP port with real HTTP requests."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class One(Collector):
     """A collector of one series."""
 
     def collect(self) -> Iterator[Metric]:
-        """Give the one."""
+        """Return the only family."""
         yield GaugeMetricFamily("one", "The one.", value=1)
 
 
 def one(encoder: Encoder) -> list[bytes]:
-    """Write the one."""
+    """Return the exposition of the only family."""
     return [encoder(One())]
 
 
@@ -51,7 +51,7 @@ def test_metrics_are_served_in_prometheus_text(server: MetricsServer) -> None:
     assert [family.name for family in text_string_to_metric_families(body.decode())] == ["one"]
 
 
-def test_metrics_are_served_as_openmetrics_and_gzipped_where_asked(server: MetricsServer) -> None:
+def test_metrics_are_served_as_openmetrics_and_compressed_on_request(server: MetricsServer) -> None:
     headers = {"Accept": "application/openmetrics-text; version=1.0.0", "Accept-Encoding": "gzip"}
     body, content_type = scrape(server, **headers)
     assert content_type.startswith("application/openmetrics-text")
@@ -59,7 +59,7 @@ def test_metrics_are_served_as_openmetrics_and_gzipped_where_asked(server: Metri
     assert [family.name for family in families] == ["one"]
 
 
-def test_a_port_that_is_taken_is_said_with_its_remedy() -> None:
+def test_a_port_in_use_is_an_error_with_the_remedy() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -68,12 +68,12 @@ def test_a_port_that_is_taken_is_said_with_its_remedy() -> None:
             MetricsServer("127.0.0.1", port, one)
 
 
-def test_a_host_that_is_not_ours_is_said_too() -> None:
+def test_an_address_of_a_different_host_is_an_error() -> None:
     with pytest.raises(PortError, match=r"cannot listen on 192\.0\.2\.1"):
         MetricsServer("192.0.2.1", 0, one)
 
 
-def test_after_closing_the_port_is_free_and_no_thread_is_left() -> None:
+def test_after_close_the_port_is_free_and_no_thread_is_left() -> None:
     before = threading.active_count()
     server = MetricsServer("127.0.0.1", 0, one)
     server.close()
@@ -81,7 +81,7 @@ def test_after_closing_the_port_is_free_and_no_thread_is_left() -> None:
     MetricsServer("127.0.0.1", server.port, one).close()
 
 
-def test_what_is_no_scrape_costs_none(server: MetricsServer) -> None:
-    """Browsers ask for an icon."""
+def test_a_request_for_a_different_path_is_not_a_scrape(server: MetricsServer) -> None:
+    """Browsers request an icon."""
     with pytest.raises(HTTPError, match="404"):
         urlopen(f"http://127.0.0.1:{server.port}/favicon.ico", timeout=10)

@@ -1,4 +1,4 @@
-"""Which format and which encoding an answer has, by what the client accepts."""
+"""Tests of the format and the encoding of a response, by the headers of the client."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ CHROMIUM = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,ima
     [
         ("", TEXT, "no header"),
         ("*/*", TEXT, "curl"),
-        (CHROMIUM, TEXT, "a browser shows it as text"),
-        (PROMETHEUS_2, OPENMETRICS, "it has the largest weight"),
+        (CHROMIUM, TEXT, "a browser shows the text format"),
+        (PROMETHEUS_2, OPENMETRICS, "OpenMetrics has the largest weight"),
         (PROMETHEUS_3_TEXT_ONLY, NEWER_TEXT, "a scrape_protocols setting without OpenMetrics"),
-        ("application/openmetrics-text", OPENMETRICS, "no version asks for ours"),
-        ("Application/OpenMetrics-Text; Version=1.0.0", OPENMETRICS, "types have no case"),
-        ("application/openmetrics-text;q=0", TEXT, "explicitly not"),
-        ("application/openmetrics-text;q=0,*/*", TEXT, "everything but this"),
-        ("text/plain;q=0,*/*", OPENMETRICS, "everything but that"),
-        ("application/openmetrics-text;q=0.2,text/plain;q=0.9", TEXT, "the order of the elements means nothing"),
-        ("text/plain;q=0.2,application/openmetrics-text;q=0.9", OPENMETRICS, "the order of the elements means nothing"),
-        ("application/openmetrics-text;version=9.9.9,text/plain;q=0.1", TEXT, "a version that nobody writes"),
-        ("application/openmetrics-text;version=x", TEXT, "no version at all"),
-        ("text/*;q=0.3,application/openmetrics-text;q=0.2", TEXT, "a range"),
-        ("application/openmetrics-text;q=best", OPENMETRICS, "an unreadable weight is none"),
-        ("application/json", TEXT, "nothing that we write: a scraper can report what it got"),
-        (";;,=,;q", TEXT, "no header at all"),
+        ("application/openmetrics-text", OPENMETRICS, "without a version, the supported version is used"),
+        ("Application/OpenMetrics-Text; Version=1.0.0", OPENMETRICS, "types are case-insensitive"),
+        ("application/openmetrics-text;q=0", TEXT, "the client refuses OpenMetrics"),
+        ("application/openmetrics-text;q=0,*/*", TEXT, "every type except OpenMetrics"),
+        ("text/plain;q=0,*/*", OPENMETRICS, "every type except text"),
+        ("application/openmetrics-text;q=0.2,text/plain;q=0.9", TEXT, "only weights count, not the order"),
+        ("text/plain;q=0.2,application/openmetrics-text;q=0.9", OPENMETRICS, "only weights count, not the order"),
+        ("application/openmetrics-text;version=9.9.9,text/plain;q=0.1", TEXT, "a version that does not exist"),
+        ("application/openmetrics-text;version=x", TEXT, "not a version"),
+        ("text/*;q=0.3,application/openmetrics-text;q=0.2", TEXT, "a media range with the larger weight"),
+        ("application/openmetrics-text;q=best", OPENMETRICS, "an invalid weight is ignored"),
+        ("application/json", TEXT, "no supported type: the scraper can report the content type"),
+        (";;,=,;q", TEXT, "an invalid header"),
     ],
 )
 def test_metrics_are_written_in_the_format_that_the_client_prefers(accept: str, content_type: str, why: str) -> None:
@@ -52,22 +52,22 @@ def test_metrics_are_written_in_the_format_that_the_client_prefers(accept: str, 
     [
         ("gzip", True, "Prometheus"),
         ("gzip, deflate, br, zstd", True, "a browser"),
-        ("deflate, GZIP ;q=0.5", True, "encodings have no case"),
-        ("x-gzip", True, "its older name"),
-        ("*", True, "any"),
-        ("gzip;q=0", False, "explicitly not"),
-        ("gzip; q=0.000", False, "explicitly not"),
-        ("gzip;q=0, *", False, "any but this"),
-        ("identity", False, "as it is"),
-        ("identity;q=1, gzip;q=0.5", False, "rather as it is"),
-        ("identity;q=0.5, gzip;q=1", True, "rather compressed"),
-        ("*;q=0", False, "nothing"),
-        ("br", False, "another"),
-        ("", False, "nothing said"),
+        ("deflate, GZIP ;q=0.5", True, "encodings are case-insensitive"),
+        ("x-gzip", True, "the older name of gzip"),
+        ("*", True, "any encoding"),
+        ("gzip;q=0", False, "the client refuses gzip"),
+        ("gzip; q=0.000", False, "the client refuses gzip"),
+        ("gzip;q=0, *", False, "any encoding except gzip"),
+        ("identity", False, "no compression"),
+        ("identity;q=1, gzip;q=0.5", False, "no compression is preferred"),
+        ("identity;q=0.5, gzip;q=1", True, "gzip is preferred"),
+        ("*;q=0", False, "no encoding is accepted"),
+        ("br", False, "a different encoding"),
+        ("", False, "an empty header"),
     ],
 )
 def test_an_answer_is_compressed_only_for_a_client_that_wants_it(accept_encoding: str, is_gzip: bool, why: str) -> None:
-    """`gzip;q=0` got gzip: a client that cannot read it says so like this."""
+    """A client that cannot read gzip sends `gzip;q=0`. It once received gzip."""
     assert accepts_gzip(accept_encoding) == is_gzip, why
 
 
@@ -78,5 +78,5 @@ def test_any_header_has_an_answer(strange: str, nearly_right: str) -> None:
         accepts_gzip(header)
 
 
-def test_the_examples_hold() -> None:
+def test_the_examples_in_the_docstrings_are_correct() -> None:
     assert doctest.testmod(streaming.http.negotiation).failed == 0

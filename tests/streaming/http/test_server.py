@@ -1,4 +1,4 @@
-"""The HTTP port among clients that are slow, mad, many or strangers: a scrape comes through all the same."""
+"""Tests that the HTTP port answers scrapes in spite of faulty, many or unauthorized clients."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ import trustme
 from streaming.http.access import Certificate, Users
 from streaming.http.exchange import Environ, StartResponse
 from streaming.http.port import Access, MetricsServer
-from tests.streaming.http.clients import answer_to, connected
+from tests.streaming.http.clients import answer_to, connect_to
 from tests.streaming.http.test_access import pem_files
 from tests.streaming.http.test_http import one
 
 
 def pages(environ: Environ, start_response: StartResponse) -> list[bytes]:
-    """Answer with what was asked; fail where that is asked for."""
+    """Return the method and the path. Raise an error for the path `/fails`."""
     if environ["PATH_INFO"] == "/fails":
-        raise RuntimeError("as asked")
+        raise RuntimeError("as requested")
     start_response("200 OK", [("Content-Type", "text/plain")])
     return [environ["REQUEST_METHOD"].encode(), b" ", environ["PATH_INFO"].encode("latin-1")]
 
@@ -48,7 +48,7 @@ def ask(
 
 
 @pytest.mark.parametrize(
-    "said",
+    "request_bytes",
     [
         b"\x16\x03\x01\x02\x00\x01\x00\x01",
         b"\0\0\0\0\r\n\r\n",
@@ -57,26 +57,26 @@ def ask(
         b"A" * 70_000,
     ],
 )
-def test_what_is_no_http_is_refused_and_said_nowhere(
-    server: MetricsServer, said: bytes, capfd: pytest.CaptureFixture[str]
+def test_invalid_http_is_refused_without_output(
+    server: MetricsServer, request_bytes: bytes, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    with connected(server) as connection:
-        connection.sendall(said)
+    with connect_to(server) as connection:
+        connection.sendall(request_bytes)
         connection.shutdown(socket.SHUT_WR)
         answer = b""
         with suppress(ConnectionResetError):
-            while heard := connection.recv(65_536):
-                answer += heard
+            while received := connection.recv(65_536):
+                answer += received
     assert answer == b"" or answer.startswith((b"HTTP/1.0 400 ", b"HTTP/1.0 414 ", b"HTTP/1.0 505 "))
     assert b"one 1.0" in ask(server)[1]
     assert capfd.readouterr().err == ""
 
 
-def test_a_client_that_goes_away_in_the_middle_is_said_nowhere(
+def test_a_client_that_disconnects_early_causes_no_output(
     server: MetricsServer, capfd: pytest.CaptureFixture[str]
 ) -> None:
     for _ in range(5):
-        connection = connected(server)
+        connection = connect_to(server)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
         connection.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
         connection.close()
@@ -94,29 +94,29 @@ def test_head_is_get_without_the_body(server: MetricsServer, path: str) -> None:
     assert answer.headers["Content-Type"] == whole.headers["Content-Type"]
 
 
-def test_methods_nobody_knows_reach_the_pages_and_are_theirs_to_refuse(server: MetricsServer) -> None:
+def test_unknown_methods_are_passed_to_the_pages(server: MetricsServer) -> None:
     assert ask(server, "BREW", "/pot")[1] == b"BREW /pot"
-    assert ask(server, "POST")[0].status == 405, "/metrics is prometheus-client's, which says so"
+    assert ask(server, "POST")[0].status == 405, "prometheus-client serves /metrics and refuses the method"
 
 
-def test_only_its_own_address_is_metrics(server: MetricsServer) -> None:
-    """prometheus-client alone answers any address with a whole scrape."""
+def test_only_the_path_metrics_is_a_scrape(server: MetricsServer) -> None:
+    """Without this check, prometheus-client returns a scrape for any path."""
     assert b"one 1.0" not in ask(server, path="/metrics/")[1]
     assert b"one 1.0" not in ask(server, path="/")[1]
 
 
-def test_a_request_that_fails_costs_that_request_only(server: MetricsServer, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_error_affects_only_its_own_request(server: MetricsServer, caplog: pytest.LogCaptureFixture) -> None:
     answer, body = ask(server, path="/fails")
-    assert (answer.status, body) == (500, b"500 Internal Server Error\n"), "no trace of our insides"
-    assert "as asked" in caplog.text, "the log tells"
+    assert (answer.status, body) == (500, b"500 Internal Server Error\n"), "the response has no stack trace"
+    assert "as requested" in caplog.text, "the log shows the reason"
     assert b"one 1.0" in ask(server)[1]
 
 
-def test_it_says_nothing_of_its_making(server: MetricsServer) -> None:
+def test_the_server_header_shows_no_library_or_version(server: MetricsServer) -> None:
     assert ask(server)[0].headers["Server"] == "rebalance-monitor"
 
 
-def test_it_listens_on_ipv6_too() -> None:
+def test_the_port_can_listen_on_ipv6() -> None:
     try:
         server = MetricsServer("::1", 0, one)
     except OSError:
@@ -131,15 +131,13 @@ def test_it_listens_on_ipv6_too() -> None:
     ("path", "status"),
     [("/metrics", 200), ("/groups/x", 200), ("/fails", 500), ("/-/healthy", 200), ("/bad path", 400)],
 )
-def test_every_answer_has_the_headers_that_keep_a_browser_from_harm(
-    server: MetricsServer, path: str, status: int
-) -> None:
-    """Some had none: a scrape that a browser takes for a page may run what a group's name says."""
-    with connected(server) as connection:
+def test_every_response_has_the_security_headers(server: MetricsServer, path: str, status: int) -> None:
+    """Some responses had none. If a browser takes a scrape for a page, it may run code in a group name."""
+    with connect_to(server) as connection:
         head, _, _ = answer_to(connection, path).partition(b"\r\n\r\n")
     status_line, *lines = head.decode().split("\r\n")
     headers = dict(line.split(": ", 1) for line in lines)
-    assert len(lines) == len(headers), "none of them twice"
+    assert len(lines) == len(headers), "each header appears once"
     assert status_line.split()[1] == str(status)
     assert headers["X-Content-Type-Options"] == "nosniff"
     assert headers["Content-Security-Policy"].startswith("default-src 'none'")
@@ -150,7 +148,7 @@ def test_every_answer_has_the_headers_that_keep_a_browser_from_harm(
 @pytest.mark.parametrize(
     ("accept_encoding", "encoding"), [("gzip", "gzip"), ("gzip;q=0", None), ("identity, gzip;q=0.1", None)]
 )
-def test_a_cache_learns_what_an_answer_depends_on(
+def test_the_header_vary_names_the_headers_that_a_response_depends_on(
     server: MetricsServer, accept_encoding: str, encoding: str | None
 ) -> None:
     answer, _ = ask(server, **{"Accept-Encoding": accept_encoding})
@@ -158,9 +156,9 @@ def test_a_cache_learns_what_an_answer_depends_on(
     assert answer.headers["Content-Encoding"] == encoding
 
 
-def test_a_head_that_is_too_long_is_refused(server: MetricsServer) -> None:
-    """And not answered as far as it was read: a header may have been cut off."""
-    with connected(server) as connection:
+def test_too_long_request_headers_are_refused(server: MetricsServer) -> None:
+    """The server does not answer the part that it has read, because a header may be incomplete."""
+    with connect_to(server) as connection:
         connection.sendall(b"GET /metrics HTTP/1.1\r\n" + b"X-More: and more\r\n" * 4000)
         with suppress(ConnectionResetError):
             assert connection.recv(1 << 16).startswith(b"HTTP/1.0 431 ")
@@ -174,18 +172,18 @@ RIGHT = "Basic " + base64.b64encode(b"prometheus:secret").decode()
 @pytest.mark.parametrize(
     ("path", "headers", "status", "why"),
     [
-        ("/metrics", {}, 401, "nobody"),
+        ("/metrics", {}, 401, "no password"),
         ("/metrics", {"Authorization": RIGHT}, 200, "a user"),
-        ("/groups/x", {}, 401, "pages too"),
-        ("/groups/x", {"Authorization": RIGHT}, 200, "pages too"),
-        ("/fails", {}, 401, "nothing is done for strangers"),
-        ("/-/healthy", {}, 200, "probes have no password"),
-        ("/-/ready", {}, 200, "probes have no password"),
-        ("/-/ready/../metrics", {}, 401, "no way round"),
-        ("/-/ready/", {}, 401, "no way round"),
+        ("/groups/x", {}, 401, "pages also need a password"),
+        ("/groups/x", {"Authorization": RIGHT}, 200, "a user may open pages"),
+        ("/fails", {}, 401, "the application does not run without a password"),
+        ("/-/healthy", {}, 200, "probes need no password"),
+        ("/-/ready", {}, 200, "probes need no password"),
+        ("/-/ready/../metrics", {}, 401, "only the exact path of the probe is open"),
+        ("/-/ready/", {}, 401, "only the exact path of the probe is open"),
     ],
 )
-def test_with_users_only_probes_are_answered_for_strangers(
+def test_with_users_only_probes_are_answered_without_a_password(
     path: str, headers: dict[str, str], status: int, why: str
 ) -> None:
     server = MetricsServer("127.0.0.1", 0, one, pages, Access(users=GUARDED))
@@ -205,7 +203,7 @@ def authority() -> trustme.CA:
     return trustme.CA()
 
 
-def trusting(authority: trustme.CA) -> ssl.SSLContext:
+def tls_context(authority: trustme.CA) -> ssl.SSLContext:
     context = ssl.create_default_context()
     authority.configure_trust(context)
     return context
@@ -225,10 +223,10 @@ def over_tls(tmp_path: Path, authority: trustme.CA) -> Iterator[MetricsServer]:
     served.close()
 
 
-def test_with_a_certificate_the_port_speaks_tls_and_nothing_else(
+def test_with_a_certificate_the_port_accepts_only_tls(
     over_tls: MetricsServer, authority: trustme.CA, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert b"one 1.0" in ask_tls(over_tls, trusting(authority))
+    assert b"one 1.0" in ask_tls(over_tls, tls_context(authority))
     with pytest.raises((ConnectionError, http.client.HTTPException)):
         ask(over_tls)
     with pytest.raises(ssl.SSLCertVerificationError):
@@ -237,7 +235,7 @@ def test_with_a_certificate_the_port_speaks_tls_and_nothing_else(
 
 
 def test_old_tls_is_refused(over_tls: MetricsServer, authority: trustme.CA) -> None:
-    context = trusting(authority)
+    context = tls_context(authority)
     context.set_ciphers("DEFAULT:@SECLEVEL=0")
     with pytest.warns(DeprecationWarning, match="TLS"):
         context.minimum_version = ssl.TLSVersion.TLSv1
@@ -247,18 +245,20 @@ def test_old_tls_is_refused(over_tls: MetricsServer, authority: trustme.CA) -> N
         ask_tls(over_tls, context)
 
 
-def test_a_renewed_certificate_is_shown_without_a_restart_and_a_broken_one_is_not(
+def test_a_renewed_certificate_is_used_without_a_restart_and_a_broken_one_is_not(
     tmp_path: Path, over_tls: MetricsServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Certificates are renewed every few weeks by somebody who knows nothing of us."""
+    """Other programs renew certificates every few weeks, and do not know the monitor."""
     renewed = trustme.CA()
     certificate, _ = pem_files(tmp_path, authority=renewed)
     os.utime(certificate, (1, 1))
-    assert b"one 1.0" in ask_tls(over_tls, trusting(renewed))
+    assert b"one 1.0" in ask_tls(over_tls, tls_context(renewed))
     (tmp_path / "newer").mkdir()
     newer, _ = pem_files(tmp_path / "newer")
     Path(newer).replace(certificate)
-    assert b"one 1.0" in ask_tls(over_tls, trusting(renewed)), "the old pair: the new key has not been written yet"
+    assert b"one 1.0" in ask_tls(over_tls, tls_context(renewed)), (
+        "the old pair stays in use, because the new key is not written yet"
+    )
     Path(certificate).write_text("half written")
-    assert b"one 1.0" in ask_tls(over_tls, trusting(renewed))
+    assert b"one 1.0" in ask_tls(over_tls, tls_context(renewed))
     assert "the old one stays" in caplog.text

@@ -1,4 +1,4 @@
-"""A real browser, as a person's: of a desktop's or a phone's width, in light or dark."""
+"""A real browser with the width of a desktop or a phone, in a light or dark colour scheme."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Scheme = Literal["light", "dark"]
 
 @contextmanager
 def chromium(folder: Path) -> Iterator[Chrome]:
-    """Start it, installing it first where there is none; everything it writes is below `folder`."""
-    found = subprocess.run([INSTALLER], check=False, capture_output=True, text=True)
-    assert found.returncode == 0, found.stderr
-    browser, driver = found.stdout.split()
+    """Start Chromium, and install it first if it is missing. It writes only below `folder`."""
+    installation = subprocess.run([INSTALLER], check=False, capture_output=True, text=True)
+    assert installation.returncode == 0, installation.stderr
+    browser, driver = installation.stdout.split()
     options = ChromeOptions()
     options.binary_location = browser
     for argument in (
@@ -31,7 +31,7 @@ def chromium(folder: Path) -> Iterator[Chrome]:
         "hide-scrollbars",
     ):
         options.add_argument(f"--{argument}")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})  # what a policy forbade is told there
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})  # this log shows violations of the policy
     started = Chrome(options, ChromeService(driver))
     try:
         yield started
@@ -39,8 +39,8 @@ def chromium(folder: Path) -> Iterator[Chrome]:
         started.quit()
 
 
-def look(browser: Chrome, address: str, size: tuple[int, int] = DESKTOP, scheme: Scheme = "light") -> None:
-    """Open a page as wide as that, in these colours."""
+def open_page(browser: Chrome, address: str, size: tuple[int, int] = DESKTOP, scheme: Scheme = "light") -> None:
+    """Open a page with this window size and colour scheme."""
     width, height = size
     is_phone = size == PHONE
     metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": is_phone}
@@ -50,8 +50,8 @@ def look(browser: Chrome, address: str, size: tuple[int, int] = DESKTOP, scheme:
     browser.get(address)
 
 
-def picture(browser: Chrome, file: Path) -> None:
-    """Save the whole page, not only what a window shows of it."""
+def save_picture(browser: Chrome, file: Path) -> None:
+    """Save a picture of the whole page, not only of its visible part."""
     height = browser.execute_script("return document.documentElement.scrollHeight")
     width = browser.execute_script("return window.innerWidth")
     clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}

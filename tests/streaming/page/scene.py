@@ -1,6 +1,6 @@
-"""A cluster as an on-call person meets it: groups after their records, commits and samples over two minutes, tables.
+"""A cluster with typical problems: groups with records, commits and samples over two minutes, and tables.
 
-Everything is made by the code that makes it in a running monitor; only broker and Spark are left out.
+The monitor's own code creates all values. Only the broker and Spark are missing.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ HOSTILE_NAMES = (
     "100%25?x=1#y&z;",
     " ",
 )
-"""What Kafka lets a group be called, and a page must not be led astray by."""
+"""Group names that Kafka allows and that could break a page."""
 
 
 @dataclass(frozen=True)
 class Member:
-    """A member to be; without `held` its strategy gives it its share."""
+    """A member of a generation. Without `held`, the strategy computes its partitions."""
 
     name: str
     topics: Sequence[str]
@@ -72,7 +72,7 @@ class Member:
     held: Mapping[str, Sequence[int]] | None = None
 
     def with_share(self, share: Iterable[tuple[str, int]]) -> ClassicMember:
-        """The member as the coordinator records it."""
+        """Return the member as the coordinator records it."""
         held = share if self.held is None else [(topic, number) for topic, of in self.held.items() for number in of]
         own = crc32(self.name.encode(errors="replace")) * 97 % 16**12
         return ClassicMember(
@@ -88,7 +88,7 @@ class Member:
 
 
 def generation(number: int, ago_seconds: float, protocol: str, members: Sequence[Member]) -> GroupEvent:
-    """Return a generation's record; members get what the strategy gives them unless they say what they hold."""
+    """Return the record of a generation. The strategy assigns partitions to members without `held`."""
     bare = [member.with_share(()) for member in members]
     share: Mapping[str, Sequence[tuple[str, int]]] = {}
     if bare:
@@ -111,7 +111,10 @@ def generation(number: int, ago_seconds: float, protocol: str, members: Sequence
 def record_of(
     group_id: str, events: Iterable[GroupEvent], tables: Path | None = None, own: Sequence[PartitionAssignor] = ()
 ) -> GroupState:
-    """Take a group's turns, one a record, and write its rebalances if there are tables; `own` are users' strategies."""
+    """Apply the events, one batch each, and return the group's state.
+
+    With `tables`, the group's rebalances are also written. `own` are users' strategies.
+    """
     strategies = [*(BUILT_IN[name] for name in STRATEGIES), *own]
     sampled = TopicsSampled({topic: TopicMetadata(count, NOW_MS - 10**9) for topic, count in TOPICS.items()})
     record, updates = GroupState(GroupSnapshot(group_id)), []
@@ -125,8 +128,8 @@ def record_of(
     return record
 
 
-def held_now(record: GroupState) -> Iterator[Condition]:
-    """Tell what holds of a group now, since the last of its records."""
+def active_conditions(record: GroupState) -> Iterator[Condition]:
+    """Return the conditions that are active now. Each starts at the group's last record."""
     recent = record.rebalance_history.recent
     for name in conditions(recent, NOW_MS, Limits()):
         yield Condition(name, recent[-1].timestamp_ms, describe_condition(name, recent, NOW_MS, Limits()))
@@ -134,7 +137,7 @@ def held_now(record: GroupState) -> Iterator[Condition]:
 
 @dataclass
 class Commits:
-    """How a group commits: so many records a round and partition, of which so many are written meanwhile."""
+    """The commits of a group: `each_round` records per round and partition, `behind` records after the end offset."""
 
     topics: Sequence[str]
     each_round: int = 100
@@ -143,17 +146,17 @@ class Commits:
     reset_at_round: int | None = None
 
     def offset(self, number: int) -> int:
-        """The committed offset after a round."""
+        """Return the committed offset after a round."""
         reached = min(number, self.until_round)
         if self.reset_at_round is not None and number >= self.reset_at_round:
             return 10 * (number - self.reset_at_round + 1)
         return 5_000 + self.each_round * reached - self.behind
 
 
-def evaluated(
+def simulate(
     commits: Mapping[str, Commits],
 ) -> tuple[ClusterSample, LagEvaluation, Mapping[TopicPartition, float]]:
-    """Let two minutes pass: records are written, groups commit, brokers are sampled. Rates are those of end offsets."""
+    """Simulate two minutes of records, commits and samples. Return the last sample, the lag and the rates."""
     keys = [
         (group, topic, number)
         for group, of in commits.items()
@@ -194,7 +197,7 @@ def evaluated(
 
 @dataclass
 class Scene:
-    """A registry to be shown, and the tables beside it."""
+    """A monitor state, its tables and the names of its groups."""
 
     monitor_state: MonitorState
     tables: Path
@@ -202,7 +205,7 @@ class Scene:
 
 
 def _gaps_of(group_id: str, *gaps_ms: int) -> GapsClosed:
-    """What a lane tells of a group whose rebalances kept it from committing for so long, one after the other."""
+    """Return the event of a partition state that reports these commit gaps of a group, in order."""
     gaps = tuple(
         CommitGap(group_id, Position(0, number, NOW_MS), number, gap_ms, None, None, None, None, 0, None, ALL_COMMITTED)
         for number, gap_ms in enumerate(gaps_ms)
@@ -213,11 +216,11 @@ def _gaps_of(group_id: str, *gaps_ms: int) -> GapsClosed:
 WIDE = ("orders", "payments", "shipments")
 
 
-def _lives() -> dict[str, list[GroupEvent]]:
-    """What the log has of each group, oldest first."""
+def _events_by_group() -> dict[str, list[GroupEvent]]:
+    """Return the events of each group, the oldest first."""
     pods = [Member(f"billing-{letter}", WIDE) for letter in "abcde"]
     greedy = {"orders": range(12), "payments": range(12), "shipments": range(6)}
-    lives: dict[str, list[GroupEvent]] = {
+    events_by_group: dict[str, list[GroupEvent]] = {
         "billing": [
             generation(1, 7200, "range", pods[:3]),
             generation(2, 3600, "range", pods[:4]),
@@ -249,18 +252,18 @@ def _lives() -> dict[str, list[GroupEvent]]:
         ],
         "reporting": [generation(2, 90_000, "range", [Member("report-a", WIDE)]), generation(3, 20_000, "range", [])],
     }
-    lives.update(
+    events_by_group.update(
         {
             name: [generation(1, 9_000, "roundrobin", [Member("x-a", ["audit"]), Member("x-b", ["audit"])])]
             for name in HOSTILE_NAMES
         }
     )
-    return lives
+    return events_by_group
 
 
 def scene(tables: Path) -> Scene:
-    """Return groups in every kind of trouble, and one of each hostile name."""
-    lives = _lives()
+    """Return groups with all kinds of trouble, and one group for each hostile name."""
+    events_by_group = _events_by_group()
     commits = {
         "billing": Commits(WIDE, behind=40),
         "fraud-detection": Commits(WIDE, each_round=20),
@@ -271,18 +274,22 @@ def scene(tables: Path) -> Scene:
         "reporting": Commits(WIDE, each_round=0),
     }
     monitor_state = MonitorState()
-    monitor_state.put_batch([record_of(name, events, tables) for name, events in lives.items()], [])
+    monitor_state.put_batch([record_of(name, events, tables) for name, events in events_by_group.items()], [])
     monitor_state.put_health(positions=dict.fromkeys(range(PARTITIONS), 1_000))
-    sample, lag, rates = evaluated(commits)
+    sample, lag, rates = simulate(commits)
     monitor_state.put_sample(sample, lag)
-    # No record brings a lone surrogate, and no table takes it.
+    # Records and tables cannot contain a lone surrogate.
     printable = {name: record for name, record in monitor_state.view().groups.items() if name.isprintable()}
     view = replace(monitor_state.view(), groups=printable)
     shares, _ = WorkWatch(CLUSTER).measure(view, lag, rates)
     monitor_state.put_work(shares)
     monitor_state.put_gap_totals([_gaps_of("billing", 3_100, 7_800), _gaps_of("clickstream", 65_000, *[4_000] * 7)])
     monitor_state.put_conditions(
-        {name: held for name, record in monitor_state.view().groups.items() if (held := tuple(held_now(record)))}
+        {
+            name: held
+            for name, record in monitor_state.view().groups.items()
+            if (held := tuple(active_conditions(record)))
+        }
     )
     monitor_state.put_health(ready=True, was_ready=True)
-    return Scene(monitor_state, tables, sorted(lives))
+    return Scene(monitor_state, tables, sorted(events_by_group))

@@ -1,4 +1,4 @@
-"""Any group that Kafka has can be looked at: there is no name without an address."""
+"""Tests that every possible group name has an address on the page."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tests.streaming.page.scene import HOSTILE_NAMES
 ANY_NAME = st.text(st.characters(), max_size=40)
 
 
-def as_wsgi_hands_it_over(address: str) -> tuple[str, str]:
-    """Return the path after the prefix and the query, as a server makes them of what a browser asks for."""
+def path_and_query(address: str) -> tuple[str, str]:
+    """Return the path after the prefix, and the query, as a WSGI server passes them for this address."""
     parts = urlsplit(urljoin("http://monitor/", address))
     path = unquote(parts.path, "iso-8859-1")
     assert path.startswith(GROUP_PAGE)
@@ -29,10 +29,10 @@ def as_wsgi_hands_it_over(address: str) -> tuple[str, str]:
 @example("")
 @example("\ud800/?#%2F")
 def test_an_address_leads_back_to_its_group(group_id: str) -> None:
-    """Rules 1 to 3; a browser resolves `..` away, so such a name must not stand in the path."""
+    """Rules 1 to 3. A browser removes `..` from a path, so such a name must not be in the path."""
     address = group_address(group_id)
     assert address.isascii()
-    assert addressed_group(*as_wsgi_hands_it_over(address)) == group_id
+    assert addressed_group(*path_and_query(address)) == group_id
 
 
 @given(ANY_NAME, ANY_NAME)
@@ -41,16 +41,16 @@ def test_two_groups_never_share_an_address(one: str, other: str) -> None:
 
 
 @pytest.mark.parametrize("group_id", HOSTILE_NAMES)
-def test_no_name_gets_a_sign_of_html_or_a_second_segment_into_its_address(group_id: str) -> None:
+def test_no_name_adds_html_characters_or_path_segments_to_its_address(group_id: str) -> None:
     address = group_address(group_id)
     assert not set(address) & set("<>\"'&# \n")
     assert address.count("/") == GROUP_PAGE.count("/")
 
 
 @pytest.mark.parametrize("rest", ["\xff", "\xc3", "\xed\xa0", "\u1234"])
-def test_bytes_that_are_no_name_lead_nowhere(rest: str) -> None:
+def test_bytes_that_are_not_a_name_address_no_group(rest: str) -> None:
     assert addressed_group(rest, "") in {None, "?"}
 
 
-def test_what_the_docstrings_show_is_true() -> None:
+def test_the_examples_in_the_docstrings_are_correct() -> None:
     assert doctest.testmod(streaming.page.addresses).failed == 0

@@ -1,4 +1,4 @@
-"""The pages as a browser gets them, through WSGI as PEP 3333 has it; the data is that of `scene`."""
+"""Tests of the pages through WSGI (PEP 3333), as a browser receives them, with the groups of `scene`."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ STALE_AFTER_MS = 30_000
 
 @dataclass
 class Answer:
-    """What came back."""
+    """A response of the pages."""
 
     status: str
     headers: Mapping[str, str]
@@ -52,11 +52,11 @@ class Answer:
 
     @property
     def text(self) -> str:
-        """The page."""
+        """Return the page as text."""
         return self.body.decode()
 
     def json(self) -> Any:  # noqa: ANN401 - any document
-        """The document."""
+        """Return the parsed JSON document."""
         assert self.headers["Content-Type"] == "application/json"
         return json.loads(self.body)
 
@@ -74,8 +74,8 @@ def cluster_view(cluster: str, monitor_state: MonitorState, tables: Path, now_ms
 
 
 def ask(pages: Pages, address: str, method: str = "GET", **headers: str) -> Answer:
-    """Ask as a server does, under the eyes of wsgiref's validator."""
-    parts, reported = urlsplit(address), list[Any]()
+    """Send a request as a WSGI server does, checked by wsgiref's validator."""
+    parts, started = urlsplit(address), list[Any]()
     environ: dict[str, Any] = {
         "REQUEST_METHOD": method,
         "SCRIPT_NAME": "",
@@ -84,24 +84,24 @@ def ask(pages: Pages, address: str, method: str = "GET", **headers: str) -> Answ
         **headers,
     }
     setup_testing_defaults(environ)
-    answered = validator(pages)(environ, lambda *said: reported.extend(said))
+    answered = validator(pages)(environ, lambda *arguments: started.extend(arguments))
     body = b"".join(answered)
     answered.close()  # type: ignore[attr-defined]
-    return Answer(reported[0], dict(reported[1]), body)
+    return Answer(started[0], dict(started[1]), body)
 
 
 @pytest.fixture(scope="module")
-def shown(tmp_path_factory: pytest.TempPathFactory) -> Scene:
+def page_scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
     return scene(tmp_path_factory.mktemp("tables"))
 
 
 @pytest.fixture(scope="module")
-def pages(shown: Scene) -> Pages:
-    return pages_of(shown.monitor_state, shown.tables)
+def pages(page_scene: Scene) -> Pages:
+    return pages_of(page_scene.monitor_state, page_scene.tables)
 
 
 class Seen(HTMLParser):
-    """What a browser would make of a page: elements, links, text."""
+    """The elements, links and text of a parsed page."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -113,24 +113,24 @@ class Seen(HTMLParser):
         self.text = " ".join(" ".join(self.pieces).split())
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Take in an element."""
+        """Record an element."""
         self.elements.append(tag)
         self.attributes += [name for name, _ in attrs]
         self.links += [value or "" for name, value in attrs if name == "href" and tag == "a"]
 
     def handle_data(self, data: str) -> None:
-        """Take in text."""
+        """Record text."""
         self.pieces.append(data)
 
 
-OURS = {
+ALLOWED_ELEMENTS = {
     "a", "bdi", "body", "button", "code", "dd", "div", "dl", "dt", "footer", "form", "h1", "h2", "h3", "head", "header",
     "html", "input", "label", "li", "link", "main", "meta", "nav", "ol", "p", "q", "section", "small", "span", "strong",
     "table", "tbody", "td", "th", "thead", "time", "title", "tr", "ul",
 }  # fmt: skip
 
 
-def test_groups_in_trouble_stand_first_and_say_why(pages: Pages) -> None:
+def test_groups_with_trouble_come_first_and_show_the_reason(pages: Pages) -> None:
     answer = ask(pages, "/")
     seen = Seen(answer.text)
     assert answer.status == "200 OK"
@@ -142,18 +142,18 @@ def test_groups_in_trouble_stand_first_and_say_why(pages: Pages) -> None:
         assert word in seen.text
 
 
-def test_a_group_is_shown_with_members_expectation_story_and_alternatives(pages: Pages) -> None:
+def test_a_group_page_shows_members_expected_partitions_rebalances_and_alternatives(pages: Pages) -> None:
     seen = Seen(ask(pages, "/groups/fraud-detection").text).text
-    assert "15 partitions have the wrong owner by the rules of range" in seen
-    assert "30 expected 15 12 12 6 28,800" in seen, "has, expected, the cells of the map, lag"
+    assert "15 partitions are not assigned as range requires" in seen
+    assert "30 expected 15 12 12 6 28,800" in seen, "actual and expected partitions, the cells of the map, and lag"
     assert "no record shows a cause; 2 members; 15 partitions moved" in seen
     assert "1 member more: 30 partitions, 3 members" in seen
     assert "orders -0" in seen.replace("orders-", "orders -"), "lag by partition"
 
 
 @pytest.mark.parametrize("group_id", HOSTILE_NAMES)
-def test_a_hostile_name_is_text_and_nothing_else(pages: Pages, group_id: str) -> None:
-    """A client may call its group what it likes; whoever looks at the page must not run it."""
+def test_a_hostile_name_is_shown_only_as_text(pages: Pages, group_id: str) -> None:
+    """A client may choose any group name. The browser of a user must not run it."""
     for page in (
         ask(pages, "/"),
         ask(pages, group_address(group_id)),
@@ -161,7 +161,7 @@ def test_a_hostile_name_is_text_and_nothing_else(pages: Pages, group_id: str) ->
     ):
         seen = Seen(page.text)
         assert page.status == "200 OK"
-        assert set(seen.elements) <= OURS
+        assert set(seen.elements) <= ALLOWED_ELEMENTS
         assert not [name for name in seen.attributes if name.startswith("on") or name == "style"]
         assert not [link for link in seen.links if not link.startswith("/")]
     assert " ".join(printable(group_id).split()) in Seen(ask(pages, group_address(group_id)).text).text
@@ -170,9 +170,9 @@ def test_a_hostile_name_is_text_and_nothing_else(pages: Pages, group_id: str) ->
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(st.characters(), max_size=30), st.text(st.characters(), max_size=30))
-def test_no_name_at_all_gets_out_of_its_place(tmp_path: Path, group_id: str, client: str) -> None:
-    """Rule: the elements of a page do not depend on names."""
-    registries = []
+def test_no_name_changes_the_elements_of_a_page(tmp_path: Path, group_id: str, client: str) -> None:
+    """The elements of a page do not depend on names of groups and members."""
+    pages_by_name = []
     for name, member in ((group_id, client), ("plain", "member")):
         monitor_state = MonitorState()
         held = {"orders": [0]}
@@ -180,22 +180,22 @@ def test_no_name_at_all_gets_out_of_its_place(tmp_path: Path, group_id: str, cli
         monitor_state.put_batch([record_of(name, [event])], [])
         monitor_state.put_sample(ClusterSample(NOW_MS), None)
         monitor_state.put_health(ready=True, was_ready=True)
-        registries.append((name, pages_of(monitor_state, tmp_path)))
+        pages_by_name.append((name, pages_of(monitor_state, tmp_path)))
     for address_of in (lambda _: "/", group_address):
-        hostile, plain = (Seen(ask(pages, address_of(name)).text) for name, pages in registries)
+        hostile, plain = (Seen(ask(pages, address_of(name)).text) for name, pages in pages_by_name)
         assert [e for e in hostile.elements if e != "q"] == [e for e in plain.elements if e != "q"]
         assert hostile.attributes.count("href") == plain.attributes.count("href")
 
 
-def test_every_answer_forbids_what_our_pages_do_not_need(pages: Pages) -> None:
+def test_every_response_forbids_what_the_pages_do_not_need(pages: Pages) -> None:
     for address in ("/", "/groups/billing", "/groups/no-such", "/api/v1/groups", "/style.css", "/nowhere"):
         headers = ask(pages, address).headers
         policy = headers["Content-Security-Policy"]
         assert policy.startswith("default-src 'none';")
         assert "unsafe" not in policy
-        assert "script-src" not in policy, "not even our own"
+        assert "script-src" not in policy, "the pages have no scripts"
         assert headers["X-Content-Type-Options"] == "nosniff"
-        assert headers["Referrer-Policy"] == "no-referrer", "names of groups stand in addresses"
+        assert headers["Referrer-Policy"] == "no-referrer", "addresses contain names of groups"
 
 
 @pytest.mark.parametrize(
@@ -223,20 +223,20 @@ def test_every_answer_forbids_what_our_pages_do_not_need(pages: Pages) -> None:
         ("GET", "/?limit=%D9%A3", "200 OK"),
     ],
 )
-def test_strange_questions_get_the_status_they_deserve(pages: Pages, method: str, address: str, status: str) -> None:
+def test_unusual_requests_get_the_correct_status(pages: Pages, method: str, address: str, status: str) -> None:
     answer = ask(pages, address, method)
     assert answer.status == status
     if answer.status.startswith("405"):
         assert answer.headers["Allow"] == "GET, HEAD"
 
 
-def test_groups_are_found_by_part_of_their_name_whatever_its_case(pages: Pages) -> None:
+def test_groups_are_found_by_part_of_their_name_in_any_case(pages: Pages) -> None:
     seen = Seen(ask(pages, "/?q=BILL").text)
     assert [link for link in seen.links if link.startswith("/groups/")] == ["/groups/billing"]
     assert "No group name contains this text" in Seen(ask(pages, "/?q=nothing-like-it").text).text
 
 
-def test_only_so_many_rows_are_shown_and_the_rest_is_counted(pages: Pages) -> None:
+def test_a_limited_number_of_rows_is_shown_and_the_rest_is_counted(pages: Pages) -> None:
     seen = Seen(ask(pages, "/?limit=2").text)
     assert [link for link in seen.links if link.startswith("/groups/")] == [
         "/groups/clickstream",
@@ -245,7 +245,7 @@ def test_only_so_many_rows_are_shown_and_the_rest_is_counted(pages: Pages) -> No
     assert "2 of 20 shown" in seen.text
 
 
-def test_the_api_gives_the_same_order_as_the_page_with_units_in_names(pages: Pages) -> None:
+def test_the_api_has_the_same_order_as_the_page_and_units_in_names(pages: Pages) -> None:
     document = ask(pages, "/api/v1/groups?limit=3").json()
     assert [group["group_id"] for group in document["groups"]] == ["clickstream", "fraud-detection", "search-index"]
     assert (document["total_groups"], document["cluster"], document["phase"]) == (20, CLUSTER, "ready")
@@ -253,17 +253,17 @@ def test_the_api_gives_the_same_order_as_the_page_with_units_in_names(pages: Pag
     assert (second["drift_partitions"], second["lag"], second["lag_seconds"]) == (15, 28_800, 96.0)
     assert (second["shares"]["excess_partitions"], second["shares"]["score"]) == (15, 0.0)
     other_group = ask(pages, "/api/v1/groups/reporting").json()
-    assert other_group["shares"]["excess_partitions"] is None, "not evaluated is not 0"
+    assert other_group["shares"]["excess_partitions"] is None, "a value that is not evaluated is null and not 0"
 
 
-def test_the_api_gives_a_group_whatever_it_is_called(pages: Pages, shown: Scene) -> None:
-    for group_id in shown.groups:
+def test_the_api_returns_a_group_with_any_name(pages: Pages, page_scene: Scene) -> None:
+    for group_id in page_scene.groups:
         document = ask(pages, group_address(group_id, GROUP_API)).json()
         assert document["group_id"] == group_id
 
 
 def fields_of(document: object) -> Iterator[str]:
-    """Every name of a field anywhere in it."""
+    """Return every field name in a document, at any depth."""
     if isinstance(document, dict):
         for name, value in document.items():
             yield name
@@ -273,23 +273,23 @@ def fields_of(document: object) -> Iterator[str]:
             yield from fields_of(value)
 
 
-def test_every_field_of_the_api_is_documented_and_the_other_way_round(pages: Pages) -> None:
-    """A field nobody can look up is guessed at; one that is promised and not there breaks a program."""
+def test_every_field_of_the_api_is_documented_and_every_documented_field_exists(pages: Pages) -> None:
+    """Users guess the meaning of an undocumented field. A documented field that does not exist breaks programs."""
     documents = [ask(pages, address).json() for address in (
         "/api/v1/groups", "/api/v1/groups/fraud-detection", "/api/v1/groups/no-such-group"
     )]  # fmt: skip
-    given = {name for document in documents for name in fields_of(document)}
+    field_names = {name for document in documents for name in fields_of(document)}
     text = (Path(__file__).parents[3] / "streaming" / "page" / "API.md").read_text().split("## Both")[1]
     rows = [line.split("|") for line in text.splitlines() if line.startswith("| `")]
-    leading = {name for row in rows for name in row[1].replace("`", "").replace(" ", "").split(",")}
-    assert {name for name in given if f"`{name}`" not in text} == set()
-    assert leading - given == set()
+    documented_names = {name for row in rows for name in row[1].replace("`", "").replace(" ", "").split(",")}
+    assert {name for name in field_names if f"`{name}`" not in text} == set()
+    assert documented_names - field_names == set()
 
 
-def test_until_the_log_was_read_once_there_is_no_verdict_only_how_far_it_is(shown: Scene, tmp_path: Path) -> None:
-    """A verdict from half a log wakes somebody for nothing."""
+def test_before_the_log_is_read_the_page_shows_progress_and_no_verdict(page_scene: Scene, tmp_path: Path) -> None:
+    """A verdict from a part of the log could cause a false alert."""
     monitor_state = MonitorState()
-    monitor_state.put_batch(shown.monitor_state.view().groups.values(), [])
+    monitor_state.put_batch(page_scene.monitor_state.view().groups.values(), [])
     ends = {number: LogEnds(1_000, 900) for number in range(50)}
     monitor_state.put_sample(ClusterSample(NOW_MS, offsets_topic=ends, offsets_topic_partitions=50), None)
     monitor_state.put_health(positions={0: 900, 1: 400})
@@ -302,103 +302,103 @@ def test_until_the_log_was_read_once_there_is_no_verdict_only_how_far_it_is(show
     assert (answer.status, answer.json()["records_behind"]) == ("503 Service Unavailable", 43_700)
     assert ask(pages, "/api/v1/groups/billing").status == "503 Service Unavailable"
     assert ask(pages, "/-/ready").status == "503 Service Unavailable"
-    assert ask(pages, "/-/healthy").status == "200 OK", "it lives: nobody should restart it"
+    assert ask(pages, "/-/healthy").status == "200 OK", "the process is alive and must not be restarted"
 
 
 def test_before_any_sample_the_page_waits_for_the_brokers(tmp_path: Path) -> None:
     assert "waiting for the brokers" in ask(pages_of(MonitorState(), tmp_path), "/").text
 
 
-def test_what_rests_on_an_old_sample_is_not_shown_as_the_present(shown: Scene) -> None:
-    pages = pages_of(shown.monitor_state, shown.tables, NOW_MS + 3_600_000)
+def test_values_from_an_old_sample_are_not_shown(page_scene: Scene) -> None:
+    pages = pages_of(page_scene.monitor_state, page_scene.tables, NOW_MS + 3_600_000)
     seen = Seen(ask(pages, "/").text).text
     assert "The last sample of the brokers is 1 h 2 s old" in seen
     assert "REWIND" not in seen
     document = ask(pages, "/api/v1/groups/billing").json()
     assert (document["phase"], document["lag"], document["status"], document["partitions"]) == ("stale", None, None, [])
-    assert document["member_count"] == 5, "who is in it is as it was last read"
+    assert document["member_count"] == 5, "members come from records, not from the sample"
     assert ask(pages, "/-/ready").status == "503 Service Unavailable"
 
 
-def test_a_monitor_that_lost_touch_says_so(shown: Scene) -> None:
+def test_a_monitor_that_lost_its_connection_shows_this(page_scene: Scene) -> None:
     monitor_state = MonitorState()
-    view = shown.monitor_state.view()
+    view = page_scene.monitor_state.view()
     monitor_state.put_batch(view.groups.values(), [])
     assert view.sample is not None
     monitor_state.put_sample(view.sample, view.lag)
     monitor_state.put_health(ready=False, was_ready=True)
-    pages = pages_of(monitor_state, shown.tables)
+    pages = pages_of(monitor_state, page_scene.tables)
     assert "cannot read the log or reach the brokers" in ask(pages, "/").text
     assert ask(pages, "/-/ready").body == b"Not ready: cannot read the log or reach the brokers\n"
 
 
-def test_a_group_behind_an_open_transaction_is_unknown_and_shows_nothing_else(shown: Scene) -> None:
+def test_a_group_blocked_by_an_open_transaction_is_shown_as_unknown(page_scene: Scene) -> None:
     monitor_state = MonitorState()
-    view = shown.monitor_state.view()
+    view = page_scene.monitor_state.view()
     monitor_state.put_batch(view.groups.values(), [])
     assert view.sample is not None
-    held = {number: LogEnds(1_005, 1_000) for number in range(50)}
-    monitor_state.put_sample(replace(view.sample, offsets_topic=held), view.lag)
+    offsets_topic = {number: LogEnds(1_005, 1_000) for number in range(50)}
+    monitor_state.put_sample(replace(view.sample, offsets_topic=offsets_topic), view.lag)
     monitor_state.put_health(ready=True, was_ready=True)
-    document = ask(pages_of(monitor_state, shown.tables), "/api/v1/groups/billing").json()
+    document = ask(pages_of(monitor_state, page_scene.tables), "/api/v1/groups/billing").json()
     assert (document["state"], document["not_known"]) == ("Unknown", ["blocked"])
     assert (document["lag"], document["member_count"], document["members"]) == (None, None, [])
 
 
 @pytest.mark.parametrize("accept_encoding", ["gzip;q=0", "identity", ""])
-def test_answers_are_not_gzipped_for_who_refuses_it(pages: Pages, accept_encoding: str) -> None:
-    """A cache must know that another client may get another answer."""
+def test_responses_are_not_compressed_for_clients_that_refuse_gzip(pages: Pages, accept_encoding: str) -> None:
+    """The header Vary informs caches that the response depends on the client."""
     answer = ask(pages, "/", HTTP_ACCEPT_ENCODING=accept_encoding)
     assert "Content-Encoding" not in answer.headers
     assert answer.headers["Vary"] == "Accept-Encoding"
 
 
-def test_answers_are_gzipped_for_who_takes_it(pages: Pages) -> None:
+def test_responses_are_compressed_for_clients_that_accept_gzip(pages: Pages) -> None:
     answer = ask(pages, "/", HTTP_ACCEPT_ENCODING="gzip")
     assert answer.headers["Content-Encoding"] == "gzip"
     assert answer.headers["Vary"] == "Accept-Encoding"
     assert b"Consumer groups" in gzip.decompress(answer.body)
 
 
-def test_tables_that_cannot_be_read_cost_the_story_only(shown: Scene, tmp_path: Path) -> None:
-    page = ask(pages_of(shown.monitor_state, tmp_path), "/groups/billing").text
+def test_if_tables_cannot_be_read_only_the_rebalances_are_missing(page_scene: Scene, tmp_path: Path) -> None:
+    page = ask(pages_of(page_scene.monitor_state, tmp_path), "/groups/billing").text
     assert "the table rebalances cannot be read (NoTableError)" in page
     assert "Partitions of each member" in page
 
 
-def test_a_group_says_how_its_work_is_shared_and_how_long_rebalances_stopped_it(pages: Pages) -> None:
-    """The busiest member of five has 8 partitions of 30, 320 records behind of 1,200, and 80 records/s of 300."""
+def test_a_group_page_shows_shares_of_work_and_commit_gaps(pages: Pages) -> None:
+    """The busiest of five members has 8 of 30 partitions, a lag of 320 of 1,200 records, and 80 of 300 records/s."""
     text = Seen(ask(pages, "/groups/billing").text).text
     busiest = ask(pages, "/api/v1/groups/billing").json()["work"][0]["busiest"]
-    for said in (
+    for text_part in (
         f"partitions of 5 members 88 8 {busiest} 5 30 1.33",
         f"lag of 5 members, in records 88 320 {busiest} 200 1,200 1.33",
         "throughput of 5 hosts, records/s 88 80 /10.4.9.97 50 300 1.33",
         "Commit gaps: the time without commits is known for 2 rebalances: 11 s in total, 5.5 s on average.",
     ):
-        assert said in text
+        assert text_part in text
     assert "1 time longer than 1 min" in Seen(ask(pages, "/groups/clickstream").text).text
     nothing_committed = Seen(ask(pages, group_address("..")).text).text
     assert "lag of members, in records unknown: lag unknown (3 partitions)" in nothing_committed
     assert "The time without commits" not in nothing_committed
 
 
-def test_a_users_strategy_that_gave_no_answer_says_what_it_did_instead(shown: Scene) -> None:
-    """Its words are the user's own: they are text on the page."""
+def test_the_error_of_a_users_strategy_is_shown_as_text(page_scene: Scene) -> None:
+    """The user's code wrote the error message, so the page must show it only as text."""
     monitor_state = MonitorState()
     first = generation(1, 60, "range", [Member("m-a", ["orders"])])
     monitor_state.put_batch([record_of("g", [first], own=[Failing()])], [])
     monitor_state.put_health(was_ready=True)
-    page = ask(pages_of(monitor_state, shown.tables), "/groups/g").text
+    page = ask(pages_of(monitor_state, page_scene.tables), "/groups/g").text
     assert "failing failed: exception: <b>bad</b>" in Seen(page).text
     assert "<b>" not in page
 
 
 class Failing:
-    """A strategy with markup in its complaint."""
+    """A strategy whose error message contains markup."""
 
     name = "failing"
 
     def assign(self, group: GroupSpec) -> GroupAssignment:
-        """Fail as the guard tells of it."""
+        """Raise the error that the guarded process would report."""
         raise AssignorFailedError("exception", f"<b>bad</b> for {len(group.members)} members")

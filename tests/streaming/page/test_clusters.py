@@ -1,4 +1,4 @@
-"""Pages and JSON of several clusters: rules 1 to 3 of clusters.py, and 5 of application.py."""
+"""Tests of pages and JSON with several clusters: rules 1 to 3 of clusters.py, and rule 5 of application.py."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from streaming.page.application import Pages
 from streaming.page.clusters import ClusterView
 from streaming.state.monitor_state import MonitorState
 from tests.streaming.page.scene import HOSTILE_NAMES, NOW_MS, STRATEGIES, Scene, scene
-from tests.streaming.page.test_application import OURS, Seen, ask, cluster_view, pages_of
+from tests.streaming.page.test_application import ALLOWED_ELEMENTS, Seen, ask, cluster_view, pages_of
 
 EU, US, AWAY = "eu", "us/<b>east", "away"
 
 
 @pytest.fixture(scope="module")
-def shown(tmp_path_factory: pytest.TempPathFactory) -> Scene:
+def page_scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
     return scene(tmp_path_factory.mktemp("tables"))
 
 
-def monitor_state_of(shown: Scene, *group_ids: str, ready: bool = True) -> MonitorState:
-    """A cluster that has some of the scene's groups, and was read to its end."""
-    view, monitor_state = shown.monitor_state.view(), MonitorState()
+def monitor_state_of(page_scene: Scene, *group_ids: str, ready: bool = True) -> MonitorState:
+    """Return the state of a cluster that has some groups of the scene and was read to its end."""
+    view, monitor_state = page_scene.monitor_state.view(), MonitorState()
     monitor_state.put_batch([view.groups[group_id] for group_id in group_ids], [])
     assert view.sample is not None
     assert view.lag is not None
@@ -39,21 +39,23 @@ def monitor_state_of(shown: Scene, *group_ids: str, ready: bool = True) -> Monit
 
 
 @pytest.fixture(scope="module")
-def pages(shown: Scene) -> Pages:
-    """Two clusters that both have `billing`, and one whose broker never answered."""
-    registries = {
-        EU: monitor_state_of(shown, "billing", "ledger"),
-        US: monitor_state_of(shown, "billing", "fraud-detection"),
+def pages(page_scene: Scene) -> Pages:
+    """Return pages of two clusters with the group `billing`, and of one cluster whose brokers never answered."""
+    states_by_cluster = {
+        EU: monitor_state_of(page_scene, "billing", "ledger"),
+        US: monitor_state_of(page_scene, "billing", "fraud-detection"),
     }
-    clusters = [cluster_view(name, monitor_state, shown.tables) for name, monitor_state in registries.items()]
-    return Pages([*clusters, cluster_view(AWAY, MonitorState(), shown.tables)], STRATEGIES)
+    clusters = [
+        cluster_view(name, monitor_state, page_scene.tables) for name, monitor_state in states_by_cluster.items()
+    ]
+    return Pages([*clusters, cluster_view(AWAY, MonitorState(), page_scene.tables)], STRATEGIES)
 
 
 def links(page: str) -> list[str]:
     return [link for link in Seen(page).links if link.startswith("/groups/")]
 
 
-def test_groups_of_all_clusters_stand_in_one_list_by_trouble_each_with_its_cluster(pages: Pages) -> None:
+def test_groups_of_all_clusters_are_in_one_list_sorted_by_trouble(pages: Pages) -> None:
     page = ask(pages, "/").text
     assert links(page) == [
         group_address(group_id, cluster=cluster)
@@ -61,26 +63,26 @@ def test_groups_of_all_clusters_stand_in_one_list_by_trouble_each_with_its_clust
     ]
     seen = Seen(page)
     assert "Groups of away are not shown yet. The brokers have not answered so far" in seen.text
-    assert set(seen.elements) <= OURS, "a cluster's name is text, too"
+    assert set(seen.elements) <= ALLOWED_ELEMENTS, "the name of a cluster is also shown only as text"
     assert "/?cluster=us%2F%3Cb%3Eeast" in seen.links
 
 
-def test_a_cluster_is_looked_at_alone_and_the_search_stays_in_it(pages: Pages) -> None:
+def test_a_page_of_one_cluster_searches_only_in_this_cluster(pages: Pages) -> None:
     page = ask(pages, "/?cluster=eu").text
     assert links(page) == [group_address(group_id, cluster=EU) for group_id in ("ledger", "billing")]
     assert '<input type="hidden" name="cluster" value="eu">' in page
-    assert "not shown yet" not in page, "nothing is said of clusters that were not asked for"
+    assert "not shown yet" not in page, "the page mentions no other cluster"
     assert links(ask(pages, "/?cluster=eu&q=BILL").text) == [group_address("billing", cluster=EU)]
 
 
-def test_a_group_that_one_cluster_has_needs_no_cluster_in_its_address(pages: Pages) -> None:
-    """Rule 2: addresses in runbooks and alerts of a monitor that had one cluster lead where they led."""
+def test_a_group_of_only_one_cluster_needs_no_cluster_in_its_address(pages: Pages) -> None:
+    """Rule 2: addresses in runbooks and alerts stay valid after a second cluster is added."""
     assert "30 expected 15" in Seen(ask(pages, "/groups/fraud-detection").text).text
     assert ask(pages, f"{GROUP_API}fraud-detection").json()["cluster"] == US
 
 
-def test_a_group_that_two_clusters_have_is_nobodys_until_one_is_named(pages: Pages) -> None:
-    """Rule 3: a guess would show a stranger's members to whoever is on call."""
+def test_for_a_group_of_two_clusters_the_page_asks_which_cluster(pages: Pages) -> None:
+    """Rule 3: a guess could show members of the wrong cluster to the on-call engineer."""
     page, document = ask(pages, "/groups/billing"), ask(pages, f"{GROUP_API}billing")
     assert (page.status, document.status) == ("300 Multiple Choices", "300 Multiple Choices")
     assert links(page.text) == [group_address("billing", cluster=name) for name in (EU, US)]
@@ -91,23 +93,25 @@ def test_a_group_that_two_clusters_have_is_nobodys_until_one_is_named(pages: Pag
         assert ask(pages, group_address("billing", cluster=name)).status == "200 OK"
 
 
-def test_a_group_nobody_has_may_be_in_a_cluster_that_was_not_read_yet(pages: Pages, shown: Scene) -> None:
-    """Rule 3: "no such group" would be a guess."""
+def test_an_unknown_group_may_be_in_a_cluster_that_is_not_read_yet(pages: Pages, page_scene: Scene) -> None:
+    """Rule 3: the response "no such group" would be a guess."""
     assert ask(pages, f"{GROUP_API}no-such").status == "503 Service Unavailable"
     assert ask(pages, f"{GROUP_API}no-such?cluster=eu").status == "404 Not Found"
-    all_read = Pages([cluster_view(name, monitor_state_of(shown, "billing"), shown.tables) for name in (EU, US)], ())
+    all_read = Pages(
+        [cluster_view(name, monitor_state_of(page_scene, "billing"), page_scene.tables) for name in (EU, US)], ()
+    )
     assert ask(all_read, f"{GROUP_API}no-such").status == "404 Not Found"
     assert ask(all_read, "/groups/no-such").status == "404 Not Found"
 
 
 @pytest.mark.parametrize("address", ["/", "/groups/billing", "/api/v1/groups", f"{GROUP_API}billing", "/-/ready"])
-def test_a_cluster_that_is_none_of_ours_is_not_found(pages: Pages, shown: Scene, address: str) -> None:
-    """Rule 1, with one cluster as with several: another one's groups are no answer."""
-    for some in (pages, pages_of(shown.monitor_state, shown.tables)):
-        assert ask(some, f"{address}?cluster=nowhere").status == "404 Not Found"
+def test_an_unknown_cluster_is_not_found(pages: Pages, page_scene: Scene, address: str) -> None:
+    """Rule 1, with one and with several clusters. Groups of a different cluster must not be returned."""
+    for some_pages in (pages, pages_of(page_scene.monitor_state, page_scene.tables)):
+        assert ask(some_pages, f"{address}?cluster=nowhere").status == "404 Not Found"
 
 
-def test_the_api_says_of_each_group_and_of_each_cluster_which_it_is(pages: Pages) -> None:
+def test_the_api_names_the_cluster_of_each_group(pages: Pages) -> None:
     document = ask(pages, "/api/v1/groups").json()
     assert [(one["cluster"], one["phase"]) for one in document["clusters"]] == [
         (EU, "ready"), (US, "ready"), (AWAY, "catching_up")
@@ -115,18 +119,20 @@ def test_the_api_says_of_each_group_and_of_each_cluster_which_it_is(pages: Pages
     assert sorted((one["cluster"], one["group_id"]) for one in document["groups"]) == [
         (EU, "billing"), (EU, "ledger"), (US, "billing"), (US, "fraud-detection")
     ]  # fmt: skip
-    assert "phase" not in document, "of several there is no one phase"
+    assert "phase" not in document, "several clusters have no common phase"
     alone = ask(pages, "/api/v1/groups?cluster=eu").json()
     assert (alone["cluster"], alone["phase"], alone["total_groups"]) == (EU, "ready", 2)
     assert ask(pages, "/api/v1/groups?cluster=away").status == "503 Service Unavailable"
 
 
-def test_one_ready_cluster_is_enough_for_the_port_and_each_is_asked_by_name(shown: Scene, tmp_path: Path) -> None:
-    """A probe that failed for one cluster's sake would take the others' pages away, too."""
-    monitor_state = monitor_state_of(shown, "billing")
+def test_the_port_is_ready_if_one_cluster_is_ready(page_scene: Scene, tmp_path: Path) -> None:
+    """If the probe failed because of one cluster, the pages of the other clusters would also be unreachable."""
+    monitor_state = monitor_state_of(page_scene, "billing")
     pages = Pages([cluster_view(EU, monitor_state, tmp_path), cluster_view(AWAY, MonitorState(), tmp_path)], ())
     answer = ask(pages, "/-/ready")
-    assert (answer.status, answer.body) == ("200 OK", b"1 of 2 clusters are ready\n"), "numbers: everybody may ask"
+    assert (answer.status, answer.body) == ("200 OK", b"1 of 2 clusters are ready\n"), (
+        "only numbers, because the probe needs no password"
+    )
     assert ask(pages, "/-/ready?cluster=eu").status == "200 OK"
     assert ask(pages, "/-/ready?cluster=away").body == b"Not ready: catching up\n"
     monitor_state.put_health(ready=False)
@@ -134,7 +140,7 @@ def test_one_ready_cluster_is_enough_for_the_port_and_each_is_asked_by_name(show
     assert ask(pages, "/-/healthy").status == "200 OK"
 
 
-def test_while_all_are_read_for_the_first_time_each_says_how_far_it_is(tmp_path: Path) -> None:
+def test_while_all_clusters_are_read_for_the_first_time_each_shows_its_progress(tmp_path: Path) -> None:
     behind = MonitorState()
     behind.put_sample(ClusterSample(NOW_MS, offsets_topic={0: LogEnds(1_000, 900)}, offsets_topic_partitions=1), None)
     pages = Pages([cluster_view(EU, behind, tmp_path), cluster_view(AWAY, MonitorState(), tmp_path)], ())
@@ -144,10 +150,10 @@ def test_while_all_are_read_for_the_first_time_each_says_how_far_it_is(tmp_path:
     assert [one["records_behind"] for one in ask(pages, "/api/v1/groups").json()["clusters"]] == [900, None]
 
 
-def test_what_rests_on_one_clusters_old_sample_is_not_shown_and_the_others_is(shown: Scene) -> None:
-    """The lag of a cluster out of touch is unknown; that of its neighbour is not."""
-    old = cluster_view(EU, monitor_state_of(shown, "billing", ready=False), shown.tables, NOW_MS + 3_600_000)
-    pages = Pages([old, cluster_view(US, monitor_state_of(shown, "billing"), shown.tables)], ())
+def test_an_old_sample_of_one_cluster_does_not_affect_the_others(page_scene: Scene) -> None:
+    """The lag of the cluster with the old sample is unknown. The lag of the other cluster is known."""
+    old = cluster_view(EU, monitor_state_of(page_scene, "billing", ready=False), page_scene.tables, NOW_MS + 3_600_000)
+    pages = Pages([old, cluster_view(US, monitor_state_of(page_scene, "billing"), page_scene.tables)], ())
     groups = {one["cluster"]: one["lag"] for one in ask(pages, "/api/v1/groups").json()["groups"]}
     assert groups[EU] is None
     assert groups[US] is not None
@@ -155,11 +161,11 @@ def test_what_rests_on_one_clusters_old_sample_is_not_shown_and_the_others_is(sh
 
 
 @pytest.mark.parametrize("name", HOSTILE_NAMES)
-def test_a_cluster_of_a_hostile_name_is_reached_by_its_links(shown: Scene, tmp_path: Path, name: str) -> None:
-    """Whoever writes the configuration may choose any name; a link must lead back to it."""
-    pages = Pages([_cluster(name, shown, tmp_path), _cluster("other", shown, tmp_path)], STRATEGIES)
+def test_the_links_of_a_cluster_with_a_hostile_name_work(page_scene: Scene, tmp_path: Path, name: str) -> None:
+    """The configuration may contain any cluster name, and its links must work."""
+    pages = Pages([_cluster(name, page_scene, tmp_path), _cluster("other", page_scene, tmp_path)], STRATEGIES)
     seen = Seen(ask(pages, "/").text)
-    assert set(seen.elements) <= OURS
+    assert set(seen.elements) <= ALLOWED_ELEMENTS
     for link in (one for one in seen.links if "cluster=" in one and "other" not in one):
         assert ask(pages, link).status == "200 OK"
     document = ask(pages, group_address("billing", GROUP_API, name)).json()
@@ -167,5 +173,5 @@ def test_a_cluster_of_a_hostile_name_is_reached_by_its_links(shown: Scene, tmp_p
     assert json.dumps(document)
 
 
-def _cluster(name: str, shown: Scene, tables: Path) -> ClusterView:
-    return cluster_view(name, monitor_state_of(shown, "billing"), tables)
+def _cluster(name: str, page_scene: Scene, tables: Path) -> ClusterView:
+    return cluster_view(name, monitor_state_of(page_scene, "billing"), tables)

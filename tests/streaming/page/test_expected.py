@@ -1,4 +1,4 @@
-"""What a member should have is said where it is known, and not otherwise."""
+"""Tests of the expected partitions of members, which are shown only if they are known."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ TOPICS = ("orders", "payments")
 
 
 def test_expected_counts_are_those_of_the_strategy_itself() -> None:
-    """The greedy member holds all of 24; range gives each of three eight."""
+    """One member has all 24 partitions. Range would assign eight to each of the three members."""
     everything = {"orders": range(12), "payments": range(12)}
     of = [Member("m-a", TOPICS, held=everything), Member("m-b", TOPICS, held={}), Member("m-c", TOPICS, held={})]
     record = record_of("g", [generation(1, 60, "range", of)])
-    found = evaluate(RecordedGroup("g", record)).assignment.own
-    assert found is not None
-    assert found.verdict == verdicts.DRIFT
-    expected = expected_partitions(members(record.snapshot), found)
+    drift = evaluate(RecordedGroup("g", record)).assignment.own
+    assert drift is not None
+    assert drift.verdict == verdicts.DRIFT
+    expected = expected_partitions(members(record.snapshot), drift)
     assert expected is not None
     assert sorted(expected.values()) == [8, 8, 8]
     assert (
         sum(
-            len(range(int(a), int(b) + 1)) for a, b in (one.numbers.split("-") for one in misplaced_in_short(found, {}))
+            len(range(int(a), int(b) + 1)) for a, b in (one.numbers.split("-") for one in misplaced_in_short(drift, {}))
         )
         == 16
     )
@@ -51,11 +51,11 @@ VERDICTS = (
 
 
 @pytest.mark.parametrize("verdict", VERDICTS)
-def test_every_verdict_there_is_has_words_of_its_own(verdict: str) -> None:
+def test_every_verdict_has_its_own_sentence(verdict: str) -> None:
     text = verdict_in_words(StrategyDrift("sticky", True, verdict, "", 1))
     assert text not in VERDICTS or text == "unknown"
     assert not set(text) & set("_{}")
 
 
-def test_what_the_docstrings_show_is_true() -> None:
+def test_the_examples_in_the_docstrings_are_correct() -> None:
     assert doctest.testmod(streaming.page.expected).failed == 0

@@ -1,4 +1,4 @@
-"""The pages in a real Chromium, as wide as a desk and as narrow as a phone, in light and in dark."""
+"""Tests of the pages in a real Chromium, with the width of a desktop and a phone, in light and dark colours."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from streaming.page.clusters import ClusterView
 from streaming.page.rebalances import RebalanceReader
 from streaming.page.watched import WatchedCluster
 from streaming.prometheus.metrics import Exporter
-from tests.streaming.page.browser import DESKTOP, PHONE, Scheme, chromium, look, picture
+from tests.streaming.page.browser import DESKTOP, PHONE, Scheme, chromium, open_page, save_picture
 from tests.streaming.page.scene import CLUSTER, HOSTILE_NAMES, NOW_MS, STRATEGIES, scene
 
 pytestmark = pytest.mark.slow
@@ -35,22 +35,22 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The whole port, as a monitor serves it."""
-    shown = scene(tmp_path_factory.mktemp("tables"))
+    """Serve the complete HTTP port as a monitor does, and yield its address."""
+    page_scene = scene(tmp_path_factory.mktemp("tables"))
     cluster = ClusterView(
         CLUSTER,
-        lambda: WatchedCluster(CLUSTER, shown.monitor_state.view(), NOW_MS, STALE_AFTER_MS),
-        RebalanceReader(str(shown.tables), CLUSTER, time.monotonic),
+        lambda: WatchedCluster(CLUSTER, page_scene.monitor_state.view(), NOW_MS, STALE_AFTER_MS),
+        RebalanceReader(str(page_scene.tables), CLUSTER, time.monotonic),
     )
     pages = Pages([cluster], STRATEGIES)
-    exporter = Exporter([(CLUSTER, shown.monitor_state)], lambda: NOW_MS, STALE_AFTER_MS)
+    exporter = Exporter([(CLUSTER, page_scene.monitor_state)], lambda: NOW_MS, STALE_AFTER_MS)
     server = MetricsServer("127.0.0.1", 0, exporter.exposition, pages)
     yield f"http://127.0.0.1:{server.port}"
     server.close()
 
 
-def shared(browser: Chrome) -> tuple[int, ...]:
-    """The background's red, green and blue as the browser paints it."""
+def background_colour(browser: Chrome) -> tuple[int, ...]:
+    """Return red, green and blue of the background as the browser shows it."""
     colour: str = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
     return tuple(int(part) for part in colour.removeprefix("rgb(").removesuffix(")").split(","))
 
@@ -58,24 +58,24 @@ def shared(browser: Chrome) -> tuple[int, ...]:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
 @pytest.mark.parametrize("address", ADDRESSES)
-def test_each_page_fits_its_window_breaks_no_rule_and_keeps_to_the_colours_asked_for(  # noqa: PLR0913, PLR0917 - its cases
+def test_each_page_fits_its_window_violates_no_policy_and_has_the_requested_colours(  # noqa: PLR0913, PLR0917 - its cases
     browser: Chrome, site: str, tmp_path: Path, address: str, size: tuple[int, int], scheme: Scheme
 ) -> None:
-    """Wide tables scroll by themselves; a page that scrolls sideways as a whole cannot be read on a phone."""
-    look(browser, site + address, size, scheme)
+    """Wide tables scroll inside the page. A page that scrolls horizontally as a whole is unreadable on a phone."""
+    open_page(browser, site + address, size, scheme)
     wide, window = browser.execute_script("return [document.documentElement.scrollWidth, window.innerWidth]")
     assert wide <= window
-    assert (sum(shared(browser)) > 3 * 128) == (scheme == "light")
+    assert (sum(background_colour(browser)) > 3 * 128) == (scheme == "light")
     assert [entry for entry in browser.get_log("browser") if "no-such" not in entry["message"]] == []  # type: ignore[no-untyped-call]
-    picture(browser, tmp_path / "page.png")
+    save_picture(browser, tmp_path / "page.png")
     assert (tmp_path / "page.png").stat().st_size > 5_000
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_stands_out_from_its_ground(browser: Chrome, site: str, scheme: Scheme) -> None:
-    """WCAG 2.1, success criterion 1.4.3: a contrast of 4.5 to 1, for every cell of the map as well."""
+def test_text_has_enough_contrast_to_its_background(browser: Chrome, site: str, scheme: Scheme) -> None:
+    """WCAG 2.1, success criterion 1.4.3: a contrast of 4.5 to 1, also for every cell of the heat map."""
     for address in ("/", "/groups/billing", "/groups/fraud-detection"):
-        look(browser, site + address, DESKTOP, scheme)
+        open_page(browser, site + address, DESKTOP, scheme)
         for place, ratio in browser.execute_script(CONTRASTS).items():
             assert ratio >= 4.5, place
 
@@ -103,9 +103,9 @@ return found;
 """
 
 
-def test_hostile_names_are_read_and_followed_and_never_run(browser: Chrome, site: str) -> None:
+def test_hostile_names_are_shown_and_linked_and_never_run(browser: Chrome, site: str) -> None:
     for name in HOSTILE_NAMES:
-        look(browser, site)
+        open_page(browser, site)
         browser.execute_script("window.alert = () => { throw 'run'; }")
         link = browser.find_element(By.CSS_SELECTOR, f'a[href="{group_address(name)}"]')
         text = link.text
@@ -115,9 +115,9 @@ def test_hostile_names_are_read_and_followed_and_never_run(browser: Chrome, site
     assert browser.get_log("browser") == []  # type: ignore[no-untyped-call]
 
 
-def test_even_markup_that_got_through_could_run_nothing(browser: Chrome, site: str) -> None:
-    """The second line of defence: the policy holds where escaping would have failed."""
-    look(browser, site)
+def test_the_policy_stops_markup_that_was_not_escaped(browser: Chrome, site: str) -> None:
+    """If escaping fails, the Content-Security-Policy still forbids scripts."""
+    open_page(browser, site)
     browser.execute_script(
         "document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"window.ran = true\">');"
         "const script = document.createElement('script'); script.textContent = 'window.ran = true';"
@@ -129,9 +129,9 @@ def test_even_markup_that_got_through_could_run_nothing(browser: Chrome, site: s
 
 
 def test_a_group_is_found_by_typing_part_of_its_name(browser: Chrome, site: str) -> None:
-    look(browser, site, PHONE)
+    open_page(browser, site, PHONE)
     browser.find_element(By.NAME, "q").send_keys("ledg\n")
-    WebDriverWait(browser, 60).until(lambda asked: "q=ledg" in asked.current_url)
+    WebDriverWait(browser, 60).until(lambda page: "q=ledg" in page.current_url)
     rows = browser.find_elements(By.CSS_SELECTOR, ".groups tbody tr")
     assert [row.find_element(By.TAG_NAME, "a").text for row in rows] == ["ledger"]
     assert browser.find_element(By.NAME, "q").get_attribute("value") == "ledg"

@@ -1,4 +1,4 @@
-"""The list of all groups."""
+"""Tests of the list of all groups."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ import doctest
 import streaming.page.overview
 
 
-def test_what_the_docstrings_show_is_true() -> None:
+def test_the_examples_in_the_docstrings_are_correct() -> None:
     assert doctest.testmod(streaming.page.overview).failed == 0

@@ -1,4 +1,4 @@
-"""The story on the page is that of the tables: read as little as needed, and again when there is more."""
+"""Tests of the last rebalances on the page: few files are read, and they are read again for a new rebalance."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ DAY_SECONDS = 86_400
 
 
 class Clock:
-    """A clock somebody sets."""
+    """A clock that a test sets."""
 
     now_seconds = 0.0
 
     def __call__(self) -> float:
-        """Tell the time."""
+        """Return the time in seconds."""
         return self.now_seconds
 
 
@@ -36,8 +36,8 @@ def reader(tables: Path) -> tuple[RebalanceReader, Clock]:
     return RebalanceReader(str(tables), CLUSTER, clock), clock
 
 
-def life(tables: Path, generations: int = 3, group_id: str = "g") -> GroupState:
-    """Return a group whose second member comes and goes, a day between."""
+def group_with_rebalances(tables: Path, generations: int = 3, group_id: str = "g") -> GroupState:
+    """Return a group whose second member joins and leaves, with one day between generations."""
     events = [
         generation(number, DAY_SECONDS * (10 - number), "range", [A, B][: 1 + number % 2])
         for number in range(1, generations + 1)
@@ -45,49 +45,49 @@ def life(tables: Path, generations: int = 3, group_id: str = "g") -> GroupState:
     return record_of(group_id, events, tables)
 
 
-def test_the_last_rebalances_are_told_the_newest_first(tmp_path: Path) -> None:
-    record = life(tmp_path)
-    life(tmp_path, group_id="other")
-    reported = reader(tmp_path)[0].last(record).lines
-    assert [(one.generation_id, one.kind) for one in reported] == [
+def test_the_last_rebalances_are_shown_the_newest_first(tmp_path: Path) -> None:
+    record = group_with_rebalances(tmp_path)
+    group_with_rebalances(tmp_path, group_id="other")
+    lines = reader(tmp_path)[0].last(record).lines
+    assert [(one.generation_id, one.kind) for one in lines] == [
         (3, "rebalance"),
         (2, "rebalance"),
         (1, "first_seen"),
     ]
-    assert reported[1].text.startswith("app@10.4.5.98 is gone; 1 member; 6 partitions moved")
+    assert lines[1].text.startswith("app@10.4.5.98 is gone; 1 member; 6 partitions moved")
 
 
-def test_no_other_days_files_are_read(tmp_path: Path) -> None:
-    """Rule 1: a table of ninety days is not read for a group's last three."""
-    record = life(tmp_path, 6)
+def test_only_files_of_the_needed_days_are_read(tmp_path: Path) -> None:
+    """Rule 1: the reader does not read a table of ninety days for the last three rebalances of a group."""
+    record = group_with_rebalances(tmp_path, 6)
     recent = msgspec.structs.replace(record.rebalance_history, recent=record.rebalance_history.recent[-2:])
     for file in DeltaTable(str(tmp_path / REBALANCES.name)).file_uris():
         if not any(f"date=2026-11-{day}" in file for day in (16, 17)):
             Path(file).unlink()
     assert len(list((tmp_path / REBALANCES.name).rglob("*.parquet"))) == 2
-    reported = reader(tmp_path)[0].last(msgspec.structs.replace(record, rebalance_history=recent)).lines
-    assert [one.generation_id for one in reported] == [6, 5]
+    lines = reader(tmp_path)[0].last(msgspec.structs.replace(record, rebalance_history=recent)).lines
+    assert [one.generation_id for one in lines] == [6, 5]
 
 
-def test_a_story_is_read_again_after_a_while_and_not_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rule 2: the registry knows of a rebalance some moments before the table does."""
-    life(tmp_path, 2)
-    ahead = life(tmp_path / "later", 3)
-    reads = counted_reads(monkeypatch)
-    ask, clock = reader(tmp_path)
-    assert [one.generation_id for one in ask.last(ahead).lines] == [2, 1]
-    life(tmp_path, 3)
+def test_rebalances_are_read_again_only_after_the_cache_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rule 2: the monitor state has a new rebalance shortly before the table has it."""
+    group_with_rebalances(tmp_path, 2)
+    ahead = group_with_rebalances(tmp_path / "later", 3)
+    reads = record_reads(monkeypatch)
+    rebalance_reader, clock = reader(tmp_path)
+    assert [one.generation_id for one in rebalance_reader.last(ahead).lines] == [2, 1]
+    group_with_rebalances(tmp_path, 3)
     clock.now_seconds += CACHE_SECONDS - 1
-    assert ask.last(ahead).lines[0].generation_id == 2
-    assert len(reads) == 2, "one read of each table"
+    assert rebalance_reader.last(ahead).lines[0].generation_id == 2
+    assert len(reads) == 2, "each table is read once"
     clock.now_seconds += 1
-    assert ask.last(ahead).lines[0].generation_id == 3
+    assert rebalance_reader.last(ahead).lines[0].generation_id == 3
     assert len(reads) == 4
 
 
-def test_how_long_nobody_committed_is_told_with_its_rebalance(tmp_path: Path) -> None:
-    """It is in a table of its own, written when it is known."""
-    record = life(tmp_path, 2)
+def test_the_commit_gap_is_shown_with_its_rebalance(tmp_path: Path) -> None:
+    """Commit gaps have their own table. A row is written when the gap is known."""
+    record = group_with_rebalances(tmp_path, 2)
     position = record.snapshot.position
     assert position is not None
     closed = CommitGap("g", position, 2, 12_000, None, "orders", 3, 12_000, 0, 700, "all_committed")
@@ -95,29 +95,29 @@ def test_how_long_nobody_committed_is_told_with_its_rebalance(tmp_path: Path) ->
     write_deltalake(str(tmp_path / COMMIT_GAPS.name), rows, partition_by=list(PARTITIONED_BY))
     newest, before = reader(tmp_path)[0].last(record).lines
     assert "no member committed for 12.0 s (usual interval: 0.7 s)" in newest.text
-    assert "nobody" not in before.text
+    assert "no member committed" not in before.text
 
 
-def counted_reads(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """Note every time the table is read."""
+def record_reads(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Record each read of a table."""
     reads: list[object] = []
-    really = streaming.page.rebalances.stored_rows
+    original = streaming.page.rebalances.stored_rows
 
-    def noted(*arguments: object, **equal: object) -> object:
+    def read_and_record(*arguments: object, **equal: object) -> object:
         reads.append(arguments)
-        return really(*arguments, **equal)  # type: ignore[arg-type]
+        return original(*arguments, **equal)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(streaming.page.rebalances, "stored_rows", noted)
+    monkeypatch.setattr(streaming.page.rebalances, "stored_rows", read_and_record)
     return reads
 
 
-def test_without_a_table_it_says_so(tmp_path: Path) -> None:
-    """Rule 3."""
-    found = reader(tmp_path / "nowhere")[0].last(life(tmp_path))
-    assert found == LastRebalances(error="the table rebalances cannot be read (NoTableError)")
+def test_without_a_table_an_error_is_returned(tmp_path: Path) -> None:
+    """Tests rule 3."""
+    rebalances = reader(tmp_path / "nowhere")[0].last(group_with_rebalances(tmp_path))
+    assert rebalances == LastRebalances(error="the table rebalances cannot be read (NoTableError)")
 
 
-def test_a_group_without_a_story_reads_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    reads = counted_reads(monkeypatch)
+def test_for_a_group_without_rebalances_no_table_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads = record_reads(monkeypatch)
     assert reader(tmp_path)[0].last(record_of("g", [])) == LastRebalances()
     assert reads == []

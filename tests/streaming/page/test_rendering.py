@@ -1,4 +1,4 @@
-"""What others named is shown as it is, spelled out where it cannot be seen, and never obeyed."""
+"""Tests that names on a page are escaped, and that invisible characters are spelled out."""
 
 from __future__ import annotations
 
@@ -20,38 +20,38 @@ from streaming.state.monitor_view import MonitorView
 
 
 def no_group(group_id: str) -> str:
-    """Return the smallest page that shows a name."""
+    """Return the smallest page with a group name."""
     clusters = [WatchedCluster("prod", MonitorView(), 0, 1)]
     return page("no_group.html", clusters=clusters, several=False, group_id=group_id).decode()
 
 
 @given(st.text(st.characters(), min_size=1))
-def test_a_name_on_a_page_is_its_spelled_out_self_escaped(name: str) -> None:
-    spelled = printable(name)
-    assert spelled.isprintable()
+def test_a_name_on_a_page_is_its_printable_form_and_escaped(name: str) -> None:
+    printable_name = printable(name)
+    assert printable_name.isprintable()
     shown = no_group(name).split('<bdi class="name">')[1].split("</bdi>")[0]
     assert "<" not in shown
-    assert html.unescape(shown) == spelled
+    assert html.unescape(shown) == printable_name
 
 
 @given(st.text(st.characters()))
-def test_what_can_be_seen_stays_as_it_is(name: str) -> None:
+def test_a_printable_name_is_unchanged(name: str) -> None:
     assert (printable(name) == name) == name.isprintable()
 
 
-def test_a_name_that_is_not_there_is_a_mistake_and_not_an_empty_place() -> None:
+def test_a_missing_template_variable_is_an_error() -> None:
     with pytest.raises(Exception, match="group_id"):
         page("no_group.html", clusters=[WatchedCluster("prod", MonitorView(), 0, 1)], several=False)
 
 
-@pytest.mark.parametrize(("age_ms", "said"), [(0, "sampled 0 s ago"), (-5_000, "sampled 0 s ago")])
-def test_a_clock_that_was_set_back_makes_no_sample_of_the_future(age_ms: int, said: str) -> None:
+@pytest.mark.parametrize(("age_ms", "message"), [(0, "sampled 0 s ago"), (-5_000, "sampled 0 s ago")])
+def test_after_a_clock_was_set_back_the_age_of_a_sample_is_zero(age_ms: int, message: str) -> None:
     watched = WatchedCluster("prod", MonitorView(sample=ClusterSample(10_000)), 10_000 + age_ms, 1)
-    assert said in page("no_group.html", clusters=[watched], several=False, group_id="g").decode()
+    assert message in page("no_group.html", clusters=[watched], several=False, group_id="g").decode()
 
 
-def test_nothing_is_fetched_from_elsewhere() -> None:
-    """The page works where there is no way out, and tells nobody who looks at it."""
+def test_a_page_loads_nothing_from_other_hosts() -> None:
+    """The page works without internet access, and no other host learns of its users."""
     for name in ("style.css", "icon.svg"):
         text = asset(name).decode()
         assert "@import" not in text
@@ -59,7 +59,7 @@ def test_nothing_is_fetched_from_elsewhere() -> None:
     assert "//" not in no_group("g").replace("<!doctype html>", "")
 
 
-def test_what_the_docstrings_show_is_true() -> None:
+def test_the_examples_in_the_docstrings_are_correct() -> None:
     for module in (
         streaming.page.rendering,
         streaming.group.printable,

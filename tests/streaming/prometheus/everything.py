@@ -1,4 +1,4 @@
-"""A present in which every metric has something to say: the cluster of the pages' scene, and what it lacks for that."""
+"""A monitor state in which every metric has a value: the scene of the pages with some additions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STALE_AFTER_MS = 60_000
 
 
 def everything(tables: Path) -> MonitorState:
-    """Return a registry of which a scrape shows every metric that is defined."""
+    """Return a monitor state whose scrape has every defined metric."""
     monitor_state = scene(tables).monitor_state
     partition_state = PartitionSnapshot(0, 9, -1, {"offset_commit": 7}, {"truncated": 1})
     monitor_state.put_batch([], [partition_state])
@@ -37,31 +37,35 @@ def everything(tables: Path) -> MonitorState:
     assert view.lag is not None
     monitor_state.put_sample(
         replace(view.sample, brokers=3, clock_offsets={1: ClockOffset(-200, 300)}),
-        _in_part_unknown(view.lag),
+        _with_unusual_lag(view.lag),
         listing,
     )
     evaluated = view.groups["billing"].evaluation
     assert evaluated is not None
     lag = Imbalance(measure=LAG, scope="member", score=20, max_to_mean_ratio=1.8)
     monitor_state.put_work({"billing": WorkShares(evaluated.position, (lag,))})
-    left_out = UnownedNow({Unowned("orders", 7, NOW_MS - 400_000): 12})
-    monitor_state.put_conditions(view.conditions, {"billing": left_out})
+    unowned = UnownedNow({Unowned("orders", 7, NOW_MS - 400_000): 12})
+    monitor_state.put_conditions(view.conditions, {"billing": unowned})
     monitor_state.put_health(batch_seconds=0.8, not_known=("leader",))
     return monitor_state
 
 
-def _in_part_unknown(lag: LagEvaluation) -> LagEvaluation:
-    """One partition of `ledger` has no leader; retention and an open transaction are at those of `reporting`."""
+def _with_unusual_lag(lag: LagEvaluation) -> LagEvaluation:
+    """Change the lag of some partitions.
+
+    One partition of `ledger` has no leader. Those of `reporting` are close to retention and blocked by an open
+    transaction.
+    """
     table = lag.partitions
     is_leaderless = pc.and_(pc.equal(table["group_id"], "ledger"), pc.equal(table["partition"], 0))
-    is_chased = pc.equal(table["group_id"], "reporting")
+    is_near_retention = pc.equal(table["group_id"], "reporting")
     for name, where, value in (
         ("lag", is_leaderless, None),
         ("end_offset", is_leaderless, None),
         ("unknown_reason", is_leaderless, NO_END_OFFSET),
         ("lag_seconds", is_leaderless, None),
-        ("seconds_until_lost", is_chased, 5_400.0),
-        ("is_blocked", is_chased, True),
+        ("seconds_until_lost", is_near_retention, 5_400.0),
+        ("is_blocked", is_near_retention, True),
     ):
         field = table.schema.field(name)
         column = pc.if_else(where, pa.scalar(value, field.type), table[name])

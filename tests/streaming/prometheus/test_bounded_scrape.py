@@ -1,4 +1,4 @@
-"""A scrape holds what was asked for, and no more than it may: whole series of whole groups, the rest counted."""
+"""Tests that a scrape has only the selected series, within the limits, and counts the dropped series."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ Line = tuple[str, tuple[tuple[str, str], ...], float]
 
 @pytest.fixture(scope="module")
 def monitor_state(tmp_path_factory: pytest.TempPathFactory) -> MonitorState:
-    """Return a registry that has something to say for every metric."""
+    """Return a monitor state with a value for every metric."""
     tables: Path = tmp_path_factory.mktemp("tables")
     return everything(tables)
 
 
 @pytest.fixture(scope="module")
 def whole(monitor_state: MonitorState) -> list[Sample]:
-    """Return all samples of a scrape without bounds."""
+    """Return all samples of a scrape without limits."""
     return samples(exporter_of(monitor_state))
 
 
@@ -63,72 +63,72 @@ def samples(exporter: Exporter) -> list[Sample]:
     return [sample for family in parse_text(text) for sample in family.samples]
 
 
-def lines(found: Iterable[Sample]) -> set[Line]:
-    """Return samples to be compared; memory is another at each look, what is dropped is looked at by itself."""
-    kept = (one for one in found if one.name not in {DROPPED, MEMORY})
-    return {(one.name, tuple(sorted(one.labels.items())), one.value) for one in kept}
+def lines(scrape: Iterable[Sample]) -> set[Line]:
+    """Return the samples for a comparison, without memory, which changes, and without the count of dropped series."""
+    compared = (one for one in scrape if one.name not in {DROPPED, MEMORY})
+    return {(one.name, tuple(sorted(one.labels.items())), one.value) for one in compared}
 
 
-def dropped(found: Iterable[Sample]) -> dict[str, float]:
-    return {one.labels["reason"]: one.value for one in found if one.name == DROPPED}
+def dropped_by_reason(scrape: Iterable[Sample]) -> dict[str, float]:
+    return {one.labels["reason"]: one.value for one in scrape if one.name == DROPPED}
 
 
 def group_of(sample: Sample) -> str | None:
     return sample.labels.get("group", sample.labels.get("consumergroup"))
 
 
-def groups_of(found: Iterable[Sample]) -> set[str]:
-    return {group for group in map(group_of, found) if group is not None}
+def groups_of(scrape: Iterable[Sample]) -> set[str]:
+    return {group for group in map(group_of, scrape) if group is not None}
 
 
-def by_group_and_granularity(found: Iterable[Sample]) -> Mapping[tuple[str | None, str], int]:
-    """Count series; None are those of topics, and of the cluster."""
-    return Counter((group_of(one), GRANULARITY[one.name]) for one in found)
+def by_group_and_granularity(scrape: Iterable[Sample]) -> Mapping[tuple[str | None, str], int]:
+    """Count series. The group is None for series of topics and of the cluster."""
+    return Counter((group_of(one), GRANULARITY[one.name]) for one in scrape)
 
 
 EVERY_BOUND = [Bounds(k, most) for k in (0, 1, 3, 100) for most in (1, 60, 100, 200, 400, 700, 900, 1_200, 100_000)]
 
 
 @pytest.mark.parametrize("bounds", EVERY_BOUND, ids=str)
-def test_a_scrape_has_no_more_series_than_it_may_and_says_what_it_lacks(
+def test_a_scrape_respects_its_limit_and_counts_the_dropped_series(
     monitor_state: MonitorState, whole: list[Sample], bounds: Bounds
 ) -> None:
-    """Rule 5: bounded, enforced, visible. Health is shown always: an answer without it would be mistaken for none."""
-    found = samples(exporter_of(monitor_state, bounds=bounds))
+    """Rule 5: the monitor's own health is always shown. A scrape without it would look like a failed one."""
+    scrape = samples(exporter_of(monitor_state, bounds=bounds))
     health = [one for one in whole if GRANULARITY[one.name] == OF_A_CLUSTER]
-    assert len(found) <= max(bounds.max_series, len(health))
-    assert len(found) + sum(dropped(found).values()) == len(whole)
-    assert lines(health) <= lines(found)
+    assert len(scrape) <= max(bounds.max_series, len(health))
+    assert len(scrape) + sum(dropped_by_reason(scrape).values()) == len(whole)
+    assert lines(health) <= lines(scrape)
 
 
 @pytest.mark.parametrize("bounds", EVERY_BOUND, ids=str)
-def test_of_a_group_all_series_of_a_granularity_are_shown_or_none(
+def test_a_scrape_shows_all_series_of_a_group_and_granularity_or_none(
     monitor_state: MonitorState, whole: list[Sample], bounds: Bounds
 ) -> None:
-    """A sum over half of a group's partitions would be taken for the group's lag."""
-    found = samples(exporter_of(monitor_state, bounds=bounds))
-    assert lines(found) <= lines(whole), "what is shown is shown as it is without bounds"
-    of_all, of_shown = by_group_and_granularity(whole), by_group_and_granularity(found)
+    """A user would take a sum over half of a group's partitions for the group's lag."""
+    scrape = samples(exporter_of(monitor_state, bounds=bounds))
+    assert lines(scrape) <= lines(whole), "a shown series is the same as without limits"
+    of_all, of_shown = by_group_and_granularity(whole), by_group_and_granularity(scrape)
     assert all(of_all[one] == shown for one, shown in of_shown.items())
     finest: dict[str | None, int] = defaultdict(int)
     for group, granularity in of_shown:
         finest[group] = max(finest[group], GRANULARITIES.index(granularity))
     for group, granularity in of_all:
         is_coarser = GRANULARITIES.index(granularity) <= finest[group]
-        assert ((group, granularity) in of_shown) == is_coarser, "nothing in between is missing"
+        assert ((group, granularity) in of_shown) == is_coarser, "no coarser granularity is missing"
 
 
-def test_the_k_worst_groups_are_shown_in_full_and_the_others_in_brief(monitor_state: MonitorState) -> None:
-    found = samples(exporter_of(monitor_state, bounds=Bounds(2, 100_000)))
-    in_full = {group for group, granularity in by_group_and_granularity(found) if granularity == PARTITION} - {None}
+def test_the_k_worst_groups_are_shown_in_full_and_the_others_only_by_group(monitor_state: MonitorState) -> None:
+    scrape = samples(exporter_of(monitor_state, bounds=Bounds(2, 100_000)))
+    in_full = {group for group, granularity in by_group_and_granularity(scrape) if granularity == PARTITION} - {None}
     assert len(in_full) == 2
-    assert {group for group, granularity in by_group_and_granularity(found) if granularity == GROUP} > in_full
-    assert dropped(found)[TOP_K] > 0
-    assert dropped(found)[MAX_SERIES] == 0
+    assert {group for group, granularity in by_group_and_granularity(scrape) if granularity == GROUP} > in_full
+    assert dropped_by_reason(scrape)[TOP_K] > 0
+    assert dropped_by_reason(scrape)[MAX_SERIES] == 0
 
 
-def test_what_is_left_out_together_is_of_one_granularity() -> None:
-    """A table's rows, and a group's lines, are left out whole: with them goes all that is made of them."""
+def test_series_that_are_dropped_together_have_one_granularity() -> None:
+    """The rows of a table and the lines of a group are dropped as a whole, with every series from them."""
     of_table = defaultdict(set)
     for family in COLUMN_FAMILIES:
         of_table[family.table].add(family.signal.granularity)
@@ -137,19 +137,19 @@ def test_what_is_left_out_together_is_of_one_granularity() -> None:
     assert {signal.granularity for signal, _ in member_families(NameFilter())} == {MEMBER}
 
 
-def test_two_scrapes_of_the_same_present_are_the_same(monitor_state: MonitorState) -> None:
-    """Series that come and go are new series to Prometheus each time."""
+def test_two_scrapes_of_the_same_view_are_equal(monitor_state: MonitorState) -> None:
+    """If a series disappears and returns, Prometheus stores a new series each time."""
     exporter = exporter_of(monitor_state, bounds=Bounds(4, 500))
     first = samples(exporter)
     assert all(lines(samples(exporter)) == lines(first) for _ in range(3))
-    assert dropped(samples(exporter)) == dropped(first)
+    assert dropped_by_reason(samples(exporter)) == dropped_by_reason(first)
 
 
-@pytest.mark.parametrize(("later_ms", "is_another"), [(HELD_MS, False), (HELD_MS + 1, True)])
-def test_a_group_whose_trouble_is_over_stays_in_full_for_a_while_and_then_makes_room(
-    monitor_state: MonitorState, later_ms: int, is_another: bool
+@pytest.mark.parametrize(("later_ms", "is_different"), [(HELD_MS, False), (HELD_MS + 1, True)])
+def test_a_group_without_trouble_stays_in_full_for_some_time_and_then_loses_its_place(
+    monitor_state: MonitorState, later_ms: int, is_different: bool
 ) -> None:
-    """Calm (`evaluation.severity.rank`); and text that is kept from scrape to scrape is shown of whom it is of."""
+    """`evaluation.severity.rank` keeps the place. Text that is cached between scrapes belongs to the right group."""
     view, changing, now_ms = monitor_state.view(), MonitorState(), [NOW_MS]
     assert view.sample is not None
     changing._view = view
@@ -159,19 +159,21 @@ def test_a_group_whose_trouble_is_over_stays_in_full_for_a_while_and_then_makes_
     changing._view = replace(view, sample=replace(view.sample, sampled_at_ms=now_ms[0]), conditions={}, listing=None)
     after = samples(exporter)
     assert len(before) == len(_in_full(after)) == 1
-    assert (_in_full(after) != before) == is_another
-    if is_another:
-        anew = Exporter([(CLUSTER, changing)], lambda: now_ms[0], STALE_AFTER_MS, EVERY_METRIC, Bounds(1, 100_000))
-        assert lines(after) == lines(samples(anew))
+    assert (_in_full(after) != before) == is_different
+    if is_different:
+        new_exporter = Exporter(
+            [(CLUSTER, changing)], lambda: now_ms[0], STALE_AFTER_MS, EVERY_METRIC, Bounds(1, 100_000)
+        )
+        assert lines(after) == lines(samples(new_exporter))
 
 
-def _in_full(found: Iterable[Sample]) -> set[str | None]:
-    return {group_of(one) for one in found if one.name == PARTITION_LAG.name}
+def _in_full(scrape: Iterable[Sample]) -> set[str | None]:
+    return {group_of(one) for one in scrape if one.name == PARTITION_LAG.name}
 
 
 @pytest.mark.parametrize("bounds", [UNBOUNDED, Bounds(2, 100_000), Bounds(0, 500)], ids=str)
-def test_the_order_in_which_groups_became_known_is_not_to_be_seen(monitor_state: MonitorState, bounds: Bounds) -> None:
-    """A restart reads them in another order."""
+def test_the_order_in_which_groups_became_known_changes_nothing(monitor_state: MonitorState, bounds: Bounds) -> None:
+    """After a restart, the groups are read in a different order."""
     view, other = monitor_state.view(), MonitorState()
     other._view = replace(
         view,
@@ -180,40 +182,40 @@ def test_the_order_in_which_groups_became_known_is_not_to_be_seen(monitor_state:
         conditions=dict(reversed(view.conditions.items())),
         rebalancing_since_ms=dict(reversed(view.rebalancing_since_ms.items())),
     )
-    found = samples(exporter_of(other, bounds=bounds))
-    assert lines(found) == lines(samples(exporter_of(monitor_state, bounds=bounds)))
+    scrape = samples(exporter_of(other, bounds=bounds))
+    assert lines(scrape) == lines(samples(exporter_of(monitor_state, bounds=bounds)))
 
 
 @settings(max_examples=EXAMPLES // 2)
 @given(st.integers(0, 1_300), st.integers(1, 300))
-def test_more_room_hides_nothing_that_was_shown(monitor_state: MonitorState, room: int, more: int) -> None:
-    less = lines(samples(exporter_of(monitor_state, bounds=Bounds(0, room))))
-    assert less <= lines(samples(exporter_of(monitor_state, bounds=Bounds(0, room + more))))
+def test_a_higher_limit_hides_no_series(monitor_state: MonitorState, max_series: int, more: int) -> None:
+    less = lines(samples(exporter_of(monitor_state, bounds=Bounds(0, max_series))))
+    assert less <= lines(samples(exporter_of(monitor_state, bounds=Bounds(0, max_series + more))))
 
 
-def test_before_it_is_ready_a_bounded_scrape_is_health_and_lacks_nothing() -> None:
-    found = samples(exporter_of(MonitorState(), bounds=Bounds(1, 1)))
-    assert {GRANULARITY[one.name] for one in found} == {OF_A_CLUSTER}
-    assert dropped(found) == {TOP_K: 0, MAX_SERIES: 0}
+def test_before_it_is_ready_a_limited_scrape_has_only_health_and_drops_nothing() -> None:
+    scrape = samples(exporter_of(MonitorState(), bounds=Bounds(1, 1)))
+    assert {GRANULARITY[one.name] for one in scrape} == {OF_A_CLUSTER}
+    assert dropped_by_reason(scrape) == {TOP_K: 0, MAX_SERIES: 0}
 
 
 @pytest.mark.parametrize("granularity", ["group", "topic", "partition", "member"])
-def test_metrics_are_shown_down_to_the_granularity_that_is_set(monitor_state: MonitorState, granularity: str) -> None:
+def test_metrics_are_shown_down_to_the_configured_granularity(monitor_state: MonitorState, granularity: str) -> None:
     shown = select_metrics(
         MetricsSettings.model_validate({"granularity": granularity, "compatible_with": ["kafka_exporter"]})
     )
-    found = {GRANULARITY[one.name] for one in samples(exporter_of(monitor_state, shown))}
-    assert found == set(GRANULARITIES[: GRANULARITIES.index(granularity) + 1])
+    scrape = {GRANULARITY[one.name] for one in samples(exporter_of(monitor_state, shown))}
+    assert scrape == set(GRANULARITIES[: GRANULARITIES.index(granularity) + 1])
 
 
-def test_ids_of_members_are_in_no_scrape_that_did_not_ask_for_members(monitor_state: MonitorState) -> None:
-    """A member's id is another at every start: series without end, for people who never asked for them."""
+def test_member_ids_are_only_in_scrapes_with_the_granularity_member(monitor_state: MonitorState) -> None:
+    """The id of a member changes at every start. So the number of series would grow without a limit."""
     records = monitor_state.view().alive_groups().values()
     ids = {member.member_id for record in records for member in members(record.snapshot)}
     assert ids
     for granularity in (GROUP, TOPIC, PARTITION, MEMBER):
-        asked = select_metrics(MetricsSettings.model_validate({"granularity": granularity}))
-        text = answer(exporter_of(monitor_state, asked))
+        selection = select_metrics(MetricsSettings.model_validate({"granularity": granularity}))
+        text = answer(exporter_of(monitor_state, selection))
         assert any(member_id in text for member_id in ids) == (granularity == MEMBER)
 
 
@@ -226,18 +228,18 @@ def test_ids_of_members_are_in_no_scrape_that_did_not_ask_for_members(monitor_st
         (["kafka_lag_exporter", "kafka_exporter"], {"own", "kafka_exporter", "kafka_lag_exporter"}),
     ],
 )
-def test_names_of_other_exporters_are_shown_to_whom_asks_for_them(
+def test_metric_names_of_other_exporters_are_shown_only_if_configured(
     monitor_state: MonitorState, compatible_with: list[str], expected: set[str]
 ) -> None:
     family_sets = {name: signal.family_set for signal in SIGNALS.values() for name in exported_names(signal)}
-    asked = select_metrics(MetricsSettings.model_validate({"compatible_with": compatible_with}))
-    assert {family_sets[one.name] for one in samples(exporter_of(monitor_state, asked))} == expected
+    selection = select_metrics(MetricsSettings.model_validate({"compatible_with": compatible_with}))
+    assert {family_sets[one.name] for one in samples(exporter_of(monitor_state, selection))} == expected
 
 
 def test_a_group_that_is_denied_has_no_series_and_the_others_keep_theirs(
     monitor_state: MonitorState, whole: list[Sample]
 ) -> None:
-    """What was not asked for is not called dropped."""
+    """Series that the settings do not select do not count as dropped."""
     groups = groups_of(whole)
     allowed = next(iter(sorted(groups - {"billing"})))
     for names, expected in (
@@ -245,10 +247,10 @@ def test_a_group_that_is_denied_has_no_series_and_the_others_keep_theirs(
         (NameFilter(allow=re.escape(allowed)), {allowed}),
         (NameFilter(allow="no such group"), set()),
     ):
-        found = samples(exporter_of(monitor_state, MetricSelection(groups=names)))
-        assert groups_of(found) == expected
-        assert lines(found) == {line for line in lines(whole) if _group(line) in {None, *expected}}
-        assert dropped(found) == {TOP_K: 0, MAX_SERIES: 0}
+        scrape = samples(exporter_of(monitor_state, MetricSelection(groups=names)))
+        assert groups_of(scrape) == expected
+        assert lines(scrape) == {line for line in lines(whole) if _group(line) in {None, *expected}}
+        assert dropped_by_reason(scrape) == {TOP_K: 0, MAX_SERIES: 0}
 
 
 def _group(line: Line) -> str | None:
@@ -259,29 +261,27 @@ def _group(line: Line) -> str | None:
 def test_a_topic_that_is_denied_has_no_series_but_is_in_the_sums_of_groups(
     monitor_state: MonitorState, whole: list[Sample]
 ) -> None:
-    """A filter for names changes what is shown, never what is true: the group's lag stays its lag."""
-    found = samples(exporter_of(monitor_state, MetricSelection(topics=NameFilter(deny="orders"))))
+    """A name filter only hides series. It does not change the group's lag."""
+    scrape = samples(exporter_of(monitor_state, MetricSelection(topics=NameFilter(deny="orders"))))
     assert any(one.labels.get("topic") == "orders" for one in whole)
-    assert lines(found) == {line for line in lines(whole) if dict(line[1]).get("topic") != "orders"}
+    assert lines(scrape) == {line for line in lines(whole) if dict(line[1]).get("topic") != "orders"}
 
 
-def test_names_that_nobody_can_print_are_filtered_as_they_are_shown(
-    monitor_state: MonitorState, whole: list[Sample]
-) -> None:
-    """A scene's groups are called what Kafka lets them be called."""
-    found = samples(exporter_of(monitor_state, MetricSelection(groups=NameFilter(deny=r"[^a-z-]*.*[^a-z-].*"))))
-    assert {group_of(one) for one in found} < {group_of(one) for one in whole}
-    assert all(re.fullmatch("[a-z-]*", group_of(one) or "") for one in found)
+def test_unprintable_names_are_filtered_by_their_shown_form(monitor_state: MonitorState, whole: list[Sample]) -> None:
+    """The scene has groups with all kinds of names that Kafka allows."""
+    scrape = samples(exporter_of(monitor_state, MetricSelection(groups=NameFilter(deny=r"[^a-z-]*.*[^a-z-].*"))))
+    assert {group_of(one) for one in scrape} < {group_of(one) for one in whole}
+    assert all(re.fullmatch("[a-z-]*", group_of(one) or "") for one in scrape)
 
 
-def test_several_clusters_share_the_room_and_each_says_what_it_lacks(monitor_state: MonitorState) -> None:
-    """Rule 7: a small cluster is not paid for by a large one."""
+def test_several_clusters_share_the_limit_and_each_counts_its_dropped_series(monitor_state: MonitorState) -> None:
+    """Rule 7: a cluster that needs less than its share leaves the rest to the others."""
     clusters = [("large", monitor_state), ("small", MonitorState())]
     exporter = Exporter(clusters, lambda: NOW_MS, STALE_AFTER_MS, EVERY_METRIC, Bounds(0, 500))
-    found = samples(exporter)
-    assert len(found) <= 500
-    assert len(found) > 400, "the small one leaves its room to the large one"
-    lacking = {one.labels["cluster"]: one.value for one in found if one.name == DROPPED and one.value}
-    assert lacking.keys() == {"large"}
+    scrape = samples(exporter)
+    assert len(scrape) <= 500
+    assert len(scrape) > 400, "the small cluster leaves the rest of its share to the large one"
+    dropped_by_cluster = {one.labels["cluster"]: one.value for one in scrape if one.name == DROPPED and one.value}
+    assert dropped_by_cluster.keys() == {"large"}
     whole = samples(Exporter(clusters, lambda: NOW_MS, STALE_AFTER_MS))
-    assert len(found) + sum(lacking.values()) == len(whole)
+    assert len(scrape) + sum(dropped_by_cluster.values()) == len(whole)

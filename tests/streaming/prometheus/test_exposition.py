@@ -1,4 +1,4 @@
-"""Lines under what tells of their families."""
+"""Tests of the exposition: lines of samples under the HELP and TYPE lines of their families."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from streaming.prometheus.exposition import exposition, garbage_collection_pause
 from streaming.signals.monitor import READY, STATE_ROWS
 
 
-def test_pieces_of_several_clusters_stand_under_one_head() -> None:
-    """A family that is told of twice is refused by Prometheus."""
+def test_lines_of_several_clusters_are_in_one_family() -> None:
+    """Prometheus refuses a family that appears twice."""
     pieces = [
         b'rebalance_monitor_ready{cluster="a"} 1.0\n',
         pa.py_buffer(b'rebalance_monitor_ready{cluster="b"} 0.0\n'),
@@ -30,15 +30,15 @@ def test_pieces_of_several_clusters_stand_under_one_head() -> None:
     ]
 
 
-@pytest.mark.parametrize("nothing", [[], [b""], [b"", pa.py_buffer(b"")]])
-def test_a_family_without_a_sample_is_left_out(nothing: list[bytes]) -> None:
-    assert exposition([(READY, nothing), (STATE_ROWS, nothing)], generate_latest) == []
-    assert exposition([(READY, nothing)], generate_openmetrics) == [b"# EOF\n"]
+@pytest.mark.parametrize("empty_pieces", [[], [b""], [b"", pa.py_buffer(b"")]])
+def test_a_family_without_a_sample_is_left_out(empty_pieces: list[bytes]) -> None:
+    assert exposition([(READY, empty_pieces), (STATE_ROWS, empty_pieces)], generate_latest) == []
+    assert exposition([(READY, empty_pieces)], generate_openmetrics) == [b"# EOF\n"]
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_garbage_collection_pauses_no_longer_than_a_scrape(*, fails: bool) -> None:
-    """Also after a scrape that failed."""
+def test_garbage_collection_is_paused_only_during_a_scrape(*, fails: bool) -> None:
+    """A failed scrape also ends the pause."""
     with pytest.raises(OSError, match="no memory") if fails else nullcontext(), garbage_collection_paused():
         assert not gc.isenabled()
         if fails:
@@ -46,5 +46,5 @@ def test_garbage_collection_pauses_no_longer_than_a_scrape(*, fails: bool) -> No
     assert gc.isenabled()
 
 
-def test_the_examples_hold() -> None:
+def test_the_examples_in_the_docstrings_are_correct() -> None:
     assert doctest.testmod(streaming.prometheus.exposition).failed == 0

@@ -1,4 +1,4 @@
-"""Text that is kept between scrapes never outlives what it was made of."""
+"""Tests that text which is cached between scrapes is never older than the values that it shows."""
 
 from __future__ import annotations
 
@@ -33,100 +33,100 @@ from tests.streaming.prometheus.test_metrics import NOW_MS, PARTITIONS, STALE_AF
 GROUPS = ("g", "h")
 STRATEGIES = [assignor_named(name) for name in ("range", "sticky")]
 SHOWN = MetricSelection(frozenset(SIGNALS) - {RESIDENT_MEMORY_BYTES.name})
-"""The memory of the processes is another at each scrape."""
+"""Every metric except memory, which changes between scrapes."""
 
 Change = Callable[[MonitorState, str, int], None]
-Scraped = Callable[[], str]
+Scrape = Callable[[], str]
 
 
-def record_of(monitor_state: MonitorState, group_id: str, number: int, event: GroupEvent) -> None:
-    """Let a record of the group be read."""
+def apply_record(monitor_state: MonitorState, group_id: str, number: int, event: GroupEvent) -> None:
+    """Apply a record of the group."""
     known = monitor_state.view().groups.get(group_id) or GroupState(GroupSnapshot(group_id))
     update = apply_batch(known, [event, sampled(NOW_MS + number, orders=3)], STRATEGIES)
     monitor_state.put_batch([update.record], [])
 
 
-def rebalanced(monitor_state: MonitorState, group_id: str, number: int) -> None:
+def rebalance(monitor_state: MonitorState, group_id: str, number: int) -> None:
     held = [member("m", {"orders": range(number % 4)}), member("n", {"orders": range(number % 4, 3)})]
-    record_of(monitor_state, group_id, number, written(number, number, held))
+    apply_record(monitor_state, group_id, number, written(number, number, held))
 
 
-def became_empty(monitor_state: MonitorState, group_id: str, number: int) -> None:
-    record_of(monitor_state, group_id, number, emptied(number, number))
+def empty_group(monitor_state: MonitorState, group_id: str, number: int) -> None:
+    apply_record(monitor_state, group_id, number, emptied(number, number))
 
 
-def deleted(monitor_state: MonitorState, group_id: str, number: int) -> None:
-    record_of(monitor_state, group_id, number, tombstoned(number))
+def delete_group(monitor_state: MonitorState, group_id: str, number: int) -> None:
+    apply_record(monitor_state, group_id, number, tombstoned(number))
 
 
-def forgotten(monitor_state: MonitorState, group_id: str, _: int) -> None:
+def forget_group(monitor_state: MonitorState, group_id: str, _: int) -> None:
     monitor_state.put_batch([], [], forgotten=[group_id])
 
 
-def committed(monitor_state: MonitorState, group_id: str, number: int) -> None:
-    """Another sample, in which lag is another, too."""
+def commit(monitor_state: MonitorState, group_id: str, number: int) -> None:
+    """Put a new sample with a different lag."""
     lagging = monitor_state_of([], {(group_id, "orders", 0): number, (group_id, "gone", 1): 5}).view()
     assert lagging.sample is not None
     monitor_state.put_sample(replace(lagging.sample, brokers=number), lagging.lag, monitor_state.view().listing)
 
 
-def blocked(monitor_state: MonitorState, group_id: str, number: int) -> None:
-    """An open transaction begins, or is over."""
+def change_transaction(monitor_state: MonitorState, group_id: str, number: int) -> None:
+    """Begin or end an open transaction."""
     held = [coordinator_partition(group_id, PARTITIONS)] if number % 2 else []
     monitor_state.put_sample(sample_of(held=held), monitor_state.view().lag, monitor_state.view().listing)
 
 
-def stale(monitor_state: MonitorState, _: str, number: int) -> None:
-    """No broker answers for a while, or they do again."""
+def change_sample_age(monitor_state: MonitorState, _: str, number: int) -> None:
+    """Let the sample become stale or fresh."""
     age_ms = (number % 2) * (STALE_AFTER_MS + 1)
     monitor_state.put_sample(sample_of(NOW_MS - age_ms), monitor_state.view().lag, monitor_state.view().listing)
 
 
-def listed(monitor_state: MonitorState, group_id: str, number: int) -> None:
+def change_listing(monitor_state: MonitorState, group_id: str, number: int) -> None:
     state = "PreparingRebalance" if number % 2 else "Stable"
     listing = GroupListing(NOW_MS, {group_id: ListedGroup("classic", "consumer", state, 1)})
     monitor_state.put_sample(monitor_state.view().sample or sample_of(), monitor_state.view().lag, listing)
 
 
-def measured(monitor_state: MonitorState, group_id: str, number: int) -> None:
-    """Lag is shared otherwise, of the assignment that stands or of one that did."""
+def measure_lag(monitor_state: MonitorState, group_id: str, number: int) -> None:
+    """Put different lag shares for the current or an old assignment."""
     record = monitor_state.view().groups.get(group_id)
     if record is not None and record.evaluation is not None:
         lag = Imbalance(measure=LAG, scope="member", score=number % 100, max_to_mean_ratio=1 + number / 7)
         monitor_state.put_work({group_id: WorkShares(record.evaluation.position, (lag,))})
 
 
-def gap_closed(monitor_state: MonitorState, group_id: str, number: int) -> None:
+def close_gap(monitor_state: MonitorState, group_id: str, number: int) -> None:
     totals = GapTotals((number, 0, 0, 1, 0, 0), 700 * number) if number % 3 else None
     monitor_state.put_gap_totals([GapsClosed((), {group_id: totals})])
 
 
-def condition_changed(monitor_state: MonitorState, group_id: str, number: int) -> None:
+def change_condition(monitor_state: MonitorState, group_id: str, number: int) -> None:
     monitor_state.put_conditions({group_id: (Condition("rebalance_storm", 5, ""),)} if number % 2 else {})
 
 
-def ready_or_not(monitor_state: MonitorState, _: str, number: int) -> None:
+def change_readiness(monitor_state: MonitorState, _: str, number: int) -> None:
     monitor_state.put_health(ready=not number % 2)
 
 
 CHANGES: list[Change] = [
-    rebalanced,
-    became_empty,
-    deleted,
-    forgotten,
-    committed,
-    blocked,
-    stale,
-    listed,
-    measured,
-    gap_closed,
-    condition_changed,
-    ready_or_not,
+    rebalance,
+    empty_group,
+    delete_group,
+    forget_group,
+    commit,
+    change_transaction,
+    change_sample_age,
+    change_listing,
+    measure_lag,
+    close_gap,
+    change_condition,
+    change_readiness,
 ]
 
 
-def scraper(monitor_state: MonitorState) -> Scraped:
-    """Return who scrapes it; who does so again and again keeps text."""
+def scraper(monitor_state: MonitorState) -> Scrape:
+    """Return a function that scrapes the monitor state and caches text between its calls."""
     exporter = Exporter([("prod", monitor_state)], lambda: NOW_MS, STALE_AFTER_MS, SHOWN)
     return lambda: answer(exporter)
 
@@ -136,48 +136,48 @@ STEPS = st.lists(st.tuples(st.sampled_from(CHANGES), st.sampled_from(GROUPS), st
 
 @settings(max_examples=EXAMPLES // 2)  # each has up to twelve steps, and two whole scrapes after each step
 @given(STEPS)
-def test_who_has_scraped_before_sees_what_a_newcomer_sees(steps: list[tuple[Change, str, int]]) -> None:
-    """Rule: never a last value for the present. Whatever changes, in whatever order, also back to what it was."""
+def test_a_scrape_with_cached_text_equals_a_first_scrape(steps: list[tuple[Change, str, int]]) -> None:
+    """Rule: the last value is never shown as the current one, after any changes in any order."""
     monitor_state = monitor_state_of([])
-    often = scraper(monitor_state)
+    scrape_cached = scraper(monitor_state)
     for change, group_id, number in steps:
         change(monitor_state, group_id, number)
-        assert often() == scraper(monitor_state)()
+        assert scrape_cached() == scraper(monitor_state)()
 
 
-def test_each_of_the_changes_is_one_that_a_scrape_shows() -> None:
-    """The law above says something of each of them only if there is something to see."""
+def test_a_scrape_shows_each_of_the_changes() -> None:
+    """The property test above is only useful for changes that a scrape shows."""
     for change in CHANGES:
         monitor_state = monitor_state_of([])
         for group_id in GROUPS:
-            rebalanced(monitor_state, group_id, 2)
+            rebalance(monitor_state, group_id, 2)
         before = scraper(monitor_state)()
-        change(monitor_state, "g", 3 if change is not gap_closed else 4)
+        change(monitor_state, "g", 3 if change is not close_gap else 4)
         assert scraper(monitor_state)() != before, change.__name__
 
 
-def test_text_of_a_group_that_stays_as_it_is_is_written_once() -> None:
-    """What it is kept for: of ten thousand groups few change between two scrapes."""
+def test_the_text_of_an_unchanged_group_is_written_once() -> None:
+    """Of ten thousand groups, few change between two scrapes. So the cache saves most of the work."""
     monitor_state = monitor_state_of([])
     for group_id in GROUPS:
-        rebalanced(monitor_state, group_id, 2)
+        rebalance(monitor_state, group_id, 2)
     exporter = Exporter([("prod", monitor_state)], lambda: NOW_MS, STALE_AFTER_MS, SHOWN)
     [cluster] = exporter._clusters
-    kept = []
-    for change in (committed, rebalanced):
+    caches = []
+    for change in (commit, rebalance):
         answer(exporter)
-        kept.append(dict(cluster._groups._cache))
+        caches.append(dict(cluster._groups._cache))
         change(monitor_state, "g", 3)
     answer(exporter)
     after = cluster._groups._cache
-    assert kept[0]["h"].texts is kept[1]["h"].texts is after["h"].texts, "also over another sample"
-    assert kept[0]["g"].texts is kept[1]["g"].texts is not after["g"].texts
+    assert caches[0]["h"].texts is caches[1]["h"].texts is after["h"].texts, "a new sample does not change the text"
+    assert caches[0]["g"].texts is caches[1]["g"].texts is not after["g"].texts
 
 
-def test_what_is_kept_beside_a_text_is_what_is_known_now() -> None:
-    """A record restored or read again is another object: one more of it for each group is memory for nothing."""
+def test_the_cache_refers_to_the_current_objects() -> None:
+    """A state that is read again is a new object. To keep the old object as well would waste memory."""
     monitor_state = monitor_state_of([])
-    rebalanced(monitor_state, "g", 2)
+    rebalance(monitor_state, "g", 2)
     exporter = Exporter([("prod", monitor_state)], lambda: NOW_MS, STALE_AFTER_MS, SHOWN)
     answer(exporter)
     [cluster] = exporter._clusters
@@ -185,6 +185,6 @@ def test_what_is_kept_beside_a_text_is_what_is_known_now() -> None:
     again = deepcopy(monitor_state.view().groups["g"])
     monitor_state.put_batch([again], [])
     answer(exporter)
-    kept = cluster._groups._cache["g"]
-    assert kept.parts[-1].snapshot is again.snapshot
-    assert kept.texts is text, "equal parts, the same text"
+    entry = cluster._groups._cache["g"]
+    assert entry.parts[-1].snapshot is again.snapshot
+    assert entry.texts is text, "equal parts keep the same text"

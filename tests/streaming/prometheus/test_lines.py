@@ -1,4 +1,4 @@
-"""Text that is written quickly is the text prometheus-client writes, to the byte."""
+"""Tests that the monitor's fast writer gives exactly the text of prometheus-client."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ LABELS = st.sampled_from([(), ("group",), ("topic", "group"), ("cluster", "group
 
 
 class Families(Collector):
-    """Some families of the library's own."""
+    """A collector of given families."""
 
     def __init__(self, *families: Metric) -> None:
         self._families = families
 
     def collect(self) -> tuple[Metric, ...]:
-        """Give them."""
+        """Return the families."""
         return self._families
 
 
-def signal_of(kind: str, labels: tuple[str, ...], words: str) -> Signal:
-    """Return a definition; the name of a counter ends as it must."""
+def signal_of(kind: str, labels: tuple[str, ...], help_text: str) -> Signal:
+    """Return a definition. The name of a counter ends in `_total`."""
     name = "rebalance_monitor_some" + ("_total" if kind == COUNTER else "")
-    return Signal(name=name, kind=kind, unit="some", labels=labels, help=words, unknown="", example="")  # type: ignore[arg-type]
+    return Signal(name=name, kind=kind, unit="some", labels=labels, help=help_text, unknown="", example="")  # type: ignore[arg-type]
 
 
-def library(signal: Signal, constant: Mapping[str, str], samples: list[Sample]) -> Families:
-    """Return the same samples as the library's own values."""
+def library_families(signal: Signal, constant: Mapping[str, str], samples: list[Sample]) -> Families:
+    """Return the same samples as values of prometheus-client."""
     family = Metric(signal.name.removesuffix("_total"), signal.help, signal.kind)
     own = [label for label in signal.labels if label not in constant]
     for sample in samples:
@@ -54,8 +54,8 @@ def library(signal: Signal, constant: Mapping[str, str], samples: list[Sample]) 
 
 
 @st.composite
-def written(draw: st.DrawFn) -> tuple[Signal, Mapping[str, str], list[Sample]]:
-    """A gauge or a counter, its constant labels, and at least one sample."""
+def signals_with_samples(draw: st.DrawFn) -> tuple[Signal, Mapping[str, str], list[Sample]]:
+    """Draw a gauge or a counter, its constant labels, and at least one sample."""
     labels = draw(LABELS)
     signal = signal_of(draw(st.sampled_from([GAUGE, COUNTER])), labels, draw(TEXTS))
     constant = {"cluster": draw(TEXTS)} if draw(st.booleans()) else {}
@@ -64,17 +64,17 @@ def written(draw: st.DrawFn) -> tuple[Signal, Mapping[str, str], list[Sample]]:
     return signal, constant, [Sample(value, draw(NUMBERS)) for value in values]
 
 
-@given(written())
+@given(signals_with_samples())
 def test_samples_are_written_as_the_library_writes_them(one: tuple[Signal, Mapping[str, str], list[Sample]]) -> None:
-    """Rules 1 to 3, in both formats, whatever a label is called or a number is."""
+    """Rules 1 to 3, in both formats, for any label and any number."""
     signal, constant, samples = one
     text = Writer(signal, constant).text(samples).encode()
     for encoder in (generate_latest, generate_openmetrics):
-        assert b"".join(exposition([(signal, [text])], encoder)) == encoder(library(signal, constant, samples))
+        assert b"".join(exposition([(signal, [text])], encoder)) == encoder(library_families(signal, constant, samples))
 
 
 def test_a_histogram_is_written_as_the_library_writes_it() -> None:
-    """Rule 1: its buckets have their bound, its sum and count do not."""
+    """Rule 1: buckets have the label `le`. Sum and count do not have it."""
     signal = signal_of(HISTOGRAM, ("cluster", "group"), "Sizes.")
     samples = [
         Sample(("g", "1.0"), 2, "_bucket"),
@@ -84,7 +84,9 @@ def test_a_histogram_is_written_as_the_library_writes_it() -> None:
     ]
     text = Writer(signal, {"cluster": "c"}).text(samples).encode()
     for encoder in (generate_latest, generate_openmetrics):
-        assert b"".join(exposition([(signal, [text])], encoder)) == encoder(library(signal, {"cluster": "c"}, samples))
+        assert b"".join(exposition([(signal, [text])], encoder)) == encoder(
+            library_families(signal, {"cluster": "c"}, samples)
+        )
 
 
 ROWS = st.lists(
@@ -93,8 +95,8 @@ ROWS = st.lists(
 
 
 @given(ROWS)
-def test_a_column_is_what_its_rows_are_one_by_one_and_null_is_no_line(rows: list[tuple[str, int, int | None]]) -> None:
-    """Rule 4."""
+def test_a_column_gives_the_same_text_as_its_rows_and_null_has_no_line(rows: list[tuple[str, int, int | None]]) -> None:
+    """Tests rule 4."""
     signal = signal_of(GAUGE, ("cluster", "topic", "partition"), "Lag.")
     table = pa.table(list(zip(*rows, strict=True)) or [[], [], []], schema=SCHEMA)
     labels = {name: escape_labels(table[name]) for name in ("topic", "partition")}
@@ -108,17 +110,17 @@ SCHEMA = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("value",
 
 
 @given(st.lists(st.none() | st.floats()))
-def test_a_column_of_fractions_likewise(values: list[float | None]) -> None:
+def test_a_column_of_floats_gives_the_same_text_as_its_rows(values: list[float | None]) -> None:
     writer = Writer(signal_of(GAUGE, (), "Seconds."), {})
     lines = writer.column({}, pa.array(values, pa.float64()))
     assert bytes(lines).decode() == writer.text([Sample((), value) for value in values if value is not None])
 
 
-def test_what_no_utf8_can_say_becomes_a_question_mark() -> None:
-    """Rule 2: one name nobody can write must not cost everybody the scrape."""
+def test_text_that_utf8_cannot_encode_becomes_a_question_mark() -> None:
+    """Rule 2: one name that cannot be encoded must not fail the whole scrape."""
     writer = Writer(signal_of(GAUGE, ("group",), "Lag."), {})
     assert writer.text([Sample(("bad\ud800",), 1)]) == 'rebalance_monitor_some{group="bad?"} 1.0\n'
 
 
-def test_the_examples_hold() -> None:
+def test_the_examples_in_the_docstrings_are_correct() -> None:
     assert doctest.testmod(streaming.prometheus.lines).failed == 0

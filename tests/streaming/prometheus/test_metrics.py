@@ -1,4 +1,4 @@
-"""`/metrics` as Prometheus reads it: parsed, not searched."""
+"""Tests of `/metrics` with Prometheus' own parsers."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ HEALTH = {signal.name for subject in SUBJECTS for signal in subject.signals if s
 
 
 def exporter_of(monitor_state: MonitorState) -> Exporter:
-    """Return what the HTTP port serves from."""
+    """Return the exporter that the HTTP port serves."""
     return Exporter([("prod", monitor_state)], lambda: NOW_MS, STALE_AFTER_MS)
 
 
 def scraped(monitor_state: MonitorState) -> Series:
-    """Return every series of a scrape in the text format, refusing families and series given twice."""
+    """Return every series of a scrape in the text format. Fail if a family or series appears twice."""
     text = answer(exporter_of(monitor_state))
     families = list(parse_text(text))
     names = [family.name for family in families]
@@ -56,7 +56,7 @@ def scraped(monitor_state: MonitorState) -> Series:
 
 
 def named(series: Series, name: str, **labels: str) -> dict[str, float]:
-    """Return the values of one family by its labels, those given left out."""
+    """Return the values of one family by its labels, without the given labels."""
     return {
         ",".join(f"{key}={value}" for key, value in labelled if key not in labels and key != "cluster"): measured
         for (family, labelled), measured in series.items()
@@ -65,11 +65,11 @@ def named(series: Series, name: str, **labels: str) -> dict[str, float]:
 
 
 def record(group: str, events: Iterable[GroupEvent]) -> GroupState:
-    """Return a group after its events, one batch each."""
-    kept = GroupState(GroupSnapshot(group))
+    """Return a group after its events, with one batch per event."""
+    state = GroupState(GroupSnapshot(group))
     for event in events:
-        kept = apply_batch(kept, [event], [assignor_named("range"), assignor_named("roundrobin")]).record
-    return kept
+        state = apply_batch(state, [event], [assignor_named("range"), assignor_named("roundrobin")]).record
+    return state
 
 
 def monitor_state_of(
@@ -79,7 +79,7 @@ def monitor_state_of(
     *,
     ready: bool = True,
 ) -> MonitorState:
-    """Return a registry after a batch and a sample."""
+    """Return a monitor state after a batch and a sample."""
     monitor_state = MonitorState()
     monitor_state.put_batch(records, [])
     rows = [
@@ -94,7 +94,10 @@ def monitor_state_of(
 
 
 def sample_of(sampled_at_ms: int = NOW_MS, held: Iterable[int] = (), missing: Iterable[int] = ()) -> ClusterSample:
-    """Return a sample of the topic `orders` with some partitions of `__consumer_offsets` held back or not sampled."""
+    """Return a sample of the topic `orders`.
+
+    `held` are partitions of `__consumer_offsets` with an open transaction, `missing` those without a sample.
+    """
     return ClusterSample(
         sampled_at_ms,
         {"orders": TopicMetadata(3, sampled_at_ms), "gone": TopicMetadata(None, sampled_at_ms)},
@@ -114,7 +117,7 @@ STABLE = [written(5, 3, [member("m", {"orders": [0, 1, 2]}), member("n", {})]), 
 
 
 def test_the_clock_of_each_broker_is_shown_with_the_error_of_the_estimate() -> None:
-    """Defect 9: who sees a silence must see whose clock it was measured by."""
+    """Defect 9: a user who sees a silent group needs to see the offset of the clock."""
     series = scraped(monitor_state_of())
     assert named(series, "rebalance_monitor_clock_offset_seconds") == {"broker=1": -60}
     assert named(series, "rebalance_monitor_clock_offset_within_seconds") == {"broker=1": 1}
@@ -123,14 +126,14 @@ def test_the_clock_of_each_broker_is_shown_with_the_error_of_the_estimate() -> N
 
 
 def test_a_clock_that_is_ahead_does_not_make_a_sample_stale() -> None:
-    """The time of a scrape is corrected as that of a sample is."""
+    """The time of a scrape is corrected in the same way as the time of a sample."""
     corrected = replace(sample_of(NOW_MS - 120_000), clock_correction_ms=-120_000)
     assert named(scraped(monitor_state_of(sample=corrected)), "rebalance_monitor_ready") == {"": 1}
     assert named(scraped(monitor_state_of(sample=sample_of(NOW_MS - 120_000))), "rebalance_monitor_ready") == {"": 0}
 
 
-def test_until_it_was_ready_once_the_monitor_shows_its_own_health_and_nothing_else() -> None:
-    """Rule: no verdict from half a log."""
+def test_before_it_was_ready_once_the_monitor_shows_only_its_own_health() -> None:
+    """Rule: no verdict from a part of the log."""
     monitor_state = monitor_state_of([record("g", STABLE)], {("g", "orders", 0): 7}, ready=False)
     monitor_state.put_batch([], [PartitionSnapshot(0, 9, -1, {"offset_commit": 7}, {"truncated": 1})])
     monitor_state.put_health(batch_seconds=0.8, not_known=("leader",))
@@ -141,7 +144,7 @@ def test_until_it_was_ready_once_the_monitor_shows_its_own_health_and_nothing_el
 def test_a_fresh_monitor_that_knows_nothing_can_be_scraped() -> None:
     series = scraped(MonitorState())
     assert named(series, "rebalance_monitor_ready") == {"": 0}
-    assert named(series, "rebalance_monitor_offsets_topic_lag") == {}, "unknown is no series"
+    assert named(series, "rebalance_monitor_offsets_topic_lag") == {}, "an unknown value has no series"
 
 
 def test_a_group_shows_its_members_verdicts_and_counters() -> None:
@@ -162,41 +165,41 @@ def test_a_group_shows_its_members_verdicts_and_counters() -> None:
 
 @pytest.mark.parametrize("counter", ["rebalances_total", "rebalances_failed_total", "empty_transitions_total"])
 @pytest.mark.parametrize("events", [[written(0, 7)], [emptied(0, 7)], [epoch(0, 7)]])
-def test_counters_exist_at_zero_from_the_first_sight_on(counter: str, events: list[GroupEvent]) -> None:
-    """A counter that appears at 1 has no increase for rate() to see."""
+def test_counters_of_a_new_group_start_at_zero(counter: str, events: list[GroupEvent]) -> None:
+    """If a counter starts at 1, rate() does not see the first increase."""
     assert named(scraped(monitor_state_of([record("g", events)])), f"rebalance_monitor_{counter}") == {"group=g": 0}
 
 
 def test_empty_groups_keep_reporting() -> None:
-    """kafka-lag-exporter 63: metrics gone the moment nobody is alive, when they are needed."""
+    """kafka-lag-exporter issue 63: metrics disappeared when a group had no members, which is when they are needed."""
     series = scraped(monitor_state_of([record("g", [*STABLE, emptied(9, 4)])], {("g", "orders", 0): 7}))
     assert named(series, "rebalance_monitor_group_members") == {"group=g": 0}
     assert named(series, "rebalance_monitor_empty_transitions_total") == {"group=g": 1}
     assert named(series, "rebalance_monitor_group_lag") == {"group=g": 93}
-    assert named(series, "rebalance_monitor_drift_partitions") == {}, "nobody is there to drift"
+    assert named(series, "rebalance_monitor_drift_partitions") == {}, "a group without members has no drift"
 
 
 @pytest.mark.parametrize(
     ("events", "absent", "why"),
     [
-        ([written(5, 3)], ["drift_partitions"], "no topic metadata yet"),
+        ([written(5, 3)], ["drift_partitions"], "topic metadata is not known yet"),
         (
             [epoch(5), target(6)],
             ["group_members", "idle_members", "imbalance_ratio", "drift_partitions"],
-            "a member of whom no record tells anything but its target",
+            "only the member's target is known",
         ),
-        ([written(5, 3, [member("m")])], ["imbalance_ratio"], "nothing assigned: no ratio"),
-        ([emptied(5, 3)], ["idle_members", "imbalance_ratio"], "no members, no shares"),
+        ([written(5, 3, [member("m")])], ["imbalance_ratio"], "no partition is assigned, so there is no ratio"),
+        ([emptied(5, 3)], ["idle_members", "imbalance_ratio"], "a group without members has no shares"),
     ],
 )
-def test_what_is_unknown_has_no_series(events: list[GroupEvent], absent: list[str], why: str) -> None:
-    """Neither 0 nor NaN nor the last value."""
+def test_an_unknown_value_has_no_series(events: list[GroupEvent], absent: list[str], why: str) -> None:
+    """An unknown value is not 0, NaN or the last value."""
     series = scraped(monitor_state_of([record("g", events)]))
     for name in absent:
         assert named(series, f"rebalance_monitor_{name}") == {}, why
 
 
-def test_a_group_that_vanished_leaves_no_series() -> None:
+def test_a_deleted_or_forgotten_group_has_no_series() -> None:
     monitor_state = monitor_state_of([record("g", STABLE), record("h", STABLE)])
     assert "group=g" in named(scraped(monitor_state), "rebalance_monitor_group_generation")
     monitor_state.put_batch([record("g", [*STABLE, tombstoned(9)])], [])
@@ -208,7 +211,7 @@ def test_a_group_that_vanished_leaves_no_series() -> None:
 LAGGING: Commits = {("g", "orders", 0): 90, ("g", "orders", 1): 100, ("g", "unsampled", 0): 5, ("h", "orders", 0): 40}
 
 
-def test_lag_is_shown_where_known_and_sums_only_where_every_part_is() -> None:
+def test_known_lag_is_shown_and_a_sum_only_if_all_its_parts_are_known() -> None:
     series = scraped(monitor_state_of([], LAGGING))
     assert named(series, "kafka_consumergroup_lag", consumergroup="g") == {
         "partition=0,topic=orders": 10,
@@ -223,20 +226,20 @@ def test_lag_is_shown_where_known_and_sums_only_where_every_part_is() -> None:
         "consumergroup=g,topic=orders": 10,
         "consumergroup=h,topic=orders": 60,
     }
-    assert named(series, "rebalance_monitor_group_lag") == {"group=h": 60}, "g has a part nobody sampled"
-    assert named(series, "kafka_topic_partitions") == {"topic=orders": 3}, "a topic that is gone has no partitions"
+    assert named(series, "rebalance_monitor_group_lag") == {"group=h": 60}, "one partition of group g was not sampled"
+    assert named(series, "kafka_topic_partitions") == {"topic=orders": 3}, "a deleted topic has no partitions"
 
 
-def test_a_topics_sum_is_no_smaller_for_a_part_that_nobody_sampled() -> None:
-    """Partition 2 has no end offset: the sum of the other two would be a lie."""
+def test_a_topic_with_an_unsampled_partition_has_no_sum() -> None:
+    """Partition 2 has no end offset. The sum of the other two partitions would be wrong."""
     series = scraped(monitor_state_of([], {**LAGGING, ("g", "orders", 2): 5}))
     assert named(series, "kafka_consumergroup_lag_sum") == {"consumergroup=h,topic=orders": 60}
     assert len(named(series, "kafka_consumergroup_lag", consumergroup="g")) == 2
 
 
 @pytest.mark.parametrize(("age_ms", "is_shown"), [(0, True), (STALE_AFTER_MS, True), (STALE_AFTER_MS + 1, False)])
-def test_nothing_that_rests_on_a_stale_sample_is_shown(age_ms: int, is_shown: bool) -> None:
-    """The last value is not the present. Own lag too: it was shown unchanged for as long as no broker answered."""
+def test_values_from_a_stale_sample_are_not_shown(age_ms: int, is_shown: bool) -> None:
+    """The monitor's own lag is not shown either. It was once shown unchanged while no broker answered."""
     monitor_state = monitor_state_of([record("g", STABLE)], LAGGING, sample_of(NOW_MS - age_ms))
     series = scraped(monitor_state)
     for name in (
@@ -249,11 +252,13 @@ def test_nothing_that_rests_on_a_stale_sample_is_shown(age_ms: int, is_shown: bo
     ):
         assert bool(named(series, name)) == is_shown, name
     assert named(series, "rebalance_monitor_ready") == {"": is_shown}
-    assert named(series, "rebalance_monitor_group_members") == {"group=g": 2}, "the log says so still"
+    assert named(series, "rebalance_monitor_group_members") == {"group=g": 2}, (
+        "the members come from the log and not from the sample"
+    )
 
 
-def test_groups_behind_an_open_transaction_are_unknown_and_all_others_are_not() -> None:
-    """Under read_committed an open transaction hides other groups' rebalances and commits too."""
+def test_groups_blocked_by_an_open_transaction_are_unknown_and_all_others_are_known() -> None:
+    """With read_committed, an open transaction also hides rebalances and commits of other groups."""
     held = coordinator_partition("g", PARTITIONS)
     assert coordinator_partition("h", PARTITIONS) != held
     series = scraped(monitor_state_of([record("g", STABLE), record("h", STABLE)], LAGGING, sample_of(held=[held])))
@@ -265,7 +270,7 @@ def test_groups_behind_an_open_transaction_are_unknown_and_all_others_are_not() 
         "rebalance_monitor_empty_transitions_total",
         "rebalance_monitor_lag_unknown_partitions",
         "rebalance_monitor_assignment_verdict",
-    }, "counters stand: they count what was read; why there is no lag is said"
+    }, "counters of read records stay, and the reason of the unknown lag is shown"
     assert named(series, "rebalance_monitor_assignment_verdict", group="g") == {"strategy=range,verdict=unknown": 1}
     (state,) = named(series, "rebalance_monitor_group_state", group="g")
     assert state.endswith("state=Unknown")
@@ -273,8 +278,8 @@ def test_groups_behind_an_open_transaction_are_unknown_and_all_others_are_not() 
     assert named(series, "kafka_consumergroup_lag", consumergroup="h") == {"partition=0,topic=orders": 60}
 
 
-def test_a_partition_that_could_not_be_sampled_does_not_move_groups_to_others() -> None:
-    """Groups were hashed over the partitions sampled: with one leader away, the wrong groups became unknown."""
+def test_an_unsampled_partition_does_not_move_groups_to_other_partitions() -> None:
+    """Groups were hashed over the sampled partitions. Without one leader, the wrong groups became unknown."""
     held = coordinator_partition("g", PARTITIONS)
     missing = (held + 1) % PARTITIONS
     groups = [f"group-{number}" for number in range(100)]
@@ -309,7 +314,7 @@ NAMES = [
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_any_name_is_one_series_that_reads_back(name: str) -> None:
+def test_any_group_name_is_one_series_and_is_read_back_unchanged(name: str) -> None:
     monitor_state = monitor_state_of([record(name, STABLE)], {(name, "orders", 0): 7})
     series = scraped(monitor_state)
     assert [dict(labels)["group"] for family, labels in series if family == "rebalance_monitor_group_members"] == [name]
@@ -318,20 +323,20 @@ def test_any_name_is_one_series_that_reads_back(name: str) -> None:
 
 
 @given(st.lists(st.text(max_size=5), unique=True, max_size=5))
-def test_any_names_side_by_side_stay_apart(names: list[str]) -> None:
+def test_any_different_group_names_are_different_series(names: list[str]) -> None:
     series = scraped(monitor_state_of([record(name, STABLE) for name in names]))
     shown = [dict(labels)["group"] for family, labels in series if family == "rebalance_monitor_group_members"]
     assert sorted(shown) == sorted(names)
 
 
 def test_a_lone_surrogate_does_not_break_the_scrape() -> None:
-    """UTF-8 cannot say it. No decoder of ours makes one; should it come all the same, others must not go dark."""
+    """UTF-8 cannot encode it. No decoder of the monitor creates one, but it must not hide the other groups."""
     series = scraped(monitor_state_of([record("bad\ud800", STABLE), record("good", STABLE)]))
     assert set(named(series, "rebalance_monitor_group_members")) == {"group=bad?", "group=good"}
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_openmetrics_parses_too(name: str) -> None:
+def test_the_openmetrics_format_can_be_parsed(name: str) -> None:
     monitor_state = monitor_state_of([record(name, STABLE)], {(name, "orders", 0): 7})
     text = answer(exporter_of(monitor_state), generate_openmetrics)
     families = list(parse_openmetrics(text))  # type: ignore[no-untyped-call]
@@ -341,7 +346,7 @@ def test_openmetrics_parses_too(name: str) -> None:
     assert [sample.labels["group"] for sample in members.samples] == [name]
 
 
-def test_own_counts_are_summed_over_partitions_by_kind_and_reason() -> None:
+def test_counts_of_read_records_are_summed_over_partitions() -> None:
     monitor_state = MonitorState()
     partition_states = [
         PartitionSnapshot(0, 9, -1, {"offset_commit": 7, "group_metadata": 2}, {"truncated": 1}),
@@ -354,8 +359,8 @@ def test_own_counts_are_summed_over_partitions_by_kind_and_reason() -> None:
     assert named(series, "rebalance_monitor_state_rows") == {"": 2}
 
 
-def test_own_lag_counts_to_the_high_watermark_from_the_position_read() -> None:
-    """A partition may end in transaction markers: the position is behind them all the same."""
+def test_the_monitors_own_lag_is_the_distance_from_its_position_to_the_high_watermark() -> None:
+    """A partition may end in transaction markers. The position is after the markers."""
     monitor_state = monitor_state_of(sample=replace(sample_of(held=[2]), offsets_topic_partitions=PARTITIONS))
     monitor_state.put_health(positions={0: 20, 1: 12, 2: 15, 3: 99})
     lag = named(scraped(monitor_state), "rebalance_monitor_offsets_topic_lag")
@@ -366,8 +371,8 @@ def test_own_lag_counts_to_the_high_watermark_from_the_position_read() -> None:
     assert {number: stable[f"partition={number}"] for number in (1, 2)} == {1: 20, 2: 15}
 
 
-def test_a_polled_group_shows_no_generation_and_no_failed_rebalances_and_the_source_says_what_it_cannot_tell() -> None:
-    """Rule 2: DescribeGroups names no generation, and 0 failed rebalances would be a claim."""
+def test_a_polled_group_has_no_generation_and_no_failed_rebalances_and_the_limitations_are_shown() -> None:
+    """Rule 2: DescribeGroups returns no generation, and the number of failed rebalances is unknown, not 0."""
     polled_record = record("g", [answered(1, classic(classic_member("a", [0])))])
     monitor_state = monitor_state_of([polled_record])
     monitor_state.put_health(source="admin-api", not_known=("generation_id", "leader"))
@@ -383,7 +388,7 @@ def test_a_polled_group_shows_no_generation_and_no_failed_rebalances_and_the_sou
         assert named(series, unknown) == {}
 
 
-def test_the_log_as_source_leaves_nothing_open() -> None:
+def test_the_log_as_source_has_no_limitations() -> None:
     series = scraped(monitor_state_of([record("g", STABLE)]))
     assert named(series, "rebalance_monitor_source") == {"source=offsets-topic": 1}
     assert named(series, "rebalance_monitor_source_limitation_info") == {}

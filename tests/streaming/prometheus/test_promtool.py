@@ -1,4 +1,4 @@
-"""Prometheus' own tool finds nothing to say of our metrics: names, units, types, words."""
+"""Tests that promtool accepts names, units, types and help texts of the monitor's metrics."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from tests.streaming.page.scene import CLUSTER, NOW_MS
 from tests.streaming.prometheus.everything import STALE_AFTER_MS, everything
 
 LINT = 3
-"""How promtool ends where it has something to say, and can read what it was given."""
-DISLIKED = {"kafka_consumergroup_current_offset_sum", "kafka_consumergroup_lag_sum"}
-"""Gauges whose names end as a histogram's, as kafka_exporter has them."""
+"""Exit code of promtool if the input is valid and has lint warnings."""
+NAMES_WITH_WARNINGS = {"kafka_consumergroup_current_offset_sum", "kafka_consumergroup_lag_sum"}
+"""Gauges of kafka_exporter whose names end like those of histograms."""
 
 
 @pytest.mark.slow
-def test_promtool_dislikes_two_names_that_are_not_ours_and_nothing_else(tmp_path: Path) -> None:
-    """`promtool check metrics` of a scrape in which every metric has something to say."""
+def test_promtool_warns_only_about_two_names_of_kafka_exporter(tmp_path: Path) -> None:
+    """Runs `promtool check metrics` on a scrape with every metric."""
     exporter = Exporter([(CLUSTER, everything(tmp_path))], lambda: NOW_MS, STALE_AFTER_MS)
     command = [monitoring_programs().promtool, "check", "metrics"]
-    checked = subprocess.run(command, input=answer(exporter).encode(), capture_output=True, check=False)
-    assert {line.split()[0] for line in checked.stderr.decode().splitlines()} == DISLIKED
-    assert checked.returncode == LINT
-    assert not [name for name in DISLIKED if SIGNALS[name].family_set == OWN]
+    completed = subprocess.run(command, input=answer(exporter).encode(), capture_output=True, check=False)
+    assert {line.split()[0] for line in completed.stderr.decode().splitlines()} == NAMES_WITH_WARNINGS
+    assert completed.returncode == LINT
+    assert not [name for name in NAMES_WITH_WARNINGS if SIGNALS[name].family_set == OWN]
 
 
 @pytest.mark.slow
 def test_every_example_is_a_query_that_prometheus_can_read(tmp_path: Path) -> None:
-    """A recording rule of each, checked by promtool."""
+    """Prometheus' tool promtool checks one recording rule per example."""
     rules = "\n".join(f"  - record: example:{name}\n    expr: {signal.example!r}" for name, signal in SIGNALS.items())
     file = tmp_path / "examples.yaml"
     file.write_text(f"groups:\n- name: examples\n  rules:\n{rules}\n")
     command = [monitoring_programs().promtool, "check", "rules", "--lint=none", file]
-    checked = subprocess.run(command, capture_output=True, check=False)
-    assert checked.returncode == 0, checked.stderr.decode()
+    completed = subprocess.run(command, capture_output=True, check=False)
+    assert completed.returncode == 0, completed.stderr.decode()

@@ -1,4 +1,4 @@
-"""A scrape is bounded: by what was asked for, by the worst groups, by a number of series. Never half a sum."""
+"""Tests of the limits of a scrape: granularity, worst groups and number of series. A sum is never incomplete."""
 
 from __future__ import annotations
 
@@ -24,29 +24,47 @@ from streaming.signals.signal import GRANULARITIES
 
 NO_TOPICS = (0, 0)
 Rows = list[tuple[int, int, int, int]]
-"""Series of groups, the worst first: of the group, its topics, partitions and members."""
+"""One row per group, the worst first: number of series of the group, its topics, partitions and members."""
 
 
-def asked(groups: Rows, topics: tuple[int, int] = NO_TOPICS, own: int = 0) -> RequestedSeries:
-    """Return counts as arrays; topics have series of topics and of partitions."""
+def requested_series(groups: Rows, topics: tuple[int, int] = NO_TOPICS, own: int = 0) -> RequestedSeries:
+    """Return the counts as arrays. `topics` are the series of topics and of their partitions."""
     rows = np.array([(0, *row) for row in groups], dtype=np.int64).reshape(len(groups), 5)
     return RequestedSeries(own, np.array([0, 0, *topics, 0], dtype=np.int64), rows)
 
 
-def reported(found: LimitDecision) -> tuple[list[str], str]:
+def finest_granularities(decision: LimitDecision) -> tuple[list[str], str]:
     """Return the finest granularity of each group and of topics, by name."""
-    return [GRANULARITIES[place] for place in found.groups], GRANULARITIES[found.topics]
+    return [GRANULARITIES[place] for place in decision.groups], GRANULARITIES[decision.topics]
 
 
-def decided(counts: RequestedSeries, bounds: Bounds) -> LimitDecision:
-    """Return what is shown of groups that are given with the worst first."""
+def decide(counts: RequestedSeries, bounds: Bounds) -> LimitDecision:
+    """Return the decision for groups whose rows are sorted with the worst first."""
     return decide_limit(counts, bounds, lambda: range(len(counts.groups)))
 
 
 ALL = "member"
 CASES: list[tuple[Rows, tuple[int, int], int, Bounds, list[str], str, dict[str, int], str]] = [
-    ([(1, 1, 1, 1)], NO_TOPICS, 9, Bounds(0, 13), [ALL], ALL, {}, "rule 3: exactly the limit is within it"),
-    ([(1, 1, 1, 1)], NO_TOPICS, 9, Bounds(0, 12), ["partition"], "partition", {MAX_SERIES: 1}, "rule 3: finest first"),
+    (
+        [(1, 1, 1, 1)],
+        NO_TOPICS,
+        9,
+        Bounds(0, 13),
+        [ALL],
+        ALL,
+        {},
+        "rule 3: a number of series equal to the limit is allowed",
+    ),
+    (
+        [(1, 1, 1, 1)],
+        NO_TOPICS,
+        9,
+        Bounds(0, 12),
+        ["partition"],
+        "partition",
+        {MAX_SERIES: 1},
+        "rule 3: the finest granularity is dropped first",
+    ),
     (
         [(1, 1, 5, 2), (1, 1, 1, 1)],
         NO_TOPICS,
@@ -55,7 +73,7 @@ CASES: list[tuple[Rows, tuple[int, int], int, Bounds, list[str], str, dict[str, 
         [ALL, "partition"],
         "partition",
         {MAX_SERIES: 1},
-        "rule 3: of the least troubled group first, though the other one is larger",
+        "rule 3: the group with the least trouble loses series first, although the other group is larger",
     ),
     (
         [(1, 1, 5, 2), (1, 1, 1, 1)],
@@ -65,9 +83,18 @@ CASES: list[tuple[Rows, tuple[int, int], int, Bounds, list[str], str, dict[str, 
         ["topic", "topic"],
         "topic",
         {MAX_SERIES: 9},
-        "rule 3: no gap is filled with what ranks after what did not fit; the worst group's partitions were 5",
+        "rule 3: the worst group's 5 partitions do not fit, so no group after it shows partitions",
     ),
-    ([(3, 1, 1, 1), (3, 0, 0, 0)], NO_TOPICS, 0, Bounds(0, 5), ["group", "cluster"], "cluster", {MAX_SERIES: 6}, "3"),
+    (
+        [(3, 1, 1, 1), (3, 0, 0, 0)],
+        NO_TOPICS,
+        0,
+        Bounds(0, 5),
+        ["group", "cluster"],
+        "cluster",
+        {MAX_SERIES: 6},
+        "rule 3: a group's own series are dropped last",
+    ),
     (
         [(2, 2, 2, 2), (2, 2, 2, 2), (2, 2, 2, 2)],
         NO_TOPICS,
@@ -76,9 +103,18 @@ CASES: list[tuple[Rows, tuple[int, int], int, Bounds, list[str], str, dict[str, 
         [ALL, "group", "group"],
         ALL,
         {TOP_K: 12},
-        "rule 2",
+        "rule 2: only the worst group is shown in full",
     ),
-    ([(2, 2, 2, 2)] * 2, NO_TOPICS, 0, Bounds(2, 500), [ALL, ALL], ALL, {}, "rule 2: there are no others"),
+    (
+        [(2, 2, 2, 2)] * 2,
+        NO_TOPICS,
+        0,
+        Bounds(2, 500),
+        [ALL, ALL],
+        ALL,
+        {},
+        "rule 2: no group is left for the coarser granularity",
+    ),
     (
         [(2, 2, 2, 2)],
         (7, 7),
@@ -87,7 +123,7 @@ CASES: list[tuple[Rows, tuple[int, int], int, Bounds, list[str], str, dict[str, 
         [ALL],
         ALL,
         {},
-        "rule 4: topics are nobody's, and top_k not their affair",
+        "rule 4: top_k does not apply to topics without a group",
     ),
     (
         [(1, 1, 1, 0)],
@@ -97,7 +133,7 @@ CASES: list[tuple[Rows, tuple[int, int], int, Bounds, list[str], str, dict[str, 
         ["partition"],
         "topic",
         {MAX_SERIES: 1},
-        "rule 4: topics are the first to go of a granularity",
+        "rule 4: topics lose a granularity before all groups",
     ),
     (
         [(1, 1, 1, 1), (1, 1, 1, 1)],
@@ -107,15 +143,24 @@ CASES: list[tuple[Rows, tuple[int, int], int, Bounds, list[str], str, dict[str, 
         ["topic", "group"],
         "topic",
         {TOP_K: 3, MAX_SERIES: 2},
-        "rule 6: what top_k left out anyway, the limit did not",
+        "rule 6: series that top_k drops do not count as dropped by max_series",
     ),
-    ([(1, 1, 1, 1)], NO_TOPICS, 100, Bounds(0, 10), ["cluster"], "cluster", {MAX_SERIES: 4}, "rule 5: health stays"),
+    (
+        [(1, 1, 1, 1)],
+        NO_TOPICS,
+        100,
+        Bounds(0, 10),
+        ["cluster"],
+        "cluster",
+        {MAX_SERIES: 4},
+        "rule 5: the monitor's own series stay",
+    ),
     ([], NO_TOPICS, 5, Bounds(3, 1), [], ALL, {}, "a cluster without groups"),
 ]
 
 
 @pytest.mark.parametrize(("groups", "topics", "own", "bounds", "finest", "of_topics", "dropped", "why"), CASES)
-def test_what_is_left_out_follows_the_rules(  # noqa: PLR0913, PLR0917 - a table's columns
+def test_series_are_dropped_by_the_rules(  # noqa: PLR0913, PLR0917 - a table's columns
     groups: Rows,
     topics: tuple[int, int],
     own: int,
@@ -125,119 +170,123 @@ def test_what_is_left_out_follows_the_rules(  # noqa: PLR0913, PLR0917 - a table
     dropped: dict[str, int],
     why: str,
 ) -> None:
-    found = decided(asked(groups, topics, own), bounds)
-    names, topics_finest = reported(found)
+    decision = decide(requested_series(groups, topics, own), bounds)
+    names, topics_finest = finest_granularities(decision)
     assert names == finest, why
-    assert found.dropped == {TOP_K: 0, MAX_SERIES: 0, **dropped}, why
+    assert decision.dropped == {TOP_K: 0, MAX_SERIES: 0, **dropped}, why
     if any(topics):
         assert topics_finest == of_topics, why
 
 
-def test_nobody_is_ranked_as_long_as_there_is_room() -> None:
-    """Ranking 10,000 groups costs more than showing them."""
-    found = decide_limit(asked([(1, 1, 1, 1)] * 3), UNBOUNDED, lambda: pytest.fail("nothing is left out"))
-    assert reported(found)[0] == [ALL] * 3
+def test_groups_are_not_ranked_if_all_series_fit() -> None:
+    """To rank 10,000 groups costs more than to show them."""
+    decision = decide_limit(
+        requested_series([(1, 1, 1, 1)] * 3), UNBOUNDED, lambda: pytest.fail("no series is dropped")
+    )
+    assert finest_granularities(decision)[0] == [ALL] * 3
 
 
 numbers = st.integers(0, 9)
 rows = st.lists(st.tuples(numbers, numbers, numbers, numbers), max_size=8)
-counts = st.builds(asked, rows, st.tuples(numbers, numbers), st.integers(0, 20))
+counts = st.builds(requested_series, rows, st.tuples(numbers, numbers), st.integers(0, 20))
 bounds = st.builds(Bounds, st.integers(0, 9), st.integers(0, 250))
 
 
-def shown(counts: RequestedSeries, found: LimitDecision) -> int:
-    """Count, the plain way, what is shown of groups and topics."""
-    of_groups = sum(int(row[: place + 1].sum()) for row, place in zip(counts.groups, found.groups, strict=True))
-    return of_groups + int(counts.topics[: found.topics + 1].sum())
+def count_shown(counts: RequestedSeries, decision: LimitDecision) -> int:
+    """Count the shown series of groups and topics in the simplest way."""
+    of_groups = sum(int(row[: place + 1].sum()) for row, place in zip(counts.groups, decision.groups, strict=True))
+    return of_groups + int(counts.topics[: decision.topics + 1].sum())
 
 
 @given(counts, bounds)
-def test_never_more_than_the_limit_but_for_the_monitors_own(counts: RequestedSeries, bounds: Bounds) -> None:
-    """Rule 5: bounded; rule 5."""
-    assert shown(counts, decided(counts, bounds)) <= max(0, bounds.max_series - counts.own)
+def test_the_limit_is_never_exceeded_except_by_the_monitors_own_series(counts: RequestedSeries, bounds: Bounds) -> None:
+    """Tests rules 3 and 5."""
+    assert count_shown(counts, decide(counts, bounds)) <= max(0, bounds.max_series - counts.own)
 
 
 @given(counts, bounds)
-def test_what_is_shown_and_what_is_left_out_are_everything(counts: RequestedSeries, bounds: Bounds) -> None:
-    """Rule 5: visible."""
-    found = decided(counts, bounds)
-    assert counts.own + shown(counts, found) + sum(found.dropped.values()) == counts.total()
-    assert min(found.dropped.values()) >= 0
+def test_shown_and_dropped_series_add_up_to_all_series(counts: RequestedSeries, bounds: Bounds) -> None:
+    """Tests rule 6."""
+    decision = decide(counts, bounds)
+    assert counts.own + count_shown(counts, decision) + sum(decision.dropped.values()) == counts.total()
+    assert min(decision.dropped.values()) >= 0
 
 
 @given(counts, bounds)
-def test_a_worse_group_is_shown_at_least_as_finely(counts: RequestedSeries, bounds: Bounds) -> None:
-    levels = decided(counts, bounds).groups.tolist()
+def test_a_worse_group_is_shown_in_at_least_the_same_detail(counts: RequestedSeries, bounds: Bounds) -> None:
+    levels = decide(counts, bounds).groups.tolist()
     assert levels == sorted(levels, reverse=True)
 
 
 @given(counts, bounds, st.randoms(use_true_random=False))
-def test_the_order_in_which_groups_are_kept_changes_nothing(
+def test_the_order_of_the_rows_changes_nothing(
     counts: RequestedSeries,
     bounds: Bounds,
     random: st.randoms,  # type: ignore[valid-type]
 ) -> None:
-    """Dictionaries and batches have orders of their own; a scrape must not show them."""
+    """A scrape must not depend on the order of groups in dictionaries and batches."""
     places = list(range(len(counts.groups)))
     random.shuffle(places)  # type: ignore[attr-defined]
     shuffled = RequestedSeries(counts.own, counts.topics, counts.groups[places])
     rank = sorted(range(len(places)), key=lambda place: places[place])
-    found, again = decided(counts, bounds), decide_limit(shuffled, bounds, lambda: rank)
-    assert again.groups.tolist() == found.groups[places].tolist()
-    assert (again.topics, again.dropped) == (found.topics, found.dropped)
+    decision, again = decide(counts, bounds), decide_limit(shuffled, bounds, lambda: rank)
+    assert again.groups.tolist() == decision.groups[places].tolist()
+    assert (again.topics, again.dropped) == (decision.topics, decision.dropped)
 
 
 @given(counts, bounds, st.integers(1, 50))
-def test_more_room_hides_nothing_that_was_shown(counts: RequestedSeries, bounds: Bounds, more: int) -> None:
-    roomier = Bounds(bounds.top_k, bounds.max_series + more)
-    found, again = decided(counts, bounds), decided(counts, roomier)
-    assert (again.groups >= found.groups).all()
-    assert again.topics >= found.topics
+def test_a_higher_limit_hides_no_series(counts: RequestedSeries, bounds: Bounds, more: int) -> None:
+    higher_limit = Bounds(bounds.top_k, bounds.max_series + more)
+    decision, again = decide(counts, bounds), decide(counts, higher_limit)
+    assert (again.groups >= decision.groups).all()
+    assert again.topics >= decision.topics
 
 
 EDGES = [
-    (1_000, 10, "nothing was left out before"),
-    (1_001, 9, "one series too many: the last group loses its partitions"),
-    (1_000, 9, "rule 8: it would fit, and nothing would stay free"),
-    (991, 9, "rule 8: no more than nine"),
-    (990, 10, "rule 8: a hundredth is free again"),
-    (1_000, 10, "now it is shown, it stays as long as there is room"),
+    (1_000, 10, "no series was dropped before"),
+    (1_001, 9, "one series is too many, so the last group loses its partitions"),
+    (1_000, 9, "rule 8: the series would fit, but no series would stay free"),
+    (991, 9, "rule 8: only nine series would stay free"),
+    (990, 10, "rule 8: one percent stays free"),
+    (1_000, 10, "a shown group stays shown while its series fit"),
 ]
 
 
-def test_series_that_come_and_go_do_not_show_and_hide_the_group_at_the_edge() -> None:
-    """Rule 8: ten groups with ten partitions each, and what else there is at six scrapes, one after the other."""
+def test_small_changes_do_not_show_and_hide_the_same_group_again_and_again() -> None:
+    """Rule 8: six scrapes in order, with ten groups of ten partitions and a changing number of other series."""
     edge = None
     for total, in_full, why in EDGES:
-        found = decide_limit(asked([(0, 0, 10, 0)] * 10, own=total - 100), Bounds(0, 1_000), lambda: range(10), edge)
-        assert sum(place >= 3 for place in found.groups.tolist()) == in_full, why
-        assert found.dropped[MAX_SERIES] == 100 - 10 * in_full, why
-        edge = found.edge
+        decision = decide_limit(
+            requested_series([(0, 0, 10, 0)] * 10, own=total - 100), Bounds(0, 1_000), lambda: range(10), edge
+        )
+        assert sum(place >= 3 for place in decision.groups.tolist()) == in_full, why
+        assert decision.dropped[MAX_SERIES] == 100 - 10 * in_full, why
+        edge = decision.edge
 
 
 edges = st.none() | st.builds(LimitEdge, st.integers(0, 4), st.integers(0, 9))
 
 
 @given(counts, bounds, edges)
-def test_whatever_was_shown_before_the_limit_holds_and_nothing_is_lost_count_of(
+def test_after_any_earlier_decision_the_limit_is_respected_and_all_series_are_counted(
     counts: RequestedSeries, bounds: Bounds, last: LimitEdge | None
 ) -> None:
-    """Rule 8 takes away only: groups may have gone since, and others come."""
-    found = decide_limit(counts, bounds, lambda: range(len(counts.groups)), last)
-    assert shown(counts, found) <= max(0, bounds.max_series - counts.own)
-    assert counts.own + shown(counts, found) + sum(found.dropped.values()) == counts.total()
-    assert (found.groups <= decided(counts, bounds).groups).all()
+    """Rule 8 only removes series. Groups may have changed since the earlier decision."""
+    decision = decide_limit(counts, bounds, lambda: range(len(counts.groups)), last)
+    assert count_shown(counts, decision) <= max(0, bounds.max_series - counts.own)
+    assert counts.own + count_shown(counts, decision) + sum(decision.dropped.values()) == counts.total()
+    assert (decision.groups <= decide(counts, bounds).groups).all()
 
 
 @given(counts, bounds, edges)
-def test_asked_again_of_the_same_the_answer_is_the_same(
+def test_the_same_counts_give_the_same_decision_again(
     counts: RequestedSeries, bounds: Bounds, last: LimitEdge | None
 ) -> None:
-    """Two Prometheus servers that scrape side by side see the same series."""
+    """Two Prometheus servers that scrape at the same time get the same series."""
     first = decide_limit(counts, bounds, lambda: range(len(counts.groups)), last)
     again = decide_limit(counts, bounds, lambda: range(len(counts.groups)), first.edge)
     assert (again.groups.tolist(), again.topics, again.dropped) == (first.groups.tolist(), first.topics, first.dropped)
 
 
-def test_what_the_docstrings_show_is_true() -> None:
+def test_the_examples_in_the_docstrings_are_correct() -> None:
     assert doctest.testmod(streaming.prometheus.series_limit).failed == 0

@@ -1,4 +1,4 @@
-"""Several clusters in one answer: each family once, each series with its cluster."""
+"""Tests of several clusters in one scrape: each family appears once, and each series has its cluster."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from tests.streaming.page.scene import NOW_MS
 from tests.streaming.prometheus.everything import STALE_AFTER_MS, everything
 
 CLUSTERS = ("eu", "us")
-OF_A_NAME = {name: signal for signal in SIGNALS.values() for name in exported_names(signal)}
+SIGNAL_BY_NAME = {name: signal for signal in SIGNALS.values() for name in exported_names(signal)}
 
 
 @pytest.fixture(scope="module")
 def monitor_state(tmp_path_factory: pytest.TempPathFactory) -> MonitorState:
-    """Return what both clusters have: the same names in both are no conflict."""
+    """Return the state that both clusters use, so all their groups and topics have the same names."""
     tables: Path = tmp_path_factory.mktemp("tables")
     return everything(tables)
 
@@ -35,12 +35,12 @@ def families(monitor_state: MonitorState) -> list[Metric]:
 
 
 def cluster_of(name: str, labels: dict[str, str]) -> str:
-    """Return the cluster that a series says it is of."""
-    return labels["cluster_name" if OF_A_NAME[name].family_set == KAFKA_LAG_EXPORTER else "cluster"]
+    """Return the cluster in the labels of a series."""
+    return labels["cluster_name" if SIGNAL_BY_NAME[name].family_set == KAFKA_LAG_EXPORTER else "cluster"]
 
 
-def test_a_family_stands_once_and_in_it_one_cluster_after_the_other(families: list[Metric]) -> None:
-    """Prometheus refuses a family that is told of twice."""
+def test_each_family_appears_once_with_one_cluster_after_the_other(families: list[Metric]) -> None:
+    """Prometheus refuses a family that appears twice."""
     assert len({family.name for family in families}) == len(families)
     for family in families:
         clusters = [cluster_of(sample.name, sample.labels) for sample in family.samples]
@@ -48,29 +48,29 @@ def test_a_family_stands_once_and_in_it_one_cluster_after_the_other(families: li
         assert set(clusters) == set(CLUSTERS), family.name
 
 
-def test_no_two_series_are_the_same_though_names_of_groups_and_topics_are(families: list[Metric]) -> None:
-    """kafka_exporter has no label for the cluster: where there are several its series have `cluster` beside theirs."""
+def test_no_two_series_are_equal_although_both_clusters_have_the_same_names(families: list[Metric]) -> None:
+    """kafka_exporter has no label for the cluster. With several clusters, its series get the label `cluster`."""
     series = [(sample.name, tuple(sorted(sample.labels.items()))) for family in families for sample in family.samples]
     assert len(set(series)) == len(series)
 
 
-def test_one_cluster_has_no_label_that_kafka_exporter_has_not(monitor_state: MonitorState) -> None:
+def test_with_one_cluster_kafka_exporters_series_have_only_its_own_labels(monitor_state: MonitorState) -> None:
     text = answer(Exporter([("eu", monitor_state)], lambda: NOW_MS, STALE_AFTER_MS))
     [brokers] = [family for family in parse_text(text) if family.name == "kafka_brokers"]
     assert [sample.labels for sample in brokers.samples] == [{}]
 
 
-def test_a_cluster_that_was_never_ready_leaves_the_others_as_they_are(monitor_state: MonitorState) -> None:
-    """Rule: no verdict from half a log, and one cluster's trouble is its own."""
-    down = MonitorState()
-    exporter = Exporter([("eu", monitor_state), ("us", down)], lambda: NOW_MS, STALE_AFTER_MS)
-    found = {family.name: family.samples for family in parse_text(answer(exporter))}
-    ready = {sample.labels["cluster"]: sample.value for sample in found["rebalance_monitor_ready"]}
+def test_a_cluster_that_was_never_ready_does_not_affect_the_others(monitor_state: MonitorState) -> None:
+    """Rule: no verdict from a part of the log. A problem of one cluster does not affect the others."""
+    never_ready = MonitorState()
+    exporter = Exporter([("eu", monitor_state), ("us", never_ready)], lambda: NOW_MS, STALE_AFTER_MS)
+    samples_by_family = {family.name: family.samples for family in parse_text(answer(exporter))}
+    ready = {sample.labels["cluster"]: sample.value for sample in samples_by_family["rebalance_monitor_ready"]}
     assert ready == {"eu": 1, "us": 0}
-    assert {sample.labels["cluster"] for sample in found["rebalance_monitor_group_lag"]} == {"eu"}
+    assert {sample.labels["cluster"] for sample in samples_by_family["rebalance_monitor_group_lag"]} == {"eu"}
 
 
-def test_openmetrics_takes_it_too(monitor_state: MonitorState) -> None:
+def test_the_openmetrics_format_of_several_clusters_can_be_parsed(monitor_state: MonitorState) -> None:
     exporter = Exporter([(name, monitor_state) for name in CLUSTERS], lambda: NOW_MS, STALE_AFTER_MS)
     text = answer(exporter, generate_openmetrics)
     assert list(parse_openmetrics(text))  # type: ignore[no-untyped-call]

@@ -1,4 +1,4 @@
-"""One story at many differences between the monitor's clock and the broker's: what is told must be the same."""
+"""Tests that one scenario gives the same results for every offset between the monitor's and the broker's clock."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tests.examples import EXAMPLES
 from tests.streaming.run.samples.test_conditions import Monitor
 
 SECOND_MS = 1_000
-Seen = tuple[str | None, tuple[str, ...]]
-"""The worst status of the group, and the conditions that hold."""
+GroupStatus = tuple[str | None, tuple[str, ...]]
+"""The worst status of the group, and its active conditions."""
 
 
-class Story:
-    """A group that commits and lags, then falls silent; a second member of the cluster goes on writing."""
+class ClockScenario:
+    """A group that commits and lags, and then stops. A different group of the cluster continues to write."""
 
     def __init__(self, folder: Path, offset_ms: int) -> None:
         self.monitor = Monitor(folder, clock_offset_ms=offset_ms)
@@ -32,7 +32,7 @@ class Story:
         self.monitor.write(self.monitor.generation(1))
 
     def run(self, seconds: int, commit_every: int | None) -> None:
-        """Let time pass, second by second; what is written is read one second later."""
+        """Let time pass second by second. Records are read one second after they are written."""
         for _ in range(seconds):
             self.cluster.now_ms += SECOND_MS
             self.second += 1
@@ -51,21 +51,21 @@ class Story:
             numbers = (np.array([number]) for number in (0, record, written_ms))
             self.cluster.clock.take_records(ReceivedRecords(received_ms, *numbers))
 
-    def seen(self) -> Seen:
-        """Return what is shown."""
+    def status(self) -> GroupStatus:
+        """Return the group's status and conditions as the monitor shows them."""
         view = self.monitor.monitor_state.view()
         assert view.lag is not None
         return view.lag.groups["status"][0].as_py(), tuple(sorted(self.monitor.active_conditions()))
 
 
-def reported(folder: Path, offset_ms: int, commit_every: int) -> list[Seen]:
-    """Return what is shown while the group works, after a minute of silence, and after much of it."""
-    story = Story(folder, offset_ms)
-    seen = []
+def run_scenario(folder: Path, offset_ms: int, commit_every: int) -> list[GroupStatus]:
+    """Return the group's status while it works, after short and long silence, and after it works again."""
+    scenario = ClockScenario(folder, offset_ms)
+    statuses = []
     for seconds, every in ((100, commit_every), (20, commit_every), (90, None), (190, None), (60, None), (40, 1)):
-        story.run(seconds, every)
-        seen.append(story.seen())
-    return seen
+        scenario.run(seconds, every)
+        statuses.append(scenario.status())
+    return statuses
 
 
 @settings(
@@ -77,34 +77,37 @@ def reported(folder: Path, offset_ms: int, commit_every: int) -> list[Seen]:
 @example(-60 * SECOND_MS, 5)
 @example(60 * SECOND_MS, 5)
 @example(0, 1)
-def test_what_is_told_does_not_depend_on_the_difference_between_the_clocks(
+def test_results_do_not_depend_on_the_offset_between_the_clocks(
     tmp_path_factory: pytest.TempPathFactory, offset_ms: int, commit_every: int
 ):
-    """Defect 9: with the monitor 9 s ahead a busy group was STOP; 60 s ahead, one that commits every 5 s."""
-    seen = reported(tmp_path_factory.mktemp("story"), offset_ms, commit_every)
-    working, silent = seen[0][0], seen[4]
+    """Defect 9: a monitor 9 s ahead showed STOP for a busy group.
+
+    A monitor 60 s ahead showed STOP for a group that commits every 5 s.
+    """
+    statuses = run_scenario(tmp_path_factory.mktemp("scenario"), offset_ms, commit_every)
+    working, silent = statuses[0][0], statuses[4]
     assert working in {"OK", "WARN"}
-    assert seen[1] == seen[0]
-    assert [status for status, _ in seen[2:5]] == ["STOP"] * 3, "true silences are still found"
-    assert [conditions for _, conditions in seen[:4]] == [()] * 4, "and not before their time"
+    assert statuses[1] == statuses[0]
+    assert [status for status, _ in statuses[2:5]] == ["STOP"] * 3, "a group that really stopped is still detected"
+    assert [conditions for _, conditions in statuses[:4]] == [()] * 4, "conditions do not start too early"
     assert silent == ("STOP", ("silent_group",))
-    assert seen[5] == (working, ())
+    assert statuses[5] == (working, ())
 
 
-def test_a_clock_that_is_off_is_one_line_and_its_correction_survives_a_restart(
+def test_a_wrong_clock_is_one_log_line_and_its_correction_survives_a_restart(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):
-    story = Story(tmp_path, -60 * SECOND_MS)
+    scenario = ClockScenario(tmp_path, -60 * SECOND_MS)
     with caplog.at_level(logging.INFO):
-        story.run(100, 1)
+        scenario.run(100, 1)
     (line,) = [message for message in caplog.messages if "clock" in message]
     assert line.startswith("prod: the clock of broker 1 is ")
     assert line.endswith(" corrects its times for this. Synchronize the clocks with NTP")
-    view = story.monitor.monitor_state.view()
+    view = scenario.monitor.monitor_state.view()
     assert view.sample is not None
     offset = view.sample.clock_offsets[1]
     assert abs(offset.middle_ms + 60 * SECOND_MS) <= offset.within_ms <= 2 * SECOND_MS
-    assert abs(view.cluster_ms(story.cluster.clock.monitor_ms()) - story.cluster.now_ms) <= 2 * SECOND_MS
-    restarted = ClusterClock("prod", story.cluster.clock.monitor_ms)
-    restarted.restore(story.cluster.clock.corrections_ms())
-    assert restarted.now_ms() == story.cluster.clock.now_ms()
+    assert abs(view.cluster_ms(scenario.cluster.clock.monitor_ms()) - scenario.cluster.now_ms) <= 2 * SECOND_MS
+    restarted = ClusterClock("prod", scenario.cluster.clock.monitor_ms)
+    restarted.restore(scenario.cluster.clock.corrections_ms())
+    assert restarted.now_ms() == scenario.cluster.clock.now_ms()

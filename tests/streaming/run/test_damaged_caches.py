@@ -1,4 +1,4 @@
-"""Caches beside the checkpoint: damaged ones are dropped with one warning, and the monitor starts."""
+"""Tests that the monitor drops damaged caches next to the checkpoint with one warning, and starts."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from tests.streaming.spark.checkpoints import empty, fill_with_garbage, truncate
 
 
 class UnreadableFolder(Folder):
-    """A folder that another user owns."""
+    """A folder that belongs to a different user."""
 
     def read(self, name: str) -> bytes | None:
-        """Refuse."""
+        """Raise PermissionError."""
         raise OSError(errno.EACCES, "Permission denied", name)
 
 
@@ -31,7 +31,7 @@ class UnreadableFolder(Folder):
 def test_damaged_samples_are_dropped_with_one_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, damage: Callable[[Path], None]
 ) -> None:
-    """They are only a cache, and a damaged one ended each start in a traceback."""
+    """The samples are only a cache. But a damaged one ended each start in a traceback."""
     files = Folder(tmp_path)
     lag_watch(files).store()
     damage(tmp_path / STORED)
@@ -41,8 +41,8 @@ def test_damaged_samples_are_dropped_with_one_warning(
     assert line.startswith("eu: samples/lag is damaged and ignored. Lag in seconds is unknown for some time: ")
 
 
-def test_samples_of_another_version_are_dropped_too(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """The old answer was to delete a file that the line did not name."""
+def test_samples_of_a_different_version_are_dropped_too(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The old message asked to delete a file and did not name it."""
     files = Folder(tmp_path)
     lag_watch(files).store()
     stored = (tmp_path / STORED).read_bytes()
@@ -70,14 +70,17 @@ OLD, NEW = "B3BDgJhtR2mEJtC2VAyvIQ", "Yzm9gVTsQ7GnpBNcXPE4Bw"
     ("stored", "why"),
     [
         (b"", "emptied"),
-        (OLD[:11].encode(), "truncated: another id, so the log looked created anew and nothing was ready any more"),
+        (
+            OLD[:11].encode(),
+            "truncated: it was a different id, so the log looked recreated and the cluster was never ready again",
+        ),
         (b"\xff" * 22, "garbage"),
     ],
 )
 def test_a_damaged_topic_id_is_dropped_with_one_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, stored: bytes, why: str
 ) -> None:
-    """Half an id is no id. It was taken for the id of a different topic."""
+    """A truncated id is not an id. The monitor took it for the id of a different topic."""
     (tmp_path / STORED_ID).write_bytes(stored)
     monitor_state = MonitorState()
     TopicIdentity("eu", monitor_state, Folder(tmp_path)).report(NEW, {0: 7})

@@ -1,4 +1,4 @@
-"""What fails while the monitor runs is one line, and ends the run where trying again is no use."""
+"""Tests that a failure is one log line, and that a failure which no retry can repair ends the run."""
 
 from __future__ import annotations
 
@@ -39,23 +39,23 @@ def caplog_of_all(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
     return caplog
 
 
-def test_a_reason_is_one_line_until_it_went_well_in_between(caplog_of_all: pytest.LogCaptureFixture) -> None:
-    """A full disk was a page of traces, each second."""
+def test_a_reason_is_logged_once_until_a_success_resets_it(caplog_of_all: pytest.LogCaptureFixture) -> None:
+    """A full disk caused a page of stack traces every second."""
     failures = FailureLog("eu", "a sample")
     for _ in range(3):
         failures.report(FULL)
     failures.reset()
     failures.report(FULL)
-    said = [record for record in caplog_of_all.records if record.levelno == logging.ERROR]
+    errors = [record for record in caplog_of_all.records if record.levelno == logging.ERROR]
     line = "eu: a sample failed; trying again: [Errno 28] No space left on device: '/tables/rebalances'"
-    assert [record.getMessage() for record in said] == [line] * 2
-    assert not any(record.exc_info for record in said)
+    assert [record.getMessage() for record in errors] == [line] * 2
+    assert not any(record.exc_info for record in errors)
 
 
-def test_what_nobody_thought_of_comes_with_its_trace_and_a_spark_that_is_gone_is_for_others_to_report(
+def test_an_unexpected_error_is_logged_with_its_trace_and_a_lost_spark_only_at_debug_level(
     caplog_of_all: pytest.LogCaptureFixture,
 ) -> None:
-    """A killed JVM was a screen of Py4J from each thread."""
+    """A killed JVM caused a page of Py4J errors from each thread."""
     failures = FailureLog("eu", "a sample")
     failures.report(ValueError("a bug"))
     failures.report(Py4JNetworkError("Answer from Java side is empty"))
@@ -65,7 +65,7 @@ def test_what_nobody_thought_of_comes_with_its_trace_and_a_spark_that_is_gone_is
     assert [record.levelno for record in gone] == [logging.DEBUG] * 2
 
 
-def test_pages_that_py4j_logs_as_the_root_logger_are_left_out() -> None:
+def test_errors_that_py4j_writes_to_the_root_logger_are_left_out() -> None:
     def record(name: str, path: str) -> logging.LogRecord:
         return logging.LogRecord(name, logging.ERROR, path, 1, "Exception while sending command.", None, None)
 
@@ -74,10 +74,11 @@ def test_pages_that_py4j_logs_as_the_root_logger_are_left_out() -> None:
     assert _is_not_of_py4j(record("streaming.run", "/py4j/streaming/run.py"))
 
 
-def test_a_batch_keeps_what_it_failed_with_and_tells_spark_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spark makes a page of it that ended in "Traceback (most recent call last):".
+def test_a_batch_keeps_its_failure_and_raises_one_line_to_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark put the error into a long message that ended in "Traceback (most recent call last):".
 
-    And it searches the page by an expression that overflowed the stack: a stop in mid-batch printed a thousand lines.
+    Spark searches this message by a regular expression, which overflowed the stack.
+    So a stop in the middle of a batch printed a thousand lines.
     """
     sink = object.__new__(BatchSink)
 
@@ -85,9 +86,9 @@ def test_a_batch_keeps_what_it_failed_with_and_tells_spark_in_one_line(monkeypat
         raise FULL
 
     monkeypatch.setattr(sink, "_apply", fail)
-    with pytest.raises(BatchFailedError, match=r"No space left on device") as reported:
+    with pytest.raises(BatchFailedError, match=r"No space left on device") as raised:
         sink(None, 7)  # type: ignore[arg-type]
-    assert reported.value.__suppress_context__
+    assert raised.value.__suppress_context__
     assert sink.failure is FULL
     monkeypatch.setattr(sink, "_apply", lambda *_: 0)
     sink(None, 8)  # type: ignore[arg-type]
@@ -101,10 +102,10 @@ def test_a_batch_keeps_what_it_failed_with_and_tells_spark_in_one_line(monkeypat
         (errno.EROFS, SimpleNamespace(f_flag=os.ST_RDONLY, f_bavail=1 << 20, f_frsize=512)),
     ],
 )
-def test_a_disk_that_takes_nothing_is_seen_before_an_append(
+def test_a_disk_that_cannot_be_written_is_detected_before_an_append(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, disk: object
 ) -> None:
-    """delta-rs panics on a full disk: a page of Rust on standard error, which nobody can catch."""
+    """delta-rs panics on a full disk: it prints a page of Rust to standard error, and Python cannot catch it."""
     tables = DeltaTables(str(tmp_path))
     tables.open_all()
     rows = pa.table({"cluster": ["a"], "offsets_topic_offset": [1]})
@@ -115,7 +116,7 @@ def test_a_disk_that_takes_nothing_is_seen_before_an_append(
     assert refused.value.errno == number
 
 
-class Stands:
+class FailedRun:
     """A checkpoint and tables of a run whose query failed."""
 
     def __init__(self, folder: Path) -> None:
@@ -125,54 +126,59 @@ class Stands:
         self.root = str(folder / "tables")
 
     def check(self) -> None:
-        """Ask whether the query may be started again."""
+        """Check if the query can be started again."""
         tables = SimpleNamespace(root=self.root, last_batch=lambda: self.last_batch)
         check_restart_helps(None, self.files, tables)  # type: ignore[arg-type]
 
 
 @pytest.fixture
-def stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stands:
+def failed_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FailedRun:
     monkeypatch.setattr(restart_check_module, "is_running", lambda _: True)
-    return Stands(tmp_path)
+    return FailedRun(tmp_path)
 
 
-def test_a_query_on_whole_files_is_started_again(stands: Stands) -> None:
-    stands.check()
+def test_a_query_on_undamaged_files_is_started_again(failed_run: FailedRun) -> None:
+    failed_run.check()
 
 
 @pytest.mark.parametrize(
-    ("happens", "error", "exit_code", "why"),
+    ("damage", "error", "exit_code", "why"),
     [
         (shutil.rmtree, CheckpointRemovedError, MAY_PASS, "the next start creates a new one"),
-        (lambda at: shutil.rmtree(at / "query"), CheckpointDamagedError, STAYS, "it would begin at batch 0 again"),
-        (lambda at: remove(at / "monitor.json"), CheckpointDamagedError, STAYS, "nobody knows whose it is"),
-        (lambda at: truncate(at / "query/commits/20"), CheckpointDamagedError, STAYS, "no try will heal it"),
+        (
+            lambda at: shutil.rmtree(at / "query"),
+            CheckpointDamagedError,
+            STAYS,
+            "the query would begin at batch 0 again",
+        ),
+        (lambda at: remove(at / "monitor.json"), CheckpointDamagedError, STAYS, "the checkpoint's identity is unknown"),
+        (lambda at: truncate(at / "query/commits/20"), CheckpointDamagedError, STAYS, "no retry repairs the file"),
     ],
 )
 def test_a_query_on_damaged_files_ends_the_run(
-    stands: Stands, happens: Callable[[Path], None], error: type[RemedyError], exit_code: int, why: str
+    failed_run: FailedRun, damage: Callable[[Path], None], error: type[RemedyError], exit_code: int, why: str
 ) -> None:
-    """A checkpoint that was removed was retried for ever, although a restart heals it."""
-    happens(stands.checkpoint)
+    """The monitor retried for ever with a removed checkpoint, although a restart creates a new one."""
+    damage(failed_run.checkpoint)
     with pytest.raises(error) as ended:
-        stands.check()
+        failed_run.check()
     assert ended.value.exit_code == exit_code, why
-    assert str(stands.checkpoint) in str(ended.value)
+    assert str(failed_run.checkpoint) in str(ended.value)
     assert len(str(ended.value).splitlines()) == 1
 
 
-def test_a_checkpoint_older_than_the_tables_ends_the_run(stands: Stands) -> None:
-    """Restored from a backup, it would repeat numbers of batches, which the tables leave out: rows would be lost."""
-    stands.last_batch = 22
+def test_a_checkpoint_older_than_the_tables_ends_the_run(failed_run: FailedRun) -> None:
+    """A checkpoint from a backup repeats batch numbers. The tables skip repeated batches, so rows would be lost."""
+    failed_run.last_batch = 22
     with pytest.raises(
         CheckpointDamagedError, match="older than the tables: it ends at batch 21, and the tables have batch 22"
     ):
-        stands.check()
+        failed_run.check()
 
 
-def test_a_spark_that_is_gone_is_one_line(stands: Stands, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lost_spark_is_one_line(failed_run: FailedRun, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(restart_check_module, "is_running", lambda _: False)
     with pytest.raises(SparkEndedError) as ended:
-        stands.check()
+        failed_run.check()
     assert ended.value.exit_code == MAY_PASS
     assert len(str(ended.value).splitlines()) == 1

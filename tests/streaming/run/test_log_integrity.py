@@ -1,4 +1,4 @@
-"""Said once, and remembered: a log that is not the one that was read."""
+"""Tests that a truncated or recreated `__consumer_offsets` is logged once and remembered."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from streaming.state.monitor_state import MonitorState
 from tests.streaming.run.test_poller import Folder
 
 
-def test_a_rewound_partition_is_said_once_and_nothing_is_ready_until_a_new_start(
+def test_a_rewound_partition_is_logged_once_and_the_cluster_is_not_ready_until_a_restart(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The new log grows past where the old one was read to, and looks right again: what it said meanwhile is lost."""
+    """The new log grows past the position in the old log and then looks correct. But the records before it are lost."""
     monitor_state = MonitorState()
     monitor_state.put_health(ready=True, was_ready=True)
-    for found in ({3, 1}, {1}, (), {1, 2}):
-        report_rewound("eu", monitor_state, found)
+    for rewound in ({3, 1}, {1}, (), {1, 2}):
+        report_rewound("eu", monitor_state, rewound)
     health = monitor_state.view().health
     assert (health.ready, health.was_ready, health.rewound) == (False, True, {1, 2, 3})
     assert [line.split(". It was")[0] for line in caplog.messages] == [
         f"eu: partition {partitions} of {OFFSETS_TOPIC} ends before the offset that the monitor has already read"
         for partitions in ("1, 3", "2")
     ]
-    assert all("`rebalance-monitor rebuild --cluster eu`" in line for line in caplog.messages), "as it is to be typed"
+    assert all("`rebalance-monitor rebuild --cluster eu`" in line for line in caplog.messages), "the complete command"
 
 
-def test_as_long_as_the_log_is_the_same_nothing_is_said(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unchanged_log_causes_no_log_line(caplog: pytest.LogCaptureFixture) -> None:
     monitor_state = MonitorState()
     monitor_state.put_health(ready=True)
     report_rewound("eu", monitor_state, ())
@@ -40,8 +40,10 @@ def test_as_long_as_the_log_is_the_same_nothing_is_said(caplog: pytest.LogCaptur
     assert caplog.messages == []
 
 
-def test_records_that_retention_was_quicker_to_take_are_counted_once(caplog: pytest.LogCaptureFixture) -> None:
-    """Samples come more often than batches: the same loss is seen several times."""
+def test_records_that_retention_deleted_before_they_were_read_are_counted_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Samples are more frequent than batches. So several samples see the same loss."""
     caplog.set_level(logging.WARNING)
     lost_records = LostRecords("eu")
     lost_records.report({0: 20, 4: 5}, {0: 10, 4: 7})
@@ -54,12 +56,16 @@ def test_records_that_retention_was_quicker_to_take_are_counted_once(caplog: pyt
 
 
 def test_records_in_foreign_partitions_are_reported_once_for_each_partition(caplog: pytest.LogCaptureFixture) -> None:
-    """They were taken for their groups' own and froze them. Not a line in the log said so."""
+    """The monitor applied foreign records to the groups that they name, and the groups no longer changed.
+
+    No log line reported it.
+    """
     caplog.set_level(logging.WARNING)
     foreign_records = ForeignRecords("eu")
-    for found in ({3: 2, 4: 0}, {3: 7}, {1: 5, 3: 9, 4: 1}):
+    for foreign in ({3: 2, 4: 0}, {3: 7}, {1: 5, 3: 9, 4: 1}):
         foreign_records.report(
-            PartitionBatch(number, 0, 9, -1, {}, (), b"", foreign_records=records) for number, records in found.items()
+            PartitionBatch(number, 0, 9, -1, {}, (), b"", foreign_records=records)
+            for number, records in foreign.items()
         )
     assert [line.split(" of groups")[0] for line in caplog.messages] == [
         "eu: partition 3 of __consumer_offsets holds 2 records",
@@ -70,12 +76,12 @@ def test_records_in_foreign_partitions_are_reported_once_for_each_partition(capl
 OLD, NEW = "B3BDgJhtR2mEJtC2VAyvIQ", "Yzm9gVTsQ7GnpBNcXPE4Bw"
 
 
-def test_a_topic_created_anew_while_nobody_looked_is_said_at_the_next_start_until_it_is_rebuilt(
+def test_a_topic_recreated_while_the_monitor_was_stopped_is_logged_at_each_start_until_a_rebuild(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Rule 3. By offsets alone it would look right: the new topic is longer than the old one was.
+    """Rule 3. The offsets alone look correct, because the new topic is longer than the old one was.
 
-    A start without `rebuild` finds the same checkpoint, so the same is to be said of it.
+    A start without `rebuild` finds the same checkpoint, so it logs the same line.
     """
     TopicIdentity("eu", MonitorState(), Folder(tmp_path)).report(OLD, {0: 70})
     for _ in range(2):
@@ -92,17 +98,17 @@ def test_a_topic_created_anew_while_nobody_looked_is_said_at_the_next_start_unti
 @pytest.mark.parametrize(
     ("ids", "positions", "why"),
     [
-        ([OLD, OLD], {0: 70}, "it is the same topic"),
-        ([OLD, None, OLD], {0: 70}, "it is deleted, and a broker that has not heard of it answers once more"),
-        ([None, None], {0: 70}, "brokers before 2.8 know no ids"),
-        ([None, OLD, OLD], {0: 70}, "brokers were upgraded, which gives every topic its id"),
-        ([OLD, NEW, NEW], {}, "nothing was read of the first one"),
+        ([OLD, OLD], {0: 70}, "the topic is the same"),
+        ([OLD, None, OLD], {0: 70}, "the topic was deleted, and a broker with old metadata answers once more"),
+        ([None, None], {0: 70}, "brokers before 2.8 have no topic ids"),
+        ([None, OLD, OLD], {0: 70}, "the brokers were upgraded, which gives every topic an id"),
+        ([OLD, NEW, NEW], {}, "no record of the first topic was read"),
     ],
 )
-def test_ids_that_tell_nothing_change_nothing(
+def test_ids_that_prove_no_recreation_change_nothing(
     ids: list[str | None], positions: dict[int, int], why: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Rule 2: what is not known of a log is no reason to stop showing it."""
+    """Rule 2: a fact that is unknown about the log does not stop the monitor."""
     monitor_state = MonitorState()
     for topic_id in ids:  # each after a start
         TopicIdentity("eu", monitor_state, Folder(tmp_path)).report(topic_id, positions)
@@ -110,14 +116,14 @@ def test_ids_that_tell_nothing_change_nothing(
     assert Folder(tmp_path).read(STORED_ID) == (ids[-1].encode() if ids[-1] else None)
 
 
-def test_a_log_that_was_found_cut_off_is_not_said_to_be_another_as_well(
+def test_a_log_that_is_reported_as_truncated_is_not_reported_as_recreated(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A batch may find it first, by reading that went back: one incident, one line."""
+    """A batch may detect the incident first, because its offsets went back. One incident is one log line."""
     monitor_state = MonitorState()
-    read = TopicIdentity("eu", monitor_state, Folder(tmp_path))
-    read.report(OLD, {0: 70, 1: 70})
+    identity = TopicIdentity("eu", monitor_state, Folder(tmp_path))
+    identity.report(OLD, {0: 70, 1: 70})
     report_rewound("eu", monitor_state, {0})
-    read.report(NEW, {0: 10, 1: 70})
+    identity.report(NEW, {0: 10, 1: 70})
     report_rewound("eu", monitor_state, {0, 1})
     assert (len(caplog.messages), monitor_state.view().health.rewound) == (1, {0, 1})

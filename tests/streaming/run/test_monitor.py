@@ -1,4 +1,4 @@
-"""What a monitor of several clusters makes of one that cannot be watched."""
+"""Tests of a monitor of several clusters, one of which cannot be watched."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from streaming.state.monitor_state import MonitorState
 
 
 def settings(tmp_path: Path, more: str = "") -> Settings:
-    """Settings of clusters where nobody listens."""
+    """Return settings with a broker address on which no process listens."""
     file = tmp_path / "monitor.toml"
     kafka = f"[kafka]\nbootstrap_servers = '127.0.0.1:{free_port()}'\nconnect_timeout_seconds = 0.1\n"
     paths = f"[paths]\ncheckpoint = '{tmp_path}/checkpoint'\ntables = '{tmp_path}/tables'\n[metrics]\nport = 0\n"
@@ -33,40 +33,40 @@ def settings(tmp_path: Path, more: str = "") -> Settings:
     return load_settings(file)
 
 
-def nobody_is_heard(*_: object) -> None:
-    """Take the port's number and do nothing."""
+def ignore_port(*_: object) -> None:
+    """Ignore the port number."""
 
 
-def until(is_so: Callable[[], bool]) -> None:
+def wait_until(is_true: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 60
-    while not is_so():
+    while not is_true():
         assert time.monotonic() < deadline
         time.sleep(0.02)
 
 
-def test_one_cluster_alone_that_is_not_there_ends_the_start(tmp_path: Path) -> None:
-    """Rule 1: who mistyped an address is told so at once, and what supervises us sees an exit code."""
+def test_a_single_cluster_that_cannot_be_reached_ends_the_start(tmp_path: Path) -> None:
+    """Rule 1: a wrong address is reported at once, and the supervisor of the process gets an exit code."""
     with pytest.raises(BrokerUnreachableError):
-        Monitor(settings(tmp_path), threading.Event(), nobody_is_heard).run()
+        Monitor(settings(tmp_path), threading.Event(), ignore_port).run()
 
 
-def test_of_several_one_that_is_not_there_is_said_once_and_tried_until_told_to_stop(
+def test_one_unreachable_cluster_of_several_is_logged_once_and_retried_until_the_stop(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rule 2: a line for each try buries everything else that is said in a night."""
+    """Rule 2: one line per retry would hide all other lines of the log."""
     monkeypatch.setattr("streaming.run.retry_state.LONGEST_PAUSE_SECONDS", 0.01)
     stop = threading.Event()
     monitor = Monitor(
         settings(tmp_path, f"[clusters.eu]\nbootstrap_servers = '127.0.0.1:{free_port()}'\n"), stop, print
     )
-    watch, retry_state = monitor._watches[1], []
+    watch, attempts = monitor._watches[1], []
     connect = watch.connect
-    monkeypatch.setattr(watch, "connect", lambda: (retry_state.append(1), connect())[1])
+    monkeypatch.setattr(watch, "connect", lambda: (attempts.append(1), connect())[1])
     watch.monitor_state.put_health(ready=True)
     with caplog.at_level(logging.ERROR):
         thread = threading.Thread(target=monitor._keep_watching, args=(watch, None))
         thread.start()
-        until(lambda: len(retry_state) >= 4)
+        wait_until(lambda: len(attempts) >= 4)
         stop.set()
         thread.join(60)
     assert not thread.is_alive()
@@ -78,20 +78,20 @@ def test_of_several_one_that_is_not_there_is_said_once_and_tried_until_told_to_s
     assert not watch.has_session
 
 
-def test_what_a_run_fails_with_each_time_is_said_once_until_it_was_ready_in_between(
+def test_a_failure_that_repeats_is_logged_once_until_the_cluster_was_ready_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rule 2, of what comes after the brokers answered: a damaged checkpoint was a line each half minute."""
+    """Rule 2 also covers failures after the brokers answered. A damaged checkpoint was one line every half minute."""
     monkeypatch.setattr("streaming.run.retry_state.LONGEST_PAUSE_SECONDS", 0.01)
     stop = threading.Event()
-    monitor = Monitor(settings(tmp_path), stop, nobody_is_heard)
-    watch, retry_state = monitor._watches[0], []
+    monitor = Monitor(settings(tmp_path), stop, ignore_port)
+    watch, attempts = monitor._watches[0], []
 
     def fail(*_: object) -> None:
-        retry_state.append(1)
-        if len(retry_state) == 4:
+        attempts.append(1)
+        if len(attempts) == 4:
             watch.monitor_state.put_readiness(ready=True, before=watch.monitor_state.view().health)
-        if len(retry_state) == 7:
+        if len(attempts) == 7:
             stop.set()
         raise CheckpointError("the checkpoint is damaged")
 
@@ -105,14 +105,14 @@ def test_what_a_run_fails_with_each_time_is_said_once_until_it_was_ready_in_betw
 
 
 class Samples:
-    """A sampler's beat with answers by turns."""
+    """Samples that succeed or fail in a given order."""
 
     def __init__(self, *outcomes: Exception | None) -> None:
         self._outcomes = list(outcomes)
         self.stop = threading.Event()
 
     def __call__(self) -> None:
-        """Answer, or raise; the last one stops."""
+        """Return or raise the next outcome. The last outcome stops the sampler."""
         outcome = self._outcomes.pop(0)
         if not self._outcomes:
             self.stop.set()
@@ -120,12 +120,12 @@ class Samples:
             raise outcome
 
 
-def test_brokers_that_fall_silent_are_one_line_and_one_more_when_they_are_back(
+def test_brokers_that_stop_answering_are_one_line_and_their_return_is_a_second(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A broker that was away for a night once was twenty thousand lines."""
-    silent, back = KafkaConnectionError("gone"), None
-    samples = Samples(back, silent, NodeNotReadyError("still"), silent, back, back, silent, back)
+    """A broker that was down for a night caused twenty thousand lines."""
+    failure, success = KafkaConnectionError("gone"), None
+    samples = Samples(success, failure, NodeNotReadyError("still"), failure, success, success, failure, success)
     sampler = Sampler(
         cluster="eu",
         monitor_state=MonitorState(),
@@ -143,17 +143,19 @@ def test_brokers_that_fall_silent_are_one_line_and_one_more_when_they_are_back(
     ]
 
 
-def test_of_all_clusters_that_ask_one_tidies_the_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Twice at once is twice the work, and a conflict between two that rewrite the same files."""
-    tidied: list[object] = []
+def test_only_one_of_several_clusters_starts_the_table_maintenance(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two parallel runs would do the work twice and conflict, because both rewrite the same files."""
+    maintenance_runs: list[object] = []
     tables = DeltaTables(str(tmp_path))
-    monkeypatch.setattr(tables, "tidy", lambda keep_from: (tidied.append(keep_from), time.sleep(0.05)))
+    monkeypatch.setattr(tables, "tidy", lambda keep_from: (maintenance_runs.append(keep_from), time.sleep(0.05)))
     upkeep = Upkeep(tables, 90, maintenance_interval_seconds=0.5)
     time.sleep(0.5)
-    asking = [threading.Thread(target=upkeep.start_if_due, args=(0,)) for _ in range(8)]
-    for thread in asking:
+    threads = [threading.Thread(target=upkeep.start_if_due, args=(0,)) for _ in range(8)]
+    for thread in threads:
         thread.start()
-    for thread in asking:
+    for thread in threads:
         thread.join()
     upkeep.close()
-    assert len(tidied) == 1
+    assert len(maintenance_runs) == 1

@@ -1,4 +1,4 @@
-"""The poller beside a query that takes its files in late, twice, or after a restart."""
+"""Tests of the poller with a query that reads its files late, twice, or after a restart."""
 
 from __future__ import annotations
 
@@ -40,29 +40,29 @@ LOADING = ListingGap(1, "coordinator_load_in_progress")
 
 
 class Folder(Files):
-    """The same files without Hadoop's client, for which a JVM would have to run."""
+    """Files on the local disk. Hadoop's client would need a JVM."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
 
     def write(self, name: str, content: bytes) -> None:
-        """Put the file there."""
+        """Write the file."""
         path = self.root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
 
     def read(self, name: str) -> bytes | None:
-        """Read a file that may be there."""
+        """Return the content of a file, or None if the file does not exist."""
         path = self.root / name
         return path.read_bytes() if path.exists() else None
 
     def names(self, folder: str) -> list[str]:
-        """Name the files of a folder."""
+        """Return the names of the files in a folder."""
         return sorted(path.name for path in (self.root / folder).glob("*"))
 
 
 class Cluster:
-    """What `Groups` answers, made up; a broker that loads cannot be had at will."""
+    """Simulated answers of `Groups`. A real broker cannot be made to load its groups on demand."""
 
     def __init__(self) -> None:
         self.groups: dict[str, DescribedGroup] = {}
@@ -79,12 +79,12 @@ class Cluster:
         return GroupListing(START_MS, listed, self.gaps)
 
     def describe_groups(self, group_types: Mapping[str, str | None]) -> Mapping[str, Description]:
-        """Describe them."""
+        """Describe these groups."""
         self.described += group_types
         return {group_id: self.groups.get(group_id, GroupNotFound()) for group_id in group_types}
 
     def group_offsets(self, ids: Collection[str]) -> Mapping[str, OffsetsByPartition | Unanswered]:
-        """Tell their commits."""
+        """Return the commits of these groups."""
         return {
             group_id: {at: CommittedOffset(offset, None, "") for at, offset in self.offsets.get(group_id, {}).items()}
             for group_id in ids
@@ -92,7 +92,7 @@ class Cluster:
 
 
 class Monitor:
-    """The poller, the files on their way, and a query that takes them in when told."""
+    """The poller, its files, and a query that reads them when a test calls `batch`."""
 
     def __init__(self, folder: Path) -> None:
         self.cluster = Cluster()
@@ -102,7 +102,7 @@ class Monitor:
         self.start()
 
     def start(self) -> None:
-        """Start (again): registry and book are restored from the state, as of the last batch."""
+        """Start or restart. The monitor state and committed offsets are restored as of the last batch."""
         self.monitor_state, self.committed_offsets = MonitorState(), CommittedOffsets()
         for partition in self.state.state_rows.values():
             self.committed_offsets.apply(commits_table(partition.commits))
@@ -119,18 +119,18 @@ class Monitor:
         )
 
     def poll(self) -> list[str]:
-        """Poll a second after the last time; the files that are new."""
+        """Poll one second after the last poll, and return the names of new files."""
         before = self.files.names("feedback")
         self.now_ms += 1000
         self.poller.poll()
         return [name for name in self.files.names("feedback") if name not in before]
 
     def batch(self) -> None:
-        """Let the query take in what is there. It removes files later, as Spark does."""
+        """Let the query read all files. It does not remove them, because Spark also removes them later."""
         for name in self.files.names("feedback"):
             lines = (self.files.root / "feedback" / name).read_text().splitlines()
-            taken = [json.loads(line) for line in lines]
-            rows = tuple((row["state_kind"], row["state_key"], base64.b64decode(row["payload"])) for row in taken)
+            parsed = [json.loads(line) for line in lines]
+            rows = tuple((row["state_kind"], row["state_key"], base64.b64decode(row["payload"])) for row in parsed)
             self.state.take(rows)
             for partition, _, payload in rows:
                 if partition == PARTITION_KIND and isinstance(event := decode_partition_event(payload), PartitionBatch):
@@ -138,7 +138,7 @@ class Monitor:
         self.show()
 
     def show(self) -> None:
-        """Put the state into the registry, positions last, as `BatchSink` does."""
+        """Put the query's state into the monitor state, positions last, as `BatchSink` does."""
         self.monitor_state.put_batch(self.state.records.values(), self.state.state_rows.values())
         self.monitor_state.put_health(positions=polled_positions(self.state.state_rows))
 
@@ -153,8 +153,8 @@ def monitor(tmp_path: Path) -> Monitor:
     return Monitor(tmp_path)
 
 
-def test_what_is_new_is_sent_once_and_what_is_not_makes_no_file(monitor: Monitor):
-    """Unchanged groups write nothing."""
+def test_a_change_is_sent_once_and_without_changes_there_is_no_file(monitor: Monitor):
+    """Unchanged groups cause no file."""
     monitor.cluster.groups, monitor.cluster.offsets = {"g": ALONE}, {"g": {("t", 0): 4}}
     assert len(monitor.poll()) == 1
     monitor.batch()
@@ -166,8 +166,8 @@ def test_what_is_new_is_sent_once_and_what_is_not_makes_no_file(monitor: Monitor
     assert monitor.state.known().commits == {"g": {("t", 0): 5}}
 
 
-def test_nobody_is_asked_while_an_answer_is_on_its_way(monitor: Monitor):
-    """Compared with a state that lacks what was sent, the same would be sent again, and a change counted twice."""
+def test_no_coordinator_is_asked_until_the_query_read_the_last_answer(monitor: Monitor):
+    """The state does not have the sent answers yet. A second poll would send them again and count a change twice."""
     monitor.cluster.groups = {"g": ALONE}
     monitor.poll()
     monitor.batch()
@@ -181,8 +181,8 @@ def test_nobody_is_asked_while_an_answer_is_on_its_way(monitor: Monitor):
     assert monitor.state.records["g"].snapshot.totals.rebalances == 1
 
 
-def test_a_file_that_is_lost_on_its_way_is_made_up_for(monitor: Monitor):
-    """Level-triggered: what is missing in the state is found missing, and nobody waits for ever."""
+def test_a_lost_file_is_sent_again(monitor: Monitor):
+    """Level-triggered: each poll compares with the state, so it finds what the state lacks. No poll waits for ever."""
     monitor.cluster.groups = {"g": ALONE}
     [lost] = monitor.poll()
     (monitor.files.root / "feedback" / lost).unlink()
@@ -192,10 +192,8 @@ def test_a_file_that_is_lost_on_its_way_is_made_up_for(monitor: Monitor):
 
 
 @pytest.mark.parametrize("batch_was_done", [True, False])
-def test_a_restart_counts_nothing_twice_whether_or_not_the_last_file_was_taken_in(
-    monitor: Monitor, batch_was_done: bool
-):
-    """Rule 3: killed between sending and the batch, or after the batch and before the file was removed."""
+def test_a_restart_counts_nothing_twice_whether_or_not_the_last_file_was_read(monitor: Monitor, batch_was_done: bool):
+    """Rule 3: the monitor was killed before the batch, or after the batch and before the file was removed."""
     monitor.cluster.groups = {"g": ALONE}
     monitor.poll()
     monitor.batch()
@@ -213,7 +211,7 @@ def test_a_restart_counts_nothing_twice_whether_or_not_the_last_file_was_taken_i
 
 
 def test_readiness_waits_for_the_first_complete_poll_to_go_through_the_query(monitor: Monitor):
-    """A coordinator that loads hides its groups: what is shown then is not the present."""
+    """A coordinator that loads hides its groups. So the monitor would show an incomplete cluster."""
     monitor.cluster.gaps = (LOADING,)
     assert monitor.poll() == []
     assert monitor.target() is None
@@ -229,16 +227,16 @@ def test_readiness_waits_for_the_first_complete_poll_to_go_through_the_query(mon
     assert monitor.poll() == []
 
 
-def test_a_right_that_is_missing_is_said_and_not_waited_for(monitor: Monitor):
-    """Nobody may ever grant it."""
+def test_a_missing_right_is_reported_and_does_not_delay_readiness(monitor: Monitor):
+    """The right may never be granted."""
     monitor.cluster.gaps = (ListingGap(None, CLUSTER_NOT_DESCRIBABLE),)
     monitor.poll()
     assert monitor.target() is not None
     assert "hidden_groups" in monitor.monitor_state.view().health.not_known
 
 
-def test_a_group_that_is_denied_ends_with_its_commits(monitor: Monitor):
-    """The tombstone that the log would have held."""
+def test_a_group_that_no_coordinator_has_ends_with_its_commits(monitor: Monitor):
+    """The answer takes the place of the tombstone in the log."""
     monitor.cluster.groups, monitor.cluster.offsets = {"g": classic()}, {"g": {("t", 0): 4}}
     monitor.poll()
     monitor.batch()
@@ -250,8 +248,8 @@ def test_a_group_that_is_denied_ends_with_its_commits(monitor: Monitor):
     assert monitor.poll() == []
 
 
-def test_brokers_that_are_away_change_nothing(monitor: Monitor):
-    """A poll without an answer is no poll."""
+def test_brokers_that_do_not_answer_change_nothing(monitor: Monitor):
+    """A poll without an answer does not count."""
     monitor.cluster.groups = {"g": ALONE}
     monitor.poll()
     monitor.batch()
@@ -261,27 +259,27 @@ def test_brokers_that_are_away_change_nothing(monitor: Monitor):
     assert monitor.state.records["g"].snapshot.state == "Stable"
 
 
-def test_now_is_when_all_coordinators_were_last_asked_and_their_answers_are_taken_in(monitor: Monitor):
-    """The clock on the wall says nothing of a group that nobody answers for, nor of answers still on their way."""
+def test_read_up_to_is_the_last_complete_poll_whose_answers_were_read(monitor: Monitor):
+    """The wall clock does not count: a coordinator may not have answered, or the query has not read the answers."""
 
-    def asked_up_to_ms() -> int | None:
+    def read_up_to_ms() -> int | None:
         read = monitor.monitor_state.view().read_up_to.get(POLLED_PARTITION)
         return read.read_up_to_ms if read else None
 
-    assert asked_up_to_ms() is None
+    assert read_up_to_ms() is None
     monitor.cluster.groups = {"g": ALONE}
     monitor.poll()
-    assert asked_up_to_ms() is None, "its answers are on their way"
+    assert read_up_to_ms() is None, "the query has not read the answers yet"
     monitor.batch()
     first_ms = monitor.now_ms
-    assert asked_up_to_ms() == first_ms
+    assert read_up_to_ms() == first_ms
     monitor.poll()
-    assert asked_up_to_ms() == first_ms + 1000, "nothing is new: that is as of now"
+    assert read_up_to_ms() == first_ms + 1000, "without changes the state is as of this poll"
     monitor.cluster.gaps = (LOADING,)
     monitor.poll()
-    assert asked_up_to_ms() == first_ms + 1000, "a coordinator did not answer"
+    assert read_up_to_ms() == first_ms + 1000, "a coordinator did not answer"
     monitor.cluster.gaps = ()
     monitor.cluster.groups = {"g": SHARED}
     monitor.poll()
     monitor.batch()
-    assert asked_up_to_ms() == first_ms + 3000
+    assert read_up_to_ms() == first_ms + 3000

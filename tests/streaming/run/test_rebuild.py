@@ -1,4 +1,4 @@
-"""A rebuild that fails changes nothing: the old checkpoint is where it was."""
+"""Tests of `rebuild`: if it fails, the old checkpoint stays unchanged in its place."""
 
 from __future__ import annotations
 
@@ -23,32 +23,32 @@ STAMP = "20260101T000000"
 
 
 class LocalFiles(Files):
-    """The same files without Hadoop's client, for which a JVM would have to run."""
+    """Files on the local disk. Hadoop's client would need a JVM."""
 
     def __init__(self, _: object, root: str) -> None:
         self._root = root
 
     def uri(self, name: str) -> str:
-        """Say the full path."""
+        """Return the full path."""
         return f"{self._root}/{name}"
 
     def exists(self) -> bool:
-        """Look."""
+        """Return True if the folder exists."""
         return Path(self._root).exists()
 
     def move_to(self, root: str) -> None:
-        """Rename."""
+        """Rename the folder."""
         Path(self._root).rename(root)
         self._root = root
 
     def remove(self) -> None:
-        """Remove."""
+        """Remove the folder."""
         shutil.rmtree(self._root, ignore_errors=True)
 
 
 @pytest.fixture
 def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
-    """A working checkpoint and a folder of tables. Spark is left out."""
+    """Return the settings of a working checkpoint and a folder of tables, without Spark."""
     (tmp_path / "checkpoint").mkdir()
     (tmp_path / "checkpoint" / "monitor.json").write_text("old")
     (tmp_path / "tables").mkdir()
@@ -57,20 +57,20 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     for name in ("resolve", "find_java", "jvm_pid"):
         monkeypatch.setattr(rebuild_module, name, lambda *_: Path("/usr/bin/java"))
     monkeypatch.setattr(rebuild_module, "Files", LocalFiles)
-    monkeypatch.setattr(rebuild_module, "make_checkpoint", make)
+    monkeypatch.setattr(rebuild_module, "make_checkpoint", create_checkpoint)
     for name in ("spark_session", "WriterClaim"):
         monkeypatch.setattr(rebuild_module, name, lambda *_: nullcontext())
     return load_settings(file)
 
 
-def make(_: object, __: object, files: Files, ___: object) -> None:
-    """Make what stands for a checkpoint."""
+def create_checkpoint(_: object, __: object, files: Files, ___: object) -> None:
+    """Create the folder and file of a new checkpoint."""
     Path(files.uri("")).mkdir()
     Path(files.uri("monitor.json")).write_text("new")
 
 
-def failing(failure: Exception) -> Callable[..., None]:
-    """Make half a checkpoint and fail."""
+def failing_with(failure: Exception) -> Callable[..., None]:
+    """Return a function that creates an incomplete checkpoint and raises the failure."""
 
     def fail(_: object, __: object, files: Files, ___: object) -> None:
         Path(files.uri("")).mkdir()
@@ -92,28 +92,28 @@ def test_a_rebuild_puts_the_new_checkpoint_in_place_and_keeps_the_old_one(settin
     assert folders(settings) == ["checkpoint", f"checkpoint.{STAMP}", "tables"]
 
 
-def test_where_there_was_no_checkpoint_a_rebuild_makes_one(settings: Settings) -> None:
+def test_a_rebuild_without_an_old_checkpoint_creates_one(settings: Settings) -> None:
     shutil.rmtree(settings.paths.checkpoint)
     assert rebuild_checkpoint(settings, STAMP) == RebuildResult(None)
     assert folders(settings) == ["checkpoint", "tables"]
 
 
 @pytest.mark.parametrize(
-    ("failure", "said"),
+    ("failure", "message"),
     [
         (OSError(errno.ENOSPC, "No space left on device"), "No space left on device): free space on its disk"),
         (Py4JError("Parquet footer of part-0 is corrupt"), "Parquet footer of part-0 is corrupt): check the tables"),
     ],
 )
 def test_a_rebuild_that_fails_leaves_the_old_checkpoint_where_it_was(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch, failure: Exception, said: str
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, failure: Exception, message: str
 ) -> None:
-    """It moved the good checkpoint aside, then failed on a damaged table, and every start after that failed too."""
-    monkeypatch.setattr(rebuild_module, "make_checkpoint", failing(failure))
+    """The rebuild moved the good checkpoint away and then failed on a damaged table. Every later start failed too."""
+    monkeypatch.setattr(rebuild_module, "make_checkpoint", failing_with(failure))
     with pytest.raises(RebuildError) as refused:
         rebuild_checkpoint(settings, STAMP)
     assert str(refused.value).startswith(f"the rebuild failed, checkpoint {settings.paths.checkpoint} is unchanged (")
-    assert said in str(refused.value)
+    assert message in str(refused.value)
     assert refused.value.exit_code == 78
     assert folders(settings) == ["checkpoint", "tables"]
     assert Path(settings.paths.checkpoint, "monitor.json").read_text() == "old"
@@ -122,7 +122,7 @@ def test_a_rebuild_that_fails_leaves_the_old_checkpoint_where_it_was(
 def test_if_the_new_checkpoint_cannot_take_its_place_the_old_one_is_put_back(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The second of two renames may fail, too."""
+    """The second of the two renames may fail."""
     move_to, moves = LocalFiles.move_to, []
 
     def fail_at_the_second(files: LocalFiles, root: str) -> None:
@@ -138,7 +138,7 @@ def test_if_the_new_checkpoint_cannot_take_its_place_the_old_one_is_put_back(
     assert Path(settings.paths.checkpoint, "monitor.json").read_text() == "old"
 
 
-def test_damaged_tables_are_refused_before_anything_moves_and_repaired_if_that_is_asked_for(settings: Settings) -> None:
+def test_damaged_tables_are_refused_before_anything_moves_and_repaired_on_request(settings: Settings) -> None:
     log = Path(settings.paths.tables, REBALANCES.name, "_delta_log")
     log.mkdir(parents=True)
     (log / f"{0:020}.json").write_bytes(b"")
@@ -150,10 +150,13 @@ def test_damaged_tables_are_refused_before_anything_moves_and_repaired_if_that_i
     assert not (log.parent).exists()
 
 
-def test_a_rebuild_beside_another_writer_changes_nothing(
+def test_a_rebuild_while_a_different_monitor_writes_changes_nothing(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The rows that the other monitor writes meanwhile would be missing from what the new checkpoint leaves out."""
+    """The new checkpoint skips rows that are in the tables when it is created.
+
+    It would write the rows again that the other monitor adds meanwhile.
+    """
 
     @contextmanager
     def refuse(*_: object) -> Iterator[None]:

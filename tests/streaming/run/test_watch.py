@@ -1,4 +1,4 @@
-"""What a watch makes of a query that fails."""
+"""Tests of a query that fails repeatedly."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from streaming.run.query.keeper import QueryKeeper
 from streaming.state.monitor_state import MonitorState
 
 
-def test_a_query_that_fails_for_one_reason_is_said_once_until_it_was_ready_in_between(
+def test_a_query_that_fails_for_one_reason_is_logged_once_until_it_was_ready_again(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rule 3, as of clusters that cannot be watched: pauses that began again half a year ago are not those of today."""
+    """Rule 4 of `retry_state`: the reason is logged again, and pauses are short again, after the query was ready."""
     monkeypatch.setattr("streaming.run.retry_state.LONGEST_PAUSE_SECONDS", 0.01)
     monkeypatch.setattr("streaming.run.query.keeper.BatchSink", lambda **_: SimpleNamespace(failure=None))
     stop, monitor_state, started = threading.Event(), MonitorState(), []

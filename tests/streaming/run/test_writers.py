@@ -1,4 +1,4 @@
-"""One writer a cluster: two checkpoints over the same tables wrote every row twice, without a word."""
+"""Tests that each cluster has one writer. Two checkpoints on the same tables wrote every row twice without an error."""
 
 from __future__ import annotations
 
@@ -18,39 +18,39 @@ from streaming.spark.files import Files
 
 
 class LocalFiles(Files):
-    """The same files without Hadoop's client, for which a JVM would have to run."""
+    """Files on the local disk. Hadoop's client would need a JVM."""
 
     def __init__(self, root: Path) -> None:
         self.folder, self._root = root, str(root)
 
     def read(self, name: str) -> bytes | None:
-        """Read it, or None."""
+        """Return the content of the file, or None if the file does not exist."""
         path = self.folder / name
         return path.read_bytes() if path.exists() else None
 
     def write(self, name: str, content: bytes) -> None:
-        """Write it whole."""
+        """Write the file."""
         (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
         (self.folder / name).write_bytes(content)
 
     def delete(self, name: str) -> None:
-        """Remove it."""
+        """Remove the file."""
         (self.folder / name).unlink(missing_ok=True)
 
     def names(self, folder: str) -> list[str]:
-        """List a folder."""
+        """Return the names of the files in a folder."""
         return sorted(path.name for path in (self.folder / folder).glob("*"))
 
 
 class Broken(LocalFiles):
-    """Storage that can neither be read nor written."""
+    """Storage that cannot be read or written."""
 
     def read(self, name: str) -> bytes | None:
-        """Refuse."""
+        """Raise PermissionError."""
         raise PermissionError(13, "Permission denied", name)
 
     def write(self, name: str, content: bytes) -> None:  # noqa: ARG002 - as the real one
-        """Refuse."""
+        """Raise PermissionError."""
         raise PermissionError(13, "Permission denied", name)
 
 
@@ -66,12 +66,12 @@ def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def claim(files: Files, checkpoint: str, cluster: str = "c", began_ms: int = 1) -> WriterClaim:
-    """Make a claim that is not taken yet."""
+    """Create a claim without entering it."""
     return WriterClaim(lambda: files, cluster, checkpoint, lambda: began_ms, threading.Event())
 
 
 def records(files: LocalFiles) -> dict[str, Writer]:
-    """Return the records that are there, by checkpoint."""
+    """Return the stored writer records by checkpoint."""
     stored = [
         msgspec.json.decode(path.read_bytes(), type=Writer) for path in (files.folder / "_writers").glob("*.json")
     ]
@@ -79,26 +79,29 @@ def records(files: LocalFiles) -> dict[str, Writer]:
 
 
 def change(files: LocalFiles, checkpoint: str, edit: Callable[[Writer], Writer]) -> None:
-    """Change a record as another machine would."""
+    """Change a record as a different machine would."""
     for path in (files.folder / "_writers").glob("*.json"):
         record = msgspec.json.decode(path.read_bytes(), type=Writer)
         if record.checkpoint == checkpoint:
             path.write_bytes(msgspec.json.encode(edit(record)))
 
 
-def elsewhere(record: Writer) -> Writer:
-    """Return the same writer on another machine, whose processes nobody here can look at."""
+def on_other_machine(record: Writer) -> Writer:
+    """Return the same writer on a different machine, whose processes are not visible here."""
     return msgspec.structs.replace(record, host="other", machine="another boot pid:[1]")
 
 
 def test_a_second_checkpoint_of_a_cluster_is_refused_while_the_first_one_writes(files: LocalFiles) -> None:
-    """86 generations and 61 rebalances were doubled in 25 s. The line names process, host, checkpoint and remedy."""
+    """Two writers doubled 86 generations and 61 rebalances in 25 s.
+
+    The error names the process, the host, the checkpoint and the remedy.
+    """
     with claim(files, "/first"):
         with pytest.raises(SecondWriterError) as refused, claim(files, "/second"):
             pass
         assert refused.value.exit_code == 78
-        said = str(refused.value)
-        assert "\n" not in said
+        message = str(refused.value)
+        assert "\n" not in message
         for named in (
             "_writers/",
             "process ",
@@ -108,8 +111,8 @@ def test_a_second_checkpoint_of_a_cluster_is_refused_while_the_first_one_writes(
             "stop one of the two monitors",
             "a different paths.tables",
         ):
-            assert named in said
-        assert list(records(files)) == ["/first"], "the one that was refused leaves no record"
+            assert named in message
+        assert list(records(files)) == ["/first"], "the refused writer leaves no record"
 
 
 def test_other_clusters_and_the_same_checkpoint_are_no_second_writer(files: LocalFiles) -> None:
@@ -117,11 +120,11 @@ def test_other_clusters_and_the_same_checkpoint_are_no_second_writer(files: Loca
         assert len(records(files)) == 2
     with claim(files, "/first"):
         pass
-    assert records(files) == {}, "who stops lets go"
+    assert records(files) == {}, "a writer that stops removes its record"
 
 
-def test_a_killed_writer_on_this_machine_blocks_nobody(files: LocalFiles) -> None:
-    """`kill -9`, then `rebuild` in another folder: the record stays, its process does not."""
+def test_a_killed_writer_on_this_machine_blocks_no_other_writer(files: LocalFiles) -> None:
+    """After `kill -9` and a `rebuild` in a different folder, the record remains, but its process is gone."""
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
     claim(files, "/first").__enter__()
@@ -130,20 +133,20 @@ def test_a_killed_writer_on_this_machine_blocks_nobody(files: LocalFiles) -> Non
         assert list(records(files)) == ["/second"]
 
 
-def test_a_process_that_got_the_killed_ones_number_is_not_taken_for_it(files: LocalFiles) -> None:
+def test_a_new_process_with_the_pid_of_a_killed_writer_is_not_the_writer(files: LocalFiles) -> None:
     claim(files, "/first").__enter__()
     change(files, "/first", lambda record: msgspec.structs.replace(record, process_started_seconds=1.0))
     with claim(files, "/second"):
         assert list(records(files)) == ["/second"]
 
 
-def test_a_writer_elsewhere_that_renews_its_record_is_alive_and_one_that_does_not_is_dead(
+def test_a_writer_on_another_machine_is_alive_only_if_it_renews_its_record(
     files: LocalFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No clock of two machines is compared: what counts is whether the record changes while we look."""
+    """The clocks of the two machines are not compared. Only a change of the record during the check counts."""
     monkeypatch.setattr(writers, "WATCH_SECONDS", 5.0)
     claim(files, "/first").__enter__()
-    change(files, "/first", elsewhere)
+    change(files, "/first", on_other_machine)
     over = threading.Event()
 
     def renew() -> None:
@@ -158,11 +161,11 @@ def test_a_writer_elsewhere_that_renews_its_record_is_alive_and_one_that_does_no
     renewing.join()
     monkeypatch.setattr(writers, "WATCH_SECONDS", 0.05)
     with claim(files, "/second"):
-        assert list(records(files)) == ["/second"], "a crashed writer blocks nobody for ever"
+        assert list(records(files)) == ["/second"], "a crashed writer does not block others for ever"
 
 
-def test_a_writer_that_appears_while_both_run_is_noticed_by_one_of_them(files: LocalFiles) -> None:
-    """The storage was away when the second one started, or it was stopped for longer than anybody waits."""
+def test_of_two_running_writers_one_stops_when_it_sees_the_other(files: LocalFiles) -> None:
+    """The storage was unavailable when the second writer started, or one writer paused for longer than the check."""
     first, second = claim(files, "/first", began_ms=1), claim(files, "/second", began_ms=2)
     first.__enter__()
     hidden = {path: path.read_bytes() for path in (files.folder / "_writers").iterdir()}
@@ -176,18 +179,18 @@ def test_a_writer_that_appears_while_both_run_is_noticed_by_one_of_them(files: L
         second.renew()
 
 
-def test_a_monitor_that_lost_its_checkpoint_to_a_later_run_stops(files: LocalFiles) -> None:
-    """On remote storage no lock keeps a second machine from the same checkpoint: the later run has it."""
+def test_a_monitor_stops_if_a_later_run_takes_over_its_checkpoint(files: LocalFiles) -> None:
+    """On remote storage no lock protects the checkpoint from a second machine. The later run keeps it."""
     first = claim(files, "/shared")
     first.__enter__()
     with claim(files, "/shared"):
         with pytest.raises(SecondWriterError, match="took over checkpoint /shared"):
             first.renew()
         first.__exit__(None, None, None)
-        assert list(records(files)) == ["/shared"], "the record is the later run's"
+        assert list(records(files)) == ["/shared"], "the record of the later run stays"
 
 
-def test_storage_that_fails_stops_nobody_and_is_reported_once(
+def test_a_storage_failure_stops_no_writer_and_is_logged_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writers, "RENEW_SECONDS", 0.01)
@@ -204,7 +207,7 @@ def test_storage_that_fails_stops_nobody_and_is_reported_once(
     assert "cannot check for a second writer" in caplog.messages[0]
 
 
-def test_a_record_that_is_no_record_stops_nobody(files: LocalFiles) -> None:
+def test_an_unreadable_record_stops_no_writer(files: LocalFiles) -> None:
     claim(files, "/first").__enter__()
     for path in (files.folder / "_writers").glob("*.json"):
         path.write_bytes(b'{"run_id": ')
@@ -212,7 +215,7 @@ def test_a_record_that_is_no_record_stops_nobody(files: LocalFiles) -> None:
         pass
 
 
-def test_a_refusal_while_running_reaches_the_one_who_asks(files: LocalFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refusal_while_running_is_raised_by_check(files: LocalFiles, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writers, "RENEW_SECONDS", 0.01)
     first = claim(files, "/shared")
     first.__enter__()
@@ -226,10 +229,10 @@ def test_a_refusal_while_running_reaches_the_one_who_asks(files: LocalFiles, mon
 @pytest.mark.parametrize(
     ("mine", "other", "why"),
     [
-        ((False, 1, "a"), (True, 2, "b"), "who starts gives way to one that writes, whatever the clocks say"),
-        ((True, 2, "b"), (True, 1, "a"), "of two that write the later one"),
-        ((False, 2, "b"), (False, 1, "a"), "of two that start the later one"),
-        ((False, 1, "b"), (False, 1, "a"), "at the same moment the larger run id"),
+        ((False, 1, "a"), (True, 2, "b"), "a starting writer gives way to a running one, whatever their times"),
+        ((True, 2, "b"), (True, 1, "a"), "of two running writers, the later one gives way"),
+        ((False, 2, "b"), (False, 1, "a"), "of two starting writers, the later one gives way"),
+        ((False, 1, "b"), (False, 1, "a"), "with equal times, the larger run id gives way"),
     ],
 )
 def test_of_two_writers_exactly_one_gives_way(
@@ -243,8 +246,8 @@ def test_of_two_writers_exactly_one_gives_way(
     assert not gives_way(two, one), why
 
 
-def test_a_record_holds_no_password_of_a_checkpoint(files: LocalFiles, tmp_path: Path) -> None:
-    """It lies beside the tables, and the other monitor does not know this password, so that its log would show it."""
+def test_a_record_contains_no_password_of_the_checkpoints_address(files: LocalFiles, tmp_path: Path) -> None:
+    """The record is stored next to the tables. A different monitor would not redact this password in its log."""
     with claim(files, "s3a://AKIA:ab/cd@bucket/checkpoint"):
         (record,) = (tmp_path / writers.FOLDER).glob("*.json")
         assert "bucket/checkpoint" in record.read_text()

@@ -1,4 +1,4 @@
-"""Questions about groups, put to a real broker of today."""
+"""Tests of requests about groups, with a real broker of the current version."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def groups(connection: Connection) -> Groups:
 
 @pytest.fixture
 def name(connection: Connection) -> str:
-    """The name of a group and of a topic of four partitions that no other test uses."""
+    """Create a topic of four partitions and return its unique name, which is also used for a group."""
     unique = f"g{uuid.uuid4().hex[:8]}"
     connection.admin.create_topics([NewTopic(unique, 4, 1)])
     return unique
@@ -55,7 +55,7 @@ def name(connection: Connection) -> str:
 
 @contextmanager
 def members(broker: EmbeddedBroker, name: str, protocol: str, instance_ids: tuple[str, ...]) -> Iterator[None]:
-    """Let static members of a group consume the topic of the same name, each in a thread, until the end."""
+    """Run static members of a group that consume the topic of the same name, each in a thread."""
     stop = threading.Event()
 
     def consume(instance_id: str) -> None:
@@ -85,14 +85,14 @@ def members(broker: EmbeddedBroker, name: str, protocol: str, instance_ids: tupl
 
 
 def commit(broker: EmbeddedBroker, group_id: str, offsets: Mapping[tuple[str, int], OffsetAndMetadata]) -> None:
-    """Commit as a consumer that assigns itself its partitions: it makes a group without members."""
+    """Commit as a consumer that uses `assign`. This creates a group without members."""
     with closing(KafkaConsumer(bootstrap_servers=broker.bootstrap_servers, group_id=group_id)) as consumer:
         consumer.assign([TopicPartition(*at) for at in offsets])
         consumer.commit({TopicPartition(*at): committed for at, committed in offsets.items()})
 
 
-def settled(groups: Groups, name: str, group_type: str, count: int) -> DescribedGroup:
-    """Wait until all members hold their share."""
+def wait_for_members(groups: Groups, name: str, group_type: str, count: int) -> DescribedGroup:
+    """Wait until the group is stable with `count` members, and return its description."""
     deadline = time.monotonic() + WAIT_SECONDS
     while True:
         described = groups.describe_groups({name: group_type})[name]
@@ -104,12 +104,12 @@ def settled(groups: Groups, name: str, group_type: str, count: int) -> Described
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("group_type", "strategy"), [("classic", "range"), ("consumer", "uniform")])
-def test_members_of_either_protocol_are_described_with_what_they_hold(
+def test_members_of_both_protocols_are_described_with_their_partitions(
     broker: EmbeddedBroker, groups: Groups, name: str, group_type: str, strategy: str
 ):
-    """KIP-848 beside classic: one kind of value, and together the members hold each partition once."""
+    """Classic and KIP-848 groups have the same form, and each partition has exactly one owner."""
     with members(broker, name, group_type, ("a", "b")):
-        described = settled(groups, name, group_type, 2)
+        described = wait_for_members(groups, name, group_type, 2)
         assert groups.list_groups().groups[name] == ListedGroup(group_type, "consumer", "Stable", 1)
     assert (described.group_type, described.protocol_type, described.protocol) == (group_type, "consumer", strategy)
     assert (described.group_epoch is None) is (group_type == "classic")
@@ -123,21 +123,21 @@ def test_members_of_either_protocol_are_described_with_what_they_hold(
 
 
 @pytest.mark.slow
-def test_a_group_asked_for_by_the_wrong_type_is_still_found(broker: EmbeddedBroker, groups: Groups, name: str):
-    """KIP-848 changes a group's type while it runs; "not found" of the old type would bury a living group."""
+def test_a_group_requested_with_the_wrong_type_is_still_described(broker: EmbeddedBroker, groups: Groups, name: str):
+    """KIP-848 can change the type of a running group. GroupNotFound for the old type must not count as deleted."""
     with members(broker, name, "consumer", ("a",)):
-        settled(groups, name, "consumer", 1)
-        for believed in ("classic", "share", "streams", None):
-            described = groups.describe_groups({name: believed})[name]
+        wait_for_members(groups, name, "consumer", 1)
+        for requested_type in ("classic", "share", "streams", None):
+            described = groups.describe_groups({name: requested_type})[name]
             assert isinstance(described, DescribedGroup)
             assert described.group_type == "consumer"
 
 
 @pytest.mark.slow
-def test_a_group_that_only_commits_is_listed_and_one_that_was_deleted_is_proven_gone(
+def test_a_group_that_only_commits_is_listed_and_a_deleted_group_is_proven_deleted(
     broker: EmbeddedBroker, connection: Connection, groups: Groups, name: str
 ):
-    """GroupNotFound is the coordinator's word, by every request that this broker knows."""
+    """GroupNotFound means that the coordinator denied the group in every request that this broker supports."""
     commit(broker, name, {(name, 3): OffsetAndMetadata(7, "note", 5), (name, 0): OffsetAndMetadata(9, "", -1)})
     listing = groups.list_groups()
     assert listing.groups[name] == ListedGroup("classic", "", "Empty", 1)
@@ -155,8 +155,8 @@ def test_a_group_that_only_commits_is_listed_and_one_that_was_deleted_is_proven_
 
 
 @pytest.mark.slow
-def test_more_groups_than_one_request_takes_are_all_answered(broker: EmbeddedBroker, groups: Groups, name: str):
-    """One by one would be a request a group; each request takes 500."""
+def test_more_groups_than_fit_into_one_request_are_all_answered(broker: EmbeddedBroker, groups: Groups, name: str):
+    """One request has at most 500 groups."""
     ids = [f"{name}-{number:03}" for number in range(501)]
     commit(broker, ids[500], {(name, 0): OffsetAndMetadata(1, "", -1)})
     offsets = groups.group_offsets(ids)
@@ -165,8 +165,10 @@ def test_more_groups_than_one_request_takes_are_all_answered(broker: EmbeddedBro
 
 
 @pytest.mark.slow
-def test_what_we_have_no_right_to_see_is_said_to_be_missing(tmp_path: Path):
-    """Without DESCRIBE on the cluster, ListGroups leaves out groups without an error; without it on a group, no word.
+def test_groups_that_the_monitor_may_not_describe_are_reported_as_missing(tmp_path: Path):
+    """Without DESCRIBE on the cluster, ListGroups leaves out groups without an error.
+
+    Without DESCRIBE on a group, requests about the group are refused.
 
     Source: `KafkaApis.handleListGroupsRequest`.
     """
@@ -196,7 +198,7 @@ def test_what_we_have_no_right_to_see_is_said_to_be_missing(tmp_path: Path):
 
 
 def _deny_describe(admin: KafkaAdminClient, resource: ResourcePattern) -> None:
-    """Everybody may everything with the resource but describe it."""
+    """Allow every operation on the resource except DESCRIBE."""
     admin.create_acls(
         [
             ACL("User:*", "*", ACLOperation.ALL, ACLPermissionType.ALLOW, resource),

@@ -1,4 +1,4 @@
-"""The same questions to older and newer brokers: each tells what it can, and a denial is proof on all of them."""
+"""Tests of the same requests with older and newer brokers. On every version, a denial proves a deletion."""
 
 from __future__ import annotations
 
@@ -28,8 +28,11 @@ OTHER_VERSIONS = sorted(set(BROKER_SETS) - {KAFKA_VERSION})
 @pytest.mark.slow
 @pytest.mark.matrix
 @pytest.mark.parametrize("kafka_version", OTHER_VERSIONS)
-def test_a_group_is_listed_described_and_proven_gone_by_every_version_of_kafka(tmp_path: Path, kafka_version: str):
-    """ListGroups tells types from 3.8 on, DescribeGroups says Dead before 4.0 and GROUP_ID_NOT_FOUND since."""
+def test_a_group_is_listed_described_and_proven_deleted_by_every_version_of_kafka(tmp_path: Path, kafka_version: str):
+    """ListGroups returns types since 3.8. For a missing group, DescribeGroups returns Dead before 4.0.
+
+    Since 4.0 it returns GROUP_ID_NOT_FOUND.
+    """
     with EmbeddedBroker(tmp_path / "broker", kafka_version=kafka_version) as broker:
         address = broker.bootstrap_servers
         with closing(Connection(KafkaSettings(bootstrap_servers=address), 15)) as connection:
@@ -45,8 +48,8 @@ def test_a_group_is_listed_described_and_proven_gone_by_every_version_of_kafka(t
             empty = DescribedGroup("classic", "Empty", "", None, ())
             known = {"g": listing.groups["g"].group_type, "never": None}
             assert groups.describe_groups(known) == {"g": empty, "never": GroupNotFound()}
-            speaks_kip_848 = kafka_version.startswith("4")
-            denied = GroupNotFound() if speaks_kip_848 else UNSUPPORTED_VERSION
+            supports_kip_848 = kafka_version.startswith("4")
+            denied = GroupNotFound() if supports_kip_848 else UNSUPPORTED_VERSION
             assert groups.describe_groups({"was-consumer": "consumer"}) == {"was-consumer": denied}
             assert groups.group_offsets(["g"]) == {"g": {("t", 0): CommittedOffset(7, None, "")}}
             shown = CliRunner().invoke(groups_command, ["--bootstrap-server", address, "--json", "--type", "classic"])

@@ -1,4 +1,4 @@
-"""Every definition holds to the rules of `streaming/signals/signal.py`."""
+"""Tests that every definition follows the rules of `streaming/signals/signal.py`."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ UNITS = ("seconds", "bytes", "ratio", "partitions", "members", "brokers")
 BY_EXPORTED_NAME = {name: signal for signal in SIGNALS.values() for name in exported_names(signal)}
 
 
-def test_every_definition_there_is_stands_in_the_catalogue_once() -> None:
-    """Two of one name would be exported twice, and one that is not listed never documented."""
+def test_every_definition_is_in_the_catalogue_once() -> None:
+    """Two signals of one name would be exported twice. A signal that is not listed would not be documented."""
     defined = [
         value
         for module in pkgutil.iter_modules(streaming.signals.__path__)
@@ -45,34 +45,42 @@ def test_every_definition_there_is_stands_in_the_catalogue_once() -> None:
 
 
 @EACH
-def test_a_name_says_what_kind_it_is(signal: Signal) -> None:
-    """Rule 1: rate() belongs to what ends in _total; a gauge that does is a trap."""
+def test_a_name_shows_the_type_of_the_metric(signal: Signal) -> None:
+    """Rule 1: users apply rate() to names that end in `_total`. A gauge with such a name would mislead them."""
     assert re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)+", signal.name)
     assert signal.name.endswith("_total") == (signal.kind == COUNTER)
     if signal.family_set == OWN:
         assert signal.name.startswith("rebalance_monitor_")
-        assert not signal.name.endswith(("_bucket", "_sum", "_count")), "these belong to histograms"
+        assert not signal.name.endswith(("_bucket", "_sum", "_count")), "these suffixes are for histograms"
     else:
         assert signal.name.startswith("kafka_")
 
 
 @EACH
 def test_a_name_that_ends_in_a_unit_is_in_that_unit(signal: Signal) -> None:
-    """Rule 2."""
+    """Tests rule 2."""
     last = signal.name.removesuffix("_total").rpartition("_")[2]
     assert last not in UNITS or signal.unit == last
     assert signal.unit == "boolean" or not signal.help.startswith("1 ")
 
 
 @EACH
-def test_labels_are_told_apart_and_belong_to_what_is_told_of(signal: Signal) -> None:
-    """Rule 3; a member's id is another at every start: nobody gets it as a label who did not ask for members."""
+def test_labels_are_unique_and_fit_the_granularity(signal: Signal) -> None:
+    """Rule 3. The id of a member changes at every start, so only the granularity `member` has it as a label."""
     assert len(set(signal.labels)) == len(signal.labels)
     assert signal.label_values.keys() <= set(signal.labels)
     assert all(len(set(values)) == len(values) > 0 for values in signal.label_values.values())
-    of_a_member = {"member", "member_id", "consumer_id", "group_instance_id", "client_id", "client_host", "member_host"}
-    if signal != of_fairness.BUSIEST_MEMBER:  # one series a group, and only where somebody is called for it
-        assert bool(of_a_member & set(signal.labels)) == (signal.granularity == "member")
+    member_labels = {
+        "member",
+        "member_id",
+        "consumer_id",
+        "group_instance_id",
+        "client_id",
+        "client_host",
+        "member_host",
+    }
+    if signal != of_fairness.BUSIEST_MEMBER:  # one series per group, and only if an alert uses it
+        assert bool(member_labels & set(signal.labels)) == (signal.granularity == "member")
     assert signal.granularity in GRANULARITIES
     assert signal.family_set in FAMILY_SETS
     assert (signal.granularity == "partition") <= ("partition" in signal.labels)
@@ -80,8 +88,8 @@ def test_labels_are_told_apart_and_belong_to_what_is_told_of(signal: Signal) -> 
 
 
 @EACH
-def test_words_are_there_and_fit_a_line_of_the_exposition(signal: Signal) -> None:
-    """Rule 4."""
+def test_help_texts_exist_and_fit_into_one_line(signal: Signal) -> None:
+    """Tests rule 4."""
     for words in (signal.help, signal.unknown):
         assert words.strip() == words
         assert words.endswith((".", "..."))
@@ -89,13 +97,13 @@ def test_words_are_there_and_fit_a_line_of_the_exposition(signal: Signal) -> Non
 
 
 @EACH
-def test_an_example_asks_of_the_metric_and_of_nothing_that_is_not_defined(signal: Signal) -> None:
-    """Rule 5: an example that returns nothing teaches that the metric is of no use."""
+def test_an_example_queries_the_metric_and_uses_only_defined_names(signal: Signal) -> None:
+    """Rule 5: with an example that returns nothing, the metric looks useless."""
     query = names_in_query(signal.example)
     assert query.metrics & set(exported_names(signal))
     assert query.metrics <= BY_EXPORTED_NAME.keys()
-    asked = [BY_EXPORTED_NAME[name] for name in query.metrics]
-    known = {label for one in asked for label in one.labels} | {"le" for one in asked if one.kind == HISTOGRAM}
+    signals = [BY_EXPORTED_NAME[name] for name in query.metrics]
+    known = {label for one in signals for label in one.labels} | {"le" for one in signals if one.kind == HISTOGRAM}
     assert query.labels <= known
 
 
@@ -136,7 +144,7 @@ VERDICTS = {
 
 
 @pytest.mark.parametrize(
-    ("signal", "label", "evaluated"),
+    ("signal", "label", "defined_values"),
     [
         (of_rebalances.REBALANCES_BY_CAUSE, "cause", CAUSES),
         (of_rebalances.GROUP_CONDITION, "condition", CONDITIONS),
@@ -150,10 +158,12 @@ VERDICTS = {
         (of_monitor.SOURCE_LIMITATION, "capability", set(not_known.POLLED) | {not_known.HIDDEN_GROUPS}),
     ],
 )
-def test_the_values_of_a_label_are_those_that_are_judged(signal: Signal, label: str, evaluated: set[str]) -> None:
-    """Rule 3: an alert on a condition by another name than the detector's never fires."""
-    assert set(signal.label_values[label]) == evaluated
+def test_the_values_of_a_label_are_those_of_the_evaluation(
+    signal: Signal, label: str, defined_values: set[str]
+) -> None:
+    """Rule 3: an alert with a different name than the detector's never fires."""
+    assert set(signal.label_values[label]) == defined_values
 
 
-def test_the_examples_hold() -> None:
+def test_the_examples_in_the_docstrings_are_correct() -> None:
     assert doctest.testmod(streaming.signals.signal).failed == 0

@@ -1,6 +1,7 @@
-"""A real checkpoint to damage, in `samples/checkpoint.tar.gz`: two groups, killed with -9 while it ran batch 21.
+"""A real checkpoint that tests damage: `samples/checkpoint.tar.gz`.
 
-Left out of the archive: notes of most batches long done, and most checksums of changes.
+Its monitor watched two groups and was killed with `kill -9` during batch 21. The archive lacks the log entries of most
+old batches, and most checksums of state changes.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ NOBODY = 65534
 
 
 def unpack_checkpoint(into: Path) -> Path:
-    """A copy of the checkpoint below a folder, with positions that tables had when it was made."""
+    """Unpack the checkpoint into a folder, add the positions that its tables had, and return its path."""
     with tarfile.open(SAMPLE) as archive:
         archive.extractall(into, filter="data")
     checkpoint = into / "checkpoint"
@@ -37,17 +38,17 @@ def unpack_checkpoint(into: Path) -> Path:
 
 
 def empty(path: Path) -> None:
-    """Leave a file of no bytes, as a power failure does."""
+    """Empty the file, as a power failure does."""
     path.write_bytes(b"")
 
 
 def truncate(path: Path) -> None:
-    """Leave the first half."""
+    """Keep only the first half of the file."""
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
 
 def fill_with_garbage(path: Path) -> None:
-    """Replace each byte."""
+    """Replace every byte of the file."""
     path.write_bytes(bytes((7 * at + 13) % 256 for at in range(max(40, path.stat().st_size))))
 
 
@@ -58,14 +59,17 @@ def remove(path: Path) -> None:
 
 
 def forget_checksums(path: Path) -> None:
-    """Remove the checksums, as a copy made by hand leaves them behind."""
+    """Remove the checksum file. A manual copy often lacks it."""
     path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
 
 
-def as_nobody(ask: Callable[[], object], folder: Path) -> str:
-    """What is raised when a process without rights of its own asks. Root passes every mode, so a child gives it up."""
+def as_nobody(action: Callable[[], object], folder: Path) -> str:
+    """Run `action` as the user `nobody` and return the error that it raises, or an empty string.
+
+    Root may open every file. So a child process gives up root's rights first.
+    """
     context = multiprocessing.get_context("fork")
-    mine, theirs = context.Pipe()
+    receiver, sender = context.Pipe()
 
     def child() -> None:
         try:
@@ -73,16 +77,16 @@ def as_nobody(ask: Callable[[], object], folder: Path) -> str:
                 os.setgroups([])
                 os.setgid(NOBODY)
                 os.setuid(NOBODY)
-            ask()
-            theirs.send("")
-        except Exception as error:  # noqa: BLE001 - whatever it is, the test compares it
-            theirs.send(f"{type(error).__name__}: {error}")
+            action()
+            sender.send("")
+        except Exception as error:  # noqa: BLE001 - the test compares every error
+            sender.send(f"{type(error).__name__}: {error}")
 
     if os.geteuid() == 0:
         for path in (folder, *folder.rglob("*")):
             os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
     process = context.Process(target=child)
     process.start()
-    raised: str = mine.recv()
+    raised: str = receiver.recv()
     process.join()
     return raised

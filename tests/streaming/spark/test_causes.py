@@ -1,4 +1,4 @@
-"""One line for why something failed, out of a page of Java and Python."""
+"""Tests of the one-line reason of a failure, from a long message of Java and Python."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Caused by: org.apache.hadoop.fs.ChecksumException: Checksum error: file:/c/query
 
 
 @pytest.mark.parametrize(
-    ("said", "reason"),
+    ("message", "reason"),
     [
         (FOREACH_BATCH, "OSError: [Errno 28] No space left on device"),
         (JOB_FAILED, "ChecksumException: Checksum error: file:/c/query/state/0/0/3.changelog at 0"),
@@ -43,25 +43,25 @@ Caused by: org.apache.hadoop.fs.ChecksumException: Checksum error: file:/c/query
         ("", ""),
     ],
 )  # fmt: skip
-def test_the_innermost_reason_is_one_line(said: str, reason: str) -> None:
-    """The log showed a line that ended in "Traceback (most recent call last):"."""
-    assert plain_reason(said) == reason
+def test_the_innermost_reason_is_one_line(message: str, reason: str) -> None:
+    """The log once showed a line that ended in "Traceback (most recent call last):"."""
+    assert plain_reason(message) == reason
 
 
 class GoneError(Py4JError):
-    """An error of a JVM that was killed."""
+    """An error from a JVM that was killed."""
 
     def __str__(self) -> str:
-        """Fail as Py4J does."""
+        """Raise an error, as Py4J does."""
         raise Py4JError("connection refused")
 
 
-def test_an_error_of_a_jvm_that_is_gone_says_so() -> None:
-    """`<exception str() failed>` was all that a start on a damaged file left in the log."""
+def test_an_error_from_a_killed_jvm_is_reported_as_a_lost_spark() -> None:
+    """After a start with a damaged file, the log showed only `<exception str() failed>`."""
     assert plain_cause(GoneError()) == "Spark is gone"
     assert plain_cause(KeyError()) == "KeyError"
 
 
 @pytest.mark.parametrize("module", [causes, checksums, folder, state_files, errors])
-def test_examples_hold(module: object) -> None:
+def test_the_examples_in_the_docstrings_are_correct(module: object) -> None:
     assert doctest.testmod(module).failed == 0  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The checkpoint folder: whose it is, who holds it, where its batches end. Without Spark: on a plain folder."""
+"""Tests of the checkpoint folder: its identity, its lock and the end positions of its batches, without Spark."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ from streaming.spark.files import Files
 
 
 class LocalFiles(Files):
-    """The same files without Hadoop's client, for which a JVM would have to run."""
+    """Files on the local disk. Hadoop's client would need a JVM."""
 
     def __init__(self, root: Path) -> None:
         self.folder = root
 
     def uri(self, name: str) -> str:
-        """Say the full path."""
+        """Return the full path."""
         return f"{self.folder}/{name}"
 
     def read(self, name: str) -> bytes | None:
-        """Read the file, None where there is none."""
+        """Return the content of the file, or None if the file does not exist."""
         path = self.folder / name
         return path.read_bytes() if path.exists() else None
 
     def write(self, name: str, content: bytes) -> None:
-        """Put the file there."""
+        """Write the file."""
         (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
         (self.folder / name).write_bytes(content)
 
     def names(self, folder: str) -> list[str]:
-        """List a folder."""
+        """Return the names of the files in a folder."""
         path = self.folder / folder
         return sorted(entry.name for entry in path.iterdir()) if path.exists() else []
 
@@ -55,7 +55,7 @@ def files(tmp_path: Path) -> LocalFiles:
     return LocalFiles(tmp_path)
 
 
-def test_an_identity_is_read_as_it_was_written_and_no_two_are_alike(files: LocalFiles) -> None:
+def test_an_identity_is_read_as_it_was_written_and_every_identity_is_unique(files: LocalFiles) -> None:
     assert read_identity(files) is None
     identity = new_identity("prod", 2)
     write_identity(files, identity)
@@ -64,24 +64,24 @@ def test_an_identity_is_read_as_it_was_written_and_no_two_are_alike(files: Local
 
 
 @pytest.mark.parametrize(
-    ("stored", "found", "why"),
+    ("stored", "problem", "why"),
     [
-        (b'{"version": 3}', "has version 3", "a newer one, whatever else it says"),
-        (b'{"version": 1, "checkpoint_id": "x"}', "has version 1", "an older one"),
+        (b'{"version": 3}', "has version 3", "a newer version, whatever the other content"),
+        (b'{"version": 1, "checkpoint_id": "x"}', "has version 1", "an older version"),
         (b"{}", "has version unreadable", "no version"),
-        (b"[]", "has version unreadable", "no object"),
+        (b"[]", "has version unreadable", "not a JSON object"),
         (b"", "has version unreadable", "an empty file"),
-        (b"\xff", "has version unreadable", "no text"),
-        (b'{"version": 2}', r"is damaged \(monitor.json", "the right version, and nothing else"),
+        (b"\xff", "has version unreadable", "not UTF-8"),
+        (b'{"version": 2}', r"is damaged \(monitor.json", "the right version without other fields"),
         (b'{"version": 2, "checkpoint_id": 5, "cluster": "c", "shuffle_partitions": 2}', "is damaged", "a wrong type"),
     ],
 )
-def test_a_checkpoint_we_cannot_use_is_refused_by_name_with_the_remedy(
-    files: LocalFiles, stored: bytes, found: str, why: str
+def test_an_unusable_checkpoint_is_refused_with_its_name_and_the_remedy(
+    files: LocalFiles, stored: bytes, problem: str, why: str
 ) -> None:
     files.write("monitor.json", stored)
     with pytest.raises(
-        CheckpointError, match=rf"^checkpoint {files.folder}/ {found}.*: run `rebalance-monitor rebuild`"
+        CheckpointError, match=rf"^checkpoint {files.folder}/ {problem}.*: run `rebalance-monitor rebuild`"
     ):
         read_identity(files)
     assert CHECKPOINT_VERSION == 2, why
@@ -99,7 +99,7 @@ def test_a_checkpoint_we_cannot_use_is_refused_by_name_with_the_remedy(
 def test_what_a_checkpoint_is_bound_to_cannot_change(
     cluster: str, shuffle_partitions: int, source: str, refused: str | None
 ) -> None:
-    """A checkpoint from before there were two sources is one of the log."""
+    """A checkpoint without a source is from a version that only read the log."""
     identity = Identity(CHECKPOINT_VERSION, "id", "prod", 2)
     if refused is None:
         check_identity(identity, cluster, shuffle_partitions, "/c", source)
@@ -118,13 +118,13 @@ OFFSETS_FILE = b"""v1
 @pytest.mark.parametrize(
     ("stored", "positions", "why"),
     [
-        (OFFSETS_FILE, {0: 12, 10: 7}, "as Spark writes it: metadata, then a line a source"),
-        (OFFSETS_FILE.replace(b'{"logOffset":3}', b"-"), {0: 12, 10: 7}, "the second source has nothing yet"),
-        (b'v1\n{}\n-\n{"logOffset":3}\n', {}, "the first has nothing yet"),
-        (None, {}, "no such batch"),
+        (OFFSETS_FILE, {0: 12, 10: 7}, "as Spark writes it: metadata, then one line per source"),
+        (OFFSETS_FILE.replace(b'{"logOffset":3}', b"-"), {0: 12, 10: 7}, "the second source has no offset yet"),
+        (b'v1\n{}\n-\n{"logOffset":3}\n', {}, "the first source has no offset yet"),
+        (None, {}, "the batch does not exist"),
     ],
 )
-def test_positions_after_a_batch_are_those_spark_wrote_down(
+def test_positions_after_a_batch_are_those_in_sparks_offset_file(
     files: LocalFiles, stored: bytes | None, positions: dict[int, int], why: str
 ) -> None:
     if stored is not None:
@@ -132,7 +132,7 @@ def test_positions_after_a_batch_are_those_spark_wrote_down(
     assert batch_end_positions(files, 7, "__consumer_offsets") == positions, why
 
 
-def test_the_last_batch_done_is_the_highest_number_not_the_last_name(files: LocalFiles) -> None:
+def test_the_last_committed_batch_has_the_highest_number_not_the_last_name(files: LocalFiles) -> None:
     assert last_committed_batch(files) is None
     for name in ("9", "10", ".10.crc", "metadata"):
         files.write(f"query/commits/{name}", b"")
@@ -148,8 +148,8 @@ with CheckpointLock(sys.argv[1]):
 """
 
 
-def test_a_second_monitor_on_one_checkpoint_is_refused_by_name(tmp_path: Path) -> None:
-    """Whichever way the second one names the folder."""
+def test_a_second_monitor_on_one_checkpoint_is_refused_and_the_error_names_the_first(tmp_path: Path) -> None:
+    """Different spellings of the path name the same folder."""
     checkpoint, link = tmp_path / "checkpoint", tmp_path / "link"
     checkpoint.mkdir()
     link.symlink_to(checkpoint)
@@ -157,10 +157,10 @@ def test_a_second_monitor_on_one_checkpoint_is_refused_by_name(tmp_path: Path) -
     with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
-        for named in (str(checkpoint), f"{checkpoint}/", f"file://{checkpoint}", str(link)):
+        for spelling in (str(checkpoint), f"{checkpoint}/", f"file://{checkpoint}", str(link)):
             with (
                 pytest.raises(CheckpointError, match=f"is in use by process {holder.pid}: stop it, or choose"),
-                CheckpointLock(named),
+                CheckpointLock(spelling),
             ):
                 pass
         holder.kill()
@@ -169,42 +169,40 @@ def test_a_second_monitor_on_one_checkpoint_is_refused_by_name(tmp_path: Path) -
             pass
 
 
-def test_a_lock_let_go_can_be_taken_again_and_others_are_not_touched(tmp_path: Path) -> None:
+def test_a_released_lock_can_be_taken_again_and_other_locks_stay(tmp_path: Path) -> None:
     with CheckpointLock(str(tmp_path / "a")), CheckpointLock(str(tmp_path / "b")):
         pass
     with CheckpointLock(str(tmp_path / "a")):
         pass
 
 
-def test_a_new_holder_waits_for_the_old_ones_jvm_but_not_for_a_stranger(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Killed with -9, a monitor leaves its Spark running for moments; it may still write to the checkpoint."""
+def test_a_new_holder_waits_for_the_jvm_of_the_killed_holder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After `kill -9` of a monitor, its Spark runs for a moment longer and may write to the checkpoint."""
     checkpoint = str(tmp_path / "checkpoint")
     with CheckpointLock(checkpoint) as lock:
         lock.write_holder(4711)
-    asked: list[int] = []
+    checked_pids: list[int] = []
 
-    def dies_after_three_looks(pid: int) -> bool:
-        asked.append(pid)
-        return len(asked) < 3
+    def is_java_twice(pid: int) -> bool:
+        checked_pids.append(pid)
+        return len(checked_pids) < 3
 
-    monkeypatch.setattr(checkpoint_module, "_is_java", dies_after_three_looks)
+    monkeypatch.setattr(checkpoint_module, "_is_java", is_java_twice)
     with CheckpointLock(checkpoint):
-        assert asked == [4711] * 3
-    asked.clear()
+        assert checked_pids == [4711] * 3
+    checked_pids.clear()
     with CheckpointLock(checkpoint):
-        assert asked == [], "let go cleanly: nothing to wait for"
+        assert checked_pids == [], "the lock was released, so there is no process to wait for"
 
 
-def test_a_process_that_is_not_java_is_not_waited_for() -> None:
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as stranger:
-        assert not checkpoint_module._is_java(stranger.pid)
-        stranger.kill()
+def test_the_lock_does_not_wait_for_a_process_that_is_not_java() -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other_process:
+        assert not checkpoint_module._is_java(other_process.pid)
+        other_process.kill()
     assert not checkpoint_module._is_java(2**22 + 1)
 
 
-def test_a_remote_checkpoints_lock_lies_on_this_machine() -> None:
+def test_the_lock_of_a_remote_checkpoint_is_a_file_on_this_machine() -> None:
     lock_path = checkpoint_module._lock_path("s3a://bucket/checkpoint")
     assert lock_path == checkpoint_module._lock_path("s3a://bucket/checkpoint/")
     assert lock_path != checkpoint_module._lock_path("s3a://bucket/other")

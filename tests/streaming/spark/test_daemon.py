@@ -1,4 +1,4 @@
-"""Workers are forked from a process that reads the directory of an archive once."""
+"""Tests that the process from which Spark forks Python workers reads the directory of each archive only once."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ import pyspark, streaming.spark.daemon
 assert ".zip/" in pyspark.__file__, pyspark.__file__
 read_directory, directories_read = zipimport._read_directory, []
 zipimport._read_directory = lambda archive: directories_read.append(archive) or read_directory(archive)
-def forget_and_look():  # from Python 3.13 on it is the next look that reads
+def clear_cache_and_search():  # since Python 3.13 the next search reads the directory
     importlib.invalidate_caches()
-    assert importlib.util.find_spec("nobody_has_this") is None
-forget_and_look()
+    assert importlib.util.find_spec("missing_module") is None
+clear_cache_and_search()
 before = len(directories_read)
 streaming.spark.daemon.keep_directories_of_archives()
 import pyspark.ml.feature
 directories_read.clear()
-forget_and_look()
+clear_cache_and_search()
 after = len(directories_read)
 import users_strategies
 print(before > 0, after, users_strategies.NAME)
@@ -34,9 +34,9 @@ print(before > 0, after, users_strategies.NAME)
 
 
 def test_a_task_does_not_read_the_directories_of_archives_again(tmp_path: Path) -> None:
-    """Spark calls `importlib.invalidate_caches` in every task: 40 ms with its two archives, nothing without.
+    """Spark calls `importlib.invalidate_caches` in every task. With its two archives this costs 40 ms.
 
-    Also after a part of PySpark that nobody needed before; and a user's strategy in an archive is still found.
+    The test also searches for a missing module, and for a user's strategy in an archive.
     """
     assert len(ARCHIVES) == 2
     users = tmp_path / "users.zip"
@@ -44,5 +44,5 @@ def test_a_task_does_not_read_the_directories_of_archives_again(tmp_path: Path) 
         archive.writestr("users_strategies.py", "NAME = 'mine'")
     path = json.dumps([*map(str, ARCHIVES), str(users), *filter(None, sys.path)])
     command = [sys.executable, "-c", TWO_TASKS, path]
-    answer = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert answer.stdout.split() == ["True", "0", "mine"], answer.stderr
+    completed = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert completed.stdout.split() == ["True", "0", "mine"], completed.stderr

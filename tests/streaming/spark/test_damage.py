@@ -1,4 +1,7 @@
-"""A damaged checkpoint ends the start with one line that names the file, or it costs a cache. Without Spark."""
+"""Tests that a damaged checkpoint ends the start with one line that names the file, without Spark.
+
+A damaged cache is dropped instead.
+"""
 
 from __future__ import annotations
 
@@ -38,34 +41,34 @@ DAMAGES: Mapping[str, Damage] = {
 }
 
 NEEDED = {
-    "monitor.json": "whose checkpoint it is, and the checksums of its origin",
-    "origin/rebalances.positions": "without it rows would be written twice",
-    "origin/seeds": "totals go on from it",
-    "query/offsets/21": "where the interrupted batch ends",
-    "query/offsets/20": "where the interrupted batch begins",
-    "query/commits/20": "the last batch that is done",
+    "monitor.json": "the identity of the checkpoint, and the checksums of its origin",
+    "origin/rebalances.positions": "without this file, rows would be written twice",
+    "origin/seeds": "totals continue from this file",
+    "query/offsets/21": "the end offsets of the interrupted batch",
+    "query/offsets/20": "the start offsets of the interrupted batch",
+    "query/commits/20": "the last committed batch",
     "query/metadata": "Spark's own id of the query",
-    "query/sources/1/0": "which facts were read",
-    "query/state/0/_metadata/metadata": "the form of the state",
+    "query/sources/1/0": "the external facts that were read",
+    "query/state/0/_metadata/metadata": "the format of the state",
     "query/state/0/0/_metadata/schema": "the columns of the state",
     "query/state/0/0/10.zip": "the last snapshot of the state",
-    "query/state/0/1/12.changelog": "what a batch changed after the snapshot",
-    "query/state/0/1/21.changelog": "what the last batch changed",
+    "query/state/0/1/12.changelog": "changes of a batch after the snapshot",
+    "query/state/0/1/21.changelog": "changes of the last batch",
 }
-"""Files that the next start of the sample needs, each with what for."""
+"""Files that the next start of the sample checkpoint needs, and their purpose."""
 
 FINE_WITHOUT = {
-    "query/offsets/21": "the batch was not done: it begins anew",
-    "query/metadata": "Spark makes a new id, and nobody asks for the old one",
-    "query/state/0/_metadata/metadata": "Spark writes it again",
-    "query/state/0/0/10.zip": "all changes since the first batch are there",
+    "query/offsets/21": "the batch was not committed, so it starts again",
+    "query/metadata": "Spark creates a new id, and the old one is not used",
+    "query/state/0/_metadata/metadata": "Spark writes the file again",
+    "query/state/0/0/10.zip": "the changes of all batches exist",
 }
-"""Of these, files that may be removed, and why."""
+"""Files of NEEDED that may be missing, and the reason."""
 
 
 @pytest.fixture
 def checkpoint() -> Iterator[Path]:
-    """Not below pytest's own folder, which nobody else may enter."""
+    """Unpack the checkpoint outside pytest's folder, because other users cannot enter that folder."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         yield unpack_checkpoint(Path(folder))
@@ -74,10 +77,10 @@ def checkpoint() -> Iterator[Path]:
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("with_checksums", [True, False])
 @pytest.mark.parametrize("name", NEEDED)
-def test_a_damaged_file_that_is_needed_is_refused_by_name_with_the_remedy(
+def test_a_damaged_file_that_is_needed_is_refused_with_its_name_and_the_remedy(
     checkpoint: Path, name: str, damage: str, with_checksums: bool
 ) -> None:
-    """Each of these ended in a traceback and exit code 1, so whatever supervises the monitor started it for ever."""
+    """Each of these ended in a traceback and exit code 1. So the supervisor restarted the monitor for ever."""
     DAMAGES[damage](checkpoint / name)
     if not with_checksums:
         forget_checksums(checkpoint / name)
@@ -93,8 +96,8 @@ def test_a_damaged_file_that_is_needed_is_refused_by_name_with_the_remedy(
 
 
 @pytest.mark.parametrize("name", NEEDED)
-def test_half_a_checksum_is_refused_by_name_with_the_remedy(checkpoint: Path, name: str) -> None:
-    """Hadoop fails on it. Found with a real checkpoint: the query failed and was started again, for ever."""
+def test_a_truncated_checksum_is_refused_with_the_name_of_the_file_and_the_remedy(checkpoint: Path, name: str) -> None:
+    """Hadoop fails on a truncated checksum. With a real checkpoint, the query failed and was restarted for ever."""
     path, content = checkpoint / name, (checkpoint / name).read_bytes()
     checksums = path.with_name(f".{path.name}.crc")
     whole = b"crc\0" + (512).to_bytes(4, "big")
@@ -110,33 +113,33 @@ def test_half_a_checksum_is_refused_by_name_with_the_remedy(checkpoint: Path, na
 LOGS = ("offsets", "commits")
 
 LEGAL = {
-    "as it was left by kill -9": lambda _: None,
-    "before the batch began": lambda at: remove(at / "query/offsets/21"),
-    "between two renames, so without checksums": lambda at: [path.unlink() for path in at.rglob(".*.crc")],
-    "with a temporary file half written": lambda at: empty(at / "query/commits/.21.8a7f.tmp"),
-    "with a file of ours half written": lambda at: empty(at / "samples/.8a7f.partial"),
-    "without the notes of batches long done": lambda at: [
+    "as kill -9 left it": lambda _: None,
+    "before the start of the batch": lambda at: remove(at / "query/offsets/21"),
+    "between two renames, without checksums": lambda at: [path.unlink() for path in at.rglob(".*.crc")],
+    "with a partly written temporary file": lambda at: empty(at / "query/commits/.21.8a7f.tmp"),
+    "with a partly written file of the monitor": lambda at: empty(at / "samples/.8a7f.partial"),
+    "without the log entries of old batches": lambda at: [
         remove(at / f"query/{log}/3") for log in ("offsets", "commits")
     ],
-    "with damage that only batches long done would notice": lambda at: empty(at / "query/state/0/0/3.changelog"),
-    "with a state of a batch that is not done": lambda at: empty(at / "query/state/0/0/22.changelog"),
-    "with a snapshot of a batch that is not done": lambda at: empty(at / "query/state/0/0/22.zip"),
+    "with a damaged file that only old batches need": lambda at: empty(at / "query/state/0/0/3.changelog"),
+    "with the state of a batch that is not committed": lambda at: empty(at / "query/state/0/0/22.changelog"),
+    "with the snapshot of a batch that is not committed": lambda at: empty(at / "query/state/0/0/22.zip"),
     "before the first batch": lambda at: shutil.rmtree(at / "query"),
-    "before there was a checkpoint": shutil.rmtree,
-    "made by a version without checksums": lambda at: forget_origin(at / "monitor.json"),
+    "before the checkpoint existed": shutil.rmtree,
+    "created by a version without checksums": lambda at: forget_origin(at / "monitor.json"),
 }
-"""What a monitor that was killed, or an older one, may leave behind."""
+"""States of a checkpoint that a killed or an older monitor may leave."""
 
 
 @pytest.mark.parametrize("left", LEGAL)
-def test_what_a_kill_may_leave_behind_is_no_damage(checkpoint: Path, left: str) -> None:
+def test_the_state_after_a_kill_is_not_damage(checkpoint: Path, left: str) -> None:
     """A monitor that refuses to start after a kill is worse than one that fails on damage."""
     LEGAL[left](checkpoint)
     check_files(str(checkpoint))
 
 
 @pytest.mark.parametrize(
-    ("gone", "said"),
+    ("removed", "message"),
     [
         ("query/offsets", "query/offsets has no batch"),
         ("query/offsets query/commits", "query/offsets has no batch"),
@@ -148,12 +151,12 @@ def test_what_a_kill_may_leave_behind_is_no_damage(checkpoint: Path, left: str) 
         ("query/state/0/1", "query/state/0/1/1.changelog is missing"),
     ],
 )
-def test_a_folder_or_several_files_that_are_gone_are_refused(checkpoint: Path, gone: str, said: str) -> None:
-    """A query without notes would begin again at batch 0, and the tables would leave out its rows as repeated."""
-    for name in gone.split():
+def test_a_folder_or_several_files_that_are_gone_are_refused(checkpoint: Path, removed: str, message: str) -> None:
+    """Without these files the query would begin again at batch 0. The tables would skip its rows as repeated."""
+    for name in removed.split():
         path = checkpoint / name
         shutil.rmtree(path) if path.is_dir() else remove(path)
-    with pytest.raises(CheckpointError, match=said) as refused:
+    with pytest.raises(CheckpointError, match=message) as refused:
         check_files(str(checkpoint))
     assert refused.value.exit_code == STAYS
 
@@ -162,7 +165,7 @@ def test_a_folder_or_several_files_that_are_gone_are_refused(checkpoint: Path, g
 def test_damaged_facts_are_dropped_with_one_warning(
     checkpoint: Path, damage: Damage, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The driver sends again what a group still lacks: no reason to refuse a start."""
+    """The driver sends a missing fact again. So a damaged fact is no reason to refuse the start."""
     facts = checkpoint / "feedback" / "one.json"
     facts.write_text('{"state_kind": "group", "state_key": "g", "payload": "AAAA"}\n')
     damage(facts)
@@ -173,7 +176,7 @@ def test_damaged_facts_are_dropped_with_one_warning(
     assert "feedback/one.json" in line
 
 
-def test_facts_that_are_whole_stay(checkpoint: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_undamaged_facts_stay(checkpoint: Path, caplog: pytest.LogCaptureFixture) -> None:
     facts = checkpoint / "feedback" / "one.json"
     facts.write_text('{"state_kind": "group", "state_key": "g", "payload": "AAAA"}\n')
     check_files(str(checkpoint))
@@ -182,7 +185,7 @@ def test_facts_that_are_whole_stay(checkpoint: Path, caplog: pytest.LogCaptureFi
 
 
 def test_a_checksum_file_without_its_file_is_removed(checkpoint: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Spark cannot write `offsets/21` beside a `.21.crc`: it failed with "Multiple streaming queries" for ever."""
+    """Spark cannot write `offsets/21` if `.21.crc` exists. It failed with "Multiple streaming queries" for ever."""
     (checkpoint / "query/offsets/21").unlink()
     check_files(str(checkpoint))
     assert not (checkpoint / "query/offsets/.21.crc").exists()
@@ -190,59 +193,59 @@ def test_a_checksum_file_without_its_file_is_removed(checkpoint: Path, caplog: p
 
 
 @pytest.mark.parametrize("name", [*NEEDED, "query", "query/state/0/1", "feedback", ""])
-def test_what_the_monitor_may_not_read_is_refused_by_name_with_the_remedy(checkpoint: Path, name: str) -> None:
-    """A folder restored from a backup as root: each start ended in a traceback of Java's AccessControlException."""
-    said = as_nobody_without(checkpoint, name)
-    assert said.startswith(f"CheckpointError: checkpoint {checkpoint} cannot be used ({checkpoint}")
-    assert "Permission denied): let the user of the monitor (id" in said
-    assert name in said
+def test_a_file_without_read_permission_is_refused_with_its_name_and_the_remedy(checkpoint: Path, name: str) -> None:
+    """After root restored a folder from a backup, each start ended in a traceback of Java's AccessControlException."""
+    message = as_nobody_without(checkpoint, name)
+    assert message.startswith(f"CheckpointError: checkpoint {checkpoint} cannot be used ({checkpoint}")
+    assert "Permission denied): let the user of the monitor (id" in message
+    assert name in message
 
 
 def as_nobody_without(checkpoint: Path, name: str) -> str:
-    def ask() -> None:
+    def action() -> None:
         (checkpoint / name).chmod(0)
         check_files(str(checkpoint))
 
-    return as_nobody(ask, checkpoint.parent)
+    return as_nobody(action, checkpoint.parent)
 
 
-def test_a_lock_that_cannot_be_taken_is_refused_by_name(checkpoint: Path) -> None:
-    """The folder above the checkpoint is read-only: the lock lies there."""
+def test_a_lock_that_cannot_be_taken_is_an_error_with_its_path(checkpoint: Path) -> None:
+    """The lock file is in the folder above the checkpoint, and this folder is read-only."""
 
-    def ask() -> None:
+    def action() -> None:
         checkpoint.parent.chmod(0o555)
         with CheckpointLock(str(checkpoint)):
             pass
 
-    said = as_nobody(ask, checkpoint.parent)
-    assert said.startswith(f"CheckpointError: checkpoint {checkpoint} cannot be used ({checkpoint}.lock: Permission")
+    message = as_nobody(action, checkpoint.parent)
+    assert message.startswith(f"CheckpointError: checkpoint {checkpoint} cannot be used ({checkpoint}.lock: Permission")
 
 
 @pytest.mark.parametrize("content", [b"", b"4711", b"\xff\xfe garbage", b"12 -7", b"x" * 5000])
 def test_a_lock_file_may_hold_anything(checkpoint: Path, content: bytes) -> None:
-    """Its content only names a process. The lock itself is the kernel's."""
+    """The content only names a process. The lock itself is in the kernel."""
     checkpoint.with_name("checkpoint.lock").write_bytes(content)
     with CheckpointLock(str(checkpoint)):
         pass
 
 
 @pytest.mark.parametrize(
-    ("flags", "free_bytes", "said"),
+    ("flags", "free_bytes", "message"),
     [
         (os.ST_RDONLY, 1 << 30, "Read-only file system): mount its disk as writable, or choose a different"),
         (0, 4096, "No space left on device): free space on its disk, or choose a different"),
     ],
 )
-def test_a_disk_that_takes_nothing_is_refused_before_spark_starts(
-    checkpoint: Path, monkeypatch: pytest.MonkeyPatch, flags: int, free_bytes: int, said: str
+def test_a_disk_that_cannot_be_written_is_refused_before_spark_starts(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch, flags: int, free_bytes: int, message: str
 ) -> None:
-    """It ended in a traceback after the ten seconds that Spark takes to start."""
+    """The start ended in a traceback after Spark had started for ten seconds."""
     disk = SimpleNamespace(f_flag=flags, f_bavail=free_bytes // 512, f_frsize=512)
     monkeypatch.setattr(folder_module.os, "statvfs", lambda _: disk)
     for root in (checkpoint, checkpoint / "not" / "there"):
         with pytest.raises(CheckpointError) as refused:
             check_files(str(root))
-        assert said in str(refused.value)
+        assert message in str(refused.value)
         assert refused.value.exit_code == STAYS
 
 
@@ -253,11 +256,11 @@ def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
 
 
 def forget_origin(identity: Path) -> None:
-    """Write the identity as versions before there were checksums did."""
+    """Remove the checksums from the identity, as versions before the checksums wrote it."""
     stored = json.loads(identity.read_bytes())
     del stored["origin"]
     identity.write_text(json.dumps(stored))
 
 
-def test_storage_of_another_kind_is_left_to_spark() -> None:
+def test_remote_storage_is_not_checked() -> None:
     check_files("s3a://bucket/checkpoint")

@@ -1,4 +1,4 @@
-"""The state function on Spark's own GroupState, without a Spark around it."""
+"""Tests of the state function with Spark's own GroupState, without a Spark session."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ LIMIT_SECONDS = 0.5
 
 
 def empty_state() -> GroupState:
-    """Return the state of a group that has none yet, as Spark hands it in."""
+    """Return the state object that Spark passes for a group without state."""
     return GroupState(None, 0, 0, "NoTimeout", False, False, False, False, False, -1, b"", STORED_STATE)
 
 
 def update_of(function: StateFunction, state: GroupState, *events: GroupEvent) -> GroupUpdate:
-    """Call the function as Spark does and read its one answer."""
+    """Call the function as Spark does, and return its only update."""
     chunks = [pd.DataFrame({"payload": [encode_event(event)]}) for event in events]
-    (answer,) = function(("cluster", GROUP_KIND, "g"), chunks, state)
-    return decode_update(answer["payload"].iloc[0])
+    (output,) = function(("cluster", GROUP_KIND, "g"), chunks, state)
+    return decode_update(output["payload"].iloc[0])
 
 
 @pytest.fixture
 def users_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[tuple[str, str], ...]]:
-    """Strategies of a user's: one good, one that raises, one that hangs."""
+    """Provide three strategies of a user: one works, one raises and one hangs."""
     (tmp_path / "users_own.py").write_text(USERS_OWN)
     monkeypatch.syspath_prepend(tmp_path)
     users_assignors.cache_clear()
@@ -64,13 +64,13 @@ def users_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple
     users_assignors.cache_clear()
 
 
-def test_a_users_strategy_that_raises_or_hangs_is_reported_for_the_group_and_the_others_are_judged(
+def test_a_users_strategy_that_raises_or_hangs_is_reported_and_the_other_strategies_are_evaluated(
     users_own: tuple[tuple[str, str], ...],
 ):
-    """The issue: one that raises, hangs past a limit, or breaks the laws never stops the job."""
+    """A user's strategy that raises, exceeds its time limit, or breaks a rule never stops the job."""
     function = StateFunction(("range",), users_own, users_limit_seconds=LIMIT_SECONDS)
     state = empty_state()
-    # What roundrobin gives; range would give the first member its two partitions in a row.
+    # This is roundrobin's assignment. Range would assign two adjacent partitions to the first member.
     members = [member("A", {"orders": [0, 2]}), member("B", {"orders": [1]})]
     update_of(function, state, written(1, 1, members))
     update = update_of(function, state, sampled(0, orders=3))

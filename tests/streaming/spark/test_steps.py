@@ -1,4 +1,7 @@
-"""The two Python steps without Spark: Arrow in, Arrow out; pandas in, pandas out, with Spark's own state object."""
+"""Tests of the two Python steps without a Spark session, with Spark's own state object.
+
+The first step reads and returns Arrow, the second pandas.
+"""
 
 from __future__ import annotations
 
@@ -62,8 +65,8 @@ def test_a_task_without_records_gives_no_rows() -> None:
     assert list(combine([record_batch([])])) == []
 
 
-def test_many_membership_rows_travel_in_few_batches() -> None:
-    """A batch a row made batches the cost of catching up."""
+def test_many_membership_rows_are_sent_in_few_arrow_batches() -> None:
+    """With one batch per row, most of the time of catching up went into batches."""
     records = [LogRecord(group_key(f"g{at}"), group_value(1), 0, at) for at in range(3 * ROWS_PER_BATCH)]
     batches = list(combine([record_batch(records)]))
     assert [batch.num_rows for batch in batches] == [ROWS_PER_BATCH] * 3 + [1]
@@ -71,7 +74,7 @@ def test_many_membership_rows_travel_in_few_batches() -> None:
 
 
 def state_of(stored: tuple[int, bytes] | None) -> SparkState:
-    """Return Spark's own state object as a worker has it."""
+    """Return Spark's state object as a worker receives it."""
     return SparkState(
         optionalValue=Row() if stored is None else Row(*stored),  # type: ignore[call-overload]
         batchProcessingTimeMs=0,
@@ -89,7 +92,7 @@ def state_of(stored: tuple[int, bytes] | None) -> SparkState:
 
 
 def chunks_of(payloads: Sequence[bytes], size: int = 2) -> list[pd.DataFrame]:
-    """Return payloads as the chunks Spark hands over."""
+    """Return the payloads in chunks, as Spark passes them."""
     return [pd.DataFrame({"payload": payloads[start : start + size]}) for start in range(0, len(payloads), size)]
 
 
@@ -104,27 +107,27 @@ def update_of(
     return decode_update(row["payload"])
 
 
-def test_a_groups_rows_are_gathered_from_all_chunks_and_taken_in_log_order() -> None:
+def test_a_groups_rows_of_all_chunks_are_applied_in_log_order() -> None:
     state = state_of(None)
     update = update_of([written(9, 4), written(5, 1), written(7, 2), written(6, 1), written(8, 3)], state)
     assert [snapshot.generation_id for snapshot in update.history] == [1, 1, 2, 3, 4]
     assert GROUP_CODEC.decode(*state.get) == update.record
 
 
-def test_a_group_goes_on_from_its_state() -> None:
+def test_a_group_continues_from_its_state() -> None:
     state = state_of(GROUP_CODEC.encode(GroupState(advanced([written(5, 1)]))))
     update = update_of([written(6, 3)], state)
     assert update.record.snapshot.totals == GroupTotals(rebalances=2)
 
 
-SEED = GROUP_CODEC.encode(GroupState(advanced([written(5, 1), written(6, 2)])))[1]
+INITIAL_STATE = GROUP_CODEC.encode(GroupState(advanced([written(5, 1), written(6, 2)])))[1]
 
 
-def test_a_group_without_state_starts_from_its_seed_and_only_then() -> None:
-    """A rebuilt checkpoint keeps totals; what state there is goes before."""
-    assert update_of([written(7, 3)], state_of(None), {"g": SEED}).record.snapshot.totals.rebalances == 2
-    own = state_of(GROUP_CODEC.encode(GroupState(advanced([written(6, 2)]))))
-    assert update_of([written(7, 3)], own, {"g": SEED}).record.snapshot.totals.rebalances == 1
+def test_only_a_group_without_state_starts_from_its_initial_state() -> None:
+    """A rebuilt checkpoint keeps totals. An existing state takes precedence."""
+    assert update_of([written(7, 3)], state_of(None), {"g": INITIAL_STATE}).record.snapshot.totals.rebalances == 2
+    existing = state_of(GROUP_CODEC.encode(GroupState(advanced([written(6, 2)]))))
+    assert update_of([written(7, 3)], existing, {"g": INITIAL_STATE}).record.snapshot.totals.rebalances == 1
 
 
 def test_a_forgotten_group_leaves_no_state() -> None:
@@ -134,33 +137,38 @@ def test_a_forgotten_group_leaves_no_state() -> None:
 
 
 @pytest.mark.parametrize("fact", [GroupForgotten(), SkipSettled(6, log_was_whole=True), sampled(5, orders=3)])
-def test_a_fact_that_comes_too_late_brings_no_group_back(fact: GroupEvent) -> None:
-    """Sent twice, the second after the group was forgotten: the seed's members must not rise from the dead."""
+def test_a_late_fact_does_not_create_a_forgotten_group_again(fact: GroupEvent) -> None:
+    """The fact was sent twice, the second time after the group was forgotten.
+
+    The members of the initial state must not appear again.
+    """
     state = state_of(None)
-    update = update_of([fact], state, {"g": SEED})
+    update = update_of([fact], state, {"g": INITIAL_STATE})
     assert update.forgotten
     assert update.record.snapshot.state == DEAD
     assert not state.exists
 
 
 @given(st.data())
-def test_a_lane_goes_through_its_state_as_through_one_batch(data: st.DataObject) -> None:
+def test_a_partition_state_after_several_batches_is_as_after_one_batch(data: st.DataObject) -> None:
     records = data.draw(logs(partitions=1).filter(bool))
     state, function = state_of(None), StateFunction(("range",))
     for piece in data.draw(pieces(records)):
         rows = [row for batch in combine([record_batch(piece)]) for row in batch.to_pylist()]
         payloads = [row["payload"] for row in rows if row["state_kind"] == PARTITION_KIND]
         frames: list[Any] = list(function(("c", PARTITION_KIND, "0"), chunks_of(payloads), state)) if payloads else []
-        reported = [decode_partition_event(payload) for frame in frames for payload in frame["payload"]]
+        events = [decode_partition_event(payload) for frame in frames for payload in frame["payload"]]
         sent = [without_gaps(decode_partition_event(payload)) for payload in payloads]
-        assert [event for event in reported if not isinstance(event, GapsClosed)] == sent, "the driver gets them too"
-    state_kind = PARTITION_CODEC.decode(*state.get)
-    assert merged_partitions([[record_batch(records)]])[0][0].records_read == state_kind.records_read
-    assert isinstance(state_kind, PartitionSnapshot)
+        assert [event for event in events if not isinstance(event, GapsClosed)] == sent, (
+            "the driver also receives the events"
+        )
+    partition_snapshot = PARTITION_CODEC.decode(*state.get)
+    assert merged_partitions([[record_batch(records)]])[0][0].records_read == partition_snapshot.records_read
+    assert isinstance(partition_snapshot, PartitionSnapshot)
 
 
-def test_a_lane_tells_a_gap_that_a_round_passed_over_as_long_as_the_settings_say() -> None:
-    """`evaluation.stuck_after_seconds` reaches the lanes; the driver hears of the gap, and of no commit run."""
+def test_a_commit_gap_is_reported_after_the_time_in_the_settings() -> None:
+    """`evaluation.stuck_after_seconds` reaches the partition state. The driver receives the gap, but no commit runs."""
     generation = group_value(1, [member_fields("m")])
     records = [
         LogRecord(commit_key("g"), commit_value(1), 0, 0, 1_000),
@@ -172,13 +180,11 @@ def test_a_lane_tells_a_gap_that_a_round_passed_over_as_long_as_the_settings_say
     for stuck_after_seconds, closed in ((10, ["round_passed"]), (11, [])):
         function = StateFunction(("range",), limits=Limits(stuck_after_seconds=stuck_after_seconds))
         (frame,) = function(("c", PARTITION_KIND, "0"), chunks_of(payloads), state_of(None))
-        reported = [decode_partition_event(payload) for payload in frame["payload"]]
-        assert [gap.closed_by for event in reported if isinstance(event, GapsClosed) for gap in event.gaps] == closed
-        assert [(event.runs, event.boundaries) for event in reported if isinstance(event, PartitionBatch)] == [
-            (b"", ())
-        ]
+        events = [decode_partition_event(payload) for payload in frame["payload"]]
+        assert [gap.closed_by for event in events if isinstance(event, GapsClosed) for gap in event.gaps] == closed
+        assert [(event.runs, event.boundaries) for event in events if isinstance(event, PartitionBatch)] == [(b"", ())]
 
 
-def test_a_state_function_is_small_to_ship() -> None:
+def test_a_pickled_state_function_is_small() -> None:
     assert len(pickle.dumps(StateFunction(("range",)))) < 1_000
     assert pa.schema(STATE_ROW_SCHEMA).names == ["state_kind", "state_key", "payload"]

@@ -1,4 +1,4 @@
-"""What a session leaves behind in its process when it is stopped: nothing."""
+"""Tests that a stopped session leaves nothing in its process."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from streaming.spark.session import spark_session
 pytestmark = pytest.mark.slow
 
 
-def test_after_a_stop_another_session_starts_and_nobody_turns_to_the_first_ones_jvm():
-    """PySpark translates Java's errors for all of a process, with the help of a JVM that is gone by then.
+def test_after_a_stop_a_second_session_starts_without_the_jvm_of_the_first():
+    """PySpark translates Java's errors for the whole process, and uses the JVM of the first session for it.
 
-    And whenever Python is done with an object of Java's, a thread of py4j's tells that JVM. While it was ending, a
-    stack trace came of that, before the one line that said why a start was refused.
+    When Python releases a Java object, a thread of py4j notifies this JVM. While the JVM ended, this caused a stack
+    trace before the line with the reason of a refused start.
     """
     for _ in range(2):
         with spark_session(SparkSettings(), resolve("spark"), find_java().parent.parent) as session:
             assert session.range(3).count() == 3
             assert py4j.java_gateway.get_return_value is not py4j.protocol.get_return_value
-            way_to_java = session.sparkContext._gateway._gateway_client
-            assert way_to_java.is_connected
-        assert not way_to_java.is_connected, "nothing is sent any more, whatever there is to tell"
+            java_client = session.sparkContext._gateway._gateway_client
+            assert java_client.is_connected
+        assert not java_client.is_connected, "py4j sends nothing to a stopped JVM"
         assert py4j.java_gateway.get_return_value is py4j.protocol.get_return_value

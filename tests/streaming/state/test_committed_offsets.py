@@ -1,4 +1,4 @@
-"""The book of last commits against a dictionary, one commit after another."""
+"""Tests of the committed offsets, compared with a dictionary that applies one commit after the other."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from streaming.state.committed_offsets import CommittedOffsets
 from tests.streaming.log_records import commit_key
 
 Commit = tuple[bytes, int, int]
-"""Key, log offset, committed offset; the timestamp is the log offset."""
+"""Key, log offset and committed offset. The timestamp equals the log offset."""
 Name = tuple[str, str, int]
 
 
 def table(commits: Iterable[Commit]) -> pa.Table:
-    """Return commits as the lanes have them."""
+    """Return commits as a table in the form of the partition state."""
     rows = [
         {
             "offsets_topic_partition": 0,
@@ -36,14 +36,14 @@ def table(commits: Iterable[Commit]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=COMMIT_SCHEMA)
 
 
-def shown(known: CommittedOffsets) -> dict[Name, tuple[int, int]]:
-    """Return (committed offset, timestamp) by name, refusing a name shown twice."""
+def commits_by_name(known: CommittedOffsets) -> dict[Name, tuple[int, int]]:
+    """Return (committed offset, timestamp) by name. Fail if a name appears twice."""
     rows = known.view().commits.to_pylist()
     by_name = {
         (row["group_id"], row["topic"], row["partition"]): (row["committed_offset"], row["commit_timestamp_ms"])
         for row in rows
     }
-    assert len(by_name) == len(rows), "two series of the same labels would break the scrape"
+    assert len(by_name) == len(rows), "two series with the same labels would break the scrape"
     return by_name
 
 
@@ -55,7 +55,7 @@ BATCHES = st.lists(st.lists(st.tuples(st.integers(0, 5), st.integers(-1, 50)), m
 
 
 @given(BATCHES, st.data())
-def test_the_book_shows_the_last_commit_of_every_live_key(
+def test_the_view_has_the_last_commit_of_every_live_key(
     batches: list[list[tuple[int, int]]], data: st.DataObject
 ) -> None:
     known, expected, at = CommittedOffsets(), dict[Name, tuple[int, int]](), 0
@@ -68,91 +68,95 @@ def test_the_book_shows_the_last_commit_of_every_live_key(
         known.apply(table(reduced.values()))
         if data.draw(st.booleans()):
             known.apply(table(reduced.values()))
-    assert shown(known) == {name: commit for name, commit in expected.items() if commit[0] != TOMBSTONE}
+    assert commits_by_name(known) == {name: commit for name, commit in expected.items() if commit[0] != TOMBSTONE}
 
 
-def test_what_is_older_than_known_changes_nothing() -> None:
-    """Rule: nothing twice. A batch may be replayed after later ones were restored from state."""
+def test_a_commit_that_is_older_than_the_known_one_changes_nothing() -> None:
+    """Rule: nothing twice. A batch may run again after later batches were restored from state."""
     known = CommittedOffsets()
     known.apply(table([(_key(1), 10, 100)]))
     known.apply(table([(_key(1), 10, 100)]))
     known.apply(table([(_key(1), 9, 5), (_key(2), 11, 7)]))
-    assert shown(known) == {("group-1", "orders", 0): (100, 10), ("group-2", "orders", 0): (7, 11)}
+    assert commits_by_name(known) == {("group-1", "orders", 0): (100, 10), ("group-2", "orders", 0): (7, 11)}
 
 
-EARLIER, HOME = 12, 42
-"""The partitions of my-group among 50 and among 60."""
+OLD_PARTITION, NEW_PARTITION = 12, 42
+"""The `__consumer_offsets` partition of my-group with 50 partitions, and with 60."""
 
 
 def at_partition(offsets_topic_partition: int, *commits: Commit) -> pa.Table:
-    """Return commits that stand in one partition."""
-    stands_in = pa.array([offsets_topic_partition] * len(commits), pa.int32())
-    return table(commits).set_column(0, "offsets_topic_partition", stands_in)
+    """Return commits that are in one partition of `__consumer_offsets`."""
+    partition_column = pa.array([offsets_topic_partition] * len(commits), pa.int32())
+    return table(commits).set_column(0, "offsets_topic_partition", partition_column)
 
 
-def test_in_its_home_a_commit_counts_although_its_offset_is_lower() -> None:
-    """After the partition count changed, the group's commits stand in a different, shorter partition.
+def test_a_commit_in_the_new_partition_counts_although_its_offset_is_lower() -> None:
+    """After the partition count changed, the group's commits are in a different, shorter partition.
 
-    What expires in the earlier one afterwards, and what is read of it later, is not the group's any more.
+    Later tombstones and records of the old partition no longer belong to the group.
     """
     mine = commit_key("my-group")
-    earlier = at_partition(EARLIER, (mine, 900, 70), (mine, 1900, 71))
-    home = at_partition(HOME, (mine, 5, 1))
-    expired = at_partition(EARLIER, (mine, 2900, TOMBSTONE))
+    earlier = at_partition(OLD_PARTITION, (mine, 900, 70), (mine, 1900, 71))
+    home = at_partition(NEW_PARTITION, (mine, 5, 1))
+    expired = at_partition(OLD_PARTITION, (mine, 2900, TOMBSTONE))
     for order in ([earlier, home, expired], [home, earlier, expired], [earlier, expired, home]):
         known = CommittedOffsets()
         known.use_partitions(OwnPartitions((50, 60)))
         for commits in order:
             known.apply(commits)
-        assert shown(known) == {("my-group", "orders", 0): (1, 5)}
+        assert commits_by_name(known) == {("my-group", "orders", 0): (1, 5)}
         assert known.commits_of_groups(["my-group"]).select(
             ["offsets_topic_offset", "offsets_topic_partition"]
-        ).to_pylist() == [{"offsets_topic_offset": 5, "offsets_topic_partition": HOME}]
+        ).to_pylist() == [{"offsets_topic_offset": 5, "offsets_topic_partition": NEW_PARTITION}]
         view = known.view()
         windows = known.observe(view, np.array([1]), np.array([9]), np.array([True]))
         assert windows is not None
-        assert windows.committed_offset[windows.is_entry].tolist() == [1], "its window begins anew"
+        assert windows.committed_offset[windows.is_entry].tolist() == [1], "its window starts again"
 
 
-def test_a_key_stays_where_it_is_until_a_commit_stands_in_its_home() -> None:
-    """The partition count changes under a running monitor; brokers use it after their restart."""
+def test_a_key_stays_in_its_partition_until_a_commit_is_in_the_new_partition() -> None:
+    """The partition count changes while the monitor runs. Brokers use the new count after their restart."""
     mine, known = commit_key("my-group"), CommittedOffsets()
     known.use_partitions(OwnPartitions((50,)))
-    known.apply(at_partition(EARLIER, (mine, 900, 70)))
-    known.apply(at_partition(HOME, (mine, 950, 1)))
-    assert shown(known) == {("my-group", "orders", 0): (70, 900)}, "no home by the count that is known"
+    known.apply(at_partition(OLD_PARTITION, (mine, 900, 70)))
+    known.apply(at_partition(NEW_PARTITION, (mine, 950, 1)))
+    assert commits_by_name(known) == {("my-group", "orders", 0): (70, 900)}, (
+        "with the known count, this is not the group's partition"
+    )
     known.use_partitions(OwnPartitions((50, 60)))
-    known.apply(at_partition(EARLIER, (mine, 901, 71)))
-    assert shown(known) == {("my-group", "orders", 0): (71, 901)}
-    known.apply(at_partition(HOME, (mine, 5, 1)))
-    assert shown(known) == {("my-group", "orders", 0): (1, 5)}
+    known.apply(at_partition(OLD_PARTITION, (mine, 901, 71)))
+    assert commits_by_name(known) == {("my-group", "orders", 0): (71, 901)}
+    known.apply(at_partition(NEW_PARTITION, (mine, 5, 1)))
+    assert commits_by_name(known) == {("my-group", "orders", 0): (1, 5)}
 
 
-def test_an_empty_book_and_an_empty_batch_are_fine() -> None:
+def test_an_empty_batch_without_known_commits_is_valid() -> None:
     known = CommittedOffsets()
     known.apply(table([]))
-    assert shown(known) == {}
+    assert commits_by_name(known) == {}
     assert known.view().commits.num_rows == 0
 
 
-def test_a_deleted_key_leaves_the_view_and_comes_back_with_its_next_commit() -> None:
+def test_a_deleted_key_leaves_the_view_and_returns_with_its_next_commit() -> None:
     known = CommittedOffsets()
     known.apply(table([(_key(1), 1, 5)]))
     known.apply(table([(_key(1), 2, TOMBSTONE)]))
-    assert shown(known) == {}
+    assert commits_by_name(known) == {}
     known.apply(table([(_key(1), 3, 6)]))
-    assert shown(known) == {("group-1", "orders", 0): (6, 3)}
+    assert commits_by_name(known) == {("group-1", "orders", 0): (6, 3)}
 
 
-def test_the_book_grows_past_its_first_rows() -> None:
+def test_the_committed_offsets_grow_beyond_their_initial_size() -> None:
     known = CommittedOffsets()
     known.apply(table((_key(group), group, group) for group in range(5_000)))
     known.apply(table((_key(group), 5_000 + group, group + 1) for group in range(5_000)))
-    assert shown(known) == {(f"group-{group}", "orders", 0): (group + 1, 5_000 + group) for group in range(5_000)}
+    assert commits_by_name(known) == {
+        (f"group-{group}", "orders", 0): (group + 1, 5_000 + group) for group in range(5_000)
+    }
 
 
-def test_a_view_does_not_change_when_commits_come() -> None:
-    """Lag was once computed from numbers that changed under it: Arrow shares NumPy's memory unless told otherwise."""
+def test_a_view_does_not_change_when_commits_arrive() -> None:
+    """Lag was once computed from numbers that changed meanwhile, because Arrow shares NumPy's memory by default."""
     known = CommittedOffsets()
     known.apply(table([(_key(1), 1, 5)]))
     before = known.view().commits
@@ -161,8 +165,8 @@ def test_a_view_does_not_change_when_commits_come() -> None:
     assert before["commit_timestamp_ms"].to_pylist() == [1]
 
 
-def test_keys_that_come_and_go_do_not_fill_the_memory() -> None:
-    """Rule: bounded. `console-consumer-12345` lives for a minute, and there is another one every minute, for years."""
+def test_short_lived_keys_do_not_fill_the_memory() -> None:
+    """Rule: bounded. A new `console-consumer-12345` may appear every minute, and exists for a minute, for years."""
     known = CommittedOffsets()
     known.apply(table([(commit_key("steady"), 0, 1)]))
     at = 1
@@ -171,36 +175,36 @@ def test_keys_that_come_and_go_do_not_fill_the_memory() -> None:
         known.apply(table((key, at + number, 5) for number, key in enumerate(keys)))
         known.apply(table((key, at + 200 + number, TOMBSTONE) for number, key in enumerate(keys)))
         at += 400
-    assert shown(known) == {("steady", "orders", 0): (1, 0)}
+    assert commits_by_name(known) == {("steady", "orders", 0): (1, 0)}
     assert len(known._rows) == len(known._group_ids) <= 2_000
     assert known._numbers.shape[1] <= 4_096
 
 
-def test_live_keys_keep_their_commits_when_deleted_ones_are_given_up() -> None:
+def test_live_keys_keep_their_commits_when_deleted_keys_are_removed() -> None:
     known = CommittedOffsets()
     known.apply(table((_key(group), group, group) for group in range(3_000)))
     known.apply(table((_key(group), 3_000 + group, TOMBSTONE) for group in range(3_000) if group % 5))
     known.apply(table((_key(group), 10_000 + group, 1) for group in range(3_000, 4_000)))
     expected = {(f"group-{group}", "orders", 0): (group, group) for group in range(0, 3_000, 5)}
     expected |= {(f"group-{group}", "orders", 0): (1, 10_000 + group) for group in range(3_000, 4_000)}
-    assert shown(known) == expected
+    assert commits_by_name(known) == expected
     known.apply(table([(_key(5), 20_000, 77)]))
-    assert shown(known)["group-5", "orders", 0] == (77, 20_000)
+    assert commits_by_name(known)["group-5", "orders", 0] == (77, 20_000)
 
 
-def test_names_that_read_alike_are_one_name() -> None:
-    """Bytes that are not UTF-8 read as U+FFFD, as in Java: to the coordinator these keys are one."""
-    spellings = [b"\x00\x01\x00\x01" + raw + b"\x00\x01t\x00\x00\x00\x03" for raw in (b"\xff", b"\xfe", b"\x80")]
+def test_names_that_decode_to_the_same_text_are_one_name() -> None:
+    """As in Java, bytes that are not UTF-8 decode to U+FFFD. So the coordinator has one key for all of them."""
+    keys_of_name = [b"\x00\x01\x00\x01" + raw + b"\x00\x01t\x00\x00\x00\x03" for raw in (b"\xff", b"\xfe", b"\x80")]
     known = CommittedOffsets()
-    for at, key in enumerate(spellings):
+    for at, key in enumerate(keys_of_name):
         known.apply(table([(key, at, at)]))
-    assert shown(known) == {("\ufffd", "t", 3): (2, 2)}
-    known.apply(table([(spellings[0], 9, TOMBSTONE)]))
-    assert shown(known) == {}
+    assert commits_by_name(known) == {("\ufffd", "t", 3): (2, 2)}
+    known.apply(table([(keys_of_name[0], 9, TOMBSTONE)]))
+    assert commits_by_name(known) == {}
 
 
-def test_views_taken_while_another_thread_writes_are_whole() -> None:
-    """A commit's offset and its time must be of one commit, whenever the sampler looks."""
+def test_views_are_consistent_while_another_thread_writes() -> None:
+    """The offset and the time in a row must belong to the same commit, whenever the sampler reads them."""
     known, stop = CommittedOffsets(), threading.Event()
 
     def write() -> None:
@@ -213,13 +217,13 @@ def test_views_taken_while_another_thread_writes_are_whole() -> None:
     writer.start()
     try:
         for _ in range(200):
-            assert all(committed == time for committed, time in shown(known).values())
+            assert all(committed == time for committed, time in commits_by_name(known).values())
     finally:
         stop.set()
         writer.join()
 
 
-# Windows: the book numbers their rows, so they follow it wherever it goes.
+# Commit windows. CommittedOffsets numbers their rows, so the windows must move with the rows.
 
 
 def committed_offsets(known: CommittedOffsets, ends: int = 1_000) -> dict[str, list[int]]:
@@ -236,19 +240,19 @@ def committed_offsets(known: CommittedOffsets, ends: int = 1_000) -> dict[str, l
 
 
 def seconds(commits: Iterable[tuple[int, int, int]]) -> pa.Table:
-    """Return commits of (group, log offset, committed offset), a second apart each."""
+    """Return commits of (group, log offset, committed offset), with one second between log offsets."""
     rows = table((_key(group), at, committed) for group, at, committed in commits)
     return rows.set_column(3, "timestamp_ms", pc.multiply(rows["offsets_topic_offset"], 1_000))
 
 
-def test_a_window_holds_every_commit_of_a_batch_and_the_book_the_last() -> None:
+def test_a_window_has_every_commit_of_a_batch_and_the_view_only_the_last() -> None:
     known = CommittedOffsets()
     known.apply(seconds([(1, 1, 10), (2, 2, 5), (1, 3, 30)]))
     assert committed_offsets(known) == {"group-1": [10, 30], "group-2": [5]}
-    assert shown(known)["group-1", "orders", 0] == (30, 3_000)
+    assert commits_by_name(known)["group-1", "orders", 0] == (30, 3_000)
 
 
-def test_a_deleted_or_vanished_commit_ends_its_window() -> None:
+def test_a_deleted_or_forgotten_commit_ends_its_window() -> None:
     known = CommittedOffsets()
     known.apply(seconds([(1, 1, 10), (2, 2, 5)]))
     known.forget([_key(2)], [2])
@@ -256,8 +260,8 @@ def test_a_deleted_or_vanished_commit_ends_its_window() -> None:
     assert committed_offsets(known) == {"group-1": [7], "group-2": [6]}
 
 
-def test_windows_follow_their_rows_when_the_book_is_tidied_and_an_older_view_gives_none() -> None:
-    """Groups come and go for ever; a window of another group's commits would be a verdict on the wrong group."""
+def test_windows_follow_their_rows_after_a_cleanup_and_an_older_view_has_no_windows() -> None:
+    """With a window of a different group's commits, the verdict would be about the wrong group."""
     known = CommittedOffsets()
     known.apply(seconds([(group, group, 10 + group) for group in range(1_000)]))
     known.apply(seconds([(group, 2_000 + group, TOMBSTONE) for group in range(999)]))
@@ -274,7 +278,7 @@ def test_windows_follow_their_rows_when_the_book_is_tidied_and_an_older_view_giv
 
 
 def test_windows_survive_a_restart_for_keys_that_are_still_known() -> None:
-    """The lanes' state holds the last commit only: without its own store a restart would be blind for ten commits."""
+    """The partition state has only the last commit. Without stored windows, a restart would need ten commits."""
     known = CommittedOffsets()
     known.apply(seconds([(1, 1, 10), (2, 2, 5), (1, 3, 30)]))
     version, stored = known.stored_windows()

@@ -1,4 +1,4 @@
-"""The registry: whole values in, whole values out."""
+"""Tests of the monitor state, which takes complete values and returns immutable views."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from tests.streaming.groups import advanced, sampled, tombstoned, written
 
 
 def group(name: str, events: list[GroupEvent]) -> GroupState:
-    """Return a group's record after the events."""
+    """Return the state of a group after the events."""
     return GroupState(advanced(events, GroupSnapshot(name)))
 
 
-def test_a_present_taken_out_does_not_change_any_more() -> None:
+def test_a_view_does_not_change_after_it_was_taken() -> None:
     monitor_state = MonitorState()
     monitor_state.put_batch([group("g", [written(0, 1)])], [PartitionSnapshot(0, 5)])
     before = monitor_state.view()
@@ -36,8 +36,8 @@ def test_a_present_taken_out_does_not_change_any_more() -> None:
     assert not before.health.ready
 
 
-def test_putting_the_same_batch_twice_is_as_once() -> None:
-    """Rule: nothing twice. The registry takes absolute values, so a replayed batch changes nothing."""
+def test_a_batch_put_twice_counts_once() -> None:
+    """Rule: nothing twice. The monitor state takes absolute values, so a repeated batch changes nothing."""
     monitor_state = MonitorState()
     batch = ([group("g", [written(0, 1), written(1, 2)])], [PartitionSnapshot(0, 5, -1, {"offset_commit": 3})], ["h"])
     monitor_state.put_batch(*batch)
@@ -46,8 +46,8 @@ def test_putting_the_same_batch_twice_is_as_once() -> None:
     assert monitor_state.view() == once
 
 
-def test_of_a_partition_it_keeps_as_much_for_a_million_keys_as_for_one() -> None:
-    """After a start it kept the packed commits of every key for ever, beside those in the book."""
+def test_the_commits_of_a_partition_state_are_not_kept() -> None:
+    """After a start it kept the encoded commits of every key for ever, although CommittedOffsets also has them."""
     partition_state = PartitionSnapshot(
         3, 41, 17, {"offset_commit": 9}, {"truncated": 2}, bytes(10_000_000), PartitionGaps(clock_seconds=7)
     )
@@ -58,14 +58,14 @@ def test_of_a_partition_it_keeps_as_much_for_a_million_keys_as_for_one() -> None
     }
 
 
-def test_the_dead_are_kept_but_not_shown_and_the_living_are_sorted() -> None:
+def test_dead_groups_are_kept_but_not_listed_and_live_groups_are_sorted() -> None:
     monitor_state = MonitorState()
     monitor_state.put_batch([group("b", [written(0, 1)]), group("a", [written(0, 1)]), group("c", [tombstoned(0)])], [])
     assert list(monitor_state.view().alive_groups()) == ["a", "b"]
     assert set(monitor_state.view().groups) == {"a", "b", "c"}
 
 
-def test_what_one_change_of_health_leaves_out_stays() -> None:
+def test_a_change_of_health_keeps_all_other_fields() -> None:
     monitor_state = MonitorState()
     monitor_state.put_health(ready=True, query_restarts=2)
     monitor_state.put_health(batch_id=7)
@@ -74,8 +74,8 @@ def test_what_one_change_of_health_leaves_out_stays() -> None:
 
 
 @pytest.mark.parametrize("ready", [True, False])
-def test_a_verdict_made_while_the_log_was_found_rewound_comes_too_late(ready: bool) -> None:
-    """A batch's thread finds it while the sampler evaluates. The sampler's result must not undo it."""
+def test_a_readiness_result_from_before_a_rewound_log_is_rejected(ready: bool) -> None:
+    """The thread of a batch reports the rewound log while the sampler evaluates. The sampler must not undo it."""
     monitor_state = MonitorState()
     before = monitor_state.view().health
     monitor_state.put_rewound({3})
@@ -86,8 +86,8 @@ def test_a_verdict_made_while_the_log_was_found_rewound_comes_too_late(ready: bo
     assert (health.ready, health.was_ready, health.times_ready) == (False, False, 0)
 
 
-def test_a_verdict_made_while_the_query_failed_comes_too_late() -> None:
-    """Likewise; the next one is made of what is known of the query that was started anew."""
+def test_a_readiness_result_from_before_a_query_failure_is_rejected() -> None:
+    """The query failed while the sampler evaluated. The next result is about the restarted query and counts."""
     monitor_state = MonitorState()
     before = monitor_state.view().health
     monitor_state.put_health(ready=False, query_restarts=1)
@@ -97,7 +97,7 @@ def test_a_verdict_made_while_the_query_failed_comes_too_late() -> None:
     assert monitor_state.view().health.ready
 
 
-def test_it_is_counted_how_often_it_became_ready_not_how_often_it_is_said() -> None:
+def test_times_ready_counts_changes_to_ready_and_not_reports() -> None:
     monitor_state = MonitorState()
     for ready in (False, True, True, False, True):
         monitor_state.put_readiness(ready=ready, before=monitor_state.view().health)
@@ -106,14 +106,14 @@ def test_it_is_counted_how_often_it_became_ready_not_how_often_it_is_said() -> N
 
 
 def rebalancing(sampled_at_ms: int) -> GroupListing:
-    """Return a listing that shows g in the middle of a rebalance."""
+    """Return a listing that shows group g during a rebalance."""
     return GroupListing(sampled_at_ms, {"g": ListedGroup("classic", "consumer", "PreparingRebalance", 1)})
 
 
-def test_a_group_that_syncs_between_two_listings_has_not_been_rebalancing_since_the_first() -> None:
-    """A storm: a generation is synced every few seconds, and every listing shows the next rebalance.
+def test_a_generation_between_two_listings_restarts_the_time_of_the_rebalance() -> None:
+    """In a rebalance storm, a generation is synced every few seconds, and each listing shows the next rebalance.
 
-    That was reported as one rebalance that is stuck.
+    The monitor reported this as one stuck rebalance.
     """
     monitor_state = MonitorState()
     for second in range(0, 600, 10):
@@ -123,8 +123,8 @@ def test_a_group_that_syncs_between_two_listings_has_not_been_rebalancing_since_
         assert monitor_state.view().rebalancing_since_ms == {}
 
 
-def test_a_batch_without_a_record_of_the_group_leaves_its_rebalance_as_old_as_it_is() -> None:
-    """Facts that the driver returns to a group, other groups' records, and a batch that runs again are no record."""
+def test_a_batch_without_a_record_of_the_group_keeps_the_start_of_its_rebalance() -> None:
+    """External facts, records of other groups, and a batch that runs again are not new records of the group."""
     monitor_state = MonitorState()
     monitor_state.put_batch([group("g", [written(0, 1)])], [])
     monitor_state.put_sample(ClusterSample(5_000), None, rebalancing(5_000))
@@ -133,8 +133,8 @@ def test_a_batch_without_a_record_of_the_group_leaves_its_rebalance_as_old_as_it
     assert monitor_state.view().rebalancing_since_ms == {"g": 5_000}
 
 
-def test_a_group_whose_first_rebalance_hangs_has_no_record() -> None:
-    """It is known from listings alone, and stays as old as the first of them."""
+def test_the_stuck_first_rebalance_of_a_group_is_known_without_a_record() -> None:
+    """Only listings show this rebalance. Its start is the time of the first listing."""
     monitor_state = MonitorState()
     monitor_state.put_sample(ClusterSample(5_000), None, rebalancing(5_000))
     monitor_state.put_batch([group("h", [written(7, 1)])], [])
@@ -142,8 +142,8 @@ def test_a_group_whose_first_rebalance_hangs_has_no_record() -> None:
     assert monitor_state.view().rebalancing_since_ms == {"g": 5_000}
 
 
-def test_an_answer_that_shows_the_rebalance_itself_does_not_end_it() -> None:
-    """Where coordinators are asked, members that come and go make answers that differ. None of them is a generation."""
+def test_a_polled_answer_during_the_rebalance_does_not_end_it() -> None:
+    """In polling mode, answers change when members join or leave. Such an answer is not a new generation."""
     monitor_state = MonitorState()
     monitor_state.put_batch(
         [GroupState(GroupSnapshot("g", state="PreparingRebalance", position=Position(-1, 1, 0)))], []
@@ -157,8 +157,8 @@ def test_an_answer_that_shows_the_rebalance_itself_does_not_end_it() -> None:
     assert monitor_state.view().rebalancing_since_ms == {}
 
 
-def test_shares_of_work_go_when_it_is_not_ready_and_come_when_they_are_measured_anew() -> None:
-    """Rule: never a last value for the present. Nobody measures them while the query fails; lag goes on being told."""
+def test_work_shares_disappear_when_not_ready_and_return_with_the_next_measurement() -> None:
+    """Rule: the last value is never shown as the current one. Shares are not measured while the query fails."""
     monitor_state = MonitorState()
     work = {"g": WorkShares(Position(0, 1, 1), ())}
     monitor_state.put_readiness(ready=True, before=monitor_state.view().health)
@@ -173,15 +173,15 @@ def test_shares_of_work_go_when_it_is_not_ready_and_come_when_they_are_measured_
     assert monitor_state.view().work == {}
 
 
-def test_nothing_is_held_back_without_a_sample_or_an_open_transaction() -> None:
+def test_no_group_is_blocked_without_a_sample_or_without_an_open_transaction() -> None:
     assert not MonitorView().blocked_groups()("g")
-    even = ClusterSample(0, offsets_topic={0: LogEnds(5, 5)}, offsets_topic_partitions=1)
-    assert not MonitorView(sample=even).blocked_groups()("g")
-    odd = ClusterSample(0, offsets_topic={0: LogEnds(5, 4)}, offsets_topic_partitions=1)
-    assert MonitorView(sample=odd).blocked_groups()("g")
+    without_transaction = ClusterSample(0, offsets_topic={0: LogEnds(5, 5)}, offsets_topic_partitions=1)
+    assert not MonitorView(sample=without_transaction).blocked_groups()("g")
+    with_transaction = ClusterSample(0, offsets_topic={0: LogEnds(5, 4)}, offsets_topic_partitions=1)
+    assert MonitorView(sample=with_transaction).blocked_groups()("g")
 
 
-def test_threads_that_put_at_once_lose_nothing() -> None:
+def test_concurrent_updates_of_several_threads_lose_nothing() -> None:
     monitor_state = MonitorState()
 
     def put(start: int) -> None:

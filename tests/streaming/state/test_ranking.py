@@ -1,4 +1,4 @@
-"""The order of groups between scrapes: as the page has it, and calm."""
+"""Tests of the order of groups in scrapes: it equals the order on the page and changes rarely."""
 
 from __future__ import annotations
 
@@ -25,64 +25,64 @@ def reports_of(view: MonitorView, *, is_fresh: bool = True) -> Reports:
     return ReportCache().reports(view, is_fresh=is_fresh)
 
 
-def order(ranking: Ranking, view: MonitorView, later_ms: int = 0) -> list[str]:
-    """Return all groups by rank."""
-    known = sorted(view.alive_groups())
-    return [known[at] for at in ranking.worst_first(view.sample, reports_of(view), known, NOW_MS + later_ms)]
+def ranked_groups(ranking: Ranking, view: MonitorView, later_ms: int = 0) -> list[str]:
+    """Return all groups in order of rank."""
+    group_ids = sorted(view.alive_groups())
+    return [group_ids[at] for at in ranking.worst_first(view.sample, reports_of(view), group_ids, NOW_MS + later_ms)]
 
 
-def calm(view: MonitorView) -> MonitorView:
-    """Return the next sample's present, in which nobody has a condition any more."""
+def without_conditions(view: MonitorView) -> MonitorView:
+    """Return the view of the next sample, in which no group has a condition."""
     assert view.sample is not None
     return replace(view, sample=replace(view.sample), conditions={})
 
 
-def test_the_worst_groups_of_metrics_are_those_of_the_page(monitor_state: MonitorState) -> None:
-    """Whoever comes from a dashboard to the page looks for the same group on top."""
+def test_metrics_and_page_rank_groups_in_the_same_order(monitor_state: MonitorState) -> None:
+    """A user who opens the page from a dashboard expects the same group at the top."""
     view = monitor_state.view()
     listed = [one.group.group_id for one in overview(WatchedCluster(CLUSTER, view, NOW_MS, 60_000)).groups]
-    assert order(Ranking(), view) == listed
+    assert ranked_groups(Ranking(), view) == listed
 
 
-def test_between_two_samples_the_order_stays(monitor_state: MonitorState) -> None:
-    """Rule 1: a batch in between changes groups, and they are ranked with the next sample."""
+def test_the_order_stays_the_same_between_two_samples(monitor_state: MonitorState) -> None:
+    """Rule 1: a batch between two samples changes groups, but they are ranked again only with the next sample."""
     view, ranking = monitor_state.view(), Ranking()
-    before = order(ranking, view)
-    assert order(ranking, replace(view, conditions={})) == before
-    assert order(ranking, calm(view)) != before
+    before = ranked_groups(ranking, view)
+    assert ranked_groups(ranking, replace(view, conditions={})) == before
+    assert ranked_groups(ranking, without_conditions(view)) != before
 
 
 def test_a_group_that_was_shown_in_full_keeps_its_place_for_a_while(monitor_state: MonitorState) -> None:
-    """Rule 2, and the end of it."""
+    """Rule 2: the group keeps its place for a limited time."""
     view, ranking = monitor_state.view(), Ranking()
-    worst = order(ranking, view)[0]
-    assert view.conditions[worst], "the scene's worst group has a condition"
+    worst = ranked_groups(ranking, view)[0]
+    assert view.conditions[worst], "the worst group of the scene has a condition"
     ranking.hold([worst])
-    assert order(ranking, calm(view))[0] == worst
-    assert order(ranking, calm(view), HELD_MS + 1)[0] != worst
+    assert ranked_groups(ranking, without_conditions(view))[0] == worst
+    assert ranked_groups(ranking, without_conditions(view), HELD_MS + 1)[0] != worst
 
 
-def test_who_is_held_no_more_stands_where_it_belongs(monitor_state: MonitorState) -> None:
-    """Rule 2: where nothing is left out there is nothing to keep calm."""
+def test_a_group_that_is_no_longer_held_gets_its_normal_rank(monitor_state: MonitorState) -> None:
+    """Rule 2: if no group is left out, no group needs to keep its place."""
     view, ranking = monitor_state.view(), Ranking()
-    worst = order(ranking, view)[0]
+    worst = ranked_groups(ranking, view)[0]
     ranking.hold([worst])
     ranking.hold([])
-    assert order(ranking, calm(view))[0] != worst
+    assert ranked_groups(ranking, without_conditions(view))[0] != worst
 
 
-def test_groups_that_nobody_ranked_come_last_by_name(monitor_state: MonitorState) -> None:
-    """Rule 3: a group that came after the sample."""
+def test_groups_without_a_rank_come_last_by_name(monitor_state: MonitorState) -> None:
+    """Rule 3: these groups appeared after the sample."""
     view, ranking = monitor_state.view(), Ranking()
-    known = ["zzz-new", "aaa-new", *sorted(view.alive_groups())]
-    ranked = [known[at] for at in ranking.worst_first(view.sample, reports_of(view), known, NOW_MS)]
+    group_ids = ["zzz-new", "aaa-new", *sorted(view.alive_groups())]
+    ranked = [group_ids[at] for at in ranking.worst_first(view.sample, reports_of(view), group_ids, NOW_MS)]
     assert ranked[-2:] == ["aaa-new", "zzz-new"]
 
 
-def test_without_a_fresh_sample_groups_are_ranked_by_what_their_records_tell(monitor_state: MonitorState) -> None:
-    """Brokers that do not answer are no reason to show all groups or none."""
+def test_without_a_fresh_sample_groups_are_ranked_by_their_records(monitor_state: MonitorState) -> None:
+    """If brokers do not answer, the monitor still shows neither all groups nor none."""
     view = monitor_state.view()
-    known = sorted(view.alive_groups())
-    ranked = [known[at] for at in Ranking().worst_first(None, reports_of(view, is_fresh=False), known, NOW_MS)]
+    group_ids = sorted(view.alive_groups())
+    ranked = [group_ids[at] for at in Ranking().worst_first(None, reports_of(view, is_fresh=False), group_ids, NOW_MS)]
     listed = [one.group.group_id for one in overview(WatchedCluster(CLUSTER, view, NOW_MS, -1)).groups]
     assert ranked == listed

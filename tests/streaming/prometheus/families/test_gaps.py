@@ -1,4 +1,4 @@
-"""What a scrape says of how long groups did not commit at their rebalances."""
+"""Tests of the metrics of commit gaps."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from tests.streaming.prometheus.test_metrics import monitor_state_of, named, rec
 FAMILY = "rebalance_monitor_commit_gap_seconds"
 
 
-def test_known_gaps_are_a_histogram_of_the_groups_own() -> None:
-    """Buckets are cumulative, as Prometheus has them; the sum is in seconds."""
+def test_known_commit_gaps_of_a_group_are_a_histogram() -> None:
+    """Buckets are cumulative, as in Prometheus. The sum is in seconds."""
     monitor_state = monitor_state_of([record("g", [written(0, 1)])])
     monitor_state.put_gap_totals([GapsClosed((), {"g": GapTotals((1, 0, 2, 0, 0, 1), 400_500)})])
     series = scraped(monitor_state)
@@ -27,8 +27,8 @@ def test_known_gaps_are_a_histogram_of_the_groups_own() -> None:
     assert named(series, f"{FAMILY}_sum", group="g") == {"": 400.5}
 
 
-def test_a_group_without_a_known_gap_and_one_that_is_over_have_no_series() -> None:
-    """Rule: never a 0 for an unknown."""
+def test_a_group_without_a_known_gap_and_a_deleted_group_have_no_series() -> None:
+    """Rule: an unknown value is never 0."""
     monitor_state = monitor_state_of(
         [record("unknown", [written(0, 1)]), record("over", [written(0, 1), tombstoned(1)])]
     )
@@ -36,8 +36,8 @@ def test_a_group_without_a_known_gap_and_one_that_is_over_have_no_series() -> No
     assert not [series for series in scraped(monitor_state) if series[0].startswith(FAMILY)]
 
 
-def test_totals_put_twice_are_as_once_and_end_with_the_group() -> None:
-    """Rule: nothing twice. A batch that runs again brings the same absolute totals."""
+def test_totals_put_twice_count_once_and_disappear_with_the_group() -> None:
+    """Rule: nothing twice. A batch that runs again has the same absolute totals."""
     monitor_state = monitor_state_of([record("g", [written(0, 1)])])
     for _ in range(2):
         monitor_state.put_gap_totals([GapsClosed((), {"g": GapTotals((1, 0, 0, 0, 0, 0), 500)})])

@@ -1,4 +1,4 @@
-"""What a scrape says of fairness: what to alert on, what it is called, and what another strategy would make of it."""
+"""Tests of the metrics of fairness, topic skew, what-if and verdicts."""
 
 from __future__ import annotations
 
@@ -35,36 +35,50 @@ TOPICS = ("t", "u", "v")
 
 
 def record(*events: GroupEvent) -> GroupState:
-    """Return the group `g` after its events, one turn each."""
-    kept = GroupState(GroupSnapshot("g"))
+    """Return the group `g` after its events, with one batch per event."""
+    state = GroupState(GroupSnapshot("g"))
     for event in events:
-        kept = apply_batch(kept, [event], STRATEGIES).record
-    return kept
+        state = apply_batch(state, [event], STRATEGIES).record
+    return state
 
 
 def spread(*partitions: Sequence[int]) -> GroupState:
-    """Return a group of range on a topic of seven partitions, each member with those given."""
+    """Return a group with the strategy range on a topic of seven partitions. Each member has the given partitions."""
     members = [member(f"c{number}", {"orders": numbers}) for number, numbers in enumerate(partitions)]
     return record(written(5, 3, members), known(orders=7))
 
 
-HOLDS_ONE = [member(name, {topic: [at] for topic in TOPICS}, TOPICS) for at, name in enumerate("ab")]
-SKEWED = record(written(5, 3, [*HOLDS_ONE, member("c", {}, TOPICS)]), known(t=2, u=2, v=2))
+ONE_OF_EACH_TOPIC = [member(name, {topic: [at] for topic in TOPICS}, TOPICS) for at, name in enumerate("ab")]
+SKEWED = record(written(5, 3, [*ONE_OF_EACH_TOPIC, member("c", {}, TOPICS)]), known(t=2, u=2, v=2))
 
 
 @pytest.mark.parametrize(
     ("group", "excess", "idle", "avoidable", "score", "why"),
     [
-        (spread([0, 1], [2, 3], [4], [5], [6]), 0, 0, 0, 100, "7 over 5: no assignment closes the gap of one"),
-        (spread([0, 1, 2], [3], [4], [5], [6]), 1, 0, 0, 80, "3/1/1/1/1"),
-        (spread([0, 1], [2, 3], [4, 5], [6], []), 0, 1, 1, 80, "as many as need be, and one idle who need not be"),
-        (spread(*[[number] for number in range(7)], [], []), 0, 2, 0, 100, "nine members on seven: two must be idle"),
+        (spread([0, 1], [2, 3], [4], [5], [6]), 0, 0, 0, 100, "5 members cannot have 7 partitions more evenly"),
+        (
+            spread([0, 1, 2], [3], [4], [5], [6]),
+            1,
+            0,
+            0,
+            80,
+            "3/1/1/1/1: the busiest member has one partition too many",
+        ),
+        (spread([0, 1], [2, 3], [4, 5], [6], []), 0, 1, 1, 80, "the maximum is fair, but one member is avoidably idle"),
+        (
+            spread(*[[number] for number in range(7)], [], []),
+            0,
+            2,
+            0,
+            100,
+            "nine members and seven partitions: two members must be idle",
+        ),
     ],
 )
-def test_what_nothing_can_close_is_no_excess(  # noqa: PLR0913, PLR0917 - a row of the table
+def test_an_assignment_that_cannot_be_fairer_has_no_excess(  # noqa: PLR0913, PLR0917 - a row of the table
     group: GroupState, excess: float, idle: float, avoidable: float, score: float, why: str
 ) -> None:
-    """Paging somebody for an assignment that cannot be better is how alerts get ignored."""
+    """Engineers ignore alerts about assignments that cannot be better."""
     series = scraped(monitor_state_of([group]))
     assert named(series, "rebalance_monitor_excess_partitions") == {"group=g": excess}, why
     assert named(series, "rebalance_monitor_idle_members") == {"group=g": idle}, why
@@ -72,15 +86,15 @@ def test_what_nothing_can_close_is_no_excess(  # noqa: PLR0913, PLR0917 - a row 
     assert named(series, "rebalance_monitor_imbalance_score", scope="member")["group=g,measure=partitions"] == score
 
 
-def test_an_excess_that_is_not_known_is_no_series() -> None:
-    """The topic's size is not known: how many each has is, and what would be fair is not."""
+def test_an_unknown_excess_has_no_series() -> None:
+    """The topic's partition count is unknown. So the members' partitions are known, but the fair maximum is not."""
     series = scraped(monitor_state_of([record(written(5, 3, [member("a", {"orders": [0, 1]}), member("b")]))]))
     for name in ("excess_partitions", "avoidable_idle_members", "imbalance_score", "what_if_excess_partitions"):
         assert named(series, f"rebalance_monitor_{name}") == {}, name
     assert named(series, "rebalance_monitor_member_partitions_max") == {"group=g": 2}
 
 
-def test_multi_topic_range_skew_is_named_with_what_removes_it() -> None:
+def test_a_topic_skew_has_a_series_with_the_strategy_that_removes_it() -> None:
     series = scraped(monitor_state_of([SKEWED]))
     assert named(series, "rebalance_monitor_topic_skew") == {"group=g,remedy=sticky": 2}
     assert named(series, "rebalance_monitor_what_if_excess_partitions") == {
@@ -91,15 +105,15 @@ def test_multi_topic_range_skew_is_named_with_what_removes_it() -> None:
     assert named(series, "rebalance_monitor_what_if_moved_partitions", strategy="sticky") == {"group=g": 2}
 
 
-def test_of_a_group_that_is_as_fair_as_can_be_there_is_no_what_if() -> None:
+def test_a_group_that_cannot_be_fairer_has_no_what_if() -> None:
     series = scraped(monitor_state_of([spread([0, 1], [2, 3], [4], [5], [6])]))
     assert named(series, "rebalance_monitor_what_if_excess_partitions") == {}
     assert named(series, "rebalance_monitor_topic_skew") == {}
 
 
-def with_work(group: GroupState, kept: GroupState) -> MonitorState:
-    """Return a registry in which the lag of `group` was measured, and which has `kept` now."""
-    monitor_state = monitor_state_of([kept])
+def with_work(group: GroupState, state: GroupState) -> MonitorState:
+    """Return a monitor state with lag shares of `group`, and with `state` as the current state."""
+    monitor_state = monitor_state_of([state])
     assert group.evaluation is not None
     lag = Imbalance(measure=LAG, scope="member", score=20, max_to_mean_ratio=1.8)
     unknown = Imbalance(measure="throughput", scope="member", unknown_reason="throughput_unknown")
@@ -107,7 +121,7 @@ def with_work(group: GroupState, kept: GroupState) -> MonitorState:
     return monitor_state
 
 
-def test_lag_is_shown_beside_partitions_and_what_is_unknown_is_not() -> None:
+def test_lag_imbalance_is_shown_and_unknown_throughput_is_not() -> None:
     group = spread([0, 1], [2, 3], [4], [5], [6])
     series = scraped(with_work(group, group))
     assert named(series, "rebalance_monitor_imbalance_score", scope="member") == {
@@ -117,49 +131,54 @@ def test_lag_is_shown_beside_partitions_and_what_is_unknown_is_not() -> None:
     assert named(series, "rebalance_monitor_work_imbalance_ratio") == {"group=g,measure=lag,scope=member": 1.8}
 
 
-def test_lag_measured_of_an_assignment_that_is_no_more_is_not_shown() -> None:
-    """Up to half a minute passes until the new one is measured."""
+def test_lag_imbalance_of_an_old_assignment_is_not_shown() -> None:
+    """The new assignment is measured up to half a minute later."""
     before = spread([0, 1], [2, 3], [4], [5], [6])
     after = apply_batch(before, [written(6, 4, [member("c0", {"orders": range(7)})])], STRATEGIES).record
     assert named(scraped(with_work(before, after)), "rebalance_monitor_work_imbalance_ratio") == {}
 
 
-def test_lag_of_a_sample_that_is_old_is_not_shown() -> None:
+def test_lag_imbalance_of_an_old_sample_is_not_shown() -> None:
     group = spread([0, 1], [2, 3], [4], [5], [6])
     monitor_state = with_work(group, group)
     monitor_state.put_sample(sample_of(NOW_MS - 3_600_000), None)
     assert named(scraped(monitor_state), "rebalance_monitor_work_imbalance_ratio") == {}
 
 
-NAMED = known(orders=2)
-ASSIGNING = [*formed(0), NAMED, joined(5, "n", modern_member()), epoch(6, 4)]
+TOPIC_SIZE = known(orders=2)
+ASSIGNING = [*formed(0), TOPIC_SIZE, joined(5, "n", modern_member()), epoch(6, 4)]
 RECONCILING = [*ASSIGNING, target(7, held=(("id", (0,)),)), target(8, "n", (("id", (1,)),)), target_epoch(9, 4)]
-SETTLED = [*RECONCILING, current(10, held=(("id", (0,)),), number=4), current(11, "n", (("id", (1,)),), number=4)]
+RECONCILED = [*RECONCILING, current(10, held=(("id", (0,)),), number=4), current(11, "n", (("id", (1,)),), number=4)]
 POLLED_MID_REBALANCE = answered(7, classic(classic_member("a", [0]), state="PreparingRebalance"))
 
 
 @pytest.mark.parametrize(
     ("events", "listed", "verdict", "why"),
     [
-        ([written(5, 3, [member("m", {"orders": [0, 1]})]), NAMED], "Stable", "match", "as range does it"),
-        ([written(5, 3, [member("m", {"orders": [1]})]), NAMED], "Stable", "drift", "nobody has 0"),
-        ([written(5, 3, [member("m", {"orders": [0, 1]})])], "Stable", "unknown", "metadata is missing"),
         (
-            [written(5, 3, [member("m", {"orders": [0, 1]})]), NAMED],
+            [written(5, 3, [member("m", {"orders": [0, 1]})]), TOPIC_SIZE],
+            "Stable",
+            "match",
+            "the assignment equals range's",
+        ),
+        ([written(5, 3, [member("m", {"orders": [1]})]), TOPIC_SIZE], "Stable", "drift", "partition 0 has no owner"),
+        ([written(5, 3, [member("m", {"orders": [0, 1]})])], "Stable", "unknown", "topic metadata is missing"),
+        (
+            [written(5, 3, [member("m", {"orders": [0, 1]})]), TOPIC_SIZE],
             "PreparingRebalance",
             "rebalancing",
-            "no record tells; a listing made since does",
+            "a later listing shows the rebalance, no record does",
         ),
-        ([written(5, 3, [member("m")]), emptied(6, 4)], "Empty", None, "nobody to assign to"),
-        ([POLLED_MID_REBALANCE], "PreparingRebalance", "rebalancing", "so its coordinator says when asked"),
-        (ASSIGNING, "Assigning", "rebalancing", "KIP-848: the coordinator is making the assignment"),
+        ([written(5, 3, [member("m")]), emptied(6, 4)], "Empty", None, "the group has no members"),
+        ([POLLED_MID_REBALANCE], "PreparingRebalance", "rebalancing", "the coordinator reports the rebalance"),
+        (ASSIGNING, "Assigning", "rebalancing", "KIP-848: the coordinator computes the assignment"),
         (
             RECONCILING,
             "Reconciling",
             "match",
-            "KIP-848: its targets stand, members are on their way",
+            "KIP-848: the targets are final, and members are reconciling",
         ),
-        (SETTLED, "Stable", "match", "KIP-848: they arrived"),
+        (RECONCILED, "Stable", "match", "KIP-848: all members are reconciled"),
     ],
 )
 def test_the_verdict_on_the_groups_own_strategy(

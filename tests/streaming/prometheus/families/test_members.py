@@ -1,4 +1,4 @@
-"""Who owns what, and who should: as the page has it."""
+"""Tests of the metrics of each member's actual and expected partitions, compared with the page."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def monitor_state(tmp_path_factory: pytest.TempPathFactory) -> MonitorState:
     return scene(tables).monitor_state
 
 
-def reported(
+def samples_of(
     monitor_state: MonitorState, name: str, shown: MetricSelection = EVERY_METRIC, now_ms: int = NOW_MS
 ) -> list[Sample]:
     """Return the samples of one metric."""
@@ -42,73 +42,75 @@ def reported(
     return [sample for family in parse_text(text) for sample in family.samples if sample.name == name]
 
 
-def by_member(found: Iterable[Sample], group: str) -> dict[str, float]:
-    """Return sums over topics."""
+def by_member(samples: Iterable[Sample], group: str) -> dict[str, float]:
+    """Return the sum over topics for each member of the group."""
     sums: Counter[str] = Counter()
-    for sample in found:
+    for sample in samples:
         if sample.labels["group"] == group:
             sums[sample.labels["member"]] += int(sample.value)
     return dict(sums)
 
 
-def test_members_have_and_should_have_what_the_page_says(monitor_state: MonitorState) -> None:
-    """Two answers to "who owns what" would be one too many."""
-    has, should, lag = (
-        reported(monitor_state, one.name) for one in (MEMBER_PARTITIONS, MEMBER_EXPECTED_PARTITIONS, MEMBER_LAG)
+def test_actual_and_expected_partitions_of_members_are_those_of_the_page(monitor_state: MonitorState) -> None:
+    """The metrics and the page must not show different owners."""
+    actual, expected, lag = (
+        samples_of(monitor_state, one.name) for one in (MEMBER_PARTITIONS, MEMBER_EXPECTED_PARTITIONS, MEMBER_LAG)
     )
     watched, verdicts = WatchedCluster(CLUSTER, monitor_state.view(), NOW_MS, STALE_AFTER_MS), set()
     for group_id in monitor_state.view().alive_groups():
         detail, group = group_detail(watched, group_id), group_id.encode(errors="replace").decode()
         assert detail is not None
         rows = detail.heat_map.rows
-        assert by_member(has, group) == {row.member_id: row.partitions for row in rows}
-        assert by_member(should, group) == {row.member_id: row.expected for row in rows if row.expected is not None}
+        assert by_member(actual, group) == {row.member_id: row.partitions for row in rows}
+        assert by_member(expected, group) == {row.member_id: row.expected for row in rows if row.expected is not None}
         assert by_member(lag, group) == {row.member_id: row.lag for row in rows if row.lag is not None}
         verdicts.add(detail.group.assignment.verdict)
-    assert DRIFT in verdicts, "some group has members that should have something else"
+    assert DRIFT in verdicts, "the scene has a group with drift"
 
 
-def test_a_member_is_told_by_all_that_it_goes_by() -> None:
-    """A static member's id is another at every start, its instance id stays."""
+def test_a_member_series_has_all_identifiers_of_the_member() -> None:
+    """The id of a static member changes at every start. Its instance id stays the same."""
     held = [member("m-1", {"orders": [0, 1]}, instance_id="pod-0"), member("m-2")]
     monitor_state = monitor_state_of([record("g", [written(5, 3, held), sampled(9_000, orders=3)])])
-    found = reported(monitor_state, MEMBER_PARTITIONS.name, now_ms=1_000_000)
+    samples = samples_of(monitor_state, MEMBER_PARTITIONS.name, now_ms=1_000_000)
     labels = {"cluster": CLUSTER, "group": "g", "client_host": "/127.0.0.1", "topic": "orders"}
-    assert [(one.labels, one.value) for one in found] == [
+    assert [(one.labels, one.value) for one in samples] == [
         ({**labels, "member": "m-1", "group_instance_id": "pod-0", "client_id": "client-m-1"}, 2),
         ({**labels, "member": "m-2", "group_instance_id": "", "client_id": "client-m-2"}, 0),
     ]
 
 
-def test_a_member_of_which_no_record_tells_what_it_has_has_no_series() -> None:
-    """KIP-848: its target is known, what it holds is not. Never a 0 for an unknown."""
+def test_a_member_whose_partitions_are_unknown_has_no_series() -> None:
+    """KIP-848: the member's target is known, and its current partitions are not. An unknown value is never 0."""
     events = [joined(0), epoch(1), target(2), target_epoch(3), sampled(9_000, orders=3)]
     monitor_state = monitor_state_of([record("g", events)])
-    assert reported(monitor_state, MEMBER_PARTITIONS.name, now_ms=1_000_000) == []
-    assert reported(monitor_state, MEMBER_LAG.name, now_ms=1_000_000) == []
+    assert samples_of(monitor_state, MEMBER_PARTITIONS.name, now_ms=1_000_000) == []
+    assert samples_of(monitor_state, MEMBER_LAG.name, now_ms=1_000_000) == []
 
 
-def test_a_topic_that_was_not_asked_for_is_left_out_of_shares_but_not_of_a_members_lag(
+def test_a_denied_topic_is_left_out_of_shares_but_not_of_a_members_lag(
     monitor_state: MonitorState,
 ) -> None:
     shown = MetricSelection(topics=NameFilter(deny="orders"))
-    before, after = (reported(monitor_state, MEMBER_PARTITIONS.name, one) for one in (EVERY_METRIC, shown))
+    before, after = (samples_of(monitor_state, MEMBER_PARTITIONS.name, one) for one in (EVERY_METRIC, shown))
     assert after == [sample for sample in before if sample.labels["topic"] != "orders"] != before
-    assert reported(monitor_state, MEMBER_LAG.name, shown) == reported(monitor_state, MEMBER_LAG.name)
+    assert samples_of(monitor_state, MEMBER_LAG.name, shown) == samples_of(monitor_state, MEMBER_LAG.name)
 
 
-def test_nothing_is_told_of_members_behind_an_open_transaction(monitor_state: MonitorState) -> None:
-    """Who is a member now nobody knows: the record that says so may be held back."""
-    view, held = monitor_state.view(), MonitorState()
+def test_members_of_a_group_blocked_by_an_open_transaction_have_no_series(monitor_state: MonitorState) -> None:
+    """The current members are unknown, because an open transaction may hide newer records."""
+    view, blocked_state = monitor_state.view(), MonitorState()
     assert view.sample is not None
     ends = dict.fromkeys(view.sample.offsets_topic, LogEnds(10, 5))
-    held._view = replace(view, sample=replace(view.sample, offsets_topic=ends))
+    blocked_state._view = replace(view, sample=replace(view.sample, offsets_topic=ends))
     for one in (MEMBER_PARTITIONS, MEMBER_EXPECTED_PARTITIONS, MEMBER_LAG):
-        assert reported(monitor_state, one.name)
-        assert reported(held, one.name) == []
+        assert samples_of(monitor_state, one.name)
+        assert samples_of(blocked_state, one.name) == []
 
 
 def test_without_a_fresh_sample_members_have_no_lag(monitor_state: MonitorState) -> None:
     later_ms = NOW_MS + STALE_AFTER_MS + 1
-    assert reported(monitor_state, MEMBER_LAG.name, now_ms=later_ms) == []
-    assert reported(monitor_state, MEMBER_PARTITIONS.name, now_ms=later_ms), "records are as they were last read"
+    assert samples_of(monitor_state, MEMBER_LAG.name, now_ms=later_ms) == []
+    assert samples_of(monitor_state, MEMBER_PARTITIONS.name, now_ms=later_ms), (
+        "partitions come from records, which have no age limit"
+    )

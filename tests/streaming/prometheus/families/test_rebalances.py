@@ -1,4 +1,4 @@
-"""What a scrape says of a group's rebalances and of what its last ones show together."""
+"""Tests of the metrics of rebalances and of the conditions that they show."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tests.streaming.prometheus.test_metrics import (
 )
 
 
-def test_rebalances_are_counted_by_cause_and_moves_by_whether_they_had_to_be() -> None:
-    """The totals are the group's own: a batch that is run again counts nothing twice."""
+def test_rebalances_are_counted_by_cause_and_moves_by_necessity() -> None:
+    """The totals are part of the group's state. So a batch that runs again counts nothing twice."""
     both = [member("m", {"orders": [0, 1]}), member("n", {"orders": [2, 3]})]
     swapped = [member("m", {"orders": [2, 1]}), member("n", {"orders": [0, 3]})]
     alone = [member("m", {"orders": [0, 1, 2, 3]})]
@@ -32,8 +32,8 @@ def test_rebalances_are_counted_by_cause_and_moves_by_whether_they_had_to_be() -
     }
 
 
-def test_each_condition_that_held_at_the_last_sample_is_one_series() -> None:
-    """Who flaps is in the table `group_conditions`: a label for every member would be a series for every member."""
+def test_each_condition_that_was_active_at_the_last_sample_is_one_series() -> None:
+    """The table `group_conditions` names the flapping member. A label would add one series per member."""
     monitor_state = monitor_state_of([record("g", [written(5, 3)]), record("h", [written(5, 3)])])
     condition = "rebalance_monitor_group_condition"
     assert named(scraped(monitor_state), condition) == {}
@@ -49,7 +49,7 @@ def test_each_condition_that_held_at_the_last_sample_is_one_series() -> None:
     assert since == {"condition=flapping_member": 0.005, "condition=rebalance_storm": 0.005}
 
 
-def test_a_group_that_ended_since_the_last_sample_has_no_conditions() -> None:
+def test_a_group_deleted_after_the_last_sample_has_no_conditions() -> None:
     monitor_state = monitor_state_of([record("g", [written(5, 3)])])
     monitor_state.put_conditions(
         {"g": (Condition("rebalance_storm", 5, ""),), "h": (Condition("rebalance_storm", 5, ""),)}
@@ -58,7 +58,7 @@ def test_a_group_that_ended_since_the_last_sample_has_no_conditions() -> None:
     assert named(scraped(monitor_state), "rebalance_monitor_group_condition") == {}
 
 
-def test_a_sample_that_is_not_the_present_shows_no_conditions() -> None:
+def test_a_stale_sample_shows_no_conditions() -> None:
     monitor_state = monitor_state_of([record("g", [written(5, 3)])], sample=sample_of(NOW_MS - STALE_AFTER_MS - 1))
     monitor_state.put_conditions({"g": (Condition("rebalance_storm", 5, ""),)})
     assert named(scraped(monitor_state), "rebalance_monitor_group_condition") == {}

@@ -1,4 +1,4 @@
-"""The partition counts of `__consumer_offsets` that a checkpoint has seen."""
+"""Tests of the stored partition counts of `__consumer_offsets`: one list per checkpoint."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from streaming.run.query.partition_counts import STORED_COUNTS, own_partitions
 from tests.streaming.run.test_poller import Folder
 
 
-def test_counts_are_kept_over_starts_and_a_changed_one_is_reported_once(
+def test_counts_survive_restarts_and_a_changed_count_is_logged_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A change is rare and costs every group its offsets: somebody on call has to know when it was noticed."""
+    """A change is rare, and every group loses its offsets. The on-call engineer needs the time of the change."""
     caplog.set_level(logging.WARNING)
-    found = [own_partitions("eu", Folder(tmp_path), view).counts for view in (50, 50, 60, 60)]
-    assert found == [(50,), (50,), (50, 60), (50, 60)]
+    counts = [own_partitions("eu", Folder(tmp_path), view).counts for view in (50, 50, 60, 60)]
+    assert counts == [(50,), (50,), (50, 60), (50, 60)]
     (line,) = caplog.messages
     assert line.startswith(f"eu: {OFFSETS_TOPIC} has 60 partitions now, and had 50 before.")
 
 
-def test_an_earlier_monitor_stored_no_count_and_its_checkpoint_tells_how_many_partitions_it_read(
+def test_without_a_stored_count_it_is_taken_from_the_checkpoints_offsets(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     files = Folder(tmp_path)
@@ -35,7 +35,7 @@ def test_an_earlier_monitor_stored_no_count_and_its_checkpoint_tells_how_many_pa
 
 
 @pytest.mark.parametrize("stored", [b"", b"[0]", b"[-3, 50]", b'["50"]', b"{}", b"\xff", b"[50"])
-def test_a_damaged_file_is_dropped_with_a_warning_and_made_anew(
+def test_a_damaged_file_is_replaced_with_one_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, stored: bytes
 ) -> None:
     files = Folder(tmp_path)

@@ -1,4 +1,4 @@
-"""The group that Spark's Kafka source is given; with coordinators: `tests/end_to_end/test_bad_weather.py`."""
+"""Tests of the group id for Spark's Kafka source. `tests/end_to_end/test_bad_weather.py` tests it with coordinators."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from streaming.run.query.source_group import candidate_ids
 
 
 def test_no_two_queries_have_the_same_group() -> None:
-    """Spark keeps consumers by group and topic partition: a cluster's query got another cluster's, and failed."""
+    """Spark caches consumers by group and partition. A query got the consumer of a different cluster and failed."""
     assert not set(candidate_ids()) & set(candidate_ids())

@@ -1,4 +1,4 @@
-"""Requests for assignors: few at a time, all in the end, and no failure that stops a sample."""
+"""Tests of requests for assignors: few per sample, every group in turn, and a failure never stops a sample."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ REPORTED = AssignorReported(3, "uniform")
 
 
 class Coordinators:
-    """What coordinators answer, and which groups they were asked about."""
+    """Coordinators that give one answer for each group and record the requested groups."""
 
     def __init__(self) -> None:
         self.answer: Description | KafkaError = DescribedGroup("consumer", "Stable", "consumer", "uniform", (), 3, 3)
-        self.asked: list[list[str]] = []
+        self.requested: list[list[str]] = []
 
     def describe_groups(self, group_types: Mapping[str, str | None]) -> Mapping[str, Description]:
         """Describe each group in the same way."""
         assert set(group_types.values()) <= {CONSUMER}
-        self.asked.append(list(group_types))
+        self.requested.append(list(group_types))
         if isinstance(self.answer, KafkaError):
             raise self.answer
         return dict.fromkeys(group_types, self.answer)
@@ -52,100 +52,102 @@ def listing_of(view: MonitorView) -> GroupListing:
     return GroupListing(0, dict.fromkeys(view.groups, ListedGroup("consumer", "consumer", "Stable", 1)))
 
 
-def sampled(requests: AssignorRequests, view: MonitorView, now_seconds: float) -> PendingFacts:
-    """Return what one sample has for the groups."""
+def facts_of_sample(requests: AssignorRequests, view: MonitorView, now_seconds: float) -> PendingFacts:
+    """Return the facts that one sample finds for the groups."""
     return requests.reported(view, listing_of(view), now_seconds)
 
 
-LACKING = GroupState(advanced(formed(0)))
-KNOWING = GroupState(advanced([*formed(0), REPORTED]))
+WITHOUT_ASSIGNOR = GroupState(advanced(formed(0)))
+WITH_ASSIGNOR = GroupState(advanced([*formed(0), REPORTED]))
 
 
-def test_an_answer_is_handed_back_until_the_group_has_it(
+def test_an_answer_is_sent_to_the_group_until_its_state_has_it(
     requests: AssignorRequests, coordinators: Coordinators
 ) -> None:
-    view = MonitorView({"g": LACKING})
-    assert sampled(requests, view, 0) == sampled(requests, view, 5) == {"g": (REPORTED,)}
-    assert sampled(requests, MonitorView({"g": KNOWING}), 10) == {}
-    assert coordinators.asked == [["g"]], "asked once"
+    view = MonitorView({"g": WITHOUT_ASSIGNOR})
+    assert facts_of_sample(requests, view, 0) == facts_of_sample(requests, view, 5) == {"g": (REPORTED,)}
+    assert facts_of_sample(requests, MonitorView({"g": WITH_ASSIGNOR}), 10) == {}
+    assert coordinators.requested == [["g"]], "one request"
 
 
-def test_groups_that_name_their_strategy_are_not_asked_about(
+def test_groups_that_name_their_strategy_cause_no_request(
     requests: AssignorRequests, coordinators: Coordinators
 ) -> None:
     named = advanced([joined(0, "m", modern_member(server_assignor="range")), epoch(1)])
     view = MonitorView({"classic": GroupState(advanced([written(0, 1)])), "named": GroupState(named)})
-    assert sampled(requests, view, 0) == {}
-    assert coordinators.asked == [], "no request at all"
+    assert facts_of_sample(requests, view, 0) == {}
+    assert coordinators.requested == [], "no request at all"
 
 
-def test_groups_that_no_broker_lists_are_not_asked_about(
-    requests: AssignorRequests, coordinators: Coordinators
-) -> None:
-    """Such a group may be gone, and every type would be asked for."""
-    assert requests.reported(MonitorView({"g": LACKING}), GroupListing(0, {}), 0) == {}
-    assert coordinators.asked == []
+def test_groups_that_no_broker_lists_cause_no_request(requests: AssignorRequests, coordinators: Coordinators) -> None:
+    """Such a group may be deleted, and the monitor would have to try every group type."""
+    assert requests.reported(MonitorView({"g": WITHOUT_ASSIGNOR}), GroupListing(0, {}), 0) == {}
+    assert coordinators.requested == []
 
 
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
-        (Unanswered("group_authorization_failed"), "the right DESCRIBE is missing"),
-        (Unanswered("unsupported_version"), "a broker without ConsumerGroupDescribe"),
-        (GroupNotFound(), "gone since the listing"),
-        (KafkaTimeoutError(), "nobody answers"),
+        (Unanswered("group_authorization_failed"), "the monitor lacks the right DESCRIBE"),
+        (Unanswered("unsupported_version"), "the broker does not support ConsumerGroupDescribe"),
+        (GroupNotFound(), "the group was deleted after the listing"),
+        (KafkaTimeoutError(), "no broker answers"),
     ],
 )
-def test_a_failure_leaves_the_assignor_unknown_and_is_tried_again_later(
+def test_after_a_failure_the_assignor_is_unknown_and_requested_again_later(
     requests: AssignorRequests, coordinators: Coordinators, answer: Description | KafkaError, why: str
 ) -> None:
-    works, coordinators.answer = coordinators.answer, answer
-    view = MonitorView({"g": LACKING})
-    assert sampled(requests, view, 0) == sampled(requests, view, ASK_AGAIN_SECONDS - 1) == {}, why
-    assert len(coordinators.asked) == 1, "not in every sample"
-    coordinators.answer = works
-    assert sampled(requests, view, ASK_AGAIN_SECONDS) == {"g": (REPORTED,)}, why
+    good_answer, coordinators.answer = coordinators.answer, answer
+    view = MonitorView({"g": WITHOUT_ASSIGNOR})
+    assert facts_of_sample(requests, view, 0) == facts_of_sample(requests, view, ASK_AGAIN_SECONDS - 1) == {}, why
+    assert len(coordinators.requested) == 1, "the next samples send no request"
+    coordinators.answer = good_answer
+    assert facts_of_sample(requests, view, ASK_AGAIN_SECONDS) == {"g": (REPORTED,)}, why
 
 
 def test_a_known_assignor_survives_a_failure(requests: AssignorRequests, coordinators: Coordinators) -> None:
-    assert sampled(requests, MonitorView({"g": LACKING}), 0)
+    assert facts_of_sample(requests, MonitorView({"g": WITHOUT_ASSIGNOR}), 0)
     coordinators.answer = Unanswered("coordinator_not_available")
-    assert sampled(requests, MonitorView({"g": KNOWING}), ASK_AGAIN_SECONDS) == {}
+    assert facts_of_sample(requests, MonitorView({"g": WITH_ASSIGNOR}), ASK_AGAIN_SECONDS) == {}
 
 
 def test_a_new_default_reaches_the_group(requests: AssignorRequests, coordinators: Coordinators) -> None:
-    assert sampled(requests, MonitorView({"g": KNOWING}), 0) == {}
+    assert facts_of_sample(requests, MonitorView({"g": WITH_ASSIGNOR}), 0) == {}
     coordinators.answer = DescribedGroup("consumer", "Stable", "consumer", "range", (), 3, 3)
-    assert sampled(requests, MonitorView({"g": KNOWING}), ASK_AGAIN_SECONDS) == {"g": (AssignorReported(3, "range"),)}
+    assert facts_of_sample(requests, MonitorView({"g": WITH_ASSIGNOR}), ASK_AGAIN_SECONDS) == {
+        "g": (AssignorReported(3, "range"),)
+    }
 
 
-def test_a_sample_asks_about_few_groups_and_the_next_about_others(
+def test_one_sample_requests_few_groups_and_the_next_samples_the_others(
     requests: AssignorRequests, coordinators: Coordinators, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "GROUPS_PER_SAMPLE", 3)
-    view = MonitorView({f"g{number}": LACKING for number in range(8)})
+    view = MonitorView({f"g{number}": WITHOUT_ASSIGNOR for number in range(8)})
     for second in range(4):
-        sampled(requests, view, second)
-    assert [len(asked) for asked in coordinators.asked] == [3, 3, 2]
-    assert sorted(one for asked in coordinators.asked for one in asked) == sorted(view.groups)
-    sampled(requests, view, ASK_AGAIN_SECONDS + 1)
-    assert set(coordinators.asked[-1]) == {*coordinators.asked[0]}, "the longest unasked first"
+        facts_of_sample(requests, view, second)
+    assert [len(requested) for requested in coordinators.requested] == [3, 3, 2]
+    assert sorted(one for requested in coordinators.requested for one in requested) == sorted(view.groups)
+    facts_of_sample(requests, view, ASK_AGAIN_SECONDS + 1)
+    assert set(coordinators.requested[-1]) == {*coordinators.requested[0]}, (
+        "the groups with the oldest request come first"
+    )
 
 
-def test_a_sample_asks_about_few_members_and_about_a_large_group_alone(
+def test_one_sample_requests_few_members_and_a_large_group_alone(
     requests: AssignorRequests, coordinators: Coordinators, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "MEMBERS_PER_SAMPLE", 2)
     large = GroupState(advanced([*formed(0), joined(5, "n"), joined(6, "o")]))
-    view = MonitorView({"a": LACKING, "b": LACKING, "large": large, "z": LACKING})
+    view = MonitorView({"a": WITHOUT_ASSIGNOR, "b": WITHOUT_ASSIGNOR, "large": large, "z": WITHOUT_ASSIGNOR})
     for second in range(4):
-        sampled(requests, view, second)
-    assert coordinators.asked == [["a", "b"], ["large"], ["z"]]
+        facts_of_sample(requests, view, second)
+    assert coordinators.requested == [["a", "b"], ["large"], ["z"]]
 
 
-def test_what_is_remembered_is_as_large_as_the_groups_that_lack_it(requests: AssignorRequests) -> None:
-    sampled(requests, MonitorView({"g": LACKING, "h": LACKING}), 0)
-    sampled(requests, MonitorView({"h": LACKING}), 1)
+def test_only_groups_without_a_known_assignor_are_remembered(requests: AssignorRequests) -> None:
+    facts_of_sample(requests, MonitorView({"g": WITHOUT_ASSIGNOR, "h": WITHOUT_ASSIGNOR}), 0)
+    facts_of_sample(requests, MonitorView({"h": WITHOUT_ASSIGNOR}), 1)
     assert requests._last.keys() == {"h"}
 
 
@@ -155,7 +157,7 @@ def test_a_reason_is_logged_once(
     coordinators.answer = Unanswered("group_authorization_failed")
     with caplog.at_level(logging.WARNING):
         for second in (0, ASK_AGAIN_SECONDS, 2 * ASK_AGAIN_SECONDS):
-            sampled(requests, MonitorView({"g": LACKING}), second)
+            facts_of_sample(requests, MonitorView({"g": WITHOUT_ASSIGNOR}), second)
     assert [line.getMessage() for line in caplog.records] == [
         "prod: coordinators do not report the assignor of some KIP-848 groups: group_authorization_failed"
     ]

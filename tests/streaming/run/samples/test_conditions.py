@@ -1,4 +1,7 @@
-"""Conditions from a sample to registry, metrics and table, by the sampler's own beat; only the brokers are made up."""
+"""Tests of conditions from a sample to the monitor state, the metrics and the table.
+
+The sampler is the real one. Only the brokers are simulated.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ from streaming.run.samples.sampler import AfterSample, Sampler
 from streaming.run.samples.upkeep import Upkeep
 from streaming.state.committed_offsets import CommittedOffsets
 from streaming.state.monitor_state import MonitorState
-from tests.streaming.delta.test_delta import opened
+from tests.streaming.delta.test_delta import open_tables
 from tests.streaming.groups import member, metadata
 from tests.streaming.log_records import commit_key
 from tests.streaming.run.test_poller import Folder
@@ -48,9 +51,9 @@ SHARED = [member("a", {"orders": [0]}), member("b", {"orders": [1]})]
 
 
 class Cluster:
-    """What brokers and coordinators would say; `__consumer_offsets` has one partition, led by broker 1.
+    """Simulated brokers and coordinators. `__consumer_offsets` has one partition, led by broker 1.
 
-    `now_ms` is the broker's time; the monitor's clock is `clock_offset_ms` behind it.
+    `now_ms` is the broker's time. The monitor's clock is `clock_offset_ms` behind it.
     """
 
     def __init__(self, clock_offset_ms: int = 0) -> None:
@@ -67,7 +70,7 @@ class Cluster:
         self.looks: list[TailFetch] = []
 
     def sample(self, _topics: Iterable[str]) -> ClusterSample:
-        """Tell where everything ends."""
+        """Return the end offsets of all partitions."""
         ends, now_ms = LogEnds(self.log_end, self.log_end - self.is_blocked), self.clock.now_ms()
         topics = {"orders": TopicMetadata(2, now_ms)}
         return ClusterSample(
@@ -82,15 +85,15 @@ class Cluster:
         )
 
     def last_stable_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Return where open transactions begin, and the ends of the others."""
+        """Return the first offset of each open transaction, or the end offset if there is none."""
         return {at: self.last_stable.get(at, self.end_offsets[at]) for at in partitions}
 
     def look(self, looks: Sequence[TailFetch]) -> dict[TailFetch, FetchResult]:
-        """Every offset has a record, but those before `next_records`."""
+        """Return the next record of each fetch. Every offset has a record, except those before `next_records`."""
         self.looks += looks
-        return {look: self._seen(look) for look in looks}
+        return {look: self._fetch(look) for look in looks}
 
-    def _seen(self, look: TailFetch) -> FetchResult:
+    def _fetch(self, look: TailFetch) -> FetchResult:
         if look.topic in self.refused:
             return FetchFailure.REFUSED
         at = look.topic, look.partition
@@ -104,7 +107,7 @@ class Cluster:
 
 
 class Monitor:
-    """The sampler beside a log that is read when told."""
+    """The sampler with a log that is read when a test calls `read`."""
 
     def __init__(self, root: Path, limits: Limits = Limits(), clock_offset_ms: int = 0) -> None:  # noqa: B008 - frozen
         self.root, self.limits = root, limits
@@ -114,8 +117,8 @@ class Monitor:
         self.start()
 
     def start(self) -> None:
-        """Start (again): groups and commits are restored, as of the last batch."""
-        self.monitor_state, self.tables = MonitorState(), opened(self.root / "tables")
+        """Start or restart. Groups and commits are restored as of the last batch."""
+        self.monitor_state, self.tables = MonitorState(), open_tables(self.root / "tables")
         files, limits = Folder(self.root / "files"), self.limits
         self.monitor_state.put_batch(self.records.values(), [])
         self.read()
@@ -140,7 +143,7 @@ class Monitor:
         self.monitor_state.put_health(positions={0: self.cluster.log_end})
 
     def write(self, *events: GroupEvent, group: str = "g") -> None:
-        """Have events of a group written and read in one batch."""
+        """Write events of a group and read them in one batch."""
         known = self.records.get(group, GroupState(GroupSnapshot(group)))
         sampled = TopicsSampled({"orders": TopicMetadata(2, self.cluster.clock.now_ms())})
         self.records[group] = apply_batch(known, events, [assignor_named("range")]).record
@@ -150,12 +153,12 @@ class Monitor:
         self.read()
 
     def generation(self, number: int, minutes_ago: float = 0) -> GroupEvent:
-        """Return the record of a generation that nobody's coming or going explains."""
+        """Return the record of a generation whose cause is unexplained: no member joined or left."""
         at = Position(0, number, int(self.cluster.now_ms - minutes_ago * MINUTE_MS))
         return GroupMetadataWritten(at, metadata(number, SHARED))
 
     def commit(self, **offsets: int) -> None:
-        """Have a group commit on its partitions, given as `p0=7`."""
+        """Commit offsets of the group, given as `p0=7`."""
         rows = [
             {
                 "offsets_topic_partition": 0,
@@ -171,7 +174,7 @@ class Monitor:
         self.read()
 
     def pass_minutes(self, minutes: int, records_a_minute: int = 0) -> None:
-        """Let time pass, a beat every minute, while producers write to both partitions."""
+        """Let time pass with one sample per minute, while producers write to both partitions."""
         for _ in range(minutes):
             self.cluster.now_ms += MINUTE_MS
             ends = self.cluster.end_offsets
@@ -179,15 +182,15 @@ class Monitor:
             self.sampler.take_sample()
 
     def active_conditions(self) -> dict[str, str]:
-        """Return the conditions of `g` that are shown, with their words."""
+        """Return the active conditions of `g` with their descriptions."""
         return {one.name: one.detail for one in self.monitor_state.view().conditions.get("g", ())}
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the rows of the table."""
         return list(stored_rows(str(self.root / "tables"), GROUP_CONDITIONS))
 
-    def reported(self) -> list[tuple[str, bool, int]]:
-        """Say what the table tells: condition, whether it began, and the minute since when."""
+    def condition_changes(self) -> list[tuple[str, bool, int]]:
+        """Return the rows of the table as (condition, is active, minute of its start)."""
         return [(row["condition"], row["active"], _minute(row["since_time"].timestamp())) for row in self.rows()]
 
 
@@ -197,13 +200,13 @@ def _minute(seconds: float) -> int:
 
 @pytest.fixture
 def monitor(tmp_path: Path) -> Monitor:
-    made = Monitor(tmp_path)
-    made.sampler.take_sample()
-    return made
+    started = Monitor(tmp_path)
+    started.sampler.take_sample()
+    return started
 
 
 def storm(monitor: Monitor) -> None:
-    """Have six generations written within five minutes."""
+    """Write six generations within five minutes."""
     for number in range(6):
         monitor.pass_minutes(1)
         monitor.write(monitor.generation(number))
@@ -228,34 +231,34 @@ def test_a_condition_is_written_when_it_begins_and_when_it_ends(monitor: Monitor
     assert row["since_time"] == row["sampled_time"] == row["read_up_to_time"]
     monitor.pass_minutes(8)
     assert monitor.active_conditions() == {}
-    assert monitor.reported() == [(STORM, True, 7), (STORM, False, 7)]
+    assert monitor.condition_changes() == [(STORM, True, 7), (STORM, False, 7)]
 
 
-def test_a_restart_repeats_nothing_and_goes_on_from_the_time_it_began(monitor: Monitor) -> None:
-    """A kill after the row was written: the table's last rows are what the next run compares with."""
+def test_a_restart_writes_no_row_again_and_keeps_the_start_time(monitor: Monitor) -> None:
+    """The monitor was killed after it wrote the row. The next run compares with the last rows of the table."""
     storm(monitor)
     monitor.pass_minutes(1)
     monitor.start()
     monitor.pass_minutes(1)
     (condition,) = monitor.monitor_state.view().conditions["g"]
     assert _minute(condition.since_ms / 1000) == 7
-    assert monitor.reported() == [(STORM, True, 7)]
+    assert monitor.condition_changes() == [(STORM, True, 7)]
     monitor.pass_minutes(9)
-    assert monitor.reported() == [(STORM, True, 7), (STORM, False, 7)]
+    assert monitor.condition_changes() == [(STORM, True, 7), (STORM, False, 7)]
 
 
-def test_what_ended_while_no_monitor_ran_is_ended_by_the_next(monitor: Monitor) -> None:
+def test_a_condition_that_ended_while_no_monitor_ran_is_ended_by_the_next_start(monitor: Monitor) -> None:
     storm(monitor)
     monitor.pass_minutes(1)
     monitor.cluster.now_ms += 60 * MINUTE_MS
     monitor.start()
     monitor.pass_minutes(1)
-    assert monitor.reported() == [(STORM, True, 7), (STORM, False, 7)]
+    assert monitor.condition_changes() == [(STORM, True, 7), (STORM, False, 7)]
 
 
 @pytest.mark.parametrize("is_new_checkpoint", [True, False])
-def test_until_a_restarted_monitor_is_ready_nothing_ends(monitor: Monitor, is_new_checkpoint: bool) -> None:
-    """Rule: no verdict from half a log. A group that was not read yet is not gone."""
+def test_no_condition_ends_before_a_restarted_monitor_is_ready(monitor: Monitor, is_new_checkpoint: bool) -> None:
+    """Rule: no verdict from a part of the log. A group that is not read yet is not deleted."""
     storm(monitor)
     monitor.pass_minutes(1)
     monitor.cluster.log_end += 5
@@ -264,32 +267,32 @@ def test_until_a_restarted_monitor_is_ready_nothing_ends(monitor: Monitor, is_ne
     monitor.start()
     monitor.monitor_state.put_health(positions={0: 2})
     monitor.pass_minutes(2)
-    assert (monitor.active_conditions(), monitor.reported()) == ({}, [(STORM, True, 7)])
+    assert (monitor.active_conditions(), monitor.condition_changes()) == ({}, [(STORM, True, 7)])
 
 
 @pytest.mark.parametrize("is_committed", [True, False])
 def test_an_append_that_raises_is_repeated_only_if_it_was_not_committed(
     monitor: Monitor, monkeypatch: pytest.MonkeyPatch, is_committed: bool
 ) -> None:
-    """The answer of an object store may get lost after the commit."""
+    """The response of an object store may get lost after the commit."""
     append = DeltaTables.append
 
-    def raises(tables: DeltaTables, table: Table, rows: pa.Table) -> None:
+    def append_and_raise(tables: DeltaTables, table: Table, rows: pa.Table) -> None:
         if is_committed:
             append(tables, table, rows)
         raise OSError("the store does not answer")
 
     storm(monitor)
-    monkeypatch.setattr(DeltaTables, "append", raises)
+    monkeypatch.setattr(DeltaTables, "append", append_and_raise)
     with suppress(OSError):
         monitor.pass_minutes(1)
     monkeypatch.undo()
     monitor.pass_minutes(1)
-    assert monitor.reported() == [(STORM, True, 7 if is_committed else 8)]
+    assert monitor.condition_changes() == [(STORM, True, 7 if is_committed else 8)]
 
 
-def test_a_marker_that_nobody_reads_is_neither_a_stall_nor_silence(tmp_path: Path) -> None:
-    """`evaluation.allowed_lag`: a topic written in transactions ends in a marker, a lag of 1 for ever."""
+def test_a_transaction_marker_at_the_end_is_neither_a_stall_nor_a_silent_group(tmp_path: Path) -> None:
+    """`evaluation.allowed_lag`: a topic of transactions ends in a marker, so its lag is always at least 1."""
     statuses = {}
     for allowed_lag in (0, 1):
         monitor = Monitor(tmp_path / str(allowed_lag), Limits(allowed_lag=allowed_lag))
@@ -316,34 +319,39 @@ def test_every_setting_reaches_the_limits() -> None:
 
 
 def test_a_backlog_of_an_hour_read_in_one_batch_is_no_storm(monitor: Monitor) -> None:
-    """Rule: windows end where the log was read, on the records' own times."""
+    """Rule: a window ends at the time of the last record that was read."""
     monitor.write(*(monitor.generation(60 - minute, minute + 11) for minute in range(60, -1, -1)))
     monitor.pass_minutes(1)
-    assert (monitor.active_conditions(), monitor.reported()) == ({}, [])
+    assert (monitor.active_conditions(), monitor.condition_changes()) == ({}, [])
 
 
-def test_a_group_of_a_held_back_partition_has_no_conditions_and_ends_none(monitor: Monitor) -> None:
-    """Held back means unknown: what it does now, nobody can read."""
+def test_a_group_blocked_by_an_open_transaction_has_no_conditions_and_ends_none(monitor: Monitor) -> None:
+    """An open transaction hides the group's newer records. So its current conditions are unknown."""
     storm(monitor)
     monitor.pass_minutes(1)
     monitor.cluster.is_blocked = True
     monitor.pass_minutes(30)
-    assert (monitor.active_conditions(), monitor.reported()) == ({}, [(STORM, True, 7)])
+    assert (monitor.active_conditions(), monitor.condition_changes()) == ({}, [(STORM, True, 7)])
     monitor.cluster.is_blocked = False
     monitor.pass_minutes(1)
-    assert monitor.reported() == [(STORM, True, 7), (STORM, False, 7)]
+    assert monitor.condition_changes() == [(STORM, True, 7), (STORM, False, 7)]
 
 
 @pytest.mark.parametrize(
     ("state", "condition"), [("CompletingRebalance", "stuck_rebalance"), ("Stable", "silent_group")]
 )
-def test_a_group_that_commits_no_more_while_records_come(monitor: Monitor, state: str, condition: str) -> None:
-    """No record tells; end offsets of the last minutes and the listing do. It ends with the first commit."""
+def test_a_group_that_stops_committing_while_records_arrive_has_a_condition(
+    monitor: Monitor, state: str, condition: str
+) -> None:
+    """No record shows this condition. End offsets of the last minutes and the listing show it.
+
+    The condition ends with the first commit.
+    """
     monitor.cluster.states = {"g": state}
     monitor.write(monitor.generation(1))
     monitor.commit(p0=0, p1=0)
     monitor.pass_minutes(5, records_a_minute=10)
-    assert monitor.active_conditions() == {}, "five minutes may pass"
+    assert monitor.active_conditions() == {}, "no condition in the first five minutes"
     monitor.pass_minutes(2, records_a_minute=10)
     assert [*monitor.active_conditions()] == [condition]
     assert (
@@ -354,10 +362,13 @@ def test_a_group_that_commits_no_more_while_records_come(monitor: Monitor, state
     monitor.cluster.states = {"g": "Stable"}
     monitor.pass_minutes(1, records_a_minute=10)
     assert monitor.active_conditions() == {}
-    assert [(name, holds) for name, holds, _ in monitor.reported()] == [(condition, True), (condition, False)]
+    assert [(name, is_active) for name, is_active, _ in monitor.condition_changes()] == [
+        (condition, True),
+        (condition, False),
+    ]
 
 
-def test_a_rebalance_that_listings_show_for_longer_than_one_may_take(monitor: Monitor) -> None:
+def test_a_rebalance_that_listings_show_for_too_long_is_stuck(monitor: Monitor) -> None:
     monitor.write(monitor.generation(1))
     monitor.cluster.states = {"g": "PreparingRebalance"}
     monitor.pass_minutes(7)

@@ -1,4 +1,4 @@
-"""Facts on their way back: each once, again after a while, nothing lost for good."""
+"""Tests of sending external facts to the query: once, again after some time, and never lost for ever."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ from tests.streaming.groups import advanced, sampled, tombstoned, written
 
 
 class LocalFiles(Files):
-    """The same files without Hadoop's client, for which a JVM would have to run."""
+    """Files on the local disk. Hadoop's client would need a JVM."""
 
     def __init__(self, root: Path) -> None:
         self.folder = root
 
     def write(self, name: str, content: bytes) -> None:
-        """Put the file there at one stroke."""
+        """Write the file."""
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
 
     def sent(self) -> list[list[tuple[str, ExternalFact]]]:
-        """Take what was sent: the (group, event) pairs of each file."""
-        found = []
+        """Return the (group, event) pairs of each file, and delete the files."""
+        sent = []
         for path in sorted(self.folder.rglob("*.json"), key=lambda one: one.stat().st_mtime_ns):
             rows = [json.loads(line) for line in path.read_text().splitlines()]
             assert {row["state_kind"] for row in rows} == {GROUP_KIND}
-            found.append([(row["state_key"], decode_event(base64.b64decode(row["payload"]))) for row in rows])
+            sent.append([(row["state_key"], decode_event(base64.b64decode(row["payload"]))) for row in rows])
             path.unlink()
-        return found  # type: ignore[return-value]
+        return sent  # type: ignore[return-value]
 
 
 @pytest.fixture
@@ -56,18 +56,21 @@ def topics(partitions: int | None, sampled_at_ms: int = 1) -> TopicsSampled:
     return TopicsSampled({"orders": TopicMetadata(partitions, sampled_at_ms)})
 
 
-def test_facts_are_sent_once_and_again_only_after_a_while_without_effect(files: LocalFiles) -> None:
+def test_a_fact_is_sent_once_and_again_only_after_some_time_without_effect(files: LocalFiles) -> None:
     feedback_writer = FeedbackWriter(files)
     feedback_writer.send({"g": (topics(3),)}, 100.0)
     assert files.sent() == [[("g", topics(3))]]
     feedback_writer.send({"g": (topics(3),)}, 100.0 + SEND_AGAIN_SECONDS - 1)
     assert files.sent() == []
     feedback_writer.send({"g": (topics(3),)}, 100.0 + SEND_AGAIN_SECONDS)
-    assert files.sent() == [[("g", topics(3))]], "lost on the way: sent once more"
+    assert files.sent() == [[("g", topics(3))]], "the fact was lost, so it is sent again"
 
 
-def test_facts_are_not_taken_for_lost_while_batches_take_longer_than_that(files: LocalFiles) -> None:
-    """A batch evaluated 10,000 new groups in 84 s. Their facts, sent again after 30 s, made a second batch of 105 s."""
+def test_facts_are_not_sent_again_while_a_long_batch_runs(files: LocalFiles) -> None:
+    """One batch evaluated 10,000 new groups in 84 s.
+
+    Their facts were sent again after 30 s, which caused a second batch of 105 s.
+    """
     feedback_writer = FeedbackWriter(files)
     feedback_writer.send({"g": (topics(3),)}, 100.0, batch_seconds=49.0)
     files.sent()
@@ -80,13 +83,13 @@ def test_facts_are_not_taken_for_lost_while_batches_take_longer_than_that(files:
 @pytest.mark.parametrize(
     ("later", "is_new", "why"),
     [
-        ((topics(3, sampled_at_ms=9),), False, "a newer sample that says the same"),
-        ((topics(4),), True, "another count"),
-        ((topics(3), SkipSettled(7, log_was_whole=True)), True, "one fact more"),
-        ((SkipSettled(7, log_was_whole=True),), True, "another fact"),
+        ((topics(3, sampled_at_ms=9),), False, "a newer sample with the same content"),
+        ((topics(4),), True, "a different count"),
+        ((topics(3), SkipSettled(7, log_was_whole=True)), True, "one additional fact"),
+        ((SkipSettled(7, log_was_whole=True),), True, "a different fact"),
     ],
 )
-def test_a_fact_is_told_by_what_it_says(
+def test_two_facts_are_equal_if_their_content_is_equal(
     files: LocalFiles, later: tuple[ExternalFact, ...], is_new: bool, why: str
 ) -> None:
     feedback_writer = FeedbackWriter(files)
@@ -96,18 +99,18 @@ def test_a_fact_is_told_by_what_it_says(
     assert bool(files.sent()) == is_new, why
 
 
-def test_a_fact_that_had_its_effect_is_sent_at_once_when_it_is_missing_again(files: LocalFiles) -> None:
+def test_a_fact_that_had_its_effect_is_sent_at_once_if_it_is_missing_again(files: LocalFiles) -> None:
     feedback_writer = FeedbackWriter(files)
     feedback_writer.send({"g": (topics(3),)}, 0.0)
     feedback_writer.send({}, 1.0)
     feedback_writer.send({"g": (topics(3),)}, 2.0)
     assert files.sent() == [[("g", topics(3))]] * 2
-    assert feedback_writer._sent.keys() == {"g"}, "what is sent is remembered only as long as it is awaited"
+    assert feedback_writer._sent.keys() == {"g"}, "a sent fact is remembered only while the group lacks it"
     feedback_writer.send({}, 3.0)
     assert feedback_writer._sent == {}
 
 
-def test_one_file_a_time_for_all_groups_and_none_for_nothing(files: LocalFiles) -> None:
+def test_all_groups_share_one_file_and_without_facts_there_is_none(files: LocalFiles) -> None:
     feedback_writer = FeedbackWriter(files)
     feedback_writer.send({}, 0.0)
     assert files.sent() == []
@@ -117,7 +120,7 @@ def test_one_file_a_time_for_all_groups_and_none_for_nothing(files: LocalFiles) 
 
 @pytest.mark.parametrize("group", ["", '"\\', "\n", "\x00", "\N{ROCKET}", "\u2028", "a" * 3000])
 def test_any_group_name_is_one_line(files: LocalFiles, group: str) -> None:
-    """Spark reads a fact a line; a name that broke it would lose the facts of others."""
+    """Spark reads one fact per line. A line break in a name would lose facts of other groups."""
     FeedbackWriter(files).send({group: (topics(1),), "other": (topics(2),)}, 0.0)
     ((*sent,),) = files.sent()
     assert dict(sent) == {group: topics(1), "other": topics(2)}
@@ -138,7 +141,7 @@ def test_a_file_that_could_not_be_written_counts_as_not_sent(
     assert files.sent() == [[("g", topics(1))]]
 
 
-def test_groups_that_want_for_nothing_are_left_out() -> None:
+def test_groups_that_lack_no_fact_are_left_out() -> None:
     sample = ClusterSample(99_000, {"orders": TopicMetadata(1, 99_000)})
     groups = {
         "new": GroupState(advanced([written(10, 1)])),
@@ -151,4 +154,4 @@ def test_groups_that_want_for_nothing_are_left_out() -> None:
         "new": (TopicsSampled({"orders": TopicMetadata(1, 99_000)}),),
         "skipped": (SkipSettled(20, log_was_whole=True),),
     }
-    assert pending_by_group(MonitorView(groups), sample).keys() == {"new"}, "a skip on which nothing is decided waits"
+    assert pending_by_group(MonitorView(groups), sample).keys() == {"new"}, "a skip without a decision waits"

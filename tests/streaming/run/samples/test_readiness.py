@@ -1,4 +1,7 @@
-"""Ready means: read up to where the log ended at the start, the query alive, verdicts made if they can be."""
+"""Tests of readiness.
+
+A cluster is ready if the log is read to its end at the start, the query is alive, and verdicts are computed.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +18,9 @@ from streaming.run.samples.readiness import EVALUATED_WITHIN_SAMPLES, Readiness,
 ENDS = {0: 10, 1: 0, 2: 7}
 
 
-def sample(ends: Mapping[int, int], partitions: int | None = None, behind: int = 0) -> ClusterSample:
-    """Return a sample with last stable offsets, the high watermark beyond them or not."""
-    known = {partition: LogEnds(end + behind, end) for partition, end in ends.items()}
+def sample(ends: Mapping[int, int], partitions: int | None = None, hidden_records: int = 0) -> ClusterSample:
+    """Return a sample with these last stable offsets. The high watermark is `hidden_records` higher."""
+    known = {partition: LogEnds(end + hidden_records, end) for partition, end in ends.items()}
     return ClusterSample(
         0, offsets_topic=known, offsets_topic_partitions=len(ends) if partitions is None else partitions
     )
@@ -26,41 +29,46 @@ def sample(ends: Mapping[int, int], partitions: int | None = None, behind: int =
 def ready(
     positions: Mapping[int, int], known: ClusterSample, readiness: Readiness | None = None, *, evaluated: bool = True
 ) -> bool:
-    """Judge one sample."""
+    """Evaluate readiness after one sample."""
     return (readiness or Readiness(lambda: True)).after(positions, known, is_evaluated=evaluated)
 
 
 @pytest.mark.parametrize(
     ("positions", "known", "is_ready", "why"),
     [
-        ({0: 10, 1: 0, 2: 7}, sample(ENDS), True, "read to every end"),
-        ({0: 12, 2: 9}, sample(ENDS), True, "and beyond; a partition without a record has nothing to read"),
-        ({0: 9, 1: 0, 2: 7}, sample(ENDS), False, "one record short"),
-        ({0: 10, 1: 0}, sample(ENDS), False, "a partition not begun"),
-        ({0: 10, 1: 0, 2: 7}, sample(ENDS, behind=5), True, "behind an open transaction nobody can read"),
-        ({}, sample({0: 0, 1: 0}), True, "an empty log is read"),
-        ({}, sample({}), False, "no end was sampled: once this counted as read, with nothing read at all"),
-        ({}, sample({}, partitions=50), False, "the topic has partitions, none has an end"),
-        ({0: 10}, sample({0: 10}, partitions=2), False, "the end of one partition is not known"),
+        ({0: 10, 1: 0, 2: 7}, sample(ENDS), True, "every partition is read to its end"),
+        ({0: 12, 2: 9}, sample(ENDS), True, "some are read further, and partition 1 has no record"),
+        ({0: 9, 1: 0, 2: 7}, sample(ENDS), False, "one record is missing"),
+        ({0: 10, 1: 0}, sample(ENDS), False, "no record of partition 2 was read"),
+        (
+            {0: 10, 1: 0, 2: 7},
+            sample(ENDS, hidden_records=5),
+            True,
+            "records after the start of an open transaction cannot be read",
+        ),
+        ({}, sample({0: 0, 1: 0}), True, "an empty log needs no reading"),
+        ({}, sample({}), False, "no end offset is known; this once counted as ready although nothing was read"),
+        ({}, sample({}, partitions=50), False, "the topic has 50 partitions, and no end offset is known"),
+        ({0: 10}, sample({0: 10}, partitions=2), False, "the end offset of one partition is unknown"),
     ],
 )
-def test_ready_is_reading_to_where_the_log_ended(
+def test_a_cluster_is_ready_when_the_log_is_read_to_its_end(
     positions: Mapping[int, int], known: ClusterSample, is_ready: bool, why: str
 ) -> None:
     assert ready(positions, known) == is_ready, why
 
 
-def test_the_ends_to_reach_are_those_of_the_first_whole_sample() -> None:
-    """A log that grows faster than it is sampled would never be caught up with."""
+def test_the_target_is_the_end_offsets_of_the_first_complete_sample() -> None:
+    """With newer targets, a log that grows all the time would never be read to its target."""
     readiness = Readiness(lambda: True)
-    assert not ready({0: 5}, sample({0: 10}, partitions=2), readiness), "not whole: no target"
+    assert not ready({0: 5}, sample({0: 10}, partitions=2), readiness), "an incomplete sample sets no target"
     assert not ready({0: 5, 1: 0}, sample({0: 20, 1: 0}), readiness)
     assert not ready({0: 19, 1: 0}, sample({0: 500, 1: 0}), readiness)
     assert ready({0: 20, 1: 0}, sample({0: 900, 1: 0}), readiness)
-    assert ready({0: 21, 1: 0}, sample({}, partitions=2), readiness), "once reached, it stays"
+    assert ready({0: 21, 1: 0}, sample({}, partitions=2), readiness), "a target that was reached stays reached"
 
 
-def test_a_dead_query_is_not_ready_whatever_was_read() -> None:
+def test_a_dead_query_is_not_ready() -> None:
     alive = [True]
     readiness = Readiness(lambda: alive[0])
     assert ready({0: 10}, sample({0: 10}), readiness)
@@ -68,7 +76,7 @@ def test_a_dead_query_is_not_ready_whatever_was_read() -> None:
     assert not ready({0: 10}, sample({0: 10}), readiness)
 
 
-def test_a_query_started_again_has_to_catch_up_anew() -> None:
+def test_a_restarted_query_has_to_catch_up_again() -> None:
     readiness = Readiness(lambda: True)
     assert ready({0: 10}, sample({0: 10}), readiness)
     readiness.start_over()
@@ -76,18 +84,18 @@ def test_a_query_started_again_has_to_catch_up_anew() -> None:
     assert ready({0: 15}, sample({0: 99}), readiness)
 
 
-def test_verdicts_are_waited_for_but_not_for_ever() -> None:
-    """Where new groups come all the time, some group always waits for a fact."""
+def test_readiness_waits_for_verdicts_but_not_for_ever() -> None:
+    """If new groups appear all the time, some group always waits for a fact."""
     readiness = Readiness(lambda: True)
-    waits = [ready({0: 10}, sample({0: 10}), readiness, evaluated=False) for _ in range(EVALUATED_WITHIN_SAMPLES)]
-    assert waits == [False] * (EVALUATED_WITHIN_SAMPLES - 1) + [True]
+    results = [ready({0: 10}, sample({0: 10}), readiness, evaluated=False) for _ in range(EVALUATED_WITHIN_SAMPLES)]
+    assert results == [False] * (EVALUATED_WITHIN_SAMPLES - 1) + [True]
     readiness.start_over()
     assert not ready({0: 5}, sample({0: 10}), readiness, evaluated=False), "the wait starts when the log is read"
     assert ready({0: 10}, sample({0: 10}), readiness, evaluated=True)
 
 
-def test_the_source_says_what_has_to_be_reached_and_nobody_is_ready_before_it_can() -> None:
-    """Where coordinators are asked the log's ends are not known, and the first poll takes their place."""
+def test_the_source_sets_the_target_and_without_a_target_nothing_is_ready() -> None:
+    """In polling mode the end offsets of the log are unknown. The first poll is the target instead."""
     targets: list[Mapping[int, int]] = []
     readiness = Readiness(lambda: True, lambda _: targets[0] if targets else None)
     assert not ready({-1: 9}, sample({}), readiness)
@@ -97,22 +105,22 @@ def test_the_source_says_what_has_to_be_reached_and_nobody_is_ready_before_it_ca
 
 
 class _Interrupted(dict[int, int]):
-    """Positions at whose first reading another thread starts the query over."""
+    """Positions that let a different thread restart the query when they are first read."""
 
     def __init__(self, positions: Mapping[int, int], readiness: Readiness) -> None:
         super().__init__(positions)
         self.restart = threading.Thread(target=readiness.start_over)
 
     def get(self, partition: int, default: int = 0) -> int:  # type: ignore[override]
-        """Let the other thread have its chance first."""
+        """Let the other thread run first."""
         if not self.restart.is_alive():
             self.restart.start()
             self.restart.join(0.1)
         return super().get(partition, default)
 
 
-def test_a_query_started_over_while_a_sample_is_judged_is_not_ready_by_the_old_ends() -> None:
-    """Two threads: what the sampler is about to conclude from the old query must not outlast its end."""
+def test_a_query_restarted_during_an_evaluation_is_not_ready_by_the_old_target() -> None:
+    """The sampler evaluates the old query in one thread while another thread restarts it. Its result must not count."""
     readiness = Readiness(lambda: True)
     positions = _Interrupted({0: 10}, readiness)
     ready(positions, sample({0: 10}), readiness)
@@ -124,7 +132,7 @@ OFFSETS = st.dictionaries(st.integers(0, 5), st.integers(0, 9))
 
 
 @given(OFFSETS, OFFSETS)
-def test_reading_on_never_makes_us_less_caught_up(positions: dict[int, int], targets: dict[int, int]) -> None:
+def test_reading_further_never_makes_a_query_less_caught_up(positions: dict[int, int], targets: dict[int, int]) -> None:
     further = {partition: position + 1 for partition, position in positions.items()}
     assert is_caught_up(positions, targets) <= is_caught_up(further, targets)
     assert is_caught_up(targets, targets)

@@ -1,4 +1,4 @@
-"""Which rows of lag are new since the last that were written, and what a beat's verdict is worth while others work."""
+"""Tests of the sampler: which lag rows are new, and how readiness behaves while other threads work."""
 
 from __future__ import annotations
 
@@ -27,68 +27,72 @@ REPORTS = st.dictionaries(
 
 
 def table(rows: list[Row]) -> pa.Table:
-    """Return rows as a lag report has them."""
+    """Return the rows as a table in the form of a lag report."""
     return pa.Table.from_pylist(rows, schema=WRITTEN)
 
 
-def _said(row: Row) -> Row:
-    """What makes a row another: the table has no column for why a lag is unknown."""
+def _compared_values(row: Row) -> Row:
+    """Return the values that decide if a row is new. The table has no column for the reason of an unknown lag."""
     return {name: value for name, value in row.items() if name not in {"commit_timestamp_ms", "unknown_reason"}}
 
 
 @given(REPORTS, REPORTS)
-def test_what_was_written_like_this_is_left_out_and_all_else_is_kept_in_order(
+def test_rows_with_unchanged_values_are_left_out_and_the_others_keep_their_order(
     now: list[Row], before: list[Row]
 ) -> None:
-    """An unknown that became known is a change, and so is the reverse; a commit repeated at another time is none."""
-    known = [_said(row) for row in before]
+    """A change between known and unknown is new. A repeated commit with a different time is not new."""
+    known = [_compared_values(row) for row in before]
     assert _changed_rows(table(now), table(before), _LAG_NUMBERS).to_pylist() == [
-        row for row in now if _said(row) not in known
+        row for row in now if _compared_values(row) not in known
     ]
 
 
 def test_a_cluster_without_a_single_commit_has_nothing_to_write() -> None:
-    """Comparing nothing with nothing once raised, and the monitor of an idle cluster was never ready for long."""
+    """The comparison of two empty tables raised an error. So the monitor of an idle cluster was rarely ready."""
     empty = WRITTEN.empty_table()
     assert _changed_rows(empty, empty, _LAG_NUMBERS).num_rows == 0
     assert _changed_rows(empty, empty, _LAG_NUMBERS).schema == WRITTEN
 
 
-def nothing(_: MonitorState) -> None:
-    """Nobody else is at work."""
+def do_nothing(_: MonitorState) -> None:
+    """Change nothing, for a sample during which no other thread works."""
 
 
-def found_rewound(monitor_state: MonitorState) -> None:
+def report_rewound_log(monitor_state: MonitorState) -> None:
     monitor_state.put_rewound({0})
 
 
-def query_failed(monitor_state: MonitorState) -> None:
+def report_failed_query(monitor_state: MonitorState) -> None:
     monitor_state.put_health(ready=False, query_restarts=1)
 
 
 @pytest.mark.parametrize(
-    ("meanwhile", "is_ready"), [(nothing, [True, True]), (found_rewound, [False, False]), (query_failed, [False, True])]
+    ("meanwhile", "is_ready"),
+    [(do_nothing, [True, True]), (report_rewound_log, [False, False]), (report_failed_query, [False, True])],
 )
-def test_what_another_thread_finds_during_a_beat_is_not_undone_by_it(
+def test_a_sample_does_not_undo_what_another_thread_reported_meanwhile(
     meanwhile: Callable[[MonitorState], object], is_ready: list[bool], tmp_path: Path
 ) -> None:
-    """Readiness is evaluated last. A batch or the query's thread may find something before it is shown."""
-    monitor, found = Monitor(tmp_path), [meanwhile, nothing]
+    """Readiness is evaluated last. A batch or the query's thread may report a failure before the result is shown."""
+    monitor, actions = Monitor(tmp_path), [meanwhile, do_nothing]
 
     def source_is_alive() -> bool:
-        found.pop(0)(monitor.monitor_state)
+        actions.pop(0)(monitor.monitor_state)
         return True
 
     monitor.sampler._readiness = Readiness(source_is_alive)
-    shown = []
+    is_ready_by_sample = []
     for _ in is_ready:
         monitor.sampler.take_sample()
-        shown.append(monitor.monitor_state.view().health.ready)
-    assert shown == is_ready
+        is_ready_by_sample.append(monitor.monitor_state.view().health.ready)
+    assert is_ready_by_sample == is_ready
 
 
-def test_a_log_created_anew_is_not_ready_however_long_it_is(tmp_path: Path) -> None:
-    """Rule 3 of `continuity`: all its offsets fit, and the query reads on. Nor is it at the next start."""
+def test_a_recreated_log_is_not_ready_whatever_its_length(tmp_path: Path) -> None:
+    """Rule 3 of `log_integrity`: the offsets are plausible and the query continues, but the log is a different one.
+
+    The cluster is not ready after the next start either.
+    """
     monitor = Monitor(tmp_path)
     monitor.cluster.log_end = 70
     monitor.read()
