@@ -101,7 +101,7 @@ def test_a_real_alertmanager_keeps_a_storm_quiet_that_a_flapping_member_explains
         )
     }
     with RealAlertmanager(tmp_path / "alertmanager", CONFIGURATION) as running:
-        running.tell([{"labels": of_alert} for of_alert in labels.values()])
+        running.send([{"labels": of_alert} for of_alert in labels.values()])
         reported = until("one to be quiet", lambda: len(found := running.ask("/api/v2/alerts")) == 3 and quiet(found))
     assert reported == [labels["storm"]]
 
