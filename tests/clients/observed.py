@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 from tests.clients.recount import Generation, Partition, Share
 from tests.clients.scenario import LiveGroup
 from tests.clients.stage import Stage
-from tests.end_to_end.group_description import GroupDescription, MonitorOutput
+from tests.end_to_end.group_description import GroupDescription, ShownGroups
 from tests.end_to_end.kafka_reference import KafkaReference
 from tests.end_to_end.monitor_process import MonitorProcess, samples
 
@@ -67,7 +67,7 @@ def _generation(group: LiveGroup, described: GroupDescription) -> Generation:
 class MonitorOutput:
     """The values that the monitor shows of a group."""
 
-    shows: MonitorOutput
+    shows: ShownGroups
     api: Mapping[str, Any]
     tables: Mapping[str, Sequence[Row]]
 
@@ -110,7 +110,7 @@ def read_monitor(monitor: MonitorProcess, group_ids: Collection[str]) -> dict[st
         api = _api(monitor, group_id)
         of_group = {table: rows[group_id] for table, rows in tables.items()}
         if api is not None and of_group["group_generations"]:
-            shows = MonitorOutput({group_id: of_group["group_generations"][-1]}, metrics)
+            shows = ShownGroups({group_id: of_group["group_generations"][-1]}, metrics)
             shown[group_id] = MonitorOutput(shows, api, of_group)
     return shown
 

@@ -74,7 +74,7 @@ def condition(name: str, values: str) -> dict[str, str]:
 
 
 def promtool_output(case: AlertCase, folder: Path) -> str:
-    """Run promtool on a case. Return its output if the result differs from the expected one, otherwise an empty text."""
+    """Run promtool on a case. Return its output if the result differs from the expected one; otherwise ""."""
     file = folder / "case.yaml"
     file.write_text(yaml.safe_dump(_promtool_file(case)))
     promtool = monitoring_programs().promtool

@@ -69,7 +69,7 @@ def test_a_rule_uses_only_exported_series_and_labels(rule: dict[str, Any]) -> No
 
 @EACH_RULE
 def test_a_rule_uses_only_existing_values_of_labels(rule: dict[str, Any]) -> None:
-    """This covers labels with a fixed set of values, for example names of conditions."""
+    """Only labels with a fixed set of values are checked, for example names of conditions."""
     for name, matchers in (series for query in queries(rule) for series in _SERIES.findall(query)):
         known = SIGNALS[name].label_values if name in SIGNALS else {}
         for label, value in _MATCHER.findall(matchers):

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
-from tests.end_to_end.group_description import GroupDescription, MonitorOutput, differences
+from tests.end_to_end.group_description import GroupDescription, ShownGroups, differences
 from tests.end_to_end.java_clients import JavaClients
 from tests.end_to_end.monitor_process import MonitorProcess
 
@@ -38,7 +38,7 @@ class Agreement:
         pending = dict(expected)
 
         def find_differences() -> list[str]:
-            shown, described = MonitorOutput.now(self.monitor), self._describe_all(pending)
+            shown, described = ShownGroups.now(self.monitor), self._describe_all(pending)
             by_group = {
                 group_id: unsettled_reasons(described[group_id], wanted)
                 or differences(described[group_id], shown, group_id)
@@ -57,7 +57,7 @@ class Agreement:
         """
 
         def find_differences() -> list[str]:
-            return differences(self.describe(group_id), MonitorOutput.now(self.monitor), group_id, apart_from)
+            return differences(self.describe(group_id), ShownGroups.now(self.monitor), group_id, apart_from)
 
         _wait_until_none(find_differences)
 
@@ -66,7 +66,7 @@ class Agreement:
         agreed: dict[tuple[str, int], int] = {}
 
         def find_differences() -> list[str]:
-            listed, shown = self.java.commits(group_id), MonitorOutput.now(self.monitor).commits(group_id)
+            listed, shown = self.java.commits(group_id), ShownGroups.now(self.monitor).commits(group_id)
             agreed.clear()
             agreed.update(listed)
             return [] if shown == listed else [f"{group_id}: Kafka has commits {listed}, the monitor shows {shown}"]

@@ -63,7 +63,7 @@ def _without_first(assigned: Iterable[tuple[str, Iterable[int]]]) -> list[tuple[
 
 
 class Claiming(CooperativeStickyAssignor):  # type: ignore[misc]  # kafka-python has no types
-    """A member that claims partition 0 of each subscribed topic, even if a different member owns it, as a zombie does."""
+    """A member that claims partition 0 of each subscribed topic, even if a different member owns it."""
 
     def metadata(self, topics: Iterable[str]) -> ConsumerProtocolSubscription:
         """Claim partition 0 at every join."""

@@ -75,14 +75,14 @@ def _described_partitions(assignment: Mapping[str, Any] | None) -> TopicPartitio
 
 
 @dataclass(frozen=True)
-class MonitorOutput:
+class ShownGroups:
     """The monitor's output for all groups at one moment: the latest row of each in its table, and one scrape."""
 
     rows: Mapping[str, Mapping[str, Any]]
     metrics: Mapping[str, Mapping[tuple[tuple[str, str], ...], float]]
 
     @classmethod
-    def now(cls, monitor: MonitorProcess) -> MonitorOutput:
+    def now(cls, monitor: MonitorProcess) -> ShownGroups:
         """Read the table and scrape the metrics."""
         rows = sorted(monitor.rows("group_generations"), key=lambda row: row["offsets_topic_offset"])
         return cls({str(row["group_id"]): row for row in rows}, monitor.metrics())
@@ -130,7 +130,7 @@ def _shown_partitions(owned: Iterable[Mapping[str, Any]] | None) -> TopicPartiti
 
 
 def differences(
-    theirs: GroupDescription, shown: MonitorOutput, group_id: str, apart_from: Collection[str] = ()
+    theirs: GroupDescription, shown: ShownGroups, group_id: str, apart_from: Collection[str] = ()
 ) -> list[str]:
     """Return the differences between the monitor and Kafka.
 
@@ -166,7 +166,7 @@ def _field_differences(where: str, theirs: object, ours: object, names: Iterable
 
 
 def _metric_differences(
-    theirs: GroupDescription, ours: GroupDescription, shown: MonitorOutput, group_id: str
+    theirs: GroupDescription, ours: GroupDescription, shown: ShownGroups, group_id: str
 ) -> list[str]:
     states = shown.labels("rebalance_monitor_group_state", group_id)
     shown_states = [(labels["group_type"], labels["state"]) for labels in states]

@@ -1,8 +1,8 @@
 """Run Kafka's Java clients and its Java admin client in one JVM that Python controls.
 
 py4j comes with pyspark, so the tests need no compiler and no JDK. The py4j gateway runs on the class path of the
-embedded broker, so Python can call every class of Kafka. The JVM needs about 200 MB for any number of consumers. Kafka's
-command-line tools would need one JVM for each consumer.
+embedded broker, so Python can call every class of Kafka. The JVM needs about 200 MB for any number of consumers.
+Kafka's command-line tools would need one JVM for each consumer.
 """
 
 from __future__ import annotations

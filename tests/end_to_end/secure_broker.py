@@ -1,7 +1,8 @@
-"""Run a real broker with authentication and authorization. Its certificates, users, tokens and ACLs are for tests only.
+"""Run a real broker with authentication and authorization.
 
-The tests use the plain listener as Kafka's super user. The other two listeners are for the monitor: `SECURE` is SASL_SSL
-with every mechanism, and `MUTUAL` is SSL and requires a client certificate. The monitor is `User:monitor` on both.
+Its certificates, users, tokens and ACLs are for tests only. The tests use the plain listener as Kafka's super user.
+The other two listeners are for the monitor: `SECURE` is SASL_SSL with every mechanism, and `MUTUAL` is SSL and requires
+a client certificate. The monitor is `User:monitor` on both.
 """
 
 from __future__ import annotations

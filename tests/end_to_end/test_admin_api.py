@@ -26,7 +26,7 @@ def polling(broker: EmbeddedBroker, folder: Path) -> MonitorProcess:
 def test_members_assignments_commits_and_lag_agree_with_kafka_without_its_log_and_across_a_kill(
     broker: EmbeddedBroker, kafka_reference: KafkaReference, folder: Path, name: str
 ):
-    """Rules 2 and 3, in the scenario of the log source. After a kill and a restart nothing is counted or written twice."""
+    """Rules 2 and 3 with the scenario of the log source. After a kill nothing is counted or written twice."""
     topics = {f"{name}-a": 3, f"{name}-b": 3}
     create_topics(broker, topics)
     group = Group(broker.bootstrap_servers, name)

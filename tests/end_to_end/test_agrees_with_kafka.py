@@ -121,7 +121,7 @@ def _last_lag(monitor: MonitorProcess, group_id: str) -> dict[tuple[str, int], i
 
 
 def _totals_agree(monitor: MonitorProcess, kafka_reference: KafkaReference, group_id: str) -> None:
-    """Check the counters: the difference of the generations, without transitions to Empty. The first record counts 0."""
+    """Check the counters: the difference of generations, without transitions to Empty. The first record counts 0."""
     rows = monitor.rows_of("group_generations", group_id)
     ours = sorted((row["offsets_topic_offset"], row["generation_id"]) for row in rows)
     generations = kafka_reference.generations(group_id)

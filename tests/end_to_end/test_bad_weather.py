@@ -45,7 +45,7 @@ HOSTILE = (
 
 
 def test_it_lives_through_hostile_records_open_transactions_and_a_lost_broker(lost_broker: LostBroker, name: str):
-    """Rule 4: undecodable records become rows and a counter by reason. Rule 2: groups behind a transaction are unknown."""
+    """Rule 4: undecodable records become rows and a counter by reason. Rule 2: blocked groups are unknown."""
     broker, monitor = lost_broker.broker, lost_broker.monitor
     create_topics(broker, {name: 3})
     group = Group(broker.bootstrap_servers, calm_group(name))

@@ -168,7 +168,7 @@ def test_every_entry_of_the_empty_panels_is_a_query_of_a_panel():
 
 @pytest.mark.parametrize("board", [board for board in dashboards() if board.variables], ids=lambda board: board.name)
 def test_each_variable_offers_the_demos_values(viewer: Viewer, board: Dashboard):
-    """Grafana's Prometheus plugin sends `label_values(...)` as a request for the label's values in the selected series."""
+    """Grafana's Prometheus plugin resolves `label_values(...)` to the label's values in the selected series."""
     offered = {}
     for name, variable in board.variables.items():
         if variable["type"] == "query":

@@ -24,7 +24,7 @@ from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAs
 from streaming.embedded import EmbeddedBroker
 from tests.end_to_end.agreement import Agreement, Expected
 from tests.end_to_end.conftest import create_topics
-from tests.end_to_end.group_description import MonitorOutput
+from tests.end_to_end.group_description import ShownGroups
 from tests.end_to_end.java_clients import JavaClients
 from tests.end_to_end.members import Joining, Member, OpenClient, Regex, kafka_python, librdkafka, librdkafka_classic
 from tests.end_to_end.monitor_process import MonitorProcess, until
@@ -149,7 +149,7 @@ def run_group_lifecycle(stage: Stage, join: Join, name: str, clients: Mapping[st
     everyone = {client: [*first[client], *third[client]] for client in clients}
     _generations_are_what_the_clients_believe(stage, name, everyone)
     if "java-remote-range" in clients:
-        shown = MonitorOutput.now(stage.monitor).group(f"{name}-java-remote-range")
+        shown = ShownGroups.now(stage.monitor).group(f"{name}-java-remote-range")
         assert shown is not None
         assert shown.assignor == "range"
     _leave([members[0] for members in everyone.values()])
@@ -238,7 +238,7 @@ def test_a_regular_expression_is_shown_with_the_topics_it_matches(stage: Stage, 
 
 
 def test_an_assignor_that_no_member_names_is_shown_as_the_broker_reports_it(stage: Stage, join: Join, name: str):
-    """The default, the first of `group.consumer.assignors`, is in no record. An assignor named by a member overrides it."""
+    """The default, the first of `group.consumer.assignors`, is in no record. A member's own choice overrides it."""
     java = stage.java
     unnamed = {
         f"{name}-librdkafka": librdkafka(stage.broker.bootstrap_servers, group_protocol="consumer"),
@@ -268,12 +268,12 @@ def test_an_assignor_that_no_member_names_is_shown_as_the_broker_reports_it(stag
 
 
 def _strategy(stage: Stage, group_id: str) -> tuple[str, str] | None:
-    shown = MonitorOutput.now(stage.monitor).labels("rebalance_monitor_group_state", group_id)
+    shown = ShownGroups.now(stage.monitor).labels("rebalance_monitor_group_state", group_id)
     return (shown[0]["protocol"], shown[0]["protocol_source"]) if shown else None
 
 
 def _own_verdicts(stage: Stage, group_id: str) -> list[tuple[str, str]]:
-    shown = MonitorOutput.now(stage.monitor).labels("rebalance_monitor_assignment_verdict", group_id)
+    shown = ShownGroups.now(stage.monitor).labels("rebalance_monitor_assignment_verdict", group_id)
     return [(labels["strategy"], labels["verdict"]) for labels in shown]
 
 
