@@ -9,7 +9,7 @@ The four steps are those of ``AbstractStickyAssignor.GeneralAssignmentBuilder``:
 3. Partitions move from a member to a member with at least two fewer, until no such move exists (``general_balance``).
 4. If step 3 did not improve the balance, its moves are undone.
 
-A member is its position in the order of member ids. This order also decides between equal loads.
+The code identifies a member by its position in the order of member ids. This order also decides between equal loads.
 """
 
 from __future__ import annotations

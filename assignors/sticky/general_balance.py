@@ -2,7 +2,7 @@
 
 Each pass visits all partitions in order. A partition moves if its owner has at least two more partitions than the least
 loaded subscriber. It moves to this subscriber, or to the earlier owner of the partition. The earlier owner must also
-have at least two partitions fewer than the owner. The last pass is the first pass without a move.
+have at least two fewer partitions than the present owner. The last pass is the first pass without a move.
 
 Before every partition, ``AbstractStickyAssignor.performReassignments`` checks whether the whole group is balanced. This
 check iterates over all members and partitions, so Java can take minutes. The check never changes the result, because no

@@ -39,7 +39,10 @@ This is Burrow's `min-distance`, with the value of Burrow's sample configuration
 """
 
 _LATEST_MS = 1 << 62
-"""Upper limit of timestamps. Clients and coordinators can write any value. The difference of two must fit an int64."""
+"""Upper limit of timestamps. Clients and coordinators can write any value.
+
+The difference between two times must fit into an int64.
+"""
 
 COMMIT_SCHEMA = pa.schema(
     [

@@ -5,7 +5,7 @@ Each rule applies to one group. `partition_gaps` updates the gaps with each batc
 1. A gap opens at a *boundary* (`boundaries`) whose generation differs from the group's last generation. A static member
    that rejoins within its generation opens no gap. The gap has the position of the boundary. The row in `rebalances`
    has the same position.
-2. The *last commit* of a partition is its last commit before the boundary. A deleted commit does not count.
+2. Only commits before the boundary count as *last commit* of a partition. A deleted commit does not count.
 3. The *first commit* of a partition is its first commit after the boundary, in log order. If a tombstone of the
    partition's commit comes first, the gap does not wait for this partition any more.
 4. A gap closes for one of these reasons:

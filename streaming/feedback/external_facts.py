@@ -1,7 +1,7 @@
 """Finds the external facts that the driver has, but that are missing in a group's state.
 
-The mechanism is level-triggered. The same comparison runs after every sample until the group's state has the fact. So a
-fact that is lost in transit is sent again.
+The mechanism is level-triggered. The same comparison runs after every sample until the group's state
+contains the fact. So a fact that is lost in transit is sent again.
 """
 
 from __future__ import annotations

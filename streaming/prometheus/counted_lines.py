@@ -19,7 +19,7 @@ from streaming.signals import GRANULARITIES, Granularity, Signal
 class SeriesCounts(NamedTuple):
     """Number of series of each group at one granularity.
 
-    If `group_ids` is None, it is the number of series of topics.
+    If `group_ids` is None, the number counts the series that belong to topics.
     """
 
     granularity: Granularity

@@ -22,7 +22,7 @@ from tests.clients.libraries import LIBRARIES
 from tests.clients.scenario import STEPS, LiveGroup, Step
 from tests.clients.stage import Stage, open_stage, waves
 from tests.end_to_end.group_description import GroupDescription
-from tests.end_to_end.what_kafka_says import RawRecord, WhatKafkaSays
+from tests.end_to_end.kafka_reference import KafkaReference, RawRecord
 
 MEMBERSHIPS = Path(__file__).parents[1] / "streaming" / "protocol" / "clients" / "memberships.jsonl.gz"
 
@@ -69,7 +69,7 @@ def write(captured: Sequence[CapturedLine], path: Path) -> None:
 def _capture(stage: Stage, groups: Sequence[LiveGroup], step: Step, wrong: Mapping[str, str]) -> list[CapturedLine]:
     _progress(f"{len(groups)} groups, {step.name}: {wrong or 'all as expected'}")
     described = stage.describe([group.plan.name for group in groups])
-    kafka_says = WhatKafkaSays(stage.bootstrap_servers)
+    kafka_says = KafkaReference(stage.bootstrap_servers)
     records = kafka_says.records()
     kafka_says.close()
     return [

@@ -15,9 +15,9 @@ from deltalake import DeltaTable
 from tests.clients.recount import Generation, Partition, Share
 from tests.clients.scenario import LiveGroup
 from tests.clients.stage import Stage
-from tests.end_to_end.group_description import GroupDescription, MonitorShows
+from tests.end_to_end.group_description import GroupDescription, ShownGroups
+from tests.end_to_end.kafka_reference import KafkaReference
 from tests.end_to_end.monitor_process import MonitorProcess, samples
-from tests.end_to_end.what_kafka_says import WhatKafkaSays
 
 Row = Mapping[str, Any]
 Position = tuple[int, int]
@@ -36,7 +36,7 @@ class KafkaState:
     ends: Mapping[Partition, int]
 
     @classmethod
-    def read(cls, groups: Sequence[LiveGroup], stage: Stage, admin: WhatKafkaSays) -> dict[str, KafkaState]:
+    def read(cls, groups: Sequence[LiveGroup], stage: Stage, admin: KafkaReference) -> dict[str, KafkaState]:
         """Read the state of some groups from Kafka. Commits are read before end offsets, so no lag is negative."""
         described = stage.describe([group.plan.name for group in groups])
         commits = {group.plan.name: stage.java.commits(group.plan.name) for group in groups}
@@ -67,7 +67,7 @@ def _generation(group: LiveGroup, described: GroupDescription) -> Generation:
 class MonitorOutput:
     """The values that the monitor shows of a group."""
 
-    shows: MonitorShows
+    shows: ShownGroups
     api: Mapping[str, Any]
     tables: Mapping[str, Sequence[Row]]
 
@@ -110,7 +110,7 @@ def read_monitor(monitor: MonitorProcess, group_ids: Collection[str]) -> dict[st
         api = _api(monitor, group_id)
         of_group = {table: rows[group_id] for table, rows in tables.items()}
         if api is not None and of_group["group_generations"]:
-            shows = MonitorShows({group_id: of_group["group_generations"][-1]}, metrics)
+            shows = ShownGroups({group_id: of_group["group_generations"][-1]}, metrics)
             shown[group_id] = MonitorOutput(shows, api, of_group)
     return shown
 

@@ -23,8 +23,8 @@ from tests.clients.libraries import LIBRARIES
 from tests.clients.observed import KafkaState, MonitorOutput, Position, position, read_monitor
 from tests.clients.scenario import ALL_LEFT, STEPS, TOPIC_GREW, LiveGroup, Step
 from tests.clients.stage import Stage, open_stage, waves
+from tests.end_to_end.kafka_reference import KafkaReference
 from tests.end_to_end.monitor_process import MonitorProcess
-from tests.end_to_end.what_kafka_says import WhatKafkaSays
 
 _LIMIT_SECONDS = 3600.0
 _EQUAL_SECONDS = 120.0
@@ -62,7 +62,7 @@ class _Run:
 
     stage: Stage
     monitor: MonitorProcess
-    admin: WhatKafkaSays
+    admin: KafkaReference
     until: float
     steps: int = 0
     failures: list[str] = field(default_factory=list)
@@ -138,7 +138,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="clients-") as name, open_stage(Path(name)) as stage:
         monitor = MonitorProcess(stage.bootstrap_servers, Path(name) / "monitor", _OF_MEMBERS).start()
         monitor.wait_until_ready()
-        admin = WhatKafkaSays(stage.bootstrap_servers)
+        admin = KafkaReference(stage.bootstrap_servers)
         run = _Run(stage, monitor, admin, began + _LIMIT_SECONDS)
         not_run = _run_waves(run, waves(wanted))
         admin.close()

@@ -14,7 +14,7 @@ from tests.clients.groups import GroupPlan
 from tests.clients.libraries import LIBRARIES
 from tests.clients.observed import KafkaState, MonitorOutput
 from tests.clients.recount import Generation, Partition, Share
-from tests.end_to_end.group_description import GroupDescription, MemberDescription, MonitorShows
+from tests.end_to_end.group_description import GroupDescription, MemberDescription, ShownGroups
 
 LIBRARY = LIBRARIES[0]
 PLAN = GroupPlan("g", "range", (LIBRARY, LIBRARY, LIBRARY, LIBRARY))
@@ -133,7 +133,7 @@ def compared(api: Mapping[str, Any] | None = None, tables: Mapping[str, Any] | N
         before=replace(now, generation=alone),
         now=now,
         since=(0, 1),
-        shown=MonitorOutput(MonitorShows({"g": shown["group_generations"][-1]}, METRICS), api or _api(), shown),
+        shown=MonitorOutput(ShownGroups({"g": shown["group_generations"][-1]}, METRICS), api or _api(), shown),
     )
 
 

@@ -1,4 +1,4 @@
-"""The rules of `dashboards/rules`, and what promtool makes of them and of a story told in series."""
+"""Read the rules of `dashboards/rules`, and evaluate them with promtool on series of a test case."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ EXTERNAL_LABELS = {
 
 
 @dataclass(frozen=True)
-class Story:
-    """Series as they are told at every `step`, in promtool's notation, and whether an alert fires at a time.
+class AlertCase:
+    """Series with one value per `step`, in promtool's notation, and the expected alert at time `at`.
 
-    `severity` is that of the alert that fires, None: it does not fire. `says` are its summary and description, where
-    the story is about words. The monitor of cluster `prod` is ready all the time unless `series` says otherwise.
-    `external_labels` are Prometheus' own.
+    `severity` is the severity of the firing alert; None if it must not fire. `says` has its summary and description, if
+    the case checks the texts. The monitor of cluster `prod` is always ready unless `series` has a different value.
+    `external_labels` are the external labels of Prometheus.
     """
 
     alert: str
@@ -56,92 +56,92 @@ class Story:
 
 
 def of_group(metric: str, values: str, **labels: str) -> dict[str, str]:
-    """One series of group `payments`, or of the one that `labels` name."""
+    """Return one series of group `payments`, or of the group in `labels`."""
     return {_selector(f"rebalance_monitor_{metric}", **{"cluster": "prod", "group": "payments", **labels}): values}
 
 
 def of_cluster(metric: str, values: str, **labels: str) -> dict[str, str]:
-    """One series of cluster `prod`."""
+    """Return one series of cluster `prod`."""
     return {_selector(f"rebalance_monitor_{metric}", cluster="prod", **labels): values}
 
 
 def condition(name: str, values: str) -> dict[str, str]:
-    """Both series of a condition; the values are 1 and the time since when it holds."""
+    """Return both series of a condition: one with the value 1, and one with its start time."""
     since = re.sub(r"\b1x", "1700000000x", values)
     return of_group("group_condition", values, condition=name) | of_group(
         "group_condition_timestamp_seconds", since, condition=name
     )
 
 
-def reported(story: Story, folder: Path) -> str:
-    """Run promtool on a story; what it says where it comes out differently, empty where it does not."""
-    file = folder / "story.yaml"
-    file.write_text(yaml.safe_dump(_promtool_file(story)))
+def promtool_output(case: AlertCase, folder: Path) -> str:
+    """Run promtool on a case. Return its output if the result differs from the expected one; otherwise ""."""
+    file = folder / "case.yaml"
+    file.write_text(yaml.safe_dump(_promtool_file(case)))
     promtool = monitoring_programs().promtool
-    ran = subprocess.run([promtool, "test", "rules", file], capture_output=True, text=True, check=False)
-    return "" if ran.returncode == 0 else ran.stdout + ran.stderr
+    completed = subprocess.run([promtool, "test", "rules", file], capture_output=True, text=True, check=False)
+    return "" if completed.returncode == 0 else completed.stdout + completed.stderr
 
 
-def _promtool_file(story: Story) -> dict[str, Any]:
-    series = {READY: "1x6000", **story.series}
+def _promtool_file(case: AlertCase) -> dict[str, Any]:
+    series = {READY: "1x6000", **case.series}
     test: dict[str, Any] = {
-        "interval": story.step,
+        "interval": case.step,
         "input_series": [{"series": name, "values": values} for name, values in series.items()],
-        "external_labels": dict(story.external_labels),
+        "external_labels": dict(case.external_labels),
     }
-    if story.says is None:
-        test["promql_expr_test"] = [_firing(story)]
+    if case.says is None:
+        test["promql_expr_test"] = [_expected_severities(case)]
     else:
-        test["alert_rule_test"] = [_words(story)]
+        test["alert_rule_test"] = [_expected_texts(case)]
     return {
-        "rule_files": [str(file) for file in _files_of(story.alert)],
-        "evaluation_interval": story.step,
+        "rule_files": [str(file) for file in _files_of(case.alert)],
+        "evaluation_interval": case.step,
         "group_eval_order": [group["name"] for group in GROUPS],
         "tests": [test],
     }
 
 
 def _files_of(alert: str) -> list[Path]:
-    """The recording rules, and where an alert is defined: the others' alerts are not asked for. `*`: all."""
+    """Return the files with recording rules and the file that defines the alert; all files for `*`."""
     return [file for file in FILES if alert == "*" or "- record:" in (text := file.read_text()) or f"{alert}\n" in text]
 
 
-def _firing(story: Story) -> dict[str, Any]:
-    """Which severities of an alert fire; `*`: of any alert that somebody is told of."""
-    which = 'alertname!="",severity!="info"' if story.alert == "*" else f'alertname="{story.alert}"'
-    expected = [] if story.severity is None else [{"labels": f'{{severity="{story.severity}"}}', "value": 1}]
+def _expected_severities(case: AlertCase) -> dict[str, Any]:
+    """Return promtool's check of the firing severities of an alert. `*` is every alert that notifies a receiver."""
+    which = 'alertname!="",severity!="info"' if case.alert == "*" else f'alertname="{case.alert}"'
+    expected = [] if case.severity is None else [{"labels": f'{{severity="{case.severity}"}}', "value": 1}]
     expression = f'count by (severity) (ALERTS{{alertstate="firing",{which}}})'
-    return {"expr": expression, "eval_time": story.at, "exp_samples": expected}
+    return {"expr": expression, "eval_time": case.at, "exp_samples": expected}
 
 
-def _words(story: Story) -> dict[str, Any]:
-    assert story.says is not None
-    summary, description = story.says
-    group = story.labels.get("group")
-    monitor = story.external_labels["rebalance_monitor_url"]
-    grafana = story.external_labels.get("grafana_url", "http://localhost:3000")
+def _expected_texts(case: AlertCase) -> dict[str, Any]:
+    assert case.says is not None
+    summary, description = case.says
+    group = case.labels.get("group")
+    monitor = case.external_labels["rebalance_monitor_url"]
+    grafana = case.external_labels.get("grafana_url", "http://localhost:3000")
     board = f"rebalance-monitor-{'group' if group else 'itself'}?var-cluster=prod"
     annotations = {
         "summary": summary,
         "description": description,
         "page_url": f"{monitor}/groups/?id={quote_plus(group)}&cluster=prod" if group else f"{monitor}/?cluster=prod",
         "dashboard_url": f"{grafana}/d/{board}" + (f"&var-group={quote_plus(group)}" if group else ""),
-        "runbook_url": f"{_runbook(story)}#{story.alert.lower()}",
+        "runbook_url": f"{_runbook(case)}#{case.alert.lower()}",
     }
-    labels = {**story.labels, "severity": story.severity}
+    labels = {**case.labels, "severity": case.severity}
     expected = {"exp_labels": labels, "exp_annotations": annotations}
-    return {"eval_time": story.at, "alertname": story.alert, "exp_alerts": [expected]}
+    return {"eval_time": case.at, "alertname": case.alert, "exp_alerts": [expected]}
 
 
-def _runbook(story: Story) -> str:
-    """Where somebody set it; else in Grafana, at the alert's own panel; else, of no address, the file's name."""
-    known = story.external_labels
+def _runbook(case: AlertCase) -> str:
+    """Return the runbook's address: the external label, or the alert's panel in Grafana, or the path of the file."""
+    known = case.external_labels
     if "rebalance_monitor_runbook_url" in known:
         return known["rebalance_monitor_runbook_url"]
     if "grafana_url" not in known:
         return str(RUNBOOK.relative_to(ROOT))
     runbook = Dashboard("runbook")
-    (number,) = (panel["id"] for panel in runbook.panels if panel["title"] == story.alert)
+    (number,) = (panel["id"] for panel in runbook.panels if panel["title"] == case.alert)
     return f"{known['grafana_url']}/d/{runbook.model['uid']}?viewPanel={number}"
 
 
@@ -151,4 +151,4 @@ def _selector(metric: str, **labels: str) -> str:
 
 
 ROLLING = condition("rolling_restart", "1x300")
-"""Members are being replaced one after the other."""
+"""Series of a rolling restart: members are replaced one after the other."""

@@ -1,6 +1,6 @@
-"""The dashboards hold to the rules of `dashboards/__init__.py`, and to what Grafana wants of a dashboard.
+"""Test that the dashboards follow the rules of `dashboards/__init__.py` and Grafana's requirements.
 
-There is no Grafana here to look at them in: what can be checked of the JSON is checked.
+The tests do not run Grafana. They check the JSON files.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ OF_PROMETHEUS = {
     "scrape_samples_scraped": OF_A_TARGET,
     "ALERTS": frozenset({"alertname", "alertstate", "severity", "cluster", "group"}),
 }
-"""Metrics that Prometheus has of every target, and of the alerts of its rules, with their labels."""
+"""Metrics that Prometheus adds for every target and for alerts, with their labels."""
 
 LABELS_OF = OF_PROMETHEUS | {
     name: frozenset((*signal.labels, *(("le",) if signal.kind == HISTOGRAM else ()), *OF_A_TARGET))
@@ -39,8 +39,8 @@ LABELS_OF = OF_PROMETHEUS | {
 TIMES = Times(range_seconds=3600, step_seconds=15, scrape_seconds=15)
 
 
-def asked(query: PanelQuery) -> str:
-    """The query with a value for each variable."""
+def resolved(query: PanelQuery) -> str:
+    """Return the query with a value for each variable."""
     board = Dashboard(query.dashboard)
     return board.resolve_query(
         query.expression, {name: _some_value(one) for name, one in board.variables.items()}, TIMES
@@ -51,7 +51,7 @@ def _some_value(variable: dict[str, Any]) -> str:
     return "10" if variable["name"] == "top" else "a"
 
 
-def test_each_has_an_address_of_its_own():
+def test_each_dashboard_has_its_own_address():
     assert {board.name: board.model["uid"] for board in BOARDS} == {
         "fleet": "rebalance-monitor-fleet",
         "group": "rebalance-monitor-group",
@@ -61,27 +61,27 @@ def test_each_has_an_address_of_its_own():
 
 
 def test_the_files_are_what_the_generator_writes():
-    """Write them anew with `python -m dashboards`. The foundation SDK wants Python 3.11."""
+    """`python -m dashboards` writes the files. The foundation SDK requires Python 3.11."""
     pytest.importorskip("grafana_foundation_sdk")
-    from dashboards.__main__ import generate_files  # noqa: PLC0415 - only where the SDK is
+    from dashboards.__main__ import generate_files  # noqa: PLC0415 - only if the SDK is installed
 
     assert {file.name: file.read_text() for file in FOLDER.iterdir()} == generate_files()
 
 
 @EACH_QUERY
-def test_a_query_asks_for_metrics_and_labels_that_are_defined(query: PanelQuery):
-    """A panel that asks for what nobody exports is empty for ever, and looks as if all were well."""
-    found = selectors(asked(query))
-    assert found
-    for selector in found:
+def test_a_query_uses_only_defined_metrics_and_labels(query: PanelQuery):
+    """A query for a series that no monitor exports leaves its panel empty, as if there were no problem."""
+    in_query = selectors(resolved(query))
+    assert in_query
+    for selector in in_query:
         assert selector.metric in LABELS_OF
         assert selector.labels <= LABELS_OF[selector.metric]
-    assert grouped_by(asked(query)) <= frozenset().union(*(LABELS_OF[selector.metric] for selector in found))
+    assert grouped_by(resolved(query)) <= frozenset().union(*(LABELS_OF[selector.metric] for selector in in_query))
 
 
 @EACH_QUERY
-def test_a_query_asks_for_label_values_that_there_are(query: PanelQuery):
-    """`status="STOPPED"` is valid, and never there."""
+def test_a_query_uses_only_existing_label_values(query: PanelQuery):
+    """`status="STOPPED"` is valid PromQL, but no series has this value."""
     of_labels = {
         (label, value)
         for signal in SIGNALS.values()
@@ -95,60 +95,60 @@ def test_a_query_asks_for_label_values_that_there_are(query: PanelQuery):
 
 
 @EACH_QUERY
-def test_a_query_answers_with_labels_of_its_metrics_only(query: PanelQuery):
-    """Rule 4. A scrape adds `instance` and, in Kubernetes, `pod`: with them a restart would begin new lines."""
-    if any(LABELS_OF[selector.metric] == OF_A_TARGET for selector in selectors(asked(query))):
+def test_the_result_of_a_query_has_no_labels_of_the_target(query: PanelQuery):
+    """Rule 4. A scrape adds `instance` and, in Kubernetes, `pod`. With these labels a restart would begin new lines."""
+    if any(LABELS_OF[selector.metric] == OF_A_TARGET for selector in selectors(resolved(query))):
         return
-    answered = result_labels(asked(query))
-    assert answered is not None
-    assert not answered & OF_A_TARGET
+    labels = result_labels(resolved(query))
+    assert labels is not None
+    assert not labels & OF_A_TARGET
 
 
-UNSEEN = {
-    "rebalance_monitor_group_generation": "a number that says nothing by itself: what counts is how often it grows",
-    "rebalance_monitor_offsets_topic_last_stable_offset": "an alert asks whether it stands still; blocked is shown",
+NOT_SHOWN = {
+    "rebalance_monitor_group_generation": "the number has no meaning; dashboards show how often it increases",
+    "rebalance_monitor_offsets_topic_last_stable_offset": "only an alert uses it; dashboards show the blocked records",
 }
-"""Metrics of ours that are in no dashboard, and why."""
+"""Metrics of the monitor that no dashboard shows, and the reason."""
 
 
-def test_every_metric_of_ours_is_in_a_dashboard_or_said_not_to_be():
-    """What nobody can see anywhere need not be measured."""
-    shown = {selector.metric for query in QUERIES for selector in selectors(asked(query))}
+def test_every_metric_of_the_monitor_is_in_a_dashboard_or_in_the_list_of_exceptions():
+    """A metric that is shown nowhere should not be measured."""
+    shown = {selector.metric for query in QUERIES for selector in selectors(resolved(query))}
     ours = [signal for signal in SIGNALS.values() if signal.family_set == OWN]
-    assert {signal.name for signal in ours if not shown & set(exported_names(signal))} == UNSEEN.keys()
+    assert {signal.name for signal in ours if not shown & set(exported_names(signal))} == NOT_SHOWN.keys()
 
 
 @EACH
-def test_panels_are_numbered_and_titled_apart_and_described(board: Dashboard):
-    """Rule 1. Grafana opens a panel by its number; two of one number are one."""
+def test_panels_have_different_numbers_and_titles_and_a_description(board: Dashboard):
+    """Rule 1. Grafana opens a panel by its number, so two panels with one number are not distinguishable."""
     numbers = [panel["id"] for panel in board.model["panels"]]
     titles = [panel["title"] for panel in board.panels]
     assert len(set(numbers)) == len(numbers)
     assert len(set(titles)) == len(titles)
     for panel in board.query_panels:
-        reads, _, absent = panel["description"].partition("\n\n**Nothing shown:** ")
-        assert reads.endswith(".")
-        assert absent.endswith(".")
+        meaning, _, nothing_shown = panel["description"].partition("\n\n**Nothing shown:** ")
+        assert meaning.endswith(".")
+        assert nothing_shown.endswith(".")
         assert panel["fieldConfig"]["defaults"]["noValue"]
 
 
 @EACH
 def test_panels_fill_lines_of_the_grid_and_never_overlap(board: Dashboard):
-    """The grid is 24 wide; a hole in a line is a panel of the wrong size."""
+    """The grid is 24 units wide. Each line of panels must fill it."""
     places = [panel["gridPos"] for panel in board.model["panels"]]
     for one, other in combinations(places, 2):
         beside = one["x"] + one["w"] <= other["x"] or other["x"] + other["w"] <= one["x"]
         below = one["y"] + one["h"] <= other["y"] or other["y"] + other["h"] <= one["y"]
         assert beside or below, (one, other)
     for line in {place["y"] for place in places}:
-        on_it = [place for place in places if place["y"] == line]
-        assert sum(place["w"] for place in on_it) == 24
-        assert len({place["h"] for place in on_it}) == 1
+        in_line = [place for place in places if place["y"] == line]
+        assert sum(place["w"] for place in in_line) == 24
+        assert len({place["h"] for place in in_line}) == 1
 
 
 @EACH
-def test_everything_is_asked_of_the_data_source_that_is_chosen(board: Dashboard):
-    """An uid of a data source is another one at everybody's."""
+def test_everything_uses_the_selected_data_source(board: Dashboard):
+    """The uid of a data source differs in every installation of Grafana."""
     chosen = {"type": "prometheus", "uid": "${datasource}"}
     assert ("datasource" in board.variables) == bool(board.query_panels)
     for panel in board.query_panels:
@@ -161,16 +161,16 @@ def test_everything_is_asked_of_the_data_source_that_is_chosen(board: Dashboard)
 
 
 @EACH
-def test_every_variable_is_used_and_every_used_one_is_there(board: Dashboard):
-    """`top` bounds tables (rule 5); `monitor` is for links only."""
+def test_every_variable_is_used_and_every_used_variable_is_defined(board: Dashboard):
+    """`top` limits the rows of tables (rule 5). `monitor` is used only in links."""
     text = (FOLDER / f"{board.name}.json").read_text()
     used = set(re.findall(r"\$\{?([a-z]\w*)", text))
     assert used == set(board.variables)
 
 
 @EACH
-def test_tables_and_figures_are_bounded(board: Dashboard):
-    """Rule 5: a table of ten thousand groups is no table of the worst."""
+def test_tables_and_single_values_are_limited(board: Dashboard):
+    """Rule 5: tables show the worst groups, not ten thousand."""
     for panel in board.query_panels:
         if board.name == "fleet" and panel["type"] == "table":
             assert all("topk(" in target["expr"] for target in panel["targets"])
@@ -180,7 +180,7 @@ def test_tables_and_figures_are_bounded(board: Dashboard):
 
 @EACH
 def test_a_colour_is_one_of_few_and_has_a_word_or_a_threshold(board: Dashboard):
-    """Rule 3, and no rainbow: what has no meaning of its own has shades of one colour."""
+    """Rule 3. Values without a meaning of good or bad have shades of one colour."""
     for panel in board.query_panels:
         color = panel["fieldConfig"]["defaults"].get("color", {"mode": "thresholds"})
         assert color["mode"] in ("thresholds", "fixed", "shades")
@@ -188,19 +188,19 @@ def test_a_colour_is_one_of_few_and_has_a_word_or_a_threshold(board: Dashboard):
 
 @EACH
 def test_a_table_has_a_column_for_each_label_or_hides_it(board: Dashboard):
-    """Grafana shows a label that nobody thought of as a column under its own name."""
+    """Otherwise Grafana shows the label as a column with the label's name."""
     for panel in board.query_panels:
         if panel["type"] == "table":
-            (arranged,) = [one["options"] for one in panel["transformations"] if one["id"] == "organize"]
-            thought_of = arranged["renameByName"].keys() | arranged["excludeByName"].keys()
+            (organized,) = [one["options"] for one in panel["transformations"] if one["id"] == "organize"]
+            handled = organized["renameByName"].keys() | organized["excludeByName"].keys()
             for target in panel["targets"]:
-                labels = result_labels(asked(PanelQuery(board.name, panel["title"], "", target["expr"], True)))
+                labels = result_labels(resolved(PanelQuery(board.name, panel["title"], "", target["expr"], True)))
                 assert labels is not None
-                assert labels <= thought_of, panel["title"]
+                assert labels <= handled, panel["title"]
 
 
 def links_of(node: Any) -> list[str]:  # noqa: ANN401 - JSON
-    """Addresses in a dashboard, wherever they are."""
+    """Return all addresses in a dashboard."""
     if isinstance(node, dict):
         own = [node["url"]] if node.get("url") else []
         return own + [url for value in node.values() for url in links_of(value)]
@@ -208,15 +208,17 @@ def links_of(node: Any) -> list[str]:  # noqa: ANN401 - JSON
 
 
 @EACH
-def test_links_lead_to_dashboards_that_are_there_with_variables_they_have(board: Dashboard):
-    """A link to a dashboard that was renamed is a dead end at 3 a.m."""
+def test_links_lead_to_existing_dashboards_and_set_existing_variables(board: Dashboard):
+    """After a dashboard is renamed, links to it must change, too."""
     by_uid = {one.model["uid"]: one for one in BOARDS}
     for uid, arguments in re.findall(r"/d/([\w-]+)\??(\S*)", " ".join(links_of(board.model))):
         assert uid in by_uid
         named = set(re.findall(r"var-(\w+)=|\$\{(\w+):queryparam\}", arguments))
         assert {one or other for one, other in named} <= set(by_uid[uid].variables)
         assert {passed for _, passed in named if passed} <= set(board.variables)
-    assert not [link for link in board.model["links"] if link["includeVars"]], "all groups are no group elsewhere"
+    assert not [link for link in board.model["links"] if link["includeVars"]], (
+        "the value for all groups is no group in other dashboards"
+    )
     assert "rebalance-monitor" in board.model["tags"]
 
 
@@ -231,8 +233,8 @@ ALERTS = [
 
 
 @pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: f"{alert['alert']} {alert['labels']['severity']}")
-def test_an_alert_leads_to_a_dashboard_with_what_it_is_told_of_chosen(alert: dict[str, Any]):
-    """From the page to the panel in one step, and from there to what to do."""
+def test_an_alert_links_to_a_dashboard_with_its_group_or_cluster_selected(alert: dict[str, Any]):
+    """The dashboard's table of firing alerts shows the alert, and the runbook's dashboard has a panel for it."""
     by_uid = {board.model["uid"]: board for board in BOARDS}
     uid, arguments = re.search(r"/d/([\w-]+)\?(.*)", alert["annotations"]["dashboard_url"], re.DOTALL).groups()  # type: ignore[union-attr]
     chosen = set(re.findall(r"var-(\w+)=", arguments))

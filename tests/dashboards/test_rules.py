@@ -1,4 +1,4 @@
-"""What holds of every rule: its names are defined, its links lead somewhere, somebody described what to do."""
+"""Test every rule: its metrics and labels exist, its links work, and the runbook describes each alert."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CONDITIONS = {
 _SERIES = re.compile(r"\b((?:\w+:)?rebalance_monitor_\w+(?::\w+)?)(?:\{([^}]*)\})?")
 _MATCHER = re.compile(r'(\w+)\s*(?:=~|!~|!=|=)\s*(?:"([^"]*)"|%q)')
 _GROUPING = re.compile(r"\b(?:by|on)\s*\(([^)]*)\)")
-_ASKED = re.compile(r'printf\s+"(?!%\.2f")((?:[^"\\]|\\.)*)"')
+_QUERY_IN_TEXT = re.compile(r'printf\s+"(?!%\.2f")((?:[^"\\]|\\.)*)"')
 """Each `printf` of an annotation makes a query, except the one that rounds a number."""
 
 EACH_RULE = pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.get("alert") or rule["record"])
@@ -40,26 +40,27 @@ EACH_ALERT = pytest.mark.parametrize("rule", ALERTS, ids=lambda rule: f"{rule['a
 
 
 def queries(rule: dict[str, Any]) -> list[str]:
-    """Every PromQL of a rule: its expression, and what its words ask for."""
-    words = rule.get("annotations", {}).values()
-    return [rule["expr"], *(asked.replace('\\"', '"') for text in words for asked in _ASKED.findall(text))]
+    """Return every PromQL query of a rule: its expression, and the queries in its texts."""
+    texts = rule.get("annotations", {}).values()
+    in_texts = (query.replace('\\"', '"') for text in texts for query in _QUERY_IN_TEXT.findall(text))
+    return [rule["expr"], *in_texts]
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
-def test_promtool_has_nothing_to_say_of_the_rules(file: Path) -> None:
+def test_promtool_accepts_the_rules(file: Path) -> None:
     command = [monitoring_programs().promtool, "check", "rules", "--lint=all", "--lint-fatal", file]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert ran.returncode == 0, ran.stdout + ran.stderr
+    completed = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert completed.returncode == 0, completed.stdout + completed.stderr
 
 
 @EACH_RULE
-def test_a_rule_asks_for_series_and_labels_that_are_exported(rule: dict[str, Any]) -> None:
-    """A name that is misspelled selects nothing: the alert would never fire, and nobody would know."""
+def test_a_rule_uses_only_exported_series_and_labels(rule: dict[str, Any]) -> None:
+    """A misspelled name selects no series, and the alert would never fire."""
     for query in queries(rule):
-        asked = _SERIES.findall(query)
-        assert asked, query
+        series = _SERIES.findall(query)
+        assert series, query
         known = set(ONCE_SCRAPED)
-        for name, matchers in asked:
+        for name, matchers in series:
             assert name in RECORDED_NAMES or name in LABELS, name
             of_series = LABELS.get(name, {"cluster", "group"})
             assert {label for label, _ in _MATCHER.findall(matchers)} <= of_series, query
@@ -68,9 +69,9 @@ def test_a_rule_asks_for_series_and_labels_that_are_exported(rule: dict[str, Any
 
 
 @EACH_RULE
-def test_a_value_of_a_label_is_one_that_there_is(rule: dict[str, Any]) -> None:
-    """Of labels all of whose values are known; a condition that was renamed would be waited for for ever."""
-    for name, matchers in (found for query in queries(rule) for found in _SERIES.findall(query)):
+def test_a_rule_uses_only_existing_values_of_labels(rule: dict[str, Any]) -> None:
+    """Only labels with a fixed set of values are checked, for example names of conditions."""
+    for name, matchers in (series for query in queries(rule) for series in _SERIES.findall(query)):
         known = SIGNALS[name].label_values if name in SIGNALS else {}
         for label, value in _MATCHER.findall(matchers):
             if value and label in known:
@@ -78,8 +79,8 @@ def test_a_value_of_a_label_is_one_that_there_is(rule: dict[str, Any]) -> None:
 
 
 def test_every_condition_has_an_alert() -> None:
-    """What the detectors find, somebody is told: a new one needs a rule and a page of the runbook."""
-    asked = {
+    """A new condition needs a rule and a section of the runbook."""
+    in_alerts = {
         value
         for rule in ALERTS
         for _, matchers in _SERIES.findall(rule["expr"])
@@ -88,12 +89,12 @@ def test_every_condition_has_an_alert() -> None:
         for value in values.split("|")
     }
     known = set(SIGNALS["rebalance_monitor_group_condition"].label_values["condition"])
-    assert asked == known
+    assert in_alerts == known
     assert known <= CONDITIONS
 
 
 @EACH_ALERT
-def test_an_alert_has_all_that_somebody_who_is_called_needs(rule: dict[str, Any]) -> None:
+def test_an_alert_has_a_severity_texts_and_links(rule: dict[str, Any]) -> None:
     assert set(rule["labels"]) == {"severity"}
     assert rule["labels"]["severity"] in {PAGE, TICKET, INFO}
     assert "for" in rule
@@ -106,33 +107,33 @@ def test_an_alert_has_all_that_somebody_who_is_called_needs(rule: dict[str, Any]
 
 @EACH_ALERT
 def test_no_alert_on_a_group_fires_while_the_monitor_catches_up(rule: dict[str, Any]) -> None:
-    """What it shows then is the past."""
+    """Until the monitor has caught up, it shows past values."""
     if rule["alert"].startswith("Kafka"):
         assert "and on (cluster) cluster:rebalance_monitor_ready:max == 1" in rule["expr"]
 
 
 @EACH_ALERT
-def test_an_alert_is_the_same_whichever_monitor_tells_it(rule: dict[str, Any]) -> None:
-    """With `instance` among its labels every alert would end, and begin again, when a monitor moves."""
+def test_an_alert_does_not_depend_on_the_instance_of_the_monitor(rule: dict[str, Any]) -> None:
+    """With the label `instance`, every alert would end and begin again when a monitor moves."""
     first = rule["expr"].lstrip("( \n").split("\n")[0]
     assert first.startswith(("max by", "min by", "sum by", "cluster", "last_over_time(cluster")), first
 
 
-def test_alerts_of_one_name_have_different_severities_and_the_same_words() -> None:
+def test_alerts_of_one_name_have_different_severities_and_the_same_texts() -> None:
     for rule in ALERTS:
-        alike = [other for other in ALERTS if other["alert"] == rule["alert"]]
-        assert len({other["labels"]["severity"] for other in alike}) == len(alike)
-        assert all(other["annotations"] == rule["annotations"] for other in alike)
+        same_name = [other for other in ALERTS if other["alert"] == rule["alert"]]
+        assert len({other["labels"]["severity"] for other in same_name}) == len(same_name)
+        assert all(other["annotations"] == rule["annotations"] for other in same_name)
 
 
 def test_the_runbook_has_a_section_for_each_alert_and_for_nothing_else() -> None:
-    """A page whose link leads nowhere leaves somebody alone at 3 a.m."""
+    """The link of every alert leads to its section."""
     sections = re.findall(r"^## (\w+)$", RUNBOOK.read_text(), re.MULTILINE)
     assert sections == list(dict.fromkeys(rule["alert"] for rule in ALERTS))
 
 
 @EACH_ALERT
-def test_a_section_of_the_runbook_says_what_it_means_how_to_confirm_it_and_what_to_do(rule: dict[str, Any]) -> None:
+def test_a_section_of_the_runbook_describes_meaning_confirmation_remedy_and_false_alarms(rule: dict[str, Any]) -> None:
     text = RUNBOOK.read_text()
     section = text.split(f"\n## {rule['alert']}\n")[1].split("\n## ")[0]
     for part in ("**Means**", "**Confirm**", "**Do**", "**False alarm**"):
@@ -141,20 +142,20 @@ def test_a_section_of_the_runbook_says_what_it_means_how_to_confirm_it_and_what_
     assert len(commands.strip().splitlines()) == 3
 
 
-def test_what_the_runbook_has_somebody_type_names_the_brokers_and_the_cluster() -> None:
-    """Where several clusters are watched, a command without a name is of another cluster, or refuses."""
+def test_every_command_of_the_runbook_names_the_brokers_and_the_cluster() -> None:
+    """With several clusters, a command without a name fails or uses the wrong cluster."""
     text = " ".join(RUNBOOK.read_text().split())
     for tool in re.findall(r"kafka-[a-z-]+\.sh[^;|`]*", text):
         assert '--bootstrap-server "$BROKERS"' in tool or len(tool.split()) == 1, tool
     for command in re.findall(r"rebalance-monitor (?:what-if|history|rebuild)[^`;|]{0,30}", text):
         assert '--cluster "$CLUSTER"' in command, command
-    asked = [line for line in RUNBOOK.read_text().splitlines() if "curl " in line]
-    assert asked
-    assert all("cluster=" in line for line in asked), asked
+    requests = [line for line in RUNBOOK.read_text().splitlines() if "curl " in line]
+    assert requests
+    assert all("cluster=" in line for line in requests), requests
 
 
-def test_the_runbook_shows_what_the_monitor_answers_while_it_catches_up() -> None:
-    """The API answers 503 then, with phase and records behind: `curl -f` would hide just these."""
-    asked = [line for line in RUNBOOK.read_text().splitlines() if "/api/v1/" in line]
-    assert asked
-    assert not [line for line in asked if re.search(r"curl -\w*f", line)]
+def test_commands_of_the_runbook_show_the_answer_of_a_monitor_that_catches_up() -> None:
+    """Then the API answers 503 with the phase and the number of unread records. `curl -f` would hide this answer."""
+    requests = [line for line in RUNBOOK.read_text().splitlines() if "/api/v1/" in line]
+    assert requests
+    assert not [line for line in requests if re.search(r"curl -\w*f", line)]

@@ -1,4 +1,4 @@
-"""Who is told of an alert, and which of them keep others quiet: by amtool, and by the matchers as they are read."""
+"""Test the routes and the inhibition rules of Alertmanager's configuration."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ def amtool(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def matches(matchers: Sequence[str], labels: Mapping[str, str]) -> bool:
-    """Whether labels match all of some matchers of the two kinds that are used here."""
+    """Return whether labels match all matchers. Only the two operators of this configuration are supported."""
     parsed = [re.fullmatch(r'(\w+)(=~|=)"(.*)"', matcher) for matcher in matchers]
     assert all(parsed), matchers
     return all(
         re.fullmatch(value if kind == "=~" else re.escape(value), labels.get(name, ""))
-        for name, kind, value in (found.groups() for found in parsed if found)
+        for name, kind, value in (matched.groups() for matched in parsed if matched)
     )
 
 
 def inhibited() -> set[tuple[str, str, str, str]]:
-    """Pairs of alert and severity: the first keeps the second quiet."""
+    """Return (alert, severity, inhibited alert, its severity) for all alerts."""
     return {
         (source["alertname"], source["severity"], target["alertname"], target["severity"])
         for rule in CONFIGURATION["inhibit_rules"]
@@ -48,7 +48,7 @@ def inhibited() -> set[tuple[str, str, str, str]]:
     }
 
 
-def test_amtool_has_nothing_to_say_of_it() -> None:
+def test_amtool_accepts_the_configuration() -> None:
     ran = amtool("check-config", str(FILE))
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
@@ -57,41 +57,41 @@ def test_amtool_has_nothing_to_say_of_it() -> None:
     ("severity", "receiver"), [(PAGE, "on-call"), (TICKET, "tickets"), (INFO, "nobody"), ("critical", "tickets")]
 )
 def test_each_severity_goes_to_its_receiver(severity: str, receiver: str) -> None:
-    """And what nobody thought of becomes a ticket, not nothing."""
+    """An unknown severity becomes a ticket."""
     ran = amtool("config", "routes", "test", f"--config.file={FILE}", f"severity={severity}", "alertname=Any")
     assert ran.stdout.strip() == receiver, ran.stderr
 
 
-def test_one_notification_tells_of_all_that_is_wrong_with_a_group() -> None:
+def test_one_notification_contains_all_alerts_of_a_group() -> None:
     assert CONFIGURATION["route"]["group_by"] == ["cluster", "group"]
 
 
-def test_every_alert_that_is_named_here_there_is() -> None:
-    """A name that was changed in the rules alone would keep nothing quiet."""
+def test_every_alert_named_in_the_configuration_exists() -> None:
+    """If an alert is renamed only in the rules, its inhibition rule has no effect."""
     rules = CONFIGURATION["inhibit_rules"]
     named = [matcher for rule in rules for matcher in (*rule["source_matchers"], *rule["target_matchers"])]
     values = [value for matcher in named for value in re.findall(r'^alertname=~?"(.*)"$', matcher)]
     names = {name for value in values for name in value.split("|")} - {"Kafka.+"}
     assert names <= {labels["alertname"] for labels in LABELS}
-    assert all({"cluster"} <= set(rule["equal"]) for rule in rules), "of one cluster never another's"
+    assert all({"cluster"} <= set(rule["equal"]) for rule in rules), "an alert inhibits only alerts of its own cluster"
 
 
 @pytest.mark.parametrize(
     ("source", "target", "why"),
     [
-        ("RebalanceMonitorNotReady", "KafkaAssignmentSkewed", "what is shown is not the present"),
-        ("RebalanceMonitorDown", "KafkaGroupLagging", "nobody looks"),
-        ("KafkaRollingRestart", "KafkaRebalanceStorm", "a deployment is over by itself"),
-        ("KafkaMemberFlapping", "KafkaRebalanceStorm", "that is why"),
-        ("KafkaGroupSilent", "KafkaGroupStopped", "the same, in fewer words"),
+        ("RebalanceMonitorNotReady", "KafkaAssignmentSkewed", "the values are not the present"),
+        ("RebalanceMonitorDown", "KafkaGroupLagging", "the cluster is not monitored"),
+        ("KafkaRollingRestart", "KafkaRebalanceStorm", "a deployment ends by itself"),
+        ("KafkaMemberFlapping", "KafkaRebalanceStorm", "it is the cause"),
+        ("KafkaGroupSilent", "KafkaGroupStopped", "it describes the same problem"),
     ],
 )
-def test_who_is_told_of_the_cause_is_not_told_of_what_follows(source: str, target: str, why: str) -> None:
+def test_the_alert_for_the_cause_inhibits_the_alert_for_the_effect(source: str, target: str, why: str) -> None:
     assert (source, target) in {(one[0], one[2]) for one in inhibited()}, why
 
 
-def test_a_real_alertmanager_keeps_a_storm_quiet_that_a_flapping_member_explains(tmp_path: Path) -> None:
-    """Of the same group of the same cluster alone: the storm of another is told."""
+def test_a_real_alertmanager_inhibits_a_storm_that_a_flapping_member_explains(tmp_path: Path) -> None:
+    """Only the storm of the same group in the same cluster is inhibited."""
     labels = {
         name: {"alertname": alert, "cluster": "prod", "group": group, "severity": PAGE}
         for name, alert, group in (
@@ -101,18 +101,21 @@ def test_a_real_alertmanager_keeps_a_storm_quiet_that_a_flapping_member_explains
         )
     }
     with RealAlertmanager(tmp_path / "alertmanager", CONFIGURATION) as running:
-        running.tell([{"labels": of_alert} for of_alert in labels.values()])
-        reported = until("one to be quiet", lambda: len(found := running.ask("/api/v2/alerts")) == 3 and quiet(found))
-    assert reported == [labels["storm"]]
+        running.send([{"labels": of_alert} for of_alert in labels.values()])
+        inhibited_labels = until(
+            "one inhibited alert",
+            lambda: len(alerts := running.ask("/api/v2/alerts")) == 3 and labels_of_inhibited(alerts),
+        )
+    assert inhibited_labels == [labels["storm"]]
 
 
-def quiet(reported: list[dict[str, Any]]) -> list[dict[str, str]]:
-    """Which alerts notify nobody because of another. Alertmanager works that out moments after it hears of them."""
-    return [alert["labels"] for alert in reported if alert["status"]["inhibitedBy"]]
+def labels_of_inhibited(alerts: list[dict[str, Any]]) -> list[dict[str, str]]:
+    """Return the labels of inhibited alerts. Alertmanager decides this moments after it receives the alerts."""
+    return [alert["labels"] for alert in alerts if alert["status"]["inhibitedBy"]]
 
 
-def test_no_ticket_keeps_a_page_quiet_and_no_two_keep_each_other_quiet() -> None:
-    """Nobody would be called. What does it with no notification of its own is a deployment at work, and that alone."""
+def test_no_ticket_inhibits_a_page_and_no_two_alerts_inhibit_each_other() -> None:
+    """Otherwise no notification would be sent. Of the severity info, only a deployment inhibits other alerts."""
     pairs = inhibited()
     assert not [pair for pair in pairs if (pair[1], pair[3]) == (TICKET, PAGE)]
     assert {pair[0] for pair in pairs if pair[1] == INFO} == {"KafkaRollingRestart"}

@@ -1,4 +1,4 @@
-"""The script that finds a browser, or gets one, or says in one line why it cannot."""
+"""Test the script that finds or installs a browser, or prints in one line why it cannot."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SCRIPT = Path(__file__).parents[2] / "deploy" / "chromium.sh"
 
 
 def run(folder: Path, *programs: str) -> subprocess.CompletedProcess[str]:
-    """Run it where these programs are to be had, and what the shell needs."""
+    """Run the script with a PATH that has only these programs and the ones that the shell needs."""
     for needed in ("bash", "id", "env"):
         found = shutil.which(needed)
         assert found is not None
@@ -23,13 +23,13 @@ def run(folder: Path, *programs: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([bash, str(SCRIPT)], env=environment, capture_output=True, text=True, check=False)
 
 
-def test_a_browser_that_is_there_is_taken(tmp_path: Path):
+def test_an_installed_browser_is_used(tmp_path: Path):
     ran = run(tmp_path, "google-chrome", "chromedriver")
     assert ran.stdout.splitlines() == [str(tmp_path / "google-chrome"), str(tmp_path / "chromedriver")]
 
 
-def test_without_browser_and_without_apt_it_says_what_is_missing(tmp_path: Path):
-    """A browser without its driver is of no use either. Nothing is downloaded behind anybody's back."""
+def test_without_browser_and_without_apt_the_error_names_what_is_missing(tmp_path: Path):
+    """A browser without its driver is not enough. The script downloads nothing without apt."""
     ran = run(tmp_path, "no-chromedriver-here")
     assert ran.returncode == 1
     assert ran.stderr == (

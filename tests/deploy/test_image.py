@@ -1,4 +1,4 @@
-"""The image, as far as it can be tried without a container engine: its files, its scripts, and its steps run."""
+"""Test the image without a container engine: its Dockerfile, its scripts and its health check."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ INSTRUCTIONS = [line.split(maxsplit=1) for line in re.sub(r"\\\n", " ", DOCKERFI
 
 
 def tool(name: str) -> str:
-    """A program that the development environment brings with it."""
-    found = shutil.which(name, path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
-    assert found, f"{name} is missing: make setup"
-    return found
+    """Return the path of a program of the development environment."""
+    path = shutil.which(name, path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    assert path, f"{name} is missing: make setup"
+    return path
 
 
-def of(name: str) -> list[str]:
-    """What stands behind an instruction, wherever it stands."""
+def arguments_of(name: str) -> list[str]:
+    """Return the arguments of every instruction with this name."""
     return [rest for instruction, rest in INSTRUCTIONS if instruction == name]
 
 
 def copied_from_the_repository() -> list[str]:
-    """All sources of COPY but those of other stages."""
-    return [source for rest in of("COPY") if not rest.startswith("--from") for source in rest.split()[:-1]]
+    """Return the sources of all COPY instructions that do not copy from other stages."""
+    return [source for rest in arguments_of("COPY") if not rest.startswith("--from") for source in rest.split()[:-1]]
 
 
-def test_hadolint_has_nothing_to_say_of_the_dockerfile():
+def test_hadolint_accepts_the_dockerfile():
     done = subprocess.run([tool("hadolint"), IMAGE / "Dockerfile"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "")
 
@@ -54,7 +54,7 @@ def test_hadolint_has_nothing_to_say_of_the_dockerfile():
     "script",
     ["deploy/setup.sh", "deploy/chromium.sh", "deploy/prometheus.sh", "deploy/image/build.sh", "deploy/image/spark.sh"],
 )
-def test_shellcheck_has_nothing_to_say_of_the_scripts(script: str):
+def test_shellcheck_accepts_the_scripts(script: str):
     done = subprocess.run(
         [tool("shellcheck"), "-ax", ROOT / script], cwd=ROOT, capture_output=True, text=True, check=False
     )
@@ -62,19 +62,19 @@ def test_shellcheck_has_nothing_to_say_of_the_scripts(script: str):
     assert os.access(ROOT / script, os.X_OK)
 
 
-def test_what_the_image_copies_is_there_and_not_left_out_by_dockerignore():
-    """A source that .dockerignore leaves out is an error only when somebody builds."""
+def test_files_that_the_image_copies_exist_and_dockerignore_includes_them():
+    """A source that .dockerignore excludes is otherwise an error only at the next build."""
     lines = (IMAGE / "Dockerfile.dockerignore").read_text().splitlines()
     kept = [line[1:] for line in lines if line.startswith("!")]
     for source in copied_from_the_repository():
         assert (ROOT / source).exists()
         assert any(source == name or source.startswith(f"{name}/") for name in kept), source
     for name in kept:
-        assert (ROOT / name).exists(), f"{name} is let in, and is not there"
+        assert (ROOT / name).exists(), f"{name} is included but does not exist"
 
 
-def test_what_the_build_script_reads_is_copied_before_it_runs():
-    """The script's words that name files of the repository, against the COPY lines above it."""
+def test_files_that_the_build_script_reads_are_copied_before_it_runs():
+    """Every word of the script that is a file of the repository must be in a COPY instruction."""
     copied = copied_from_the_repository()
     script = re.sub(r"(?m)^\s*#.*", "", (IMAGE / "build.sh").read_text())
     words = set(re.findall(r"(?<![\w/$.-])[\w./-]+", script))
@@ -91,17 +91,17 @@ def test_what_the_build_script_reads_is_copied_before_it_runs():
 
 
 def test_every_image_ends_as_a_user_without_rights_and_names_the_signal_that_stops_it():
-    """10001: no name of the host's has that number. All three images come from the stage that says so."""
-    assert of("USER") == ["10001:10001"]
-    assert of("STOPSIGNAL") == ["SIGTERM"]
+    """User 10001 has no name on the host. All three images derive from the stage that sets it."""
+    assert arguments_of("USER") == ["10001:10001"]
+    assert arguments_of("STOPSIGNAL") == ["SIGTERM"]
     made_from = {name: base for base, name in re.findall(r"^FROM (\S+) AS (\S+)$", DOCKERFILE, re.MULTILINE)}
     assert (made_from["monitor"], made_from["demo"], made_from["spark"]) == ("runtime", "runtime", "monitor")
     assert DOCKERFILE.index("USER 10001") < DOCKERFILE.index("FROM runtime")
     assert "USER" not in DOCKERFILE[DOCKERFILE.index("FROM runtime") :]
 
 
-def test_the_images_python_is_one_the_project_supports_and_its_site_packages_are_where_we_say():
-    """SPARK_HOME and Kubernetes' manifest name a folder with Python's version in it."""
+def test_the_images_python_is_supported_and_paths_contain_its_version():
+    """SPARK_HOME and the Kubernetes manifest contain a path with Python's version."""
     (minor,) = re.findall(r"^ARG PYTHON_IMAGE=python:(3\.\d+)\.\d+-slim-bookworm$", DOCKERFILE, re.MULTILINE)
     named = set(re.findall(r"venv/lib/python(3\.\d+)/", DOCKERFILE))
     manifest = (ROOT / "deploy" / "kubernetes" / "cluster" / "spark-application.yaml").read_text()
@@ -110,8 +110,8 @@ def test_the_images_python_is_one_the_project_supports_and_its_site_packages_are
     assert 10 <= int(minor.split(".")[1]) <= 13
 
 
-def test_variables_the_image_sets_are_settings_and_leave_the_file_its_say(monkeypatch: pytest.MonkeyPatch):
-    """The environment wins over the file, so the image sets nothing that a file may want to say, but the address."""
+def test_the_image_sets_only_the_address_so_that_a_file_can_set_the_rest(monkeypatch: pytest.MonkeyPatch):
+    """The environment overrides the file, so the image sets no other setting of the monitor."""
     set_here = dict(re.findall(r"(?:ENV |^ {4})([A-Z_]+)=(\S+)", DOCKERFILE, re.MULTILINE))
     ours = {name for name in set_here if name.startswith(ENVIRONMENT_PREFIX) and "__" in name}
     assert ours == {"REBALANCE_MONITOR_METRICS__HOST"}
@@ -119,16 +119,16 @@ def test_variables_the_image_sets_are_settings_and_leave_the_file_its_say(monkey
         if name.startswith((ENVIRONMENT_PREFIX, "XDG")):
             monkeypatch.setenv(name, value)
     settings = Settings(paths=PathSettings())
-    assert settings.metrics.host == "0.0.0.0"  # noqa: S104 - a container's own loopback would be reached by nobody
-    (volume,) = of("VOLUME")
+    assert settings.metrics.host == "0.0.0.0"  # noqa: S104 - the loopback address of a container is not reachable from outside
+    (volume,) = arguments_of("VOLUME")
     assert settings.paths.checkpoint == f"{volume}/checkpoint"
     assert settings.paths.tables == f"{volume}/tables"
-    assert of("EXPOSE") == [str(settings.metrics.port)]
+    assert arguments_of("EXPOSE") == [str(settings.metrics.port)]
     assert f'"REBALANCE_MONITOR_METRICS__PORT", "{settings.metrics.port}"' in (IMAGE / "healthy.py").read_text()
 
 
 def is_healthy(port: int) -> bool:
-    """What the image's check says of a port of this machine."""
+    """Run the image's health check on a port of this machine."""
     (check,) = [json.loads(words) for words in re.findall(r"HEALTHCHECK .*?CMD (\[.*\])", DOCKERFILE)]
     script = IMAGE / Path(check[-1]).name
     environment = {**os.environ, "REBALANCE_MONITOR_METRICS__PORT": str(port)}
@@ -136,14 +136,14 @@ def is_healthy(port: int) -> bool:
     return done.returncode == 0
 
 
-def test_the_health_check_fails_where_nobody_answers():
+def test_the_health_check_fails_if_the_port_does_not_answer():
     assert not is_healthy(9)
 
 
 @pytest.mark.parametrize("has_tls", [False, True])
 @pytest.mark.parametrize("has_users", [False, True])
-def test_the_health_check_asks_the_port_as_it_is_guarded(tmp_path: Path, has_tls: bool, has_users: bool):
-    """Over TLS where the port speaks it, whoever signed the certificate; and without a password, for it has none."""
+def test_the_health_check_works_with_and_without_tls_and_passwords(tmp_path: Path, has_tls: bool, has_users: bool):
+    """The check uses TLS if the port does, does not verify the certificate, and sends no password."""
     users = Users({"prometheus": bcrypt.hashpw(b"secret", bcrypt.gensalt(4))}) if has_users else None
     access = Access(certificate(tmp_path) if has_tls else None, users)
     pages = {"/-/healthy": "200 OK"}
@@ -162,7 +162,7 @@ def test_the_health_check_asks_the_port_as_it_is_guarded(tmp_path: Path, has_tls
 
 
 def certificate(folder: Path) -> Certificate:
-    """A certificate for another name than loopback's."""
+    """Create a certificate for a name that is not the loopback address."""
     issued = trustme.CA().issue_cert("monitor.example")
     issued.private_key_pem.write_to_path(folder / "key.pem")
     (folder / "key.pem").chmod(0o600)
@@ -170,14 +170,14 @@ def certificate(folder: Path) -> Certificate:
     return Certificate(str(folder / "certificate.pem"), str(folder / "key.pem"))
 
 
-def test_the_build_script_refuses_what_it_does_not_know(tmp_path: Path):
-    """A misspelled second word must not build an image without what it asked for."""
+def test_the_build_script_refuses_unknown_arguments(tmp_path: Path):
+    """A misspelled `demo` must not build an image without the demo."""
     done = subprocess.run([IMAGE / "build.sh", tmp_path / "x", "dmeo"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (2, "build.sh: unknown argument dmeo: use demo or nothing\n")
 
 
-def test_spark_on_kubernetes_starts_an_executor_with_what_the_pod_is_told(tmp_path: Path):
-    """The variables of Spark's BasicExecutorFeatureStep, and its JVM options one by one, spaces and all."""
+def test_spark_on_kubernetes_starts_an_executor_with_the_variables_of_the_pod(tmp_path: Path):
+    """The variables come from Spark's BasicExecutorFeatureStep. JVM options may contain spaces."""
     java = tmp_path / "java"
     java.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
     java.chmod(0o755)
@@ -212,7 +212,7 @@ def test_spark_on_kubernetes_starts_an_executor_with_what_the_pod_is_told(tmp_pa
 
 
 def test_spark_on_kubernetes_starts_the_driver_by_spark_submit(tmp_path: Path):
-    """In the driver's pod the deploy mode is client: the pod is already where the driver shall run."""
+    """In the driver's pod the deploy mode is client, because the driver runs in this pod."""
     submit = tmp_path / "bin" / "spark-submit"
     submit.parent.mkdir()
     submit.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
@@ -226,8 +226,8 @@ def test_spark_on_kubernetes_starts_the_driver_by_spark_submit(tmp_path: Path):
     ]
 
 
-def test_what_spark_submit_is_given_is_the_command_line(tmp_path: Path):
-    """It takes a file that ends in .py; ours must end with the codes that the console script ends with."""
+def test_the_file_for_spark_submit_is_the_command_line_program(tmp_path: Path):
+    """spark-submit needs a file that ends in .py. It must return the same exit codes as the console script."""
     file = tmp_path / "monitor.toml"
     file.write_text("[nothing]\n")
     command = [sys.executable, IMAGE / "submitted.py", "run", "--config", file]

@@ -1,7 +1,7 @@
-"""The manifests hold to Kubernetes' and the operators' schemas, and fit the image and the program.
+"""Test that the manifests follow the schemas of Kubernetes and of the operators, and fit the image and the program.
 
-Built-in kinds are checked against Kubernetes' own OpenAPI schemas, unknown fields included; the SparkApplication
-against the Spark operator's. The Prometheus operator's two are small enough to be spelled out here.
+Built-in kinds are checked with Kubernetes' own OpenAPI schemas, which also find unknown fields. The SparkApplication is
+checked with the Spark operator's schema. The two kinds of the Prometheus operator are checked with lists of fields.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "deploy" / "kubernetes"
 prometheus_rule = runpy.run_path(str(FOLDER / "prometheus_rule.py"))["prometheus_rule"]
 KUBERNETES_VERSIONS = ("1.29", "1.37")
-"""The oldest and the newest that the manifests are held against."""
+"""The oldest and the newest Kubernetes version of the schema checks."""
 
 OPERATORS_GROUPS = ("monitoring.coreos.com", "sparkoperator.k8s.io")
 Manifest = dict[str, Any]
 
 
 def manifests(folder: str) -> Iterator[Manifest]:
-    """All manifests of a folder, kustomize's own files left out."""
+    """Return all manifests of a folder, without kustomize's own files."""
     for file in sorted((FOLDER / folder).glob("*.yaml")):
         if file.name not in ("kustomization.yaml", "image-field.yaml") and not file.name.endswith("-patch.yaml"):
             yield from yaml.safe_load_all(file.read_text())
 
 
 def of_kind(folder: str, kind: str) -> Manifest:
-    """The one manifest of a kind."""
-    (found,) = [manifest for manifest in manifests(folder) if manifest["kind"] == kind]
-    return found
+    """Return the only manifest of a kind."""
+    (only,) = [manifest for manifest in manifests(folder) if manifest["kind"] == kind]
+    return only
 
 
 ALL = [
@@ -59,34 +59,34 @@ POD = DEPLOYMENT["spec"]["template"]["spec"]
 (CONTAINER,) = POD["containers"]
 
 
-def names(manifest: Manifest) -> str:
+def manifest_name(manifest: Manifest) -> str:
     return f"{manifest['kind']}/{manifest['metadata']['name']}"
 
 
 @pytest.mark.parametrize("version", KUBERNETES_VERSIONS)
-@pytest.mark.parametrize("manifest", [it for _, it in BUILT_IN], ids=[f"{f}/{names(it)}" for f, it in BUILT_IN])
-def test_built_in_kinds_hold_to_kubernetes_own_schema(manifest: Manifest, version: str):
+@pytest.mark.parametrize("manifest", [it for _, it in BUILT_IN], ids=[f"{f}/{manifest_name(it)}" for f, it in BUILT_IN])
+def test_built_in_kinds_follow_kubernetes_own_schema(manifest: Manifest, version: str):
     kubernetes_validate.validate(manifest, version, strict=True)
 
 
 def test_the_check_of_the_schema_finds_a_misspelled_field():
-    """Kubectl apply drops an unknown field with a warning at best: `readOnlyRootFileSystem` would protect nobody."""
+    """`kubectl apply` drops an unknown field. The misspelled `readOnlyRootFileSystem` would have no effect."""
     wrong = copy.deepcopy(DEPLOYMENT)
     wrong["spec"]["template"]["spec"]["containers"][0]["securityContext"]["readOnlyRootFileSystem"] = True
     with pytest.raises(kubernetes_validate.ValidationError, match="readOnlyRootFileSystem"):
         kubernetes_validate.validate(wrong, KUBERNETES_VERSIONS[-1], strict=True)
 
 
-def test_the_spark_application_holds_to_the_operators_schema():
-    """The operator's models forget what they do not know: whatever is the same afterwards is known, and of its type."""
+def test_the_spark_application_follows_the_operators_schema():
+    """The operator's models drop unknown fields, so a manifest with only known fields stays the same."""
     assert SparkV1beta2SparkApplication.from_dict(SPARK).to_dict() == SPARK
     wrong = copy.deepcopy(SPARK)
     wrong["spec"]["executor"]["instance"] = 2
     assert SparkV1beta2SparkApplication.from_dict(wrong).to_dict() != wrong
 
 
-def test_the_prometheus_operators_kinds_say_only_what_it_knows():
-    """The fields of monitoring.coreos.com/v1 that are used here; another one has to be looked up first."""
+def test_the_kinds_of_the_prometheus_operator_have_only_known_fields():
+    """These fields exist in monitoring.coreos.com/v1. A new field must be looked up there first."""
     monitor, rule = of_kind("monitoring", "ServiceMonitor"), of_kind("monitoring", "PrometheusRule")
     assert {monitor["apiVersion"], rule["apiVersion"]} == {"monitoring.coreos.com/v1"}
     assert set(monitor["spec"]) == {"selector", "endpoints"}
@@ -113,21 +113,21 @@ def test_the_prometheus_operators_kinds_say_only_what_it_knows():
         "overlays/cluster-tls",
     ],
 )
-def test_kustomize_is_told_of_every_file_and_of_none_that_is_not_there(folder: str):
-    """A manifest that no kustomization names is applied by nobody."""
+def test_kustomizations_name_every_file_and_only_existing_files(folder: str):
+    """A manifest that no kustomization names is never applied."""
     here = FOLDER / folder
-    reported = yaml.safe_load((here / "kustomization.yaml").read_text())
-    generated = [file for maker in reported.get("configMapGenerator", []) for file in maker["files"]]
-    patches = [patch["path"] for patch in reported.get("patches", [])]
-    folders = [*reported.get("resources", []), *reported.get("components", [])]
-    listed = [*folders, *generated, *patches, *reported.get("configurations", [])]
+    kustomization = yaml.safe_load((here / "kustomization.yaml").read_text())
+    generated = [file for maker in kustomization.get("configMapGenerator", []) for file in maker["files"]]
+    patches = [patch["path"] for patch in kustomization.get("patches", [])]
+    folders = [*kustomization.get("resources", []), *kustomization.get("components", [])]
+    listed = [*folders, *generated, *patches, *kustomization.get("configurations", [])]
     assert [name for name in listed if not (here / name).exists()] == []
     files = {file.name for file in here.iterdir()} - {"kustomization.yaml"}
     assert files == {name for name in listed if "/" not in name}
 
 
-def test_one_writer_a_checkpoint():
-    """A rolling update would start the second while the first still writes."""
+def test_a_checkpoint_has_only_one_writer():
+    """A rolling update would start the second pod while the first still writes."""
     assert (DEPLOYMENT["spec"]["replicas"], DEPLOYMENT["spec"]["strategy"]) == (1, {"type": "Recreate"})
 
 
@@ -140,8 +140,8 @@ def test_one_writer_a_checkpoint():
     ],
     ids=["deployment", "driver", "executor"],
 )
-def test_pods_ask_for_no_more_than_the_restricted_standard_allows(pod: Manifest, container: Manifest):
-    """The namespaces enforce the Pod Security Standard `restricted`: a pod that asks for more does not start."""
+def test_pods_meet_the_restricted_standard(pod: Manifest, container: Manifest):
+    """The namespaces enforce the Pod Security Standard `restricted`. A pod that violates it does not start."""
     assert (pod["runAsNonRoot"], pod["runAsUser"], pod["seccompProfile"]) == (True, 10001, {"type": "RuntimeDefault"})
     assert container["allowPrivilegeEscalation"] is False
     assert container["capabilities"] == {"drop": ["ALL"]}
@@ -157,8 +157,8 @@ def test_pods_ask_for_no_more_than_the_restricted_standard_allows(pod: Manifest,
     ],
     ids=["deployment", "driver", "executor"],
 )
-def test_what_has_to_be_written_is_on_a_volume(volumes: list[Manifest], mounts: list[Manifest]):
-    """With a read-only root these two are all: the state, and /tmp for Spark."""
+def test_writable_folders_are_on_a_volume(volumes: list[Manifest], mounts: list[Manifest]):
+    """With a read-only root only two folders are writable: the state, and /tmp for Spark."""
     declared = {volume["name"] for volume in volumes}
     assert {mount["name"] for mount in mounts} <= declared
     writable = {mount["mountPath"] for mount in mounts if not mount.get("readOnly")}
@@ -166,14 +166,14 @@ def test_what_has_to_be_written_is_on_a_volume(volumes: list[Manifest], mounts: 
 
 
 @pytest.mark.parametrize("folder", ["one-node", "cluster"])
-def test_the_configuration_is_one_and_keeps_its_state_on_the_volume(folder: str):
+def test_the_configuration_is_valid_and_keeps_its_state_on_the_volume(folder: str):
     settings = load_settings(FOLDER / folder / "monitor.toml")
     assert Path(settings.paths.checkpoint).parent == Path("/var/lib/kafka-rebalance-monitor")
     assert Path(settings.paths.tables).parent == Path("/var/lib/kafka-rebalance-monitor")
 
 
-def test_the_state_partitions_are_as_many_as_the_executors_have_cores():
-    """Frozen when the checkpoint is made: fewer would leave cores idle for its whole life."""
+def test_the_number_of_state_partitions_equals_the_number_of_executor_cores():
+    """The number is fixed when the checkpoint is created. With fewer partitions, some cores would always be idle."""
     executor = SPARK["spec"]["executor"]
     spark = load_settings(FOLDER / "cluster" / "monitor.toml").spark
     assert spark.shuffle_partitions == spark.combine_tasks == executor["instances"] * executor["cores"]
@@ -186,8 +186,8 @@ def test_the_program_reads_the_file_that_is_mounted(words: list[str], where: obj
     assert words == ["run", "--config", f"{folders['configuration']}/monitor.toml"]
 
 
-def test_probes_ask_the_metrics_port_for_what_they_mean():
-    """A pod that catches up is alive and not ready: to kill it for that would let it never catch up."""
+def test_probes_use_the_right_paths_of_the_metrics_port():
+    """A pod that catches up is alive but not ready. If Kubernetes killed it for that, it would never catch up."""
     (port,) = CONTAINER["ports"]
     assert port["containerPort"] == load_settings(None).metrics.port
     asked = {probe: CONTAINER[probe]["httpGet"] for probe in ("startupProbe", "livenessProbe", "readinessProbe")}
@@ -206,7 +206,7 @@ def test_pods_get_the_time_they_need_to_stop():
 
 @pytest.mark.parametrize("folder", ["one-node", "cluster"])
 def test_a_monitor_that_is_not_ready_is_scraped_too(folder: str):
-    """Without `publishNotReadyAddresses` the alert on a monitor that is not ready would lose its metric just then."""
+    """Without `publishNotReadyAddresses` Prometheus would lose the ready metric of a monitor that is not ready."""
     service = of_kind(folder, "Service")
     assert service["spec"]["publishNotReadyAddresses"] is True
     selected = of_kind("monitoring", "ServiceMonitor")["spec"]
@@ -215,7 +215,7 @@ def test_a_monitor_that_is_not_ready_is_scraped_too(folder: str):
 
 
 def test_services_and_policies_find_our_pods():
-    """Selectors against the labels that the pods get; the Spark operator adds `spark-role` itself."""
+    """The selectors must match the labels of the pods. The Spark operator adds `spark-role` itself."""
     pod = DEPLOYMENT["spec"]["template"]["metadata"]["labels"]
     assert DEPLOYMENT["spec"]["selector"]["matchLabels"] == pod == of_kind("one-node", "Service")["spec"]["selector"]
     assert of_kind("one-node", "NetworkPolicy")["spec"]["podSelector"]["matchLabels"] == pod
@@ -225,26 +225,26 @@ def test_services_and_policies_find_our_pods():
         assert policy["spec"]["podSelector"]["matchLabels"].items() <= driver.items()
 
 
-def test_policies_name_both_directions_so_that_what_is_not_said_is_refused():
+def test_network_policies_name_both_directions_so_that_other_traffic_is_refused():
     policy = of_kind("one-node", "NetworkPolicy")["spec"]
     assert policy["policyTypes"] == ["Ingress", "Egress"]
     assert len(policy["ingress"]) == 1
     assert all(rule.get("to") and rule.get("ports") for rule in policy["egress"])
 
 
-def test_the_monitor_on_one_node_has_no_key_to_kubernetes():
-    """It never asks Kubernetes for anything."""
+def test_the_monitor_on_one_node_has_no_kubernetes_token():
+    """It never uses the Kubernetes API."""
     assert POD["automountServiceAccountToken"] is False
     assert of_kind("one-node", "ServiceAccount")["automountServiceAccountToken"] is False
 
 
-def test_spark_is_of_the_version_that_is_installed_in_the_image():
-    """Driver and executors of two versions do not understand each other."""
+def test_the_manifest_names_the_spark_version_of_the_image():
+    """A driver and executors of different versions do not work together."""
     assert SPARK["spec"]["sparkVersion"] == importlib.metadata.version("pyspark")
 
 
 def test_the_files_the_spark_application_names_are_in_the_image():
-    """What spark-submit is given, the jars, and Spark's logging."""
+    """These are the file for spark-submit, the jars and Spark's logging configuration."""
     dockerfile = (ROOT / "deploy" / "image" / "Dockerfile").read_text()
     assert SPARK["spec"]["mainApplicationFile"] == "local:///opt/rebalance-monitor/submitted.py"
     assert "COPY deploy/image/submitted.py deploy/image/spark.sh /opt/rebalance-monitor/" in dockerfile
@@ -259,13 +259,13 @@ def test_the_files_the_spark_application_names_are_in_the_image():
 
 
 def test_the_rules_are_those_of_the_dashboards_folder():
-    """`python deploy/kubernetes/prometheus_rule.py` writes them anew."""
+    """`python deploy/kubernetes/prometheus_rule.py` writes the manifest."""
     wanted = prometheus_rule(ROOT / "dashboards" / "rules")
     assert (FOLDER / "monitoring" / "prometheus-rule.yaml").read_text() == wanted
 
 
-def test_rules_of_all_files_get_into_one_manifest(tmp_path: Path):
-    """In the order of the files' names, and each as it is: long expressions are not broken up into something else."""
+def test_the_manifest_contains_the_rules_of_all_files(tmp_path: Path):
+    """The order is that of the file names. Long expressions are not changed by line breaks."""
     expression = (
         'sum by (group) (rate(rebalance_monitor_rebalances_total{cluster=~".+"}[10m])) > 1 and ' + "x or " * 40 + "y"
     )
@@ -278,18 +278,18 @@ def test_rules_of_all_files_get_into_one_manifest(tmp_path: Path):
 
 
 def patches(overlay: str) -> Iterator[tuple[str, list[Manifest]]]:
-    """What an overlay's patches are for, and their steps; those of its components first, as kustomize has it."""
+    """Return the target and the steps of each patch of an overlay. Patches of its components come first."""
     here = FOLDER / overlay
-    reported = yaml.safe_load((here / "kustomization.yaml").read_text())
-    for component in reported.get("components", []):
+    kustomization = yaml.safe_load((here / "kustomization.yaml").read_text())
+    for component in kustomization.get("components", []):
         yield from patches(f"{overlay}/{component}")
-    for patch in reported.get("patches", []):
+    for patch in kustomization.get("patches", []):
         yield "/".join(patch["target"].values()), yaml.safe_load((here / patch["path"]).read_text())
 
 
 def patched(manifest: Manifest, overlay: str) -> Manifest:
-    """A manifest with the one patch for it in an overlay: RFC 6902, as far as it is used there."""
-    (steps,) = [steps for target, steps in patches(overlay) if target == names(manifest)]
+    """Apply the overlay's patch to a manifest. Only the operation `add` of RFC 6902 is supported."""
+    (steps,) = [steps for target, steps in patches(overlay) if target == manifest_name(manifest)]
     result = copy.deepcopy(manifest)
     for step in steps:
         assert step["op"] == "add"
@@ -306,8 +306,8 @@ def patched(manifest: Manifest, overlay: str) -> Manifest:
 
 
 @pytest.mark.parametrize("version", KUBERNETES_VERSIONS)
-def test_behind_tls_the_probes_ask_over_tls(version: str):
-    """A probe in plain HTTP would find a port that hangs up, and the pod would be killed for it again and again."""
+def test_with_tls_the_probes_use_tls(version: str):
+    """A probe with plain HTTP would fail on a TLS port, and Kubernetes would restart the pod again and again."""
     deployment = patched(DEPLOYMENT, "overlays/one-node-tls")
     kubernetes_validate.validate(deployment, version, strict=True)
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
@@ -316,16 +316,16 @@ def test_behind_tls_the_probes_ask_over_tls(version: str):
         assert container[probe]["httpGet"]["path"] in PUBLIC_PATHS, "a probe has no password"
 
 
-def test_behind_tls_the_spark_application_holds_to_the_operators_schema():
+def test_with_tls_the_spark_application_follows_the_operators_schema():
     application = patched(SPARK, "overlays/cluster-tls")
     assert SparkV1beta2SparkApplication.from_dict(application).to_dict() == application
-    assert application["spec"]["executor"] == SPARK["spec"]["executor"], "the port is the driver's, and so is the key"
+    assert application["spec"]["executor"] == SPARK["spec"]["executor"], "only the driver has the port and the key"
 
 
 @pytest.mark.parametrize("overlay", ["overlays/one-node-tls", "overlays/cluster-tls"])
-def test_behind_tls_the_monitor_is_given_what_it_shows(overlay: str):
-    """Each file it is told of is on a volume, and that of a key is not open to everybody: it would be refused."""
-    container, volumes = _who_has_the_port(overlay)
+def test_with_tls_the_files_of_the_settings_are_mounted(overlay: str):
+    """Each file in the settings is on a volume with a mode that the monitor accepts for keys."""
+    container, volumes = _container_with_port(overlay)
     folders = {mount["mountPath"]: mount["name"] for mount in container["volumeMounts"]}
     secrets = {volume["name"]: volume["secret"] for volume in volumes if "secret" in volume}
     given = set()
@@ -338,8 +338,8 @@ def test_behind_tls_the_monitor_is_given_what_it_shows(overlay: str):
     assert given == {"tls_certificate_file", "tls_key_file", "basic_auth_users_file"}
 
 
-def _who_has_the_port(overlay: str) -> tuple[Manifest, list[Manifest]]:
-    """The container, or what a SparkApplication says of one, and the volumes."""
+def _container_with_port(overlay: str) -> tuple[Manifest, list[Manifest]]:
+    """Return the container that has the metrics port, or the driver of a SparkApplication, and the volumes."""
     if overlay.endswith("cluster-tls"):
         spec = patched(SPARK, overlay)["spec"]
         return spec["driver"], spec["volumes"]
@@ -348,8 +348,8 @@ def _who_has_the_port(overlay: str) -> tuple[Manifest, list[Manifest]]:
 
 
 @pytest.mark.parametrize("kind", ["one-node", "cluster"])
-def test_behind_tls_prometheus_verifies_the_certificate_and_says_who_it_is(kind: str):
-    """The fields of monitoring.coreos.com/v1; the service's name is what the certificate is made out to."""
+def test_with_tls_prometheus_verifies_the_certificate_and_sends_a_password(kind: str):
+    """The fields are those of monitoring.coreos.com/v1. The certificate is for the name of the service."""
     monitor = patched(of_kind("monitoring", "ServiceMonitor"), f"overlays/{kind}-tls")
     (endpoint,) = monitor["spec"]["endpoints"]
     assert endpoint["scheme"] == "https"

@@ -1,4 +1,4 @@
-"""The script that finds Prometheus and Alertmanager, or installs Debian's, or says in one line why it cannot."""
+"""Test the script that finds or installs Prometheus and Alertmanager, or prints in one line why it cannot."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ SCRIPT = Path(__file__).parents[2] / "deploy" / "prometheus.sh"
 PROGRAMS = ("prometheus", "promtool", "prometheus-alertmanager", "amtool")
 EMPTY_PROGRAM = "#!/bin/sh\nexit 0\n"
 
-# A machine on which this user may do everything, has Prometheus installed already but not Alertmanager, and gets what
-# apt-get is asked for. Everything asked for as root is written down.
+# A machine on which the user may use sudo. Prometheus is installed, Alertmanager is not. apt-get installs the missing
+# programs. The file `asked` records every command that is run as root.
 SUDO = """#!/bin/sh
 shift
 [ "$1" = true ] && exit
@@ -27,7 +27,7 @@ DPKG_QUERY = """#!/bin/sh
 
 
 def run(folder: Path, programs: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    """Run it as a common user, where these programs are to be had, and what the shell needs."""
+    """Run the script as a normal user, with a PATH that has only these programs and the ones that the shell needs."""
     home = folder / "home"
     home.mkdir()
     for needed in ("bash", "sh", "grep", "chmod", "flock"):
@@ -42,19 +42,19 @@ def run(folder: Path, programs: dict[str, str]) -> subprocess.CompletedProcess[s
     return subprocess.run([bash, str(SCRIPT)], env=environment, capture_output=True, text=True, check=False)
 
 
-def test_programs_that_are_there_are_taken(tmp_path: Path):
+def test_installed_programs_are_used(tmp_path: Path):
     ran = run(tmp_path, dict.fromkeys(PROGRAMS, EMPTY_PROGRAM))
     assert ran.stdout.splitlines() == [str(tmp_path / program) for program in PROGRAMS]
 
 
-def test_the_authors_own_name_of_alertmanager_is_known_too(tmp_path: Path):
-    """Debian calls it prometheus-alertmanager; the project's own archives do not."""
+def test_alertmanager_is_found_under_its_original_name(tmp_path: Path):
+    """Debian names it prometheus-alertmanager, the archives of the Prometheus project alertmanager."""
     ran = run(tmp_path, dict.fromkeys(("prometheus", "promtool", "alertmanager", "amtool"), EMPTY_PROGRAM))
     assert ran.stdout.splitlines()[2] == str(tmp_path / "alertmanager")
 
 
-def test_without_apt_it_says_what_is_missing(tmp_path: Path):
-    """A server without promtool is not enough: what cannot be checked is not tested."""
+def test_without_apt_the_error_names_what_is_missing(tmp_path: Path):
+    """A server without promtool is not enough, because the tests need promtool."""
     ran = run(tmp_path, {"prometheus": EMPTY_PROGRAM})
     assert (ran.returncode, ran.stdout) == (1, "")
     assert ran.stderr == (
@@ -63,7 +63,7 @@ def test_without_apt_it_says_what_is_missing(tmp_path: Path):
     )
 
 
-def test_who_may_not_install_is_told_what_to_install(tmp_path: Path):
+def test_without_the_right_to_install_the_error_names_the_packages(tmp_path: Path):
     ran = run(tmp_path, {"apt-get": EMPTY_PROGRAM})
     assert (ran.returncode, ran.stdout) == (1, "")
     assert ran.stderr.splitlines() == [
@@ -71,8 +71,8 @@ def test_who_may_not_install_is_told_what_to_install(tmp_path: Path):
     ]
 
 
-def test_a_server_that_was_installed_here_does_not_run_and_one_that_was_there_is_left_alone(tmp_path: Path):
-    """Debian starts a server when it installs it: somebody's tests would have opened ports on the machine for good."""
+def test_a_newly_installed_server_is_stopped_and_an_older_one_is_not_changed(tmp_path: Path):
+    """Debian starts a server when it installs it. Without this step the tests would open ports permanently."""
     machine = {"apt-get": EMPTY_PROGRAM, "sudo": SUDO, "dpkg-query": DPKG_QUERY, "prometheus": EMPTY_PROGRAM}
     ran = run(tmp_path, machine)
     assert (ran.returncode, ran.stdout.splitlines()) == (0, [str(tmp_path / program) for program in PROGRAMS])

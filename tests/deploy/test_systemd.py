@@ -1,4 +1,4 @@
-"""The unit fits the program it starts: exit codes, folders, and the time it takes to stop."""
+"""Test that the systemd unit fits the program: exit codes, folders, and the time to stop."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from streaming.spark.query import BATCH_GRACE_SECONDS
 
 UNIT = Path(__file__).parents[2] / "deploy" / "systemd" / "rebalance-monitor.service"
 WRONG_ARGUMENTS = 2
-"""Click's exit code."""
+"""Click's exit code for wrong arguments."""
 
 
 def service() -> dict[str, list[str]]:
-    """The directives of [Service], each with all its values: some stand more than once."""
+    """Return the directives of [Service], each with all its values, because some occur more than once."""
     directives: dict[str, list[str]] = defaultdict(list)
     section = UNIT.read_text().split("[Service]")[1].split("[Install]")[0]
     for name, value in re.findall(r"^(\w+)=(.*)$", section, re.MULTILINE):
@@ -27,21 +27,21 @@ def service() -> dict[str, list[str]]:
     return directives
 
 
-def test_it_is_started_again_only_where_that_can_help():
-    """A restart loop hides the one line that says what is wrong."""
+def test_systemd_restarts_the_monitor_only_if_a_restart_can_help():
+    """A restart loop hides the line that describes the error."""
     directives = service()
     assert directives["Restart"] == ["on-failure"]
     assert {int(code) for code in directives["RestartPreventExitStatus"][0].split()} == {WRONG_ARGUMENTS, STAYS}
     assert MAY_PASS not in {WRONG_ARGUMENTS, STAYS}
 
 
-def test_it_may_finish_its_batch_before_it_is_killed():
+def test_the_monitor_has_time_to_finish_its_batch():
     (seconds,) = map(int, service()["TimeoutStopSec"])
     assert seconds >= 2 * BATCH_GRACE_SECONDS + 30
 
 
 def test_its_state_is_where_the_unit_lets_it_write(monkeypatch: pytest.MonkeyPatch):
-    """ProtectSystem=strict leaves it /var/lib/<StateDirectory> and a /tmp of its own."""
+    """With ProtectSystem=strict only /var/lib/<StateDirectory> and a private /tmp are writable."""
     directives = service()
     for assignment in directives["Environment"]:
         name, _, value = assignment.partition("=")
@@ -53,8 +53,8 @@ def test_its_state_is_where_the_unit_lets_it_write(monkeypatch: pytest.MonkeyPat
     assert directives["DynamicUser"] == ["yes"]
 
 
-def test_it_starts_what_the_build_script_makes():
-    """The same folder in the unit's comment, in its command and for its jars."""
+def test_the_unit_starts_the_program_that_the_build_script_creates():
+    """The unit's comment, its command and its cache folder must name the same folder."""
     (prefix,) = re.findall(r"deploy/image/build\.sh (\S+)", UNIT.read_text())
     directives = service()
     assert directives["ExecStart"][0].startswith(f"{prefix}/venv/bin/rebalance-monitor run --config /etc/")
@@ -62,7 +62,7 @@ def test_it_starts_what_the_build_script_makes():
 
 
 def test_memory_stays_executable_for_the_jvm():
-    """MemoryDenyWriteExecute ends Java at its first compiled method; a noexec /tmp ends RocksDB."""
+    """With MemoryDenyWriteExecute Java cannot compile methods. With a noexec /tmp RocksDB cannot load its code."""
     directives = service()
     assert "MemoryDenyWriteExecute" not in directives
     assert directives["PrivateTmp"] == ["yes"]

@@ -1,4 +1,4 @@
-"""Waiting until Kafka and the monitor say the same of some groups, and telling where they do not."""
+"""Wait until Kafka and the monitor describe groups in the same way, and report the differences."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
-from tests.end_to_end.group_description import GroupDescription, MonitorShows, differences
+from tests.end_to_end.group_description import GroupDescription, ShownGroups, differences
 from tests.end_to_end.java_clients import JavaClients
 from tests.end_to_end.monitor_process import MonitorProcess
 
@@ -16,7 +16,7 @@ _PAUSE_SECONDS = 0.5
 
 @dataclass(frozen=True)
 class Expected:
-    """How a group is to be seen before it is compared: its type in Kafka, and how many members it has settled with."""
+    """The state that a group must reach before it is compared: its type in Kafka and its number of members."""
 
     group_type: str
     members: int
@@ -24,53 +24,54 @@ class Expected:
 
 @dataclass(frozen=True)
 class Agreement:
-    """Kafka's word on one side, the monitor's on the other."""
+    """Compares Kafka's descriptions of groups with the monitor's."""
 
     java: JavaClients
     monitor: MonitorProcess
 
     def describe(self, group_id: str) -> GroupDescription:
-        """Kafka's word on a classic or consumer group."""
+        """Return Kafka's description of a classic or consumer group."""
         return self.java.describe("consumer", [group_id])[group_id]
 
     def until_agreed(self, expected: Mapping[str, Expected]) -> None:
-        """Wait until Kafka calls each group settled as expected and the monitor says the same of it."""
-        left = dict(expected)
+        """Wait until Kafka and the monitor both show each group settled as expected."""
+        pending = dict(expected)
 
-        def found() -> list[str]:
-            shown, described = MonitorShows.now(self.monitor), self._describe_all(left)
-            differing = {
-                group_id: unsettled(described[group_id], wanted) or differences(described[group_id], shown, group_id)
-                for group_id, wanted in left.items()
+        def find_differences() -> list[str]:
+            shown, described = ShownGroups.now(self.monitor), self._describe_all(pending)
+            by_group = {
+                group_id: unsettled_reasons(described[group_id], wanted)
+                or differences(described[group_id], shown, group_id)
+                for group_id, wanted in pending.items()
             }
-            for group_id in [group_id for group_id, found in differing.items() if not found]:
-                del left[group_id]
-            return [f"{group_id}: {each}" for group_id, found in differing.items() for each in found]
+            for group_id in [group_id for group_id, differing in by_group.items() if not differing]:
+                del pending[group_id]
+            return [f"{group_id}: {each}" for group_id, differing in by_group.items() for each in differing]
 
-        _until_none(found)
+        _wait_until_none(find_differences)
 
     def until_agreed_as_it_is(self, group_id: str, apart_from: Collection[str] = ()) -> None:
-        """Wait until the monitor says the same of a classic or consumer group, settled or not.
+        """Wait until the monitor describes a classic or consumer group as Kafka does, settled or not.
 
         `apart_from` names fields of members that are not compared.
         """
 
-        def found() -> list[str]:
-            return differences(self.describe(group_id), MonitorShows.now(self.monitor), group_id, apart_from)
+        def find_differences() -> list[str]:
+            return differences(self.describe(group_id), ShownGroups.now(self.monitor), group_id, apart_from)
 
-        _until_none(found)
+        _wait_until_none(find_differences)
 
     def until_commits_agree(self, group_id: str) -> dict[tuple[str, int], int]:
-        """Wait until /metrics has just the offsets that Kafka lists; returns them."""
+        """Wait until /metrics has exactly the offsets that Kafka lists. Return them."""
         agreed: dict[tuple[str, int], int] = {}
 
-        def found() -> list[str]:
-            listed, shown = self.java.commits(group_id), MonitorShows.now(self.monitor).commits(group_id)
+        def find_differences() -> list[str]:
+            listed, shown = self.java.commits(group_id), ShownGroups.now(self.monitor).commits(group_id)
             agreed.clear()
             agreed.update(listed)
-            return [] if shown == listed else [f"{group_id}: Kafka has commits {listed}, shown are {shown}"]
+            return [] if shown == listed else [f"{group_id}: Kafka has commits {listed}, the monitor shows {shown}"]
 
-        _until_none(found)
+        _wait_until_none(find_differences)
         return agreed
 
     def _describe_all(self, expected: Mapping[str, Expected]) -> dict[str, GroupDescription]:
@@ -81,15 +82,15 @@ class Agreement:
         return described
 
 
-def unsettled(described: GroupDescription, expected: Expected) -> list[str]:
-    """Why a group can't be compared yet."""
+def unsettled_reasons(described: GroupDescription, expected: Expected) -> list[str]:
+    """Return the reason why a group cannot be compared yet; empty if it can."""
     settled = described.settled(expected.members) and described.group_type == expected.group_type
-    return [] if settled else [f"Kafka says {described}, not settled as {expected}"]
+    return [] if settled else [f"Kafka describes {described}, not settled as {expected}"]
 
 
-def _until_none(differing: Callable[[], list[str]]) -> None:
+def _wait_until_none(find_differences: Callable[[], list[str]]) -> None:
     deadline = time.monotonic() + _TIMEOUT_SECONDS
-    while found := differing():
+    while differing := find_differences():
         if time.monotonic() > deadline:
-            raise AssertionError("\n".join([f"after {_TIMEOUT_SECONDS:g} s:", *found]))
+            raise AssertionError("\n".join([f"after {_TIMEOUT_SECONDS:g} s:", *differing]))
         time.sleep(_PAUSE_SECONDS)

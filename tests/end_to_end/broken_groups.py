@@ -1,4 +1,4 @@
-"""Groups of real clients, each broken in a way of its own: what an on-call person is called for."""
+"""Groups of real clients for the end-to-end tests. Each group has a different problem."""
 
 from __future__ import annotations
 
@@ -23,38 +23,38 @@ from streaming.evaluation.lag.next_offsets import FEW_OFFSETS
 from tests.end_to_end.members import Joining, Member, OpenClient, kafka_python, rejoining_kafka_python
 
 PARTITIONS = 3
-"""Of each topic here."""
+"""Number of partitions of each topic in this module."""
 
 Members = Iterable[JoinGroupResponse.JoinGroupResponseMember]
 Assignments = dict[str, ConsumerProtocolAssignment]
 
 
 class GreedyRange(RangePartitionAssignor):  # type: ignore[misc]  # kafka-python has no types
-    """Calls itself range and gives everything to one member."""
+    """An assignor that is named range but gives all partitions to one member."""
 
     @classmethod
     def assign(cls, cluster: ClusterMetadata, members: Members) -> Assignments:
-        """The first member by id has all partitions."""
-        lawful: Assignments = super().assign(cluster, members)
-        first = min(lawful)
+        """Give all partitions to the member with the lowest id."""
+        correct: Assignments = super().assign(cluster, members)
+        first = min(correct)
         topics = sorted({topic for member in members for topic in member.metadata.topics})
         everything = [(topic, sorted(cluster.partitions_for_topic(topic) or ())) for topic in topics]
         return {
             member_id: ConsumerProtocolAssignment(cls.version, everything if member_id == first else [], b"")
-            for member_id in lawful
+            for member_id in correct
         }
 
 
 class ForgetfulRange(RangePartitionAssignor):  # type: ignore[misc]  # kafka-python has no types
-    """Calls itself range and gives partition 0 of every topic to nobody."""
+    """An assignor that is named range but gives partition 0 of every topic to no member."""
 
     @classmethod
     def assign(cls, cluster: ClusterMetadata, members: Members) -> Assignments:
-        """What range says, less one partition a topic."""
-        lawful: Assignments = super().assign(cluster, members)
+        """Return the assignment of range without partition 0 of each topic."""
+        correct: Assignments = super().assign(cluster, members)
         return {
-            member_id: ConsumerProtocolAssignment(cls.version, _without_first(said.assigned_partitions), b"")
-            for member_id, said in lawful.items()
+            member_id: ConsumerProtocolAssignment(cls.version, _without_first(assignment.assigned_partitions), b"")
+            for member_id, assignment in correct.items()
         }
 
 
@@ -63,10 +63,10 @@ def _without_first(assigned: Iterable[tuple[str, Iterable[int]]]) -> list[tuple[
 
 
 class Claiming(CooperativeStickyAssignor):  # type: ignore[misc]  # kafka-python has no types
-    """A member that believes to own partition 0 of all it reads, whoever else has it: a zombie's claim."""
+    """A member that claims partition 0 of each subscribed topic, even if a different member owns it."""
 
     def metadata(self, topics: Iterable[str]) -> ConsumerProtocolSubscription:
-        """Claim it at every join."""
+        """Claim partition 0 at every join."""
         claim = ConsumerProtocolSubscription.TopicPartition
         return ConsumerProtocolSubscription(
             version=self.version,
@@ -78,9 +78,10 @@ class Claiming(CooperativeStickyAssignor):  # type: ignore[misc]  # kafka-python
 
 @dataclass
 class Scene:
-    """Where groups are broken: a broker, topics of three partitions, and how many members the monitor shows.
+    """A broker with topics of three partitions, on which groups get their problems.
 
-    Groups are called `<prefix>-<what is broken>`. Members stay until `closing` ends.
+    A group's id is `<prefix>-<problem>`. Members stay until `closing` ends. `wait_for_members` waits until the monitor
+    shows this number of members.
     """
 
     bootstrap_servers: str
@@ -90,7 +91,7 @@ class Scene:
     wait_for_members: Callable[[str, int], object]
 
     def group_id(self, trouble: str) -> str:
-        """The id of the group with this trouble."""
+        """Return the id of the group with this problem."""
         return f"{self.prefix}-{trouble}"
 
     def join(
@@ -102,48 +103,48 @@ class Scene:
         instance_id: str | None = None,
         opens: OpenClient | None = None,
     ) -> Member:
-        """Let one more member join, by kafka-python unless `opens` is given."""
+        """Let one more member join. It uses kafka-python unless `opens` is given."""
         client_id = f"{trouble}-{client}"
         joining = Joining(self.group_id(trouble), client_id, topics or self.topics[:1], instance_id)
         member = Member(opens or kafka_python(self.bootstrap_servers, *assignors), joining)
         self.closing.callback(member.leave)
-        self.closing.callback(member.tell_to_leave)
+        self.closing.callback(member.start_leaving)
         return member
 
     def joined(self, trouble: str, members: int, **of_each: object) -> list[Member]:
-        """Let several members join under range and wait until they are there."""
+        """Let several members join with range and wait until the monitor shows them."""
         joined = [self.join(trouble, RangePartitionAssignor, client=str(n), **of_each) for n in range(members)]  # type: ignore[arg-type]
         self.wait_for_members(self.group_id(trouble), members)
         return joined
 
 
 def healthy(scene: Scene) -> None:
-    """Two members for three partitions: one has one more, and no assignment can help it."""
+    """Let two members share three partitions. One has one more than the other, which no assignment can avoid."""
     for number in range(2):
         scene.join("healthy", RangePartitionAssignor, client=str(number))
 
 
 def skew(scene: Scene) -> None:
-    """Range over three topics: two members for three partitions each leave the first with six of nine."""
+    """Let two members share three topics of three partitions under range. The first member gets six of nine."""
     scene.joined("skew", 2, topics=scene.topics)
 
 
 def greed(scene: Scene) -> None:
-    """The leader's program calls itself range and is not."""
+    """Let a leader assign all partitions to one member under the name range."""
     for number in range(2):
         scene.join("greed", GreedyRange, client=str(number))
 
 
 def forgotten_partition(scene: Scene) -> None:
-    """The leader's program gives a partition to nobody that somebody had before."""
-    lawful = scene.joined("forgotten", 1)
+    """Let a new leader leave a partition without an owner that had one before."""
+    correct = scene.joined("forgotten", 1)
     scene.join("forgotten", ForgetfulRange, client="forgetful")
     scene.wait_for_members(scene.group_id("forgotten"), 2)
-    lawful[0].leave()
+    correct[0].leave()
 
 
 def rolling_restart(scene: Scene) -> None:
-    """A deployment: one member after the other goes, and another comes for it."""
+    """Replace each member by a new one, one after the other, as a deployment does."""
     for number, member in enumerate(scene.joined("rolling", 3)):
         member.leave()
         scene.wait_for_members(scene.group_id("rolling"), 2)
@@ -152,21 +153,21 @@ def rolling_restart(scene: Scene) -> None:
 
 
 def storm(scene: Scene) -> None:
-    """Members that rejoin for no reason that a record would tell."""
+    """Let members rejoin for a reason that is in no record."""
     opens = rejoining_kafka_python(scene.bootstrap_servers, RangePartitionAssignor)
     for number in range(2):
         scene.join("storm", client=str(number), opens=opens)
 
 
 def endless_rejoin(scene: Scene) -> None:
-    """The same under cooperative-sticky: rounds and rounds in which nothing changes."""
+    """Let members rejoin under cooperative-sticky, in rounds that change nothing."""
     opens = rejoining_kafka_python(scene.bootstrap_servers, CooperativeStickyAssignor)
     for number in range(2):
         scene.join("endless", client=str(number), opens=opens)
 
 
 def flapping(scene: Scene) -> None:
-    """One member comes and goes while another stays."""
+    """Let one member join and leave four times while a second member stays."""
     scene.joined("flapping", 1)
     for _ in range(4):
         member = scene.join("flapping", RangePartitionAssignor, client="unsteady")
@@ -176,7 +177,7 @@ def flapping(scene: Scene) -> None:
 
 
 def mixed_strategies(scene: Scene) -> None:
-    """A member that knows only one strategy drags the whole group there and, when it goes, back again."""
+    """Let a member with only one strategy join. The group changes to that strategy, and back when the member leaves."""
     scene.join("mixed", RangePartitionAssignor, RoundRobinPartitionAssignor, client="old")
     scene.wait_for_members(scene.group_id("mixed"), 1)
     other = scene.join("mixed", RoundRobinPartitionAssignor, client="new")
@@ -185,37 +186,37 @@ def mixed_strategies(scene: Scene) -> None:
 
 
 def duplicate_claims(scene: Scene) -> None:
-    """Two members join and both claim the same partition."""
+    """Let two members join that both claim the same partition."""
     for number in range(2):
         scene.join("claims", Claiming, client=str(number))
 
 
 def subscription_mismatch(scene: Scene) -> None:
-    """Half of a deployment reads one topic, half the other, and it stays so."""
+    """Let the two members of a group subscribe to different topics permanently."""
     for topic in scene.topics[:2]:
         scene.join("mismatch", RangePartitionAssignor, client=topic, topics=(topic,))
 
 
 def silent_group(scene: Scene) -> None:
-    """The one member works on one record for ever; its client goes on sending heartbeats."""
+    """Let the only member work on one record forever, while its client still sends heartbeats."""
     for member in scene.joined("silent", 1):
         member.hold()
 
 
 def silent_static_member(scene: Scene) -> None:
-    """Of two static members one works on one record for ever; the other commits as ever."""
+    """Let one of two static members work on one record forever, while the other still commits."""
     held, _ = (scene.join("static", RangePartitionAssignor, client=pod, instance_id=pod) for pod in ("pod-0", "pod-1"))
     scene.wait_for_members(scene.group_id("static"), 2)
     held.hold()
 
 
 def rewind(scene: Scene) -> None:
-    """Somebody sets a committed offset back."""
+    """Set a committed offset back."""
     _commit(scene, "rewind", 0, 5, 6, 7, 3)
 
 
 def retention_loss(scene: Scene) -> None:
-    """Records are deleted before the group has read them: more than transaction markers could be."""
+    """Delete records before the group has read them, more than could be transaction markers."""
     producer = KafkaProducer(bootstrap_servers=scene.bootstrap_servers)
     for _ in range(2 * FEW_OFFSETS):
         producer.send(scene.topics[1], value=b"unread", partition=1)
@@ -227,7 +228,7 @@ def retention_loss(scene: Scene) -> None:
 
 
 def _commit(scene: Scene, trouble: str, partition: int, *offsets: int) -> None:
-    """Commit as a simple group does, in a second of its own each: of a second only the last commit counts."""
+    """Commit as a simple group does, each offset in its own second. Only the last commit of a second counts."""
     consumer = Consumer({"bootstrap.servers": scene.bootstrap_servers, "group.id": scene.group_id(trouble)})
     for offset in offsets:
         consumer.commit(offsets=[LibrdkafkaTopicPartition(scene.topics[1], partition, offset)], asynchronous=False)
@@ -251,4 +252,4 @@ TROUBLES: Mapping[str, Callable[[Scene], None]] = {
     "rewind": rewind,
     "loss": retention_loss,
 }
-"""By the end of the group's id, how it is broken."""
+"""Function that creates each problem, by the end of the group's id."""

@@ -1,4 +1,4 @@
-"""A real broker for the end-to-end tests, and groups of real consumers on it."""
+"""Fixtures of the end-to-end tests: real brokers, real monitors, and groups of real consumers."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from assignors.coordinator import coordinator_partition
 from streaming.demo.load import DemoLoad
 from streaming.embedded import EmbeddedBroker
 from tests.conftest import group_of
+from tests.end_to_end.kafka_reference import KafkaReference
 from tests.end_to_end.monitor_process import STARTED, Access, MonitorProcess
-from tests.end_to_end.what_kafka_says import WhatKafkaSays
 
 OFFSETS_TOPIC_PARTITIONS = 4
 
-# Members of the newer protocols are told by the broker how often to beat; at its 5 s a rebalance would take 10 s.
+# In the newer protocols the broker sets the heartbeat interval. With the default of 5 s, a rebalance takes 10 s.
 _QUICK_HEARTBEATS = {
     f"group.{group_type}.{bound}heartbeat.interval.ms": "300"
     for group_type in ("consumer", "share", "streams")
@@ -40,31 +40,31 @@ QUICK_BROKER = {"offsets.topic.num.partitions": str(OFFSETS_TOPIC_PARTITIONS), *
 
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
-    """One broker for all tests of this folder; each test has groups and topics of its own names."""
+    """Run one broker for all tests of this folder. Each test uses its own names of groups and topics."""
     with EmbeddedBroker(tmp_path_factory.mktemp("broker"), properties=QUICK_BROKER) as running:
         yield running
 
 
 _SHARED = ExitStack()
-"""What several files share."""
+"""Monitors and brokers that several test files use."""
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """End it after the last test of these files: what goes on beside other tests takes their time."""
+    """End the shared processes after the last test of these files, so that they do not slow down other tests."""
     if nextitem is None or group_of(nextitem.nodeid) != group_of(item.nodeid):
         _SHARED.close()
 
 
 STUCK_AFTER_SECONDS = 8
-"""How long the shared monitor lets a condition last before it says so. Five minutes by default: too long to wait."""
+"""Seconds that a condition must last before the shared monitor shows it. The default of five minutes is too long."""
 
 
 @pytest.fixture(scope="session")
 def shared_monitor(broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory) -> MonitorProcess:
-    """One monitor of that broker, soon ready, for tests that neither stop it nor want other settings.
+    """Start a monitor of that broker, for tests that neither stop it nor need other settings.
 
-    One process runs all of them (`SHARING`). The port has a certificate and wants a password.
+    One test process runs all of these tests (`SHARING`). The port uses TLS and requires a password.
     """
     folder = tmp_path_factory.mktemp("shared")
     authority, users = trustme.CA(), folder / "users"
@@ -90,7 +90,7 @@ def shared_monitor(broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFact
 
 @dataclass(frozen=True)
 class Demo:
-    """The demo's groups on a broker, and a monitor that is soon ready."""
+    """The demo's groups on a broker, and a monitor that has been started."""
 
     broker: EmbeddedBroker
     monitor: MonitorProcess
@@ -98,11 +98,11 @@ class Demo:
 
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
-    """A broker of its own: on the tests' common one there are groups that are meant to be broken."""
+    """Run the demo on its own broker, because the common broker of the tests has groups with problems."""
     settings = {
         "KAFKA__CLUSTER": "demo",
-        "METRICS__GRANULARITY": "member",  # else who owns what is not shown
-        "EVALUATION__FLAP_THRESHOLD": "2",  # a member that comes and goes is called flapping a minute sooner
+        "METRICS__GRANULARITY": "member",  # otherwise the owner of a partition is not shown
+        "EVALUATION__FLAP_THRESHOLD": "2",  # detects a flapping member one minute earlier
     }
     folder = tmp_path_factory.mktemp("demo")
     broker = _SHARED.enter_context(EmbeddedBroker(folder / "broker", properties=QUICK_BROKER))
@@ -114,19 +114,19 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
 
 @dataclass(frozen=True)
 class LostBroker:
-    """A broker that goes away, or loses its log, and a monitor that looks on."""
+    """A broker that tests kill or whose log they delete, and a monitor of it."""
 
     broker: EmbeddedBroker
     monitor: MonitorProcess
 
 
 HOSTILE_PARTITION = 0
-"""Of `__consumer_offsets` of the lost broker: a coordinator cannot load a partition with hostile records."""
+"""Partition of `__consumer_offsets` that gets undecodable records. The coordinator cannot load it afterwards."""
 
 
 @pytest.fixture(scope="session")
 def lost_broker(tmp_path_factory: pytest.TempPathFactory) -> LostBroker:
-    """For tests after which a broker is not what it was."""
+    """Run a broker and a monitor for tests that damage the broker."""
     folder = tmp_path_factory.mktemp("lost")
     broker = _SHARED.enter_context(EmbeddedBroker(folder / "broker", properties=QUICK_BROKER))
     monitor = MonitorProcess(broker.bootstrap_servers, folder / "monitor").start()
@@ -135,22 +135,22 @@ def lost_broker(tmp_path_factory: pytest.TempPathFactory) -> LostBroker:
 
 
 def calm_group(name: str, partitions: int = OFFSETS_TOPIC_PARTITIONS, from_partition: int = 0) -> str:
-    """The id of a group whose coordinator has no hostile record to load.
+    """Return the id of a group whose partition of `__consumer_offsets` gets no undecodable records.
 
     If the offsets topic grows to `partitions`, the group belongs in `from_partition` or in a later one.
     """
     candidates = (f"{name}-{number}" for number in range(1_000))
     return next(
-        one
-        for one in candidates
-        if coordinator_partition(one, OFFSETS_TOPIC_PARTITIONS) != HOSTILE_PARTITION
-        and coordinator_partition(one, partitions) >= max(from_partition, HOSTILE_PARTITION + 1)
+        group_id
+        for group_id in candidates
+        if coordinator_partition(group_id, OFFSETS_TOPIC_PARTITIONS) != HOSTILE_PARTITION
+        and coordinator_partition(group_id, partitions) >= max(from_partition, HOSTILE_PARTITION + 1)
     )
 
 
 @pytest.fixture(autouse=True)
 def _no_monitor_outlives_its_test() -> Iterator[None]:
-    """End what a failed test has left running, but those that several tests share: they were there before."""
+    """Kill the monitors that a failed test left running. Shared monitors were started before the test and stay."""
     before = {id(monitor) for monitor in STARTED}
     yield
     for monitor in STARTED:
@@ -159,21 +159,21 @@ def _no_monitor_outlives_its_test() -> Iterator[None]:
 
 
 @pytest.fixture
-def kafka_says(broker: EmbeddedBroker) -> Iterator[WhatKafkaSays]:
-    """Kafka's own word."""
-    asked = WhatKafkaSays(broker.bootstrap_servers)
-    yield asked
-    asked.close()
+def kafka_reference(broker: EmbeddedBroker) -> Iterator[KafkaReference]:
+    """Return Kafka's own description of groups and offsets, to compare with."""
+    reference = KafkaReference(broker.bootstrap_servers)
+    yield reference
+    reference.close()
 
 
 @pytest.fixture
 def name() -> str:
-    """A name no other test uses."""
+    """Return a name that no other test uses."""
     return f"t{uuid.uuid4().hex[:8]}"
 
 
 class Group:
-    """Members of one consumer group, each a real consumer in a thread that polls and commits until it leaves."""
+    """The members of one consumer group. Each is a real consumer in a thread that polls and commits until it leaves."""
 
     def __init__(self, bootstrap_servers: str, group_id: str, strategy: str = "range") -> None:
         self._bootstrap_servers = bootstrap_servers
@@ -224,7 +224,7 @@ class Group:
 
 
 def create_topics(broker: EmbeddedBroker, partitions_by_topic: dict[str, int]) -> None:
-    """Create topics and put ten records into each partition."""
+    """Create topics and write ten records into each partition."""
     admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers)
     admin.create_topics([NewTopic(topic, partitions, 1) for topic, partitions in partitions_by_topic.items()])
     admin.close()
@@ -232,7 +232,7 @@ def create_topics(broker: EmbeddedBroker, partitions_by_topic: dict[str, int]) -
 
 
 def produce(broker: EmbeddedBroker, partitions_by_topic: dict[str, int], records: int) -> None:
-    """Put so many records into each partition."""
+    """Write this number of records into each partition."""
     producer = KafkaProducer(bootstrap_servers=broker.bootstrap_servers)
     for topic, partitions in partitions_by_topic.items():
         for partition in range(partitions):
@@ -243,16 +243,16 @@ def produce(broker: EmbeddedBroker, partitions_by_topic: dict[str, int], records
 
 
 def commit(broker: EmbeddedBroker, group_id: str, topic: str, offset: int) -> None:
-    """Commit partition 0 as a member did before it went, through the coordinator."""
+    """Commit an offset of partition 0 through the coordinator, without a member."""
     with closing(Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": group_id})) as consumer:
         consumer.commit(offsets=[LibrdkafkaTopicPartition(topic, 0, offset)], asynchronous=False)
 
 
 def is_in_transaction(producer: Producer, offsets: list[LibrdkafkaTopicPartition], committing: Consumer) -> bool:
-    """Begin a transaction with offsets; False, and none begun, where the coordinator is not there just now.
+    """Begin a transaction with offsets. Return False, without a transaction, if the coordinator is not available.
 
-    A busy machine's broker can lose its own session for a moment. librdkafka then either says "try again" or wants the
-    whole transaction aborted.
+    On a busy machine the broker can lose its own session for a moment. librdkafka then reports either a retriable
+    error or an error that requires aborting the transaction.
     """
     producer.begin_transaction()
     try:
@@ -267,5 +267,5 @@ def is_in_transaction(producer: Producer, offsets: list[LibrdkafkaTopicPartition
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Where a monitor keeps its checkpoint, tables and log."""
+    """Return the folder for a monitor's checkpoint, tables and log."""
     return tmp_path / "monitor"

@@ -1,7 +1,7 @@
-"""The real monitor, killed with -9 at one exact point: between the commits of two tables of one batch.
+"""Run the real monitor and kill it with SIGKILL at one exact point: between the commits of two tables of one batch.
 
-Run as `python -m tests.end_to_end.dying_monitor TABLE COUNT run ...`: the process kills itself right after its COUNT-th
-append to TABLE, before the batch's next table is written.
+Run it as `python -m tests.end_to_end.dying_monitor TABLE COUNT run ...`. The process kills itself directly after its
+COUNT-th append to TABLE, before it writes the next table of the batch.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from streaming.delta.tables import Table
 
 
 def die_after(table_name: str, count: int) -> None:
-    """Make the COUNT-th append to the table this process's last deed."""
+    """Make this process kill itself after its COUNT-th append to the table."""
     append_batch = DeltaTables.append_batch
     appended = 0
 

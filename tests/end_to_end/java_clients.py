@@ -1,8 +1,8 @@
-"""Java's own clients, and Java's own admin client, in one JVM that Python drives.
+"""Run Kafka's Java clients and its Java admin client in one JVM that Python controls.
 
-py4j comes with pyspark, so there is nothing to compile and no JDK to have: its gateway runs on the embedded broker's
-class path and every class of Kafka can be called from here. Some 200 MB for any number of consumers, where the tools of
-Kafka's own would take a JVM for each.
+py4j comes with pyspark, so the tests need no compiler and no JDK. The py4j gateway runs on the class path of the
+embedded broker, so Python can call every class of Kafka. The JVM needs about 200 MB for any number of consumers.
+Kafka's command-line tools would need one JVM for each consumer.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ _POLL_MS = 300
 
 
 class JavaClients:
-    """One JVM. Its methods named after clients give what a `Member` opens; `admin` is Java's Admin itself.
+    """One JVM with Java clients. `classic`, `consumer`, `share` and `streams` return a function that opens a client.
 
-    Each Python thread has a connection, and behind it a Java thread, of its own: consumers poll side by side.
+    `admin` is Java's Admin. Each Python thread has its own connection and its own Java thread, so consumers poll in
+    parallel.
     """
 
     def __init__(self, bootstrap_servers: str, folder: Path, kafka_version: str = KAFKA_VERSION) -> None:
@@ -44,8 +45,8 @@ class JavaClients:
         command = [str(find_java()), "-Xmx256m", "-cp", class_path, "py4j.GatewayServer", "--enable-auth", "0"]
         self._process = ChildProcess(command, folder / "java-clients.out")
         port, token = until("the gateway's port", self._port_and_token, 30)
-        # What Python drops stays in the JVM: there is room, and the finalizers that would tell it do I/O inside of
-        # whatever Python happens to do when it collects garbage; its compiler breaks on that (gh-106905).
+        # Without memory management, objects that Python frees stay in the JVM, which has room for them. py4j's
+        # finalizers would do I/O during Python's garbage collection, which breaks Python's compiler (gh-106905).
         parameters = GatewayParameters(
             port=int(port), auth_token=token, auto_convert=True, enable_memory_management=False
         )
@@ -55,8 +56,8 @@ class JavaClients:
         self._to_json = self._object_mapper()
 
     def _port_and_token(self) -> list[str]:
-        said = self._process.output.read_text().splitlines(keepends=True)[:2]
-        return [line.strip() for line in said] if len(said) == 2 and said[1].endswith("\n") else []
+        lines = self._process.output.read_text().splitlines(keepends=True)[:2]
+        return [line.strip() for line in lines] if len(lines) == 2 and lines[1].endswith("\n") else []
 
     def close(self) -> None:
         """End the JVM."""
@@ -71,13 +72,13 @@ class JavaClients:
         return mapper.setVisibility(jackson.annotation.PropertyAccessor.FIELD, any_field)
 
     def describe(self, group_type: str, group_ids: Sequence[str]) -> dict[str, GroupDescription]:
-        """Kafka's word on groups. The type says which request to make: classic and consumer groups share one."""
-        asks = {"share": self.admin.describeShareGroups, "streams": self.admin.describeStreamsGroups}
-        answers = asks.get(group_type, self.admin.describeConsumerGroups)(list(group_ids)).describedGroups()
+        """Return Kafka's description of groups. The type selects the request; classic and consumer share one."""
+        requests = {"share": self.admin.describeShareGroups, "streams": self.admin.describeStreamsGroups}
+        answers = requests.get(group_type, self.admin.describeConsumerGroups)(list(group_ids)).describedGroups()
         return {group_id: self._described(group_type, answers[group_id]) for group_id in group_ids}
 
     def _described(self, group_type: str, answer: Any) -> GroupDescription:  # noqa: ANN401 - a KafkaFuture
-        """The answer comes over in one piece, as JSON: with a call a field, comparing would take thousands of calls."""
+        """Convert an answer. It is transferred as one JSON document, because a call for each field would be slow."""
         try:
             return of_kafka(group_type, json.loads(self._to_json.writeValueAsString(answer.get())))
         except Py4JJavaError as error:
@@ -87,11 +88,11 @@ class JavaClients:
 
     def delete(self, group_type: str, group_id: str) -> None:
         """Delete a group."""
-        asks = {"share": self.admin.deleteShareGroups, "streams": self.admin.deleteStreamsGroups}
-        asks.get(group_type, self.admin.deleteConsumerGroups)([group_id]).all().get()
+        requests = {"share": self.admin.deleteShareGroups, "streams": self.admin.deleteStreamsGroups}
+        requests.get(group_type, self.admin.deleteConsumerGroups)([group_id]).all().get()
 
     def commits(self, group_id: str) -> dict[tuple[str, int], int]:
-        """Kafka's word on committed offsets, by (topic, partition)."""
+        """Return the committed offsets that Kafka lists, by (topic, partition)."""
         listed = self.admin.listConsumerGroupOffsets(group_id).partitionsToOffsetAndMetadata().get()
         commits: dict[tuple[str, int], int] = {}
         for at, commit in json.loads(self._to_json.writeValueAsString(listed)).items():
@@ -101,26 +102,26 @@ class JavaClients:
         return commits
 
     def classic(self, assignor: str) -> OpenClient:
-        """KafkaConsumer with one of its classic assignors, such as `RangeAssignor`."""
+        """Open a KafkaConsumer with one of its classic assignors, for example `RangeAssignor`."""
         strategy = f"org.apache.kafka.clients.consumer.{assignor}"
         configuration = {"partition.assignment.strategy": strategy, "heartbeat.interval.ms": "300"}
         return lambda joining: _Consumer(self, joining, configuration)
 
     def consumer(self, remote_assignor: str | None = None) -> OpenClient:
-        """KafkaConsumer with the consumer protocol (KIP-848); the broker's default assignor unless one is named."""
+        """Open a KafkaConsumer with the consumer protocol (KIP-848). Without a name it has the default assignor."""
         named = {} if remote_assignor is None else {"group.remote.assignor": remote_assignor}
         return lambda joining: _Consumer(self, joining, {"group.protocol": "consumer", **named})
 
     def share(self) -> OpenClient:
-        """KafkaShareConsumer (KIP-932)."""
+        """Open a KafkaShareConsumer (KIP-932)."""
         return lambda joining: _ShareConsumer(self, joining)
 
     def streams(self, into: str, group_protocol: str = "streams") -> OpenClient:
-        """A KafkaStreams that copies what it reads into a topic; by its own protocol (KIP-1071) or by `classic`."""
+        """Open a KafkaStreams that copies records into a topic, with its own protocol (KIP-1071) or with `classic`."""
         return lambda joining: _Streams(self, joining, into, group_protocol)
 
     def consumer_configuration(self, joining: Joining, **more: str) -> Mapping[str, str]:
-        """What all of its consumers have in common."""
+        """Return the configuration that all Java consumers have in common."""
         return {
             "bootstrap.servers": self._bootstrap_servers,
             "group.id": joining.group_id,
@@ -133,7 +134,7 @@ class JavaClients:
         }
 
     def streams_properties(self, joining: Joining, group_protocol: str) -> Any:  # noqa: ANN401 - a java.util.Properties
-        """What a KafkaStreams wants: its own state folder, and serdes that touch nothing."""
+        """Return the properties of a KafkaStreams: its own state folder, and serdes that change nothing."""
         properties = self._gateway.jvm.java.util.Properties()
         for name, value in {
             "bootstrap.servers": self._bootstrap_servers,
@@ -149,11 +150,11 @@ class JavaClients:
         return properties
 
     def duration(self, milliseconds: int) -> Any:  # noqa: ANN401 - a java.time.Duration
-        """A java.time.Duration."""
+        """Return a java.time.Duration."""
         return self._gateway.jvm.java.time.Duration.ofMillis(milliseconds)
 
     def topic_collection(self, topics: Sequence[str]) -> Any:  # noqa: ANN401 - a java.util.List
-        """A java.util.List: an overloaded method has no use for a Python list."""
+        """Return a java.util.List. py4j cannot pass a Python list to an overloaded method."""
         collection = self._gateway.jvm.java.util.ArrayList()
         for topic in topics:
             collection.add(topic)
@@ -161,7 +162,7 @@ class JavaClients:
 
     @property
     def streams_classes(self) -> Any:  # noqa: ANN401 - a Java package
-        """The package org.apache.kafka.streams."""
+        """Return the package org.apache.kafka.streams."""
         return self._gateway.jvm.org.apache.kafka.streams
 
 
@@ -173,8 +174,8 @@ class _Consumer(Consuming):
     def __init__(self, java: JavaClients, joining: Joining, configuration: Mapping[str, str]) -> None:
         static = {} if joining.instance_id is None else {"group.instance.id": joining.instance_id}
         commits = {"auto.commit.interval.ms": "300", "auto.offset.reset": "earliest"}
-        whole = java.consumer_configuration(joining, **commits, **static, **configuration)
-        self._consumer = java.clients.consumer.KafkaConsumer(whole)
+        complete = java.consumer_configuration(joining, **commits, **static, **configuration)
+        self._consumer = java.clients.consumer.KafkaConsumer(complete)
         if isinstance(joining.topics, Regex):
             self._consumer.subscribe(java.clients.consumer.SubscriptionPattern(joining.topics.pattern))
         else:
@@ -220,7 +221,7 @@ class _Streams(Consuming):
         self._leaving = options.groupMembershipOperation(leaving)
 
     def poll(self) -> None:
-        """Wait: it polls by itself."""
+        """Wait, because KafkaStreams polls by itself."""
         time.sleep(_POLL_MS / 1000)
 
     def close(self) -> None:

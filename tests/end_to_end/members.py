@@ -1,4 +1,4 @@
-"""Members of groups, whatever client they use: each polls in a thread of its own until it is told to leave."""
+"""Run members of groups with any client. Each member polls in its own thread until it must leave."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kafka import KafkaConsumer
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 
 RACK = "a-rack"
-"""Where members of the clients that tell it say they are."""
+"""Rack of the members whose client sends a rack."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Regex:
 
 @dataclass(frozen=True)
 class Joining:
-    """Who joins what, in words that every client knows."""
+    """The group, client id, topics and instance id of a joining member."""
 
     group_id: str
     client_id: str
@@ -43,24 +43,24 @@ class Consuming(ABC):
         """Consume and commit for a moment."""
 
     def generation(self) -> int | None:
-        """The generation (classic) or epoch in which the client believes to be; None where it does not tell."""
+        """Return the client's own generation (classic) or epoch; None if the client does not show it."""
         return None
 
     @abstractmethod
     def close(self) -> None:
-        """Leave the group; a static classic member only stops."""
+        """Leave the group. A static classic member only stops."""
 
 
 OpenClient = Callable[[Joining], Consuming]
 
 
 class Member:
-    """One member, from construction until `leave`."""
+    """One member. It is in the group from construction until `leave`."""
 
     def __init__(self, open_client: OpenClient, joining: Joining) -> None:
         self.joining = joining
         self._open_client = open_client
-        self._asked: queue.SimpleQueue[Future[int | None]] = queue.SimpleQueue()
+        self._generation_requests: queue.SimpleQueue[Future[int | None]] = queue.SimpleQueue()
         self._left = threading.Event()
         self._to_hold, self._holds = threading.Event(), threading.Event()
         self._failure: BaseException | None = None
@@ -68,28 +68,28 @@ class Member:
         self._thread.start()
 
     def generation(self) -> int | None:
-        """What its client says between two polls: a client answers only the thread that polls it."""
+        """Return the client's generation. The polling thread asks the client between two polls."""
         answer: Future[int | None] = Future()
-        self._asked.put(answer)
+        self._generation_requests.put(answer)
         return answer.result(30)
 
     def hold(self) -> None:
-        """Let it poll no more, as when it works on one record for long; its client's own threads go on."""
+        """Stop polling, as during long work on one record. The client's own threads continue."""
         self._to_hold.set()
         assert self._holds.wait(30), f"{self.joining} does not stop polling"
 
     def go_on(self) -> None:
-        """Let it poll again."""
+        """Poll again."""
         self._to_hold.clear()
         self._holds.clear()
 
-    def tell_to_leave(self) -> None:
-        """Let it leave without waiting for it."""
+    def start_leaving(self) -> None:
+        """Let the member leave without waiting for it."""
         self._left.set()
 
     def leave(self) -> None:
-        """Let it leave; raises what its client raised."""
-        self.tell_to_leave()
+        """Let the member leave and wait for it. Raise AssertionError if its client failed."""
+        self.start_leaving()
         self._thread.join(30)
         if self._failure is not None:
             raise AssertionError(f"{self.joining} failed") from self._failure
@@ -105,22 +105,22 @@ class Member:
                         self._left.wait(0.1)
                         continue
                     client.poll()
-                    while not self._asked.empty():
-                        self._asked.get().set_result(client.generation())
+                    while not self._generation_requests.empty():
+                        self._generation_requests.get().set_result(client.generation())
             finally:
                 client.close()
-        except BaseException as failure:  # noqa: BLE001 - told by `leave`, in the test's own thread
+        except BaseException as failure:  # noqa: BLE001 - raised by `leave` in the test's thread
             self._failure = failure
 
 
 def librdkafka(bootstrap_servers: str, **configuration: str | int) -> OpenClient:
-    """confluent-kafka's Consumer; the configuration's dots are written as underscores."""
+    """Open confluent-kafka's Consumer. Names of settings have underscores instead of dots."""
     given = {name.replace("_", "."): value for name, value in configuration.items()}
     return lambda joining: _Librdkafka(bootstrap_servers, joining, given)
 
 
 def librdkafka_classic(bootstrap_servers: str, strategy: str) -> OpenClient:
-    """confluent-kafka's Consumer with one of librdkafka's own assignors, such as `range`."""
+    """Open confluent-kafka's Consumer with one of librdkafka's assignors, for example `range`."""
     return librdkafka(
         bootstrap_servers,
         partition_assignment_strategy=strategy,
@@ -130,12 +130,12 @@ def librdkafka_classic(bootstrap_servers: str, strategy: str) -> OpenClient:
 
 
 def kafka_python(bootstrap_servers: str, *assignors: type[AbstractPartitionAssignor]) -> OpenClient:
-    """kafka-python's KafkaConsumer with assignors, the first it likes best."""
+    """Open kafka-python's KafkaConsumer with assignors in order of preference."""
     return lambda joining: _KafkaPython(bootstrap_servers, joining, assignors)
 
 
 def rejoining_kafka_python(bootstrap_servers: str, assignor: type[AbstractPartitionAssignor]) -> OpenClient:
-    """The same, but it joins anew with every second: if it leads, all others must, too."""
+    """Open kafka-python's KafkaConsumer that rejoins every second. If it leads the group, all members must rejoin."""
     return lambda joining: _Rejoining(bootstrap_servers, joining, (assignor,))
 
 

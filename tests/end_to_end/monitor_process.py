@@ -1,4 +1,4 @@
-"""The monitor as its users run it: a process of its own, asked over HTTP, killed without mercy."""
+"""Run the monitor as its users do: as a process that tests query over HTTP, stop and kill."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ Samples = dict[str, dict[tuple[tuple[str, str], ...], float]]
 
 
 def until(what: str, ask: Callable[[], Answer], timeout_seconds: float = 60.0) -> Answer:
-    """Ask until the answer is true, or fail saying what was waited for and what the last answer was."""
+    """Call `ask` until its answer is true, and return the answer.
+
+    After the timeout fail with `what`, the thing that the test waits for, and with the last answer.
+    """
     deadline = time.monotonic() + timeout_seconds
     while not (answer := ask()):
         if time.monotonic() > deadline:
@@ -40,7 +43,7 @@ def until(what: str, ask: Callable[[], Answer], timeout_seconds: float = 60.0) -
 
 
 def samples(text: str) -> Samples:
-    """Values by sample name and sorted labels."""
+    """Parse a scrape into values by sample name and sorted labels."""
     scraped: Samples = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
@@ -49,12 +52,12 @@ def samples(text: str) -> Samples:
 
 
 STARTED: list[MonitorProcess] = []
-"""Every monitor that was started, in order: whoever fails must not leave one to slow all others down."""
+"""Every monitor that was started, in order. A failed test must not leave a monitor that slows down other tests."""
 
 
 @dataclass(frozen=True)
 class Access:
-    """What a guarded port asks for: whom it must be certified by, and the header that lets somebody in."""
+    """The client's side of a protected port: the trusted CA, and the headers with the password."""
 
     trusting: ssl.SSLContext
     headers: Mapping[str, str]
@@ -62,7 +65,7 @@ class Access:
 
 @dataclass
 class MonitorProcess:
-    """`rebalance-monitor run` on a folder of its own; start and kill it as often as you like."""
+    """`rebalance-monitor run` with its own folder. It can be started and killed many times."""
 
     bootstrap_servers: str
     folder: Path
@@ -75,23 +78,23 @@ class MonitorProcess:
 
     @property
     def log(self) -> Path:
-        """What it said, over all starts."""
+        """Return the log file, which contains all starts."""
         return self.folder / "monitor.log"
 
     def start(self) -> MonitorProcess:
-        """Start it without waiting."""
+        """Start it and wait only until its port is open."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        said_before = self.log.stat().st_size if self.log.exists() else 0
+        log_size = self.log.stat().st_size if self.log.exists() else 0
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 with_parent_death_signal(self.command), stdout=log, stderr=log, env=self._environment()
             )
         STARTED.append(self)
-        self.port = until("the port", lambda: self._port_said_after(said_before), 30)
+        self.port = until("the port", lambda: self._port_logged_after(log_size), 30)
         return self
 
     def _environment(self) -> dict[str, str]:
-        mine = {
+        defaults = {
             "KAFKA__BOOTSTRAP_SERVERS": self.bootstrap_servers,
             "KAFKA__CONNECT_TIMEOUT_SECONDS": "10",
             "PATHS__CHECKPOINT": str(self.folder / "checkpoint"),
@@ -101,51 +104,51 @@ class MonitorProcess:
             "SAMPLING__INTERVAL_SECONDS": "1",
             "SAMPLING__LAG_TABLE_SECONDS": "1",
         }
-        prefixed = {f"REBALANCE_MONITOR_{name}": value for name, value in {**mine, **self.environment}.items()}
+        prefixed = {f"REBALANCE_MONITOR_{name}": value for name, value in {**defaults, **self.environment}.items()}
         return {**os.environ, **prefixed}
 
-    def _port_said_after(self, position: int) -> int:
+    def _port_logged_after(self, position: int) -> int:
         if self.process is not None and self.process.poll() is not None:
             raise AssertionError(f"the monitor ended with {self.process.returncode}:\n{self.log.read_text()[-3000:]}")
-        said = self.log.read_bytes()[position:].decode()
-        return int(said.split("/metrics")[0].rpartition(":")[2]) if "/metrics" in said else 0
+        logged = self.log.read_bytes()[position:].decode()
+        return int(logged.split("/metrics")[0].rpartition(":")[2]) if "/metrics" in logged else 0
 
     def wait_until_ready(self) -> MonitorProcess:
-        """Wait until it shows the present."""
+        """Wait until the monitor is ready."""
         try:
             until("ready", lambda: self.alive() and self.value("rebalance_monitor_ready") == 1, READY_SECONDS)
-        except AssertionError as never:
-            raise AssertionError(f"{never}\n{self.log.read_text()[-3000:]}") from None
+        except AssertionError as timeout:
+            raise AssertionError(f"{timeout}\n{self.log.read_text()[-3000:]}") from None
         return self
 
     def alive(self) -> bool:
-        """Fail at once if it ended."""
+        """Return True while the process runs. Fail if it ended."""
         if self.process is None or self.process.poll() is not None:
             raise AssertionError(f"the monitor ended:\n{self.log.read_text()[-3000:]}")
         return True
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Let it stand still, Spark and all, and go on in the end."""
+        """Suspend the monitor and its Spark processes inside the block."""
         assert self.process is not None
         parent = psutil.Process(self.process.pid)
-        still = [parent, *parent.children(recursive=True)]
+        suspended = [parent, *parent.children(recursive=True)]
         try:
-            for process in still:
+            for process in suspended:
                 with suppress(psutil.NoSuchProcess):  # Spark ends idle workers
                     process.suspend()
             yield
         finally:
-            for process in still:
+            for process in suspended:
                 with suppress(psutil.NoSuchProcess):
                     process.resume()
 
     def kill(self) -> None:
-        """Kill it with -9 and wait for it to be gone."""
+        """Kill it with SIGKILL and wait until it has ended."""
         self._end(signal.SIGKILL)
 
     def stop(self) -> int:
-        """Ask it to stop; its exit code."""
+        """Stop it with SIGTERM and return its exit code."""
         return self._end(signal.SIGTERM)
 
     def _end(self, how: signal.Signals) -> int:
@@ -157,33 +160,36 @@ class MonitorProcess:
         return code
 
     def run_command(self, *words: str) -> str:
-        """Run another command of the program with the same settings; its output. Fails if it fails."""
-        ran = self._ran(*words)
-        assert ran.returncode == 0, ran.stderr
-        return ran.stdout
+        """Run a command of the program with the same settings and return its output. It must succeed."""
+        completed = self._run(*words)
+        assert completed.returncode == 0, completed.stderr
+        return completed.stdout
 
     def refused_command(self, *words: str, exit_code: int | None = None) -> str:
-        """Run a command that must be refused, with that exit code; the error it gives, without the log's lines."""
-        ran = self._ran(*words)
-        assert ran.returncode not in (0, None), ran.stdout
-        assert exit_code in (None, ran.returncode), ran.stderr
-        assert "Traceback" not in ran.stderr, ran.stderr
-        return ran.stderr[ran.stderr.index("Error:") :].strip()
+        """Run a command that must fail, with this exit code if given. Return its error without the log lines."""
+        completed = self._run(*words)
+        assert completed.returncode not in (0, None), completed.stdout
+        assert exit_code in (None, completed.returncode), completed.stderr
+        assert "Traceback" not in completed.stderr, completed.stderr
+        return completed.stderr[completed.stderr.index("Error:") :].strip()
 
-    def _ran(self, *words: str) -> subprocess.CompletedProcess[str]:
+    def _run(self, *words: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "streaming.cli", *words]
         return subprocess.run(
             command, env=self._environment(), capture_output=True, text=True, check=False, timeout=120
         )
 
     def ask(self, path: str, headers: Mapping[str, str] | None = None) -> tuple[int, str]:
-        """The status and the body, 0 where nobody answers; a guarded port gets what it asks for, or these headers."""
-        guarded = self.access
-        address = f"{'https' if guarded else 'http'}://127.0.0.1:{self.port}{path}"
-        sent = dict((guarded.headers if guarded else {}) if headers is None else headers)
+        """Return HTTP status and body; status 0 if the port does not answer.
+
+        Without `headers` the request carries the password of a protected port.
+        """
+        access = self.access
+        address = f"{'https' if access else 'http'}://127.0.0.1:{self.port}{path}"
+        sent = dict((access.headers if access else {}) if headers is None else headers)
         try:
             request = Request(address, headers=sent)  # noqa: S310 - to loopback
-            with urlopen(request, timeout=30, context=guarded.trusting if guarded else None) as answer:  # noqa: S310
+            with urlopen(request, timeout=30, context=access.trusting if access else None) as answer:  # noqa: S310
                 return answer.status, answer.read().decode()
         except HTTPError as error:
             return error.code, error.read().decode()
@@ -191,38 +197,38 @@ class MonitorProcess:
             return 0, ""
 
     def metrics(self) -> Samples:
-        """One scrape."""
+        """Scrape once and return all samples."""
         return samples(self.scrape())
 
     def value(self, name: str, **labels: str) -> float | None:
-        """The one value of a metric whose labels include these; None where there is none."""
-        found = [value for sample, value in self._of_metric(name).items() if set(labels.items()) <= set(sample)]
-        return found[0] if found else None
+        """Return the first value of a metric whose labels include these; None if there is none."""
+        values = [value for sample, value in self._of_metric(name).items() if set(labels.items()) <= set(sample)]
+        return values[0] if values else None
 
     def _of_metric(self, name: str) -> dict[tuple[tuple[str, str], ...], float]:
-        """One scrape's values of one metric: a whole one takes long to parse."""
+        """Scrape and parse only one metric, because parsing a whole scrape takes long."""
         lines = [line for line in self.scrape().splitlines() if line.startswith((f"{name}{{", f"{name} "))]
         return samples("\n".join(lines) + "\n").get(name, {})
 
     def scrape(self) -> str:
-        """The text of one scrape."""
+        """Return the text of one scrape."""
         status, text = self.ask("/metrics")
         if status != 200:
-            raise URLError(f"/metrics answered {status or 'nothing'}")
+            raise URLError(f"/metrics returned {status or 'nothing'}")
         return text
 
-    def by_state(self, group_id: str) -> str | None:
-        """The state shown for a group."""
+    def group_state(self, group_id: str) -> str | None:
+        """Return the state that /metrics shows for a group; None if it shows none."""
         shown = self._of_metric("rebalance_monitor_group_state")
         states = [dict(sample)["state"] for sample in shown if dict(sample)["group"] == group_id]
         return states[0] if states else None
 
     def by_label(self, name: str, label: str) -> dict[str, float]:
-        """Values of a metric by one of its labels."""
+        """Return the values of a metric by one of its labels."""
         return {dict(sample)[label]: value for sample, value in self._of_metric(name).items()}
 
     def rows(self, table: str) -> list[Row]:
-        """All rows of a table, as a query sees them; read again only where the table has a new version."""
+        """Return all rows of a table. The table is read again only if it has a new version."""
         path = str(self.folder / "tables" / table)
         if table not in self._tables:
             self._tables[table] = DeltaTable(path), -1, []
@@ -234,5 +240,5 @@ class MonitorProcess:
         return rows
 
     def rows_of(self, table: str, group_id: str) -> list[Row]:
-        """A table's rows of one group."""
+        """Return the rows of one group in a table."""
         return [row for row in self.rows(table) if row["group_id"] == group_id]

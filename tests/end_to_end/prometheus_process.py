@@ -1,4 +1,4 @@
-"""A real Prometheus, a real Alertmanager and somebody who is paged, each with a port and a folder of its own."""
+"""Run a real Prometheus, a real Alertmanager and a receiver of notifications, each with its own port."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ GRACE_SECONDS = 20.0
 
 
 class Sample(NamedTuple):
-    """One element of a query's answer."""
+    """One element of a query result."""
 
     labels: dict[str, str]
     value: float
 
 
 class _Server(AbstractContextManager["_Server"]):
-    """A Go program that says on `/-/ready` that it is ready. Everything it writes is below `folder`."""
+    """A server that is ready when `/-/ready` returns 200. It writes all its files below `folder`."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -45,11 +45,11 @@ class _Server(AbstractContextManager["_Server"]):
 
     @property
     def address(self) -> str:
-        """Where it answers."""
+        """Return its URL."""
         return f"http://127.0.0.1:{self.port}"
 
     def command(self) -> list[str]:
-        """Its command line; its configuration is written before."""
+        """Write its configuration and return its command line."""
         raise NotImplementedError
 
     def __enter__(self) -> Self:
@@ -76,19 +76,19 @@ class _Server(AbstractContextManager["_Server"]):
             return False
 
     def ask(self, path: str, **parameters: str) -> Any:  # noqa: ANN401 - JSON
-        """One JSON answer of its API."""
+        """Return one JSON answer of its API."""
         query = f"?{urlencode(parameters)}" if parameters else ""
         with urlopen(f"{self.address}{path}{query}", timeout=30) as answer:  # noqa: S310 - as above
             return json.load(answer)
 
 
 class RealPrometheus(_Server):
-    """Scrapes these `host:port` every second under job `rebalance-monitor`, by the rules of these files.
+    """A Prometheus that scrapes targets (`host:port`) every second as job `rebalance-monitor` and evaluates rule files.
 
-    With `only_group` it keeps series of that group and of no group.
+    With `only_group` it keeps only the series of that group and the series without a group.
     """
 
-    def __init__(  # noqa: PLR0913 - all that a configuration has
+    def __init__(  # noqa: PLR0913 - one parameter for each part of the configuration
         self,
         folder: Path,
         targets: Sequence[str],
@@ -117,7 +117,7 @@ class RealPrometheus(_Server):
             self._configuration["alerting"] = {"alertmanagers": where}
 
     def command(self) -> list[str]:
-        """Write its configuration; return its command line."""
+        """Write its configuration and return its command line."""
         configuration = self.folder / "prometheus.yaml"
         configuration.write_text(yaml.safe_dump(self._configuration))
         return [
@@ -129,27 +129,30 @@ class RealPrometheus(_Server):
         ]
 
     def query(self, promql: str) -> list[Sample]:
-        """Ask for now; a vector's elements, or a scalar as one without labels. Fails where PromQL is wrong."""
+        """Return the elements of a vector at the current time, or a scalar as one element without labels.
+
+        Raise HTTPError if the PromQL is invalid.
+        """
         data = self.ask("/api/v1/query", query=promql)["data"]
         if data["resultType"] == "scalar":
             return [Sample({}, float(data["result"][1]))]
-        return [Sample(one["metric"], float(one["value"][1])) for one in data["result"]]
+        return [Sample(element["metric"], float(element["value"][1])) for element in data["result"]]
 
     def alerts(self) -> list[dict[str, Any]]:
         """Return the alerts that are pending or firing."""
-        found: list[dict[str, Any]] = self.ask("/api/v1/alerts")["data"]["alerts"]
-        return found
+        active: list[dict[str, Any]] = self.ask("/api/v1/alerts")["data"]["alerts"]
+        return active
 
 
 class RealAlertmanager(_Server):
-    """Runs by this configuration, which the caller has pointed to a receiver of his own."""
+    """An Alertmanager with the given configuration, in which the caller has set the receiver."""
 
     def __init__(self, folder: Path, configuration: Mapping[str, Any]) -> None:
         super().__init__(folder)
         self._configuration = configuration
 
     def command(self) -> list[str]:
-        """Write its configuration; return its command line. An empty cluster address: it looks for no peers."""
+        """Write its configuration and return its command line. The empty cluster address disables clustering."""
         configuration = self.folder / "alertmanager.yaml"
         configuration.write_text(yaml.safe_dump(dict(self._configuration)))
         return [
@@ -160,46 +163,46 @@ class RealAlertmanager(_Server):
             "--cluster.listen-address=",
         ]
 
-    def tell(self, alerts: Sequence[Mapping[str, Any]]) -> None:
+    def send(self, alerts: Sequence[Mapping[str, Any]]) -> None:
         """Send alerts as a Prometheus would."""
         body, kind = json.dumps(list(alerts)).encode(), {"Content-Type": "application/json"}
         with urlopen(Request(f"{self.address}/api/v2/alerts", body, kind), timeout=30):  # noqa: S310 - as above
             pass
 
 
-class OnCall:
-    """Somebody with a pager: a webhook that keeps every notification of an Alertmanager, in order."""
+class NotificationReceiver:
+    """A webhook receiver that keeps every notification of an Alertmanager, in order."""
 
     def __init__(self) -> None:
-        self.pages: list[dict[str, Any]] = []
+        self.notifications: list[dict[str, Any]] = []
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     @property
     def address(self) -> str:
-        """The webhook's URL."""
+        """Return the webhook's URL."""
         return f"http://127.0.0.1:{self._server.server_port}/page"
 
     def firing(self, alert: str) -> list[dict[str, Any]]:
-        """Return the alerts of this name that were paged as firing; each with its labels and annotations."""
-        paged = [one for page in self.pages for one in page["alerts"]]
-        return [one for one in paged if one["status"] == "firing" and one["labels"]["alertname"] == alert]
+        """Return the notified firing alerts of this name, each with its labels and annotations."""
+        notified = [one for notification in self.notifications for one in notification["alerts"]]
+        return [one for one in notified if one["status"] == "firing" and one["labels"]["alertname"] == alert]
 
     def close(self) -> None:
-        """Put the pager away; for `contextlib.closing`."""
+        """Stop the receiver; for `contextlib.closing`."""
         self._server.shutdown()
         self._server.server_close()
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
-        pages = self.pages
+        notifications = self.notifications
 
-        class Pager(BaseHTTPRequestHandler):
+        class Webhook(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
-                pages.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+                notifications.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
                 self.send_response(204)
                 self.end_headers()
 
             def log_message(self, *_: object) -> None:
-                """Say nothing."""
+                """Write no log."""
 
-        return Pager
+        return Webhook

@@ -1,4 +1,4 @@
-"""A relay before a broker, for what a network does to its words."""
+"""Run a TCP relay in front of a broker that changes the timing of its answers, as a network can."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 _PAUSE_SECONDS = 0.2
-"""Longer than a broker waits between refusing somebody (`connection.failed.authentication.delay.ms`) and hanging up."""
+"""Longer than a broker waits before it closes a refused connection (`connection.failed.authentication.delay.ms`)."""
 
 
 @contextmanager
-def last_words_with_the_end(address: str) -> Iterator[str]:
-    """Pass on what a broker says once it pauses, and its last words in one piece with the end; the relay's address."""
+def last_answer_with_close(address: str) -> Iterator[str]:
+    """Yield the address of a relay that forwards a broker's bytes when the broker pauses.
+
+    The client receives the broker's last bytes together with the end of the connection.
+    """
     host, _, port = address.rpartition(":")
     with socket.create_server(("127.0.0.1", 0)) as listener:
         threading.Thread(target=_accept, args=(listener, (host, int(port))), daemon=True).start()
@@ -25,32 +28,32 @@ def _accept(listener: socket.socket, broker: tuple[str, int]) -> None:
         while True:
             client, _ = listener.accept()
             to_broker = socket.create_connection(broker)
-            threading.Thread(target=_pass_on_questions, args=(client, to_broker), daemon=True).start()
-            threading.Thread(target=_pass_on_answers, args=(to_broker, client), daemon=True).start()
+            threading.Thread(target=_forward_requests, args=(client, to_broker), daemon=True).start()
+            threading.Thread(target=_forward_answers, args=(to_broker, client), daemon=True).start()
 
 
-def _pass_on_questions(client: socket.socket, broker: socket.socket) -> None:
+def _forward_requests(client: socket.socket, broker: socket.socket) -> None:
     with suppress(OSError), broker:
-        while asked := client.recv(1 << 16):
-            broker.sendall(asked)
+        while request := client.recv(1 << 16):
+            broker.sendall(request)
 
 
-def _pass_on_answers(broker: socket.socket, client: socket.socket) -> None:
+def _forward_answers(broker: socket.socket, client: socket.socket) -> None:
     with suppress(OSError), client:
         while True:
-            said, is_end = _until_it_pauses(broker)
-            client.sendall(said)
-            if is_end:
+            answer, is_closed = _read_until_pause(broker)
+            client.sendall(answer)
+            if is_closed:
                 return
 
 
-def _until_it_pauses(broker: socket.socket) -> tuple[bytes, bool]:
-    """What a broker says in one go, and whether it hung up."""
+def _read_until_pause(broker: socket.socket) -> tuple[bytes, bool]:
+    """Return the bytes that a broker sends until it pauses, and whether it closed the connection."""
     broker.settimeout(None)
-    said = more = broker.recv(1 << 16)
+    answer = more = broker.recv(1 << 16)
     broker.settimeout(_PAUSE_SECONDS)
     with suppress(TimeoutError):
         while more:
             more = broker.recv(1 << 16)
-            said += more
-    return said, not more
+            answer += more
+    return answer, not more

@@ -1,7 +1,8 @@
-"""A real broker that lets nobody in unasked: certificates, users, tokens and access rules of the tests' own.
+"""Run a real broker with authentication and authorization.
 
-Its plain listener is the tests' own way in, as Kafka's super user. The other two are for the monitor: `SECURE` is
-SASL_SSL with every mechanism, `MUTUAL` is SSL and wants the client's certificate. It is `User:monitor` on both.
+Its certificates, users, tokens and ACLs are for tests only. The tests use the plain listener as Kafka's super user.
+The other two listeners are for the monitor: `SECURE` is SASL_SSL with every mechanism, and `MUTUAL` is SSL and requires
+a client certificate. The monitor is `User:monitor` on both.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ from streaming.embedded import EmbeddedBroker
 from tests.end_to_end.conftest import QUICK_BROKER
 from tests.streaming.security.pem import USER, pkcs8, write_pem_files
 
-PASSWORD = 'tall\\ "hedge", ${file:/etc/passwd:x}; ü='  # noqa: S105 - every letter that somebody's parser may take amiss
-CLIENT_SECRET = "green=river"  # noqa: S105 - at our own endpoint
+PASSWORD = 'tall\\ "hedge", ${file:/etc/passwd:x}; ü='  # noqa: S105 - characters that parsers may handle wrongly
+CLIENT_SECRET = "green=river"  # noqa: S105 - for the token endpoint of this test
 _SECURITY = "org.apache.kafka.common.security"
 _AUDIENCE = "kafka"
 
@@ -50,41 +51,41 @@ LEAST_RIGHTS: Sequence[Right] = (
     (ResourceType.GROUP, "*", ACLOperation.DESCRIBE),
     (ResourceType.CLUSTER, "kafka-cluster", ACLOperation.DESCRIBE),
 )
-"""What the README says the monitor needs."""
+"""Rights that the monitor needs, as in the README."""
 ADMIN_API_RIGHTS = LEAST_RIGHTS[1:]
-"""What it needs where it asks coordinators instead of reading their log."""
+"""Rights that the monitor needs with `source.kind = "admin-api"`."""
 
 
 @dataclass
 class SecureBroker:
-    """The broker, and files that clients of it have."""
+    """The broker, and the folder with the files of its clients."""
 
     broker: EmbeddedBroker
     folder: Path
     token_endpoint: str
 
     def grant(self, rights: Sequence[Right], user: str = USER) -> None:
-        """Allow somebody something."""
+        """Allow a user these rights."""
         with self.admin() as admin:
             admin.create_acls([_acl(user, right) for right in rights])
 
     def deny(self, right: Right, user: str) -> None:
-        """Take from somebody what he was granted in a wider rule."""
+        """Deny a user a right that a wider rule grants."""
         with self.admin() as admin:
             admin.create_acls([_acl(user, right, ACLPermissionType.DENY)])
 
     @contextmanager
     def admin(self) -> Iterator[KafkaAdminClient]:
-        """Ask as the super user."""
+        """Open an admin client as the super user."""
         with closing(KafkaAdminClient(bootstrap_servers=self.broker.bootstrap_servers)) as admin:
             yield admin
 
     def add_user(self, user: str, password: str) -> None:
-        """Make somebody known to both SCRAM mechanisms."""
+        """Add a user to both SCRAM mechanisms."""
         with self.admin() as admin:
             for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
-                known = UserScramCredentialUpsertion(user, mechanism, password=password, iterations=8192)
-                assert admin.alter_user_scram_credentials([known]) == {user: None}
+                credential = UserScramCredentialUpsertion(user, mechanism, password=password, iterations=8192)
+                assert admin.alter_user_scram_credentials([credential]) == {user: None}
 
 
 def _acl(user: str, right: Right, permission: ACLPermissionType = ACLPermissionType.ALLOW) -> ACL:
@@ -95,7 +96,7 @@ def _acl(user: str, right: Right, permission: ACLPermissionType = ACLPermissionT
 
 @contextmanager
 def secure_broker(folder: Path) -> Iterator[SecureBroker]:
-    """Run it, with one user who has no right yet."""
+    """Run the broker with one user that has no right yet."""
     folder.mkdir()
     authority = trustme.CA()
     write_pem_files(folder, authority)
@@ -109,10 +110,10 @@ def secure_broker(folder: Path) -> Iterator[SecureBroker]:
     (folder / "jwks.json").write_text(json.dumps(_jwks(signing_key)))
     with _token_endpoint(authority, signing_key) as endpoint, pytest.MonkeyPatch.context() as environment:
         jwks = f"file:{folder / 'jwks.json'}"
-        # Brokers from 4.0 on take keys only from where their JVM was told (CVE-2025-27817).
+        # Since 4.0, brokers load keys only from URLs and files in these Java properties (CVE-2025-27817).
         allowed = {"urls": jwks, "files": folder / "jwks.json"}
-        words = (f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.{kind}={where}" for kind, where in allowed.items())
-        environment.setenv("JAVA_TOOL_OPTIONS", " ".join(words))
+        options = (f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.{kind}={where}" for kind, where in allowed.items())
+        environment.setenv("JAVA_TOOL_OPTIONS", " ".join(options))
         with EmbeddedBroker(
             folder / "broker",
             properties={**QUICK_BROKER, **_properties(folder, jwks)},
@@ -125,7 +126,7 @@ def secure_broker(folder: Path) -> Iterator[SecureBroker]:
 
 def _properties(folder: Path, jwks: str) -> dict[str, str]:
     secure = "listener.name.secure"
-    # A broker reads its properties as Latin-1, but JAAS knows letters by their octal number.
+    # A broker reads its properties as Latin-1. In JAAS a character can be written as its octal number.
     password = json.dumps(PASSWORD, ensure_ascii=False).replace("ü", "\\374")
     return {
         "ssl.keystore.type": "PEM",
@@ -150,7 +151,7 @@ def _properties(folder: Path, jwks: str) -> dict[str, str]:
 
 
 def _write_key_and_certificate(issued: trustme.LeafCert, file: Path) -> None:
-    """For Kafka: the key as PKCS#8, then the certificates."""
+    """Write a key store for Kafka: the key as PKCS#8, then the certificates."""
     chain = b"".join(blob.bytes() for blob in issued.cert_chain_pems)
     file.write_bytes(pkcs8(issued, serialization.NoEncryption()) + chain)
 
@@ -160,14 +161,14 @@ def _base64url(raw: bytes) -> str:
 
 
 def _jwks(key: rsa.RSAPrivateKey) -> Mapping[str, object]:
-    """The public half, as RFC 7517 writes it."""
+    """Return the public key as a JWK Set (RFC 7517)."""
     numbers = key.public_key().public_numbers()
     n, e = (_base64url(number.to_bytes((number.bit_length() + 7) // 8, "big")) for number in (numbers.n, numbers.e))
     return {"keys": [{"kty": "RSA", "kid": "1", "use": "sig", "alg": "RS256", "n": n, "e": e}]}
 
 
 def _token(key: rsa.RSAPrivateKey, life_seconds: int) -> str:
-    """A signed JWT (RFC 7519) that says who the monitor is."""
+    """Return a signed JWT (RFC 7519) for the monitor's user."""
     now = int(time.time())
     claims = {"sub": USER, "aud": _AUDIENCE, "scope": "read", "iat": now, "exp": now + life_seconds}
     parts = ({"alg": "RS256", "kid": "1"}, claims)
@@ -177,7 +178,7 @@ def _token(key: rsa.RSAPrivateKey, life_seconds: int) -> str:
 
 @contextmanager
 def _token_endpoint(authority: trustme.CA, key: rsa.RSAPrivateKey) -> Iterator[str]:
-    """Give tokens over HTTPS to who knows the secret; its URL."""
+    """Run an HTTPS endpoint that returns tokens to clients with the right secret. Yield its URL."""
     expected = "Basic " + base64.b64encode(f"{USER}:{CLIENT_SECRET}".encode()).decode()
 
     class Endpoint(BaseHTTPRequestHandler):

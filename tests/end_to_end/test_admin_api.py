@@ -1,4 +1,4 @@
-"""Where the log cannot be read: the monitor asks coordinators, shows the same, and says what it cannot know."""
+"""Test `source.kind = "admin-api"` on a real broker: the output agrees with Kafka, and unknown values are marked."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from kafka import KafkaAdminClient
 
 from streaming.embedded import EmbeddedBroker
 from tests.end_to_end.conftest import Group, create_topics, produce
+from tests.end_to_end.kafka_reference import KafkaReference
 from tests.end_to_end.monitor_process import MonitorProcess, until
 from tests.end_to_end.test_agrees_with_kafka import _agree, _lag_agrees
-from tests.end_to_end.what_kafka_says import WhatKafkaSays
 
 pytestmark = pytest.mark.slow
 
@@ -19,14 +19,14 @@ POLLED = {"SOURCE__KIND": "admin-api"}
 
 
 def polling(broker: EmbeddedBroker, folder: Path) -> MonitorProcess:
-    """Return a monitor that asks coordinators."""
+    """Return a monitor that polls the coordinators."""
     return MonitorProcess(broker.bootstrap_servers, folder, environment=POLLED)
 
 
 def test_members_assignments_commits_and_lag_agree_with_kafka_without_its_log_and_across_a_kill(
-    broker: EmbeddedBroker, kafka_says: WhatKafkaSays, folder: Path, name: str
+    broker: EmbeddedBroker, kafka_reference: KafkaReference, folder: Path, name: str
 ):
-    """Laws 2 and 3: the scenario of the log's source; killed and started again nothing is counted or written twice."""
+    """Rules 2 and 3 with the scenario of the log source. After a kill nothing is counted or written twice."""
     topics = {f"{name}-a": 3, f"{name}-b": 3}
     create_topics(broker, topics)
     group = Group(broker.bootstrap_servers, name)
@@ -35,12 +35,12 @@ def test_members_assignments_commits_and_lag_agree_with_kafka_without_its_log_an
         group.join(list(topics))
     try:
         monitor.start().wait_until_ready()
-        _agree(monitor, kafka_says, name, members=2)
+        _agree(monitor, kafka_reference, name, members=2)
         uneven = pytest.approx(4 / 3)
         until("imbalance", lambda: monitor.value("rebalance_monitor_imbalance_ratio", group=name) == uneven)
         assert monitor.value("rebalance_monitor_drift_partitions", group=name, strategy="range") == 0
         group.join(list(topics))
-        _agree(monitor, kafka_says, name, members=3)
+        _agree(monitor, kafka_reference, name, members=3)
         counted = monitor.value("rebalance_monitor_rebalances_total", group=name)
         assert counted is not None
         assert counted >= 1
@@ -48,14 +48,14 @@ def test_members_assignments_commits_and_lag_agree_with_kafka_without_its_log_an
         monitor.kill()
         rows_before = _positions(monitor, name)
         monitor.start().wait_until_ready()
-        _agree(monitor, kafka_says, name, members=3)
+        _agree(monitor, kafka_reference, name, members=3)
         assert monitor.value("rebalance_monitor_rebalances_total", group=name) == counted
         assert _positions(monitor, name) == rows_before
 
         monitor.kill()
         group.leave()
         monitor.start().wait_until_ready()
-        _agree(monitor, kafka_says, name, members=2)
+        _agree(monitor, kafka_reference, name, members=2)
         assert monitor.value("rebalance_monitor_rebalances_total", group=name) == counted + 1
 
         assert monitor.stop() == 0
@@ -65,14 +65,14 @@ def test_members_assignments_commits_and_lag_agree_with_kafka_without_its_log_an
         assert len(_positions(monitor, name)) > len(rows_before)
         group.leave_all()
         produce(broker, topics, records=7)
-        _agree(monitor, kafka_says, name, members=0)
+        _agree(monitor, kafka_reference, name, members=0)
         until("lag", lambda: monitor.value("rebalance_monitor_group_lag", group=name) == 6 * 7)
     finally:
         group.leave_all()
-    _lag_agrees(monitor, kafka_says, name)
+    _lag_agrees(monitor, kafka_reference, name)
     assert monitor.value("rebalance_monitor_empty_transitions_total", group=name) == 1
-    _says_what_it_cannot_know(monitor, name)
-    _a_deleted_group_ends(broker, monitor, name)
+    _check_unknown_values(monitor, name)
+    _check_that_a_deleted_group_ends(broker, monitor, name)
     assert monitor.stop() == 0
 
 
@@ -83,8 +83,8 @@ def _positions(monitor: MonitorProcess, group_id: str) -> list[tuple[object, obj
     return positions
 
 
-def _says_what_it_cannot_know(monitor: MonitorProcess, group_id: str) -> None:
-    """Rule 2: nothing invented, in /metrics and in every row."""
+def _check_unknown_values(monitor: MonitorProcess, group_id: str) -> None:
+    """Check rule 2: unknown values are absent in /metrics and named in every row."""
     assert monitor.value("rebalance_monitor_source", source="admin-api") == 1
     unknown = monitor.by_label("rebalance_monitor_source_limitation_info", "capability")
     assert {"generation_id", "leader", "rebalances_between_polls", "sync_time", "transactions"} <= unknown.keys()
@@ -97,12 +97,12 @@ def _says_what_it_cannot_know(monitor: MonitorProcess, group_id: str) -> None:
         assert all("generation_id" in row["not_known"] for row in rows)
 
 
-def _a_deleted_group_ends(broker: EmbeddedBroker, monitor: MonitorProcess, group_id: str) -> None:
-    """A group that its coordinator denies is a tombstone; its commits go with it."""
+def _check_that_a_deleted_group_ends(broker: EmbeddedBroker, monitor: MonitorProcess, group_id: str) -> None:
+    """Delete a group and check that its metrics end and that its last row has the state Dead."""
     admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers)
     admin.delete_groups([group_id])
     admin.close()
-    until("its end", lambda: monitor.by_state(group_id) is None)
+    until("its end", lambda: monitor.group_state(group_id) is None)
     until("no lag", lambda: monitor.value("rebalance_monitor_group_lag", group=group_id) is None)
     until("the row", lambda: _last_state(monitor, group_id) == "Dead")
 

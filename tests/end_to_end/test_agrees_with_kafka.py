@@ -1,4 +1,4 @@
-"""What the monitor says of living groups is what Kafka's own admin API says."""
+"""Test that the monitor's output for running groups agrees with Kafka's admin API."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import pytest
 
 from streaming.embedded import EmbeddedBroker
 from tests.end_to_end.conftest import Group, create_topics, produce
+from tests.end_to_end.kafka_reference import KafkaReference
 from tests.end_to_end.monitor_process import MonitorProcess, until
-from tests.end_to_end.what_kafka_says import WhatKafkaSays
 
 pytestmark = pytest.mark.slow
 
 
 def test_members_assignments_commits_and_lag_agree_while_consumers_join_leave_and_commit(
-    broker: EmbeddedBroker, kafka_says: WhatKafkaSays, shared_monitor: MonitorProcess, name: str
+    broker: EmbeddedBroker, kafka_reference: KafkaReference, shared_monitor: MonitorProcess, name: str
 ):
-    """The issue's first promise: tables and /metrics agree with the admin API, at every stage of a group's life."""
+    """Tables and /metrics agree with the admin API at every stage of a group's life."""
     topics = {f"{name}-a": 3, f"{name}-b": 3}
     create_topics(broker, topics)
     group = Group(broker.bootstrap_servers, name)
@@ -24,32 +24,32 @@ def test_members_assignments_commits_and_lag_agree_while_consumers_join_leave_an
         group.join(list(topics))
     try:
         monitor.wait_until_ready()
-        _agree(monitor, kafka_says, name, members=2)
-        # Worked example of RangeAssignor: two topics of 3 over 2 members is 4 and 2, roundrobin would give 3 and 3.
+        _agree(monitor, kafka_reference, name, members=2)
+        # Range gives 4 and 2 for two topics of 3 partitions and 2 members. Roundrobin would give 3 and 3.
         uneven = pytest.approx(4 / 3)
         until("imbalance", lambda: monitor.value("rebalance_monitor_imbalance_ratio", group=name) == uneven)
-        drift = "rebalance_monitor_drift_partitions"  # told once the partition counts of its topics are known
+        drift = "rebalance_monitor_drift_partitions"  # shown as soon as the partition counts of its topics are known
         until("verdict", lambda: monitor.value(drift, group=name, strategy="range") == 0)
         assert monitor.value("rebalance_monitor_drift_partitions", group=name, strategy="roundrobin") > 0
 
         group.join(list(topics))
-        _agree(monitor, kafka_says, name, members=3)
+        _agree(monitor, kafka_reference, name, members=3)
         group.leave()
-        _agree(monitor, kafka_says, name, members=2)
+        _agree(monitor, kafka_reference, name, members=2)
         group.leave_all()
         produce(broker, topics, records=7)
-        _agree(monitor, kafka_says, name, members=0)
+        _agree(monitor, kafka_reference, name, members=0)
         until("lag", lambda: monitor.value("rebalance_monitor_group_lag", group=name) == 6 * 7)
     finally:
         group.leave_all()
-    _lag_agrees(monitor, kafka_says, name)
-    _totals_agree(monitor, kafka_says, name)
-    _verdicts_are_whole(monitor, name)
+    _lag_agrees(monitor, kafka_reference, name)
+    _totals_agree(monitor, kafka_reference, name)
+    _check_verdicts(monitor, name)
     _clocks_agree(monitor)
 
 
 def _clocks_agree(monitor: MonitorProcess) -> None:
-    """Broker and monitor have one clock here: the bounds of its records hold, and nothing is corrected."""
+    """Check that the clock offset is within its bounds and the log has no warning. Broker and monitor share a clock."""
     until("the clock", lambda: monitor.value("rebalance_monitor_clock_offset_seconds") is not None)
     offset, within = (monitor.value(f"rebalance_monitor_clock_offset_{name}") for name in ("seconds", "within_seconds"))
     assert offset is not None
@@ -58,20 +58,20 @@ def _clocks_agree(monitor: MonitorProcess) -> None:
     assert "the clock of broker" not in monitor.log.read_text()
 
 
-def _agree(monitor: MonitorProcess, kafka_says: WhatKafkaSays, group_id: str, members: int) -> None:
-    """Wait until Kafka calls the group settled with so many members, then until the monitor has it all."""
+def _agree(monitor: MonitorProcess, kafka_reference: KafkaReference, group_id: str, members: int) -> None:
+    """Wait until the group is settled in Kafka with this number of members, then until the monitor agrees."""
     settled = "Stable" if members else "Empty"
     until(
         f"{members} members in Kafka",
-        lambda: _has(kafka_says.group(group_id), settled, members),
+        lambda: _has_state_and_members(kafka_reference.group(group_id), settled, members),
     )
     until("members", lambda: monitor.value("rebalance_monitor_group_members", group=group_id) == members)
-    described = kafka_says.group(group_id)
+    described = kafka_reference.group(group_id)
     until("the row of this generation", lambda: _last_row_agrees(monitor, described, group_id))
     assert monitor.value("kafka_consumergroup_members", consumergroup=group_id) == members
 
 
-def _has(described: dict[str, object], state: str, members: int) -> bool:
+def _has_state_and_members(described: dict[str, object], state: str, members: int) -> bool:
     return described["group_state"] == state and len(described["members"]) == members
 
 
@@ -82,7 +82,7 @@ def _last_row_agrees(monitor: MonitorProcess, described: dict[str, object], grou
         member["member_id"]: (
             member["client_id"],
             member["client_host"],
-            {(held["topic"], held["partition"]) for held in member["assignment"] or ()},
+            {(owned["topic"], owned["partition"]) for owned in member["assignment"] or ()},
         )
         for member in last["members"]
     }
@@ -101,8 +101,8 @@ def _last_row_agrees(monitor: MonitorProcess, described: dict[str, object], grou
     return ours == theirs and last["state"] == described["group_state"]
 
 
-def _lag_agrees(monitor: MonitorProcess, kafka_says: WhatKafkaSays, group_id: str) -> None:
-    committed, lag = kafka_says.committed(group_id), kafka_says.lag(group_id)
+def _lag_agrees(monitor: MonitorProcess, kafka_reference: KafkaReference, group_id: str) -> None:
+    committed, lag = kafka_reference.committed(group_id), kafka_reference.lag(group_id)
     assert committed
     scraped = monitor.metrics()
     for (topic, partition), offset in committed.items():
@@ -120,11 +120,11 @@ def _last_lag(monitor: MonitorProcess, group_id: str) -> dict[tuple[str, int], i
     return {(row["topic"], row["partition"]): row["lag"] for row in sorted(rows, key=lambda row: row["sampled_time"])}
 
 
-def _totals_agree(monitor: MonitorProcess, kafka_says: WhatKafkaSays, group_id: str) -> None:
-    """First sight counts 0; then the generation difference, transitions to Empty apart."""
-    seen = monitor.rows("group_generations")
-    ours = sorted((row["offsets_topic_offset"], row["generation_id"]) for row in seen if row["group_id"] == group_id)
-    generations = kafka_says.generations(group_id)
+def _totals_agree(monitor: MonitorProcess, kafka_reference: KafkaReference, group_id: str) -> None:
+    """Check the counters: the difference of generations, without transitions to Empty. The first record counts 0."""
+    rows = monitor.rows_of("group_generations", group_id)
+    ours = sorted((row["offsets_topic_offset"], row["generation_id"]) for row in rows)
+    generations = kafka_reference.generations(group_id)
     assert [generation for _, generation in ours] == [generation for generation, _ in generations]
     emptied = sum(not has_members for _, has_members in generations[1:])
     difference = generations[-1][0] - generations[0][0]
@@ -132,7 +132,7 @@ def _totals_agree(monitor: MonitorProcess, kafka_says: WhatKafkaSays, group_id: 
     assert monitor.value("rebalance_monitor_empty_transitions_total", group=group_id) == emptied
 
 
-def _verdicts_are_whole(monitor: MonitorProcess, group_id: str) -> None:
+def _check_verdicts(monitor: MonitorProcess, group_id: str) -> None:
     rows = [row for row in monitor.rows("assignment_drift") if row["group_id"] == group_id]
     keys = [(row["offsets_topic_partition"], row["offsets_topic_offset"], row["strategy"]) for row in rows]
     assert len(keys) == len(set(keys))

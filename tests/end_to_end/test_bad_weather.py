@@ -1,4 +1,4 @@
-"""Hostile records, open transactions, brokers that go away, and starts that must be refused."""
+"""Test undecodable records, open transactions, unreachable brokers, and starts that must be refused."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ HOSTILE = (
 
 
 def test_it_lives_through_hostile_records_open_transactions_and_a_lost_broker(lost_broker: LostBroker, name: str):
-    """Rule 4: bytes beyond reading become rows and a counter by reason. Rule 2: what a transaction hides is unknown."""
+    """Rule 4: undecodable records become rows and a counter by reason. Rule 2: blocked groups are unknown."""
     broker, monitor = lost_broker.broker, lost_broker.monitor
     create_topics(broker, {name: 3})
     group = Group(broker.bootstrap_servers, calm_group(name))
@@ -56,7 +56,7 @@ def test_it_lives_through_hostile_records_open_transactions_and_a_lost_broker(lo
         _a_second_monitor_on_the_same_checkpoint_is_refused(monitor)
         _a_second_checkpoint_over_the_same_tables_is_refused(monitor)
         _hostile_records_are_quarantined(monitor, broker)
-        _copies_of_its_record_in_a_foreign_partition_do_not_freeze_a_group(monitor, broker, group, name)
+        _records_in_a_foreign_partition_do_not_freeze_the_group(monitor, broker, group, name)
         _an_open_transaction_makes_its_groups_unknown(monitor, broker, group.group_id, name)
         broker.kill()
         until("not ready", lambda: monitor.alive() and monitor.value("rebalance_monitor_ready") == 0)
@@ -64,13 +64,16 @@ def test_it_lives_through_hostile_records_open_transactions_and_a_lost_broker(lo
         broker.start()
         until("ready again", lambda: monitor.alive() and monitor.value("rebalance_monitor_ready") == 1, 120)
         assert monitor.value("rebalance_monitor_group_generation", group=group.group_id) is not None
-        _the_source_asks_a_coordinator_that_answers(broker)
+        _the_source_uses_a_coordinator_that_answers(broker)
     finally:
         group.leave_all()
 
 
-def _the_source_asks_a_coordinator_that_answers(broker: EmbeddedBroker) -> None:
-    """The one that could not load the hostile records never does, and Spark's Kafka source waited for it for ever."""
+def _the_source_uses_a_coordinator_that_answers(broker: EmbeddedBroker) -> None:
+    """Check that the source's group has a coordinator that answers.
+
+    The coordinator of the hostile partition never answers. Spark's Kafka source once waited for it forever.
+    """
     settings = KafkaSettings(bootstrap_servers=broker.bootstrap_servers)
     with closing(Connection(settings, request_timeout_seconds=10)) as connection:
         groups = Groups(connection, lambda: 0)
@@ -86,24 +89,24 @@ def _the_source_asks_a_coordinator_that_answers(broker: EmbeddedBroker) -> None:
 
 
 def _a_second_monitor_on_the_same_checkpoint_is_refused(monitor: MonitorProcess) -> None:
-    said = monitor.refused_command("run")
-    assert said.startswith("Error: checkpoint")
-    assert f"in use by process {monitor.process.pid}" in said
-    assert len(said.splitlines()) == 1
+    error = monitor.refused_command("run")
+    assert error.startswith("Error: checkpoint")
+    assert f"in use by process {monitor.process.pid}" in error
+    assert len(error.splitlines()) == 1
 
 
 def _a_second_checkpoint_over_the_same_tables_is_refused(monitor: MonitorProcess) -> None:
-    """It would write every row a second time: Delta knows a batch by its checkpoint."""
+    """Check that it is refused. It would write every row again, because Delta identifies a batch by its checkpoint."""
     tables = {"PATHS__TABLES": str(monitor.folder / "tables")}
     second = MonitorProcess(monitor.bootstrap_servers, monitor.folder.with_name("second"), tables)
-    said = second.refused_command("run")
-    assert f"process {monitor.process.pid} on" in said
-    assert "stop one of the two monitors, or set a different paths.tables for this one" in said
-    assert len(said.splitlines()) == 1
+    error = second.refused_command("run")
+    assert f"process {monitor.process.pid} on" in error
+    assert "stop one of the two monitors, or set a different paths.tables for this one" in error
+    assert len(error.splitlines()) == 1
 
 
 def _hostile_records_are_quarantined(monitor: MonitorProcess, broker: EmbeddedBroker) -> None:
-    # The broker lets nobody write to its own topics but clients of this id.
+    # The broker lets only clients with this id write to its internal topics.
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "client.id": "__admin_client"})
     sent: dict[tuple[int, int], tuple[bytes, bytes]] = {}
 
@@ -124,10 +127,13 @@ def _hostile_records_are_quarantined(monitor: MonitorProcess, broker: EmbeddedBr
     assert {"unknown_record_type", "truncated", "unknown_value_version"} <= set(skipped)
 
 
-def _copies_of_its_record_in_a_foreign_partition_do_not_freeze_a_group(
+def _records_in_a_foreign_partition_do_not_freeze_the_group(
     monitor: MonitorProcess, broker: EmbeddedBroker, group: Group, topic: str
 ) -> None:
-    """They have higher offsets than the group's own records, which were taken for read."""
+    """Write the group's record into a foreign partition and check that the group is still updated.
+
+    The copies have higher offsets. The monitor once ignored the group's own records because of that.
+    """
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "client.id": "__admin_client"})
     for _ in range(50):
         producer.produce("__consumer_offsets", group_value(99), group_key(group.group_id), HOSTILE_PARTITION)
@@ -150,7 +156,7 @@ def _has_members(monitor: MonitorProcess, group_id: str, members: int) -> bool:
 def _an_open_transaction_makes_its_groups_unknown(
     monitor: MonitorProcess, broker: EmbeddedBroker, group_id: str, topic: str
 ) -> None:
-    # A transaction of the same group lands in the same partition of __consumer_offsets.
+    # The transaction's commits go to the group's partition of __consumer_offsets.
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "transactional.id": group_id})
     producer.init_transactions()
     other_group = next(
@@ -163,11 +169,11 @@ def _an_open_transaction_makes_its_groups_unknown(
     for offset, end in ((5, producer.abort_transaction), (7, producer.commit_transaction)):
         offsets = [LibrdkafkaTopicPartition(topic, 0, offset)]
         until("the coordinator", partial(is_in_transaction, producer, offsets, committing))
-        until("unknown", lambda: monitor.by_state(group_id) == "Unknown")
+        until("unknown", lambda: monitor.group_state(group_id) == "Unknown")
         assert monitor.value("rebalance_monitor_group_lag", group=group_id) is None
         assert monitor.value("rebalance_monitor_group_members", group=group_id) is None
         end()
-        until("known again", lambda: monitor.by_state(group_id) == "Stable")
+        until("known again", lambda: monitor.group_state(group_id) == "Stable")
     committing.close()
     labels = {"consumergroup": other_group, "topic": topic, "partition": "0"}
     until("the committed one", lambda: monitor.value("kafka_consumergroup_current_offset", **labels) == 7)
@@ -175,28 +181,28 @@ def _an_open_transaction_makes_its_groups_unknown(
 
 
 def test_an_unreachable_broker_is_one_clear_line_and_an_exit_code(tmp_path: Path):
-    """The issue: one clear line and exit code not 0 after the configured timeout."""
-    nobody = MonitorProcess(
+    """After the configured timeout the monitor prints one line and ends with an exit code other than 0."""
+    unreachable = MonitorProcess(
         f"127.0.0.1:{free_port()}", tmp_path / "monitor", environment={"KAFKA__CONNECT_TIMEOUT_SECONDS": "2"}
     )
-    said = nobody.refused_command("run")
-    assert said.startswith("Error: no broker at 127.0.0.1:")
-    assert "kafka.bootstrap_servers" in said
-    assert len(said.splitlines()) == 1
+    error = unreachable.refused_command("run")
+    assert error.startswith("Error: no broker at 127.0.0.1:")
+    assert "kafka.bootstrap_servers" in error
+    assert len(error.splitlines()) == 1
 
 
 def test_tables_and_checkpoints_of_another_version_are_refused_by_name(lost_broker: LostBroker, tmp_path: Path):
-    """A folder of an incompatible version is refused, whole and untouched, with what to do about it."""
+    """The monitor refuses a folder of an incompatible version, does not change it, and names the remedy."""
     monitor = MonitorProcess(lost_broker.broker.bootstrap_servers, tmp_path / "monitor")
     table = monitor.folder / "tables" / "group_lag"
     write_deltalake(str(table), pa.table({"not": ["ours"]}))
-    said = monitor.refused_command("run")
-    assert f"{table} has schema version none" in said
+    error = monitor.refused_command("run")
+    assert f"{table} has schema version none" in error
 
     checkpoint = monitor.folder / "checkpoint"
     checkpoint.mkdir()
     (checkpoint / "monitor.json").write_text(json.dumps({"version": 99}))
-    said = monitor.refused_command("run")
-    assert "has version 99" in said
-    assert "rebalance-monitor rebuild" in said
-    assert len(said.splitlines()) == 1
+    error = monitor.refused_command("run")
+    assert "has version 99" in error
+    assert "rebalance-monitor rebuild" in error
+    assert len(error.splitlines()) == 1

@@ -1,6 +1,6 @@
-"""Every query of every dashboard, asked of a real Prometheus that scrapes a monitor of the demo's groups.
+"""Test every query of every dashboard on a real Prometheus that scrapes a monitor of the demo's groups.
 
-Which panels are rightly empty there is written down with the reason; all others must have data.
+`EMPTY` lists the panels that are correctly empty there, with the reason. All others must show data.
 """
 
 from __future__ import annotations
@@ -30,74 +30,74 @@ CLUSTER = "demo"
 GROUPS = sorted(group.group_id for group in DEMO_GROUPS)
 TIMES = Times(range_seconds=300, step_seconds=5, scrape_seconds=1)
 SHOWN_SECONDS = 240.0
-"""The longest that a panel may take to show something, from when the monitor is ready: the flapping member flaps."""
+"""Maximum seconds from a ready monitor until a panel shows data. The flapping member takes longest."""
 
 EMPTY = {
-    ("fleet", "Worst drift", "A"): "the demo has no group whose assignment is not what its strategy promises",
-    ("group", "Moved partitions", "C"): "of every demo group's moves it is known whether they had to be",
+    ("fleet", "Worst drift", "A"): "the demo has no group with drift",
+    ("group", "Moved partitions", "C"): "for all movements of the demo it is known whether they were necessary",
     ("group", "Records in partitions without an owner", "A"): "every partition has an owner",
-    ("group", "Time until records are lost", "A"): "retention takes nothing within minutes",
+    ("group", "Time until records are lost", "A"): "retention deletes nothing within minutes",
     ("group", "Partitions with unknown lag or status", "A"): "all lag is known",
     ("group", "Partitions with unknown lag or status", "B"): "no transaction is open",
-    ("monitor", "Limitations of the source", "A"): "the log tells everything",
-    ("monitor", "Decode failures, by reason", "A"): "Kafka writes no record that cannot be read",
+    ("monitor", "Limitations of the source", "A"): "the log source has no limitations",
+    ("monitor", "Decode failures, by reason", "A"): "the broker writes no undecodable record",
     ("monitor", "Brokers that did not list their groups", "A"): "the one broker answers",
 }
-"""Queries without an answer on a healthy demo, and why that is right."""
+"""Queries that are correctly empty for a healthy demo, and the reason: (dashboard, panel, query)."""
 
 RULES = sorted((Path(__file__).parents[2] / "dashboards" / "rules").glob("*.yaml"))
 QUERIES = [query for board in dashboards() for query in board.queries()]
 
 
-def place(query: PanelQuery) -> tuple[str, str, str]:
-    """What tells a query from the others."""
+def query_key(query: PanelQuery) -> tuple[str, str, str]:
+    """Return the dashboard, panel and letter of a query."""
     return query.dashboard, query.panel, query.ref_id
 
 
-def named(query: PanelQuery) -> str:
-    return " ".join(place(query))
+def query_name(query: PanelQuery) -> str:
+    return " ".join(query_key(query))
 
 
 @dataclass(frozen=True)
 class Viewer:
-    """Somebody who looks at the dashboards."""
+    """Runs the dashboards' queries as Grafana does."""
 
     prometheus: RealPrometheus
 
     def choices(self, board: Dashboard) -> list[Chosen]:
-        """What is chosen on a dashboard: everything, or one group after the other."""
+        """Return the values of a dashboard's variables: one set for each group, or one set for all groups."""
         if board.name == "group":
             return [{"cluster": CLUSTER, "group": group, "topic": None} for group in GROUPS]
         everything: Chosen = {"cluster": None, "group": None, "top": "10"}
         return [{name: value for name, value in everything.items() if name in board.variables}]
 
-    def sees(self, query: PanelQuery) -> list[Any] | None:
-        """What a panel shows: of one group's dashboard, for the first group that has anything to show."""
+    def first_result(self, query: PanelQuery) -> list[Any] | None:
+        """Return the series of a panel for the first choice of variables that has any; None if none has."""
         board = Dashboard(query.dashboard)
-        return next(filter(None, (self.shown(query, board, chosen) for chosen in self.choices(board))), None)
+        return next(filter(None, (self.series(query, board, chosen) for chosen in self.choices(board))), None)
 
-    def asked(self, query: PanelQuery, board: Dashboard, chosen: Chosen) -> str:
-        """What Prometheus is asked."""
+    def resolve(self, query: PanelQuery, board: Dashboard, chosen: Chosen) -> str:
+        """Return the PromQL that Prometheus receives."""
         return board.resolve_query(query.expression, chosen, TIMES)
 
-    def shown(self, query: PanelQuery, board: Dashboard, chosen: Chosen) -> list[Any]:
-        """Series of the answer that have a number in them."""
-        asked, now = self.asked(query, board, chosen), time.time()
+    def series(self, query: PanelQuery, board: Dashboard, chosen: Chosen) -> list[Any]:
+        """Return the series of the answer that have at least one number."""
+        promql, now = self.resolve(query, board, chosen), time.time()
         if query.is_instant:
-            found = self.prometheus.ask("/api/v1/query", query=asked, time=str(now))["data"]["result"]
-            return [one for one in found if _is_number(one["value"])]
+            result = self.prometheus.ask("/api/v1/query", query=promql, time=str(now))["data"]["result"]
+            return [one for one in result if _is_number(one["value"])]
         times = {"start": now - TIMES.range_seconds, "end": now, "step": TIMES.step_seconds}
-        words = {name: str(value) for name, value in times.items()}
-        found = self.prometheus.ask("/api/v1/query_range", query=asked, **words)["data"]["result"]
-        return [one for one in found if any(map(_is_number, one["values"]))]
+        parameters = {name: str(value) for name, value in times.items()}
+        result = self.prometheus.ask("/api/v1/query_range", query=promql, **parameters)["data"]["result"]
+        return [one for one in result if any(map(_is_number, one["values"]))]
 
 
 def _is_number(sample: tuple[float, str]) -> bool:
     return not math.isnan(float(sample[1]))
 
 
-def without_patience(folder: Path) -> list[Path]:
-    """Our rules, but that alerts wait for nothing, as most do for ten minutes, and stay for those who look."""
+def rules_without_delay(folder: Path) -> list[Path]:
+    """Write the rules so that alerts fire at once instead of after ten minutes, and keep firing for an hour."""
     folder.mkdir()
     written = []
     for file in RULES:
@@ -112,24 +112,24 @@ def without_patience(folder: Path) -> list[Path]:
 
 @pytest.fixture(scope="module")
 def viewer(demo: Demo, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Viewer]:
-    """Prometheus sees the monitor catch up, so that one alert on the monitor itself fires."""
+    """Start Prometheus before the monitor has caught up, so that one alert on the monitor itself fires."""
     folder = tmp_path_factory.mktemp("dashboards")
-    rules = without_patience(folder / "rules")
+    rules = rules_without_delay(folder / "rules")
     with RealPrometheus(folder / "prometheus", [f"127.0.0.1:{demo.monitor.port}"], rule_files=rules) as prometheus:
         demo.monitor.wait_until_ready()
         yield Viewer(prometheus)
 
 
-@pytest.mark.parametrize("query", [one for one in QUERIES if place(one) not in EMPTY], ids=named)
-def test_a_panel_shows_something_where_the_demo_has_it(viewer: Viewer, query: PanelQuery):
-    """A query that a real Prometheus refuses, or has no answer to, is an empty panel at 3 a.m."""
-    until(f"{query.panel} to show something", lambda: viewer.sees(query), SHOWN_SECONDS)
+@pytest.mark.parametrize("query", [one for one in QUERIES if query_key(one) not in EMPTY], ids=query_name)
+def test_a_panel_shows_the_data_of_the_demo(viewer: Viewer, query: PanelQuery):
+    """If Prometheus rejects a query or finds no series, the panel is empty during an incident."""
+    until(f"{query.panel} to show data", lambda: viewer.first_result(query), SHOWN_SECONDS)
 
 
-@pytest.mark.parametrize("query", [one for one in QUERIES if place(one) in EMPTY], ids=named)
-def test_a_panel_is_empty_where_there_is_nothing_to_show(viewer: Viewer, query: PanelQuery):
-    """What is said to be empty on a healthy demo, and is not, warns of nothing."""
-    assert viewer.sees(query) is None, EMPTY[place(query)]
+@pytest.mark.parametrize("query", [one for one in QUERIES if query_key(one) in EMPTY], ids=query_name)
+def test_a_panel_without_data_in_the_demo_is_empty(viewer: Viewer, query: PanelQuery):
+    """A panel in `EMPTY` that shows data for a healthy demo reports a problem that does not exist."""
+    assert viewer.first_result(query) is None, EMPTY[query_key(query)]
 
 
 TABLES = [(board, panel) for board in dashboards() for panel in board.query_panels if panel["type"] == "table"]
@@ -139,33 +139,36 @@ TABLES = [(board, panel) for board in dashboards() for panel in board.query_pane
     ("board", "panel"), TABLES, ids=lambda one: one.name if isinstance(one, Dashboard) else one["title"]
 )
 def test_rows_of_a_table_that_belong_together_become_one(viewer: Viewer, board: Dashboard, panel: dict[str, Any]):
-    """Grafana merges rows that agree in what all queries have: two of one query stay two, and one is half empty."""
+    """Grafana merges rows by the labels that all queries share. Two rows of one query with the same labels stay two.
+
+    Then one of the two rows is half empty.
+    """
     queries = [one for one in board.queries() if one.panel == panel["title"]]
     for chosen in viewer.choices(board):
-        answers = [result_labels(viewer.asked(one, board, chosen)) for one in queries]
+        answers = [result_labels(viewer.resolve(one, board, chosen)) for one in queries]
         in_common = frozenset.intersection(*(labels for labels in answers if labels is not None))
         for query in queries:
             rows = Counter(
-                tuple(one["metric"].get(label) for label in in_common) for one in viewer.shown(query, board, chosen)
+                tuple(one["metric"].get(label) for label in in_common) for one in viewer.series(query, board, chosen)
             )
             assert not [row for row, times in rows.items() if times > 1], (query, chosen)
 
 
-def test_no_rule_of_ours_fails(viewer: Viewer):
-    """A rule that Prometheus cannot evaluate says so on a page nobody opens."""
+def test_prometheus_evaluates_every_rule_without_an_error(viewer: Viewer):
+    """Prometheus shows errors of rules only on its own page of rules."""
     groups = viewer.prometheus.ask("/api/v1/rules")["data"]["groups"]
     assert len({group["file"] for group in groups}) == len(RULES)
     assert [rule for group in groups for rule in group["rules"] if rule["health"] == "err"] == []
 
 
-def test_what_is_said_to_be_empty_is_a_query_of_a_panel():
-    """A panel that was renamed would be looked for in vain."""
-    assert {place(query) for query in QUERIES} >= EMPTY.keys()
+def test_every_entry_of_the_empty_panels_is_a_query_of_a_panel():
+    """After a panel is renamed, its entry must be renamed, too."""
+    assert {query_key(query) for query in QUERIES} >= EMPTY.keys()
 
 
 @pytest.mark.parametrize("board", [board for board in dashboards() if board.variables], ids=lambda board: board.name)
 def test_each_variable_offers_the_demos_values(viewer: Viewer, board: Dashboard):
-    """`label_values(...)` as Grafana's Prometheus plugin asks for it: the label's values among the selected series."""
+    """Grafana's Prometheus plugin resolves `label_values(...)` to the label's values in the selected series."""
     offered = {}
     for name, variable in board.variables.items():
         if variable["type"] == "query":

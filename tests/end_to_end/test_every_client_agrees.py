@@ -1,6 +1,6 @@
-"""Every client and every type of group: what the monitor shows is what Kafka's admin API describes.
+"""Test that the monitor shows groups of every client and type as Kafka's admin API describes them.
 
-One broker, one monitor and one JVM serve all of it. Kafka's word is that of Java's own Admin.
+All tests use one broker, one monitor and one JVM. The expected values come from Java's Admin.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAs
 from streaming.embedded import EmbeddedBroker
 from tests.end_to_end.agreement import Agreement, Expected
 from tests.end_to_end.conftest import create_topics
-from tests.end_to_end.group_description import MonitorShows
+from tests.end_to_end.group_description import ShownGroups
 from tests.end_to_end.java_clients import JavaClients
 from tests.end_to_end.members import Joining, Member, OpenClient, Regex, kafka_python, librdkafka, librdkafka_classic
 from tests.end_to_end.monitor_process import MonitorProcess, until
@@ -34,7 +34,10 @@ pytestmark = pytest.mark.slow
 
 @dataclass(frozen=True)
 class Stage:
-    """What every test here shares. The topics have ten records a partition; `copy` is what streams write."""
+    """What every test of this file shares.
+
+    Each partition of `topics` has ten records. Kafka Streams writes to the topic `copy`.
+    """
 
     broker: EmbeddedBroker
     agreement: Agreement
@@ -43,12 +46,12 @@ class Stage:
 
     @property
     def java(self) -> JavaClients:
-        """The JVM."""
+        """Return the JVM with the Java clients."""
         return self.agreement.java
 
     @property
     def monitor(self) -> MonitorProcess:
-        """The monitor."""
+        """Return the monitor."""
         return self.agreement.monitor
 
 
@@ -56,30 +59,30 @@ class Stage:
 def stage(
     broker: EmbeddedBroker, shared_monitor: MonitorProcess, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Stage]:
-    """Start the JVM and make the topics while the monitor starts."""
+    """Start the JVM and create the topics while the monitor starts."""
     folder = tmp_path_factory.mktemp("every-client")
     prefix = f"every{uuid.uuid4().hex[:8]}"
     topics, copy = (f"{prefix}-a", f"{prefix}-b"), f"{prefix}.copy"
     with ExitStack() as closing:
         java = JavaClients(broker.bootstrap_servers, folder)
         closing.callback(java.close)
-        java.commits(prefix)  # A new broker has no __consumer_offsets until a coordinator is asked for.
+        java.commits(prefix)  # A new broker creates __consumer_offsets when a client first needs a coordinator.
         create_topics(broker, {topics[0]: 4, topics[1]: 2, copy: 1})
         yield Stage(broker, Agreement(java, shared_monitor.wait_until_ready()), topics, copy)
 
 
 @pytest.fixture
 def join() -> Iterator[Callable[[OpenClient, Joining], Member]]:
-    """Let members join; whoever is still there at the end of the test leaves."""
+    """Return a function that lets a member join. Remaining members leave at the end of the test."""
     joined: list[Member] = []
 
-    def one(open_client: OpenClient, joining: Joining) -> Member:
+    def add_member(open_client: OpenClient, joining: Joining) -> Member:
         joined.append(Member(open_client, joining))
         return joined[-1]
 
-    yield one
+    yield add_member
     for member in joined:
-        member.tell_to_leave()
+        member.start_leaving()
     for member in joined:
         member.leave()
 
@@ -88,42 +91,45 @@ Join = Callable[[OpenClient, Joining], Member]
 
 
 def the_clients(stage: Stage) -> dict[str, tuple[str, OpenClient]]:
-    """Each client with each of its strategies by a name for its group, and the type that Kafka gives the group."""
+    """Return each client with each of its strategies, by a name for its group, and the group's type in Kafka."""
     servers, java = stage.broker.bootstrap_servers, stage.java
     return {
-        # kafka-python has assignors of its own making; their order of partitions is not Java's.
+        # kafka-python implements the assignors itself. It orders partitions differently from Java.
         "kafka-python-range": ("classic", kafka_python(servers, RangePartitionAssignor)),
         "kafka-python-roundrobin": ("classic", kafka_python(servers, RoundRobinPartitionAssignor)),
         "kafka-python-sticky": ("classic", kafka_python(servers, StickyPartitionAssignor)),
         "kafka-python-cooperative": ("classic", kafka_python(servers, CooperativeStickyAssignor)),
-        # librdkafka writes the second implementation of the embedded protocol, and knows no eager sticky.
+        # librdkafka is the second implementation of the embedded protocol. It has no eager sticky assignor.
         "librdkafka-range": ("classic", librdkafka_classic(servers, "range")),
         "librdkafka-roundrobin": ("classic", librdkafka_classic(servers, "roundrobin")),
         "librdkafka-cooperative": ("classic", librdkafka_classic(servers, "cooperative-sticky")),
-        # Its member ids are random bytes in plain base64, slashes and all.
+        # Its member ids are random bytes in standard base64, which contains slashes.
         "librdkafka-consumer": ("consumer", librdkafka(servers, group_protocol="consumer")),
-        # Java is what the formats are defined by; sticky's own state rides in userData, cooperative takes two rounds.
+        # Java defines the formats. Sticky keeps its state in userData, and cooperative-sticky takes two rounds.
         "java-range": ("classic", java.classic("RangeAssignor")),
         "java-roundrobin": ("classic", java.classic("RoundRobinAssignor")),
         "java-sticky": ("classic", java.classic("StickyAssignor")),
         "java-cooperative": ("classic", java.classic("CooperativeStickyAssignor")),
         "java-uniform": ("consumer", java.consumer()),
         "java-remote-range": ("consumer", java.consumer("range")),
-        # Kafka Streams of the old days: a consumer group whose assignor is its own.
+        # Kafka Streams with the classic protocol is a consumer group with its own assignor.
         "java-streams-classic": ("classic", java.streams(into=stage.copy, group_protocol="classic")),
-        # No consumer groups, but in the same log: they must be told apart and never be taken for one.
+        # These are not consumer groups, but they are in the same log. The monitor must tell them apart.
         "java-share": ("share", java.share()),
         "java-streams": ("streams", java.streams(into=stage.copy)),
     }
 
 
 def test_every_client_with_every_strategy_is_shown_as_kafka_describes_it(stage: Stage, join: Join, name: str):
-    """Every record format is used."""
-    live_a_whole_life(stage, join, name, the_clients(stage))
+    """The clients together write every record format."""
+    run_group_lifecycle(stage, join, name, the_clients(stage))
 
 
-def live_a_whole_life(stage: Stage, join: Join, name: str, clients: Mapping[str, tuple[str, OpenClient]]) -> None:
-    """In each client's group two members join, a third joins, one leaves, all leave; at each stage both sides agree."""
+def run_group_lifecycle(stage: Stage, join: Join, name: str, clients: Mapping[str, tuple[str, OpenClient]]) -> None:
+    """Run the life of one group for each client: two members join, a third joins, one leaves, all leave.
+
+    Check at each stage that Kafka and the monitor agree.
+    """
 
     def members_join(*numbers: int) -> dict[str, list[Member]]:
         return {
@@ -143,7 +149,7 @@ def live_a_whole_life(stage: Stage, join: Join, name: str, clients: Mapping[str,
     everyone = {client: [*first[client], *third[client]] for client in clients}
     _generations_are_what_the_clients_believe(stage, name, everyone)
     if "java-remote-range" in clients:
-        shown = MonitorShows.now(stage.monitor).group(f"{name}-java-remote-range")
+        shown = ShownGroups.now(stage.monitor).group(f"{name}-java-remote-range")
         assert shown is not None
         assert shown.assignor == "range"
     _leave([members[0] for members in everyone.values()])
@@ -156,22 +162,22 @@ def live_a_whole_life(stage: Stage, join: Join, name: str, clients: Mapping[str,
 
 def _leave(members: list[Member]) -> None:
     for member in members:
-        member.tell_to_leave()
+        member.start_leaving()
     for member in members:
         member.leave()
 
 
 def _generations_are_what_the_clients_believe(stage: Stage, name: str, everyone: dict[str, list[Member]]) -> None:
-    """The admin API tells no classic generation; Java and kafka-python do."""
+    """Compare generations. The admin API does not return classic generations, but Java and kafka-python show them."""
     for client, members in everyone.items():
         shown = stage.monitor.value("rebalance_monitor_group_generation", group=f"{name}-{client}")
         assert {member.generation() for member in members} in ({None}, {shown}), client
 
 
 def test_a_static_member_comes_back_with_a_new_id_and_its_old_partitions(stage: Stage, join: Join, name: str):
-    """KIP-345, KIP-814 and KIP-848: no rebalance, yet another member id in the same generation.
+    """KIP-345, KIP-814 and KIP-848: there is no rebalance, but a new member id in the same generation.
 
-    In the consumer protocol the member that stopped stays as one of epoch -2 until it is back.
+    In the consumer protocol a stopped static member stays in the group with epoch -2 until it is back.
     """
     servers, java = stage.broker.bootstrap_servers, stage.java
     clients = {
@@ -191,29 +197,29 @@ def test_a_static_member_comes_back_with_a_new_id_and_its_old_partitions(stage: 
     for client in clients:
         member_joins(client, "two")
     stage.agreement.until_agreed(groups)
-    before = {group_id: _held_by_instance(stage, group_id) for group_id in groups}
+    before = {group_id: _owned_by_instance(stage, group_id) for group_id in groups}
     for client, member in restarting.items():
         member.leave()
         stage.agreement.until_agreed_as_it_is(f"{name}-{client}")
     for client in clients:
         member_joins(client, "one")
-    until("new ids", lambda: all(_held_by_instance(stage, at)["one"] != before[at]["one"] for at in groups))
+    until("new ids", lambda: all(_owned_by_instance(stage, at)["one"] != before[at]["one"] for at in groups))
     stage.agreement.until_agreed(groups)
-    for group_id, held in before.items():
-        after = _held_by_instance(stage, group_id)
-        assert after["two"] == held["two"], group_id
-        assert after["one"][1] == held["one"][1], group_id
+    for group_id, owned in before.items():
+        after = _owned_by_instance(stage, group_id)
+        assert after["two"] == owned["two"], group_id
+        assert after["one"][1] == owned["one"][1], group_id
 
 
-def _held_by_instance(stage: Stage, group_id: str) -> dict[str | None, tuple[str, object]]:
+def _owned_by_instance(stage: Stage, group_id: str) -> dict[str | None, tuple[str, object]]:
     members = stage.agreement.describe(group_id).members.items()
     return {member.group_instance_id: (member_id, member.assignment) for member_id, member in members}
 
 
-def test_a_regular_expression_is_shown_with_the_topics_it_stands_for(stage: Stage, join: Join, name: str):
-    """KIP-848: the broker resolves it by RE2/J and writes the result into the log, a record of its own."""
+def test_a_regular_expression_is_shown_with_the_topics_it_matches(stage: Stage, join: Join, name: str):
+    """KIP-848: the broker resolves the expression with RE2/J and writes the result to the log as a separate record."""
     prefix = stage.topics[0].removesuffix("-a")
-    # librdkafka sends all patterns of a subscription as one, each in brackets.
+    # librdkafka joins all patterns of a subscription into one and puts each in brackets.
     clients = {
         "librdkafka": (librdkafka(stage.broker.bootstrap_servers, group_protocol="consumer"), f"^{prefix}-.*", "(%s)"),
         "java": (stage.java.consumer(), f"{prefix}-[ab]", "%s"),
@@ -232,7 +238,7 @@ def test_a_regular_expression_is_shown_with_the_topics_it_stands_for(stage: Stag
 
 
 def test_an_assignor_that_no_member_names_is_shown_as_the_broker_reports_it(stage: Stage, join: Join, name: str):
-    """The first of `group.consumer.assignors` is in no record. A member that names an assignor overrules it."""
+    """The default, the first of `group.consumer.assignors`, is in no record. A member's own choice overrides it."""
     java = stage.java
     unnamed = {
         f"{name}-librdkafka": librdkafka(stage.broker.bootstrap_servers, group_protocol="consumer"),
@@ -243,7 +249,7 @@ def test_an_assignor_that_no_member_names_is_shown_as_the_broker_reports_it(stag
         join(opens, Joining(group_id, "one", stage.topics))
     for group_id in unnamed:
         until("the report", lambda at=group_id: _strategy(stage, at) == ("uniform", "broker"))
-        assert stage.agreement.describe(group_id).assignor == "uniform", "Kafka's own word"
+        assert stage.agreement.describe(group_id).assignor == "uniform", "as Kafka's admin API describes it"
     until("its record", lambda: _strategy(stage, named) == ("range", "records"))
     for group_id, opens in unnamed.items():
         join(opens, Joining(group_id, "two", stage.topics))
@@ -262,17 +268,17 @@ def test_an_assignor_that_no_member_names_is_shown_as_the_broker_reports_it(stag
 
 
 def _strategy(stage: Stage, group_id: str) -> tuple[str, str] | None:
-    shown = MonitorShows.now(stage.monitor).labels("rebalance_monitor_group_state", group_id)
+    shown = ShownGroups.now(stage.monitor).labels("rebalance_monitor_group_state", group_id)
     return (shown[0]["protocol"], shown[0]["protocol_source"]) if shown else None
 
 
 def _own_verdicts(stage: Stage, group_id: str) -> list[tuple[str, str]]:
-    shown = MonitorShows.now(stage.monitor).labels("rebalance_monitor_assignment_verdict", group_id)
+    shown = ShownGroups.now(stage.monitor).labels("rebalance_monitor_assignment_verdict", group_id)
     return [(labels["strategy"], labels["verdict"]) for labels in shown]
 
 
 def test_a_group_is_upgraded_to_the_consumer_protocol_and_back_while_it_runs(stage: Stage, join: Join, name: str):
-    """KIP-848, online migration: the group changes its type under its members, and every id and epoch goes along."""
+    """KIP-848, online migration: the group's type changes while it has members, and ids and epochs continue."""
     cooperative, consumer = stage.java.classic("CooperativeStickyAssignor"), stage.java.consumer()
 
     def agreed(group_type: str, members: int) -> None:
@@ -293,8 +299,8 @@ def test_a_group_is_upgraded_to_the_consumer_protocol_and_back_while_it_runs(sta
     stage.agreement.until_commits_agree(name)
 
 
-def test_a_member_that_holds_on_to_its_partitions_is_shown_reconciling(stage: Stage, join: Join, name: str):
-    """KIP-848: target and assignment differ for as long as one member does not give up what another shall have."""
+def test_a_group_is_shown_reconciling_while_a_member_keeps_its_partitions(stage: Stage, join: Join, name: str):
+    """KIP-848: target and assignment differ until a member gives up the partitions that a new member must get."""
     opens = librdkafka(stage.broker.bootstrap_servers, group_protocol="consumer")
     holding = join(opens, Joining(name, "holding", stage.topics))
     stage.agreement.until_agreed({name: Expected("consumer", 1)})
@@ -313,8 +319,8 @@ def _waits_for_partitions(stage: Stage, group_id: str) -> bool:
     return described.state == "Reconciling" and len(waiting) == 1
 
 
-def test_a_deleted_group_is_gone_and_one_of_its_name_starts_anew(stage: Stage, join: Join, name: str):
-    """DeleteGroups writes tombstones for the group and all its offsets; the next one of that name owes it nothing."""
+def test_a_deleted_group_is_gone_and_a_new_group_with_its_name_starts_anew(stage: Stage, join: Join, name: str):
+    """DeleteGroups writes tombstones for the group and all its offsets. A new group with this name inherits nothing."""
     java = stage.java
     clients = {
         "classic": java.classic("RangeAssignor"),
@@ -333,14 +339,14 @@ def test_a_deleted_group_is_gone_and_one_of_its_name_starts_anew(stage: Stage, j
             assert bool(stage.agreement.until_commits_agree(f"{name}-{kind}")) == (kind != "share")
             java.delete(kind, f"{name}-{kind}")
         for kind in clients:
-            until("the end", lambda kind=kind: stage.monitor.by_state(f"{name}-{kind}") is None)
+            until("the end", lambda kind=kind: stage.monitor.group_state(f"{name}-{kind}") is None)
             assert stage.agreement.until_commits_agree(f"{name}-{kind}") == {}
             assert stage.monitor.value("rebalance_monitor_group_lag", group=f"{name}-{kind}") is None
 
 
-def test_a_topic_deleted_and_made_again_is_another_topic(stage: Stage, join: Join, name: str):
-    """The broker drops its commits and gives it another id: nothing of the old topic is held against the new one."""
-    # Java's classic consumer would wait five minutes for its last commit to the topic that is no more.
+def test_a_topic_deleted_and_recreated_is_a_new_topic(stage: Stage, join: Join, name: str):
+    """The broker deletes the old commits and gives the topic a new id. Nothing of the old topic affects the new one."""
+    # Java's classic consumer would wait five minutes for its last commit to the deleted topic.
     clients = {
         "classic": librdkafka_classic(stage.broker.bootstrap_servers, "range"),
         "consumer": stage.java.consumer(),
@@ -348,7 +354,7 @@ def test_a_topic_deleted_and_made_again_is_another_topic(stage: Stage, join: Joi
     groups = {f"{name}-{kind}": Expected(kind, 1) for kind in clients}
 
     def agreed(partitions: int) -> None:
-        until("partitions", lambda: all(len(_held(stage, group_id)) == partitions for group_id in groups))
+        until("partitions", lambda: all(len(_owned(stage, group_id)) == partitions for group_id in groups))
         stage.agreement.until_agreed(groups)
         for group_id in groups:
             until("commits", lambda at=group_id: len(stage.agreement.until_commits_agree(at)) == partitions)
@@ -367,13 +373,13 @@ def test_a_topic_deleted_and_made_again_is_another_topic(stage: Stage, join: Joi
     admin.close()
 
 
-def _held(stage: Stage, group_id: str) -> set[tuple[str, int]]:
+def _owned(stage: Stage, group_id: str) -> set[tuple[str, int]]:
     members = stage.agreement.describe(group_id).members.values()
     return {at for member in members for at in member.assignment or ()}
 
 
 def test_offsets_of_an_aborted_transaction_count_nowhere(stage: Stage, name: str):
-    """KIP-98: the marker alone decides; an aborted commit stands in the log like any other, at a higher offset."""
+    """KIP-98: only the marker decides. An aborted commit is in the log like any other commit, at a higher offset."""
     topic, servers = stage.topics[0], stage.broker.bootstrap_servers
     consumer = Consumer({"bootstrap.servers": servers, "group.id": name, "enable.auto.commit": False})
     consumer.subscribe([topic])
@@ -389,7 +395,7 @@ def test_offsets_of_an_aborted_transaction_count_nowhere(stage: Stage, name: str
 
     transaction({0: 3, 1: 4}, Producer.commit_transaction)
     transaction({0: 9, 1: 8, 2: 7}, Producer.abort_transaction)
-    # After this one all that was written before it has been read: a group's records are in one partition.
+    # When the monitor shows this commit, it has read all earlier ones: a group's records are in one partition.
     transaction({1: 5}, Producer.commit_transaction)
     until("the last", lambda: stage.agreement.until_commits_agree(name) == {(topic, 0): 3, (topic, 1): 5})
     lag = {at: 10 - offset for at, offset in ((0, 3), (1, 5))}

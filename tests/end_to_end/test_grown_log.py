@@ -1,4 +1,4 @@
-"""`__consumer_offsets` with more partitions than before: groups move to different partitions, and none is frozen."""
+"""Test that groups are still updated after `__consumer_offsets` got more partitions and groups moved to new ones."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ GROWN = OFFSETS_TOPIC_PARTITIONS + 3
 REPORTED = f"{OFFSETS_TOPIC} has {GROWN} partitions now, and had {OFFSETS_TOPIC_PARTITIONS} before"
 
 
-def test_groups_are_followed_to_the_partitions_they_have_among_more(lost_broker: LostBroker, name: str):
-    """Brokers use the new count after their restart: until then groups go on where they are, and then begin anew.
+def test_a_group_is_updated_after_it_moved_to_a_new_partition_of_the_offsets_topic(lost_broker: LostBroker, name: str):
+    """Brokers use the new partition count after their restart. Until then groups stay in their partition.
 
-    A group whose offsets were compared over two partitions got no row until the new one was as long as the old one.
+    The monitor once compared offsets of the old and the new partition. Then a group got no row until the new partition
+    was as long as the old one.
     """
     broker, monitor = lost_broker.broker, lost_broker.monitor
     create_topics(broker, {name: 2})
-    # Its partition among more did not exist before.
+    # With the new count the group belongs in a partition that did not exist before.
     group = Group(broker.bootstrap_servers, calm_group(name, GROWN, OFFSETS_TOPIC_PARTITIONS))
     group.join([name])
     try:
@@ -36,14 +37,14 @@ def test_groups_are_followed_to_the_partitions_they_have_among_more(lost_broker:
         _has_members(monitor, group, 1)
         skipped = monitor.by_label("rebalance_monitor_records_skipped_total", "reason")
         _grow(broker)
-        until("the line", lambda: monitor.log.read_text().count(REPORTED) == 1, 60)
+        until("the log line", lambda: monitor.log.read_text().count(REPORTED) == 1, 60)
         until("ready again", lambda: monitor.value("rebalance_monitor_ready") == 1, 120)
         group.join([name])
         _has_members(monitor, group, 2)
         assert _partitions_of(monitor, group) == [_partition(group, OFFSETS_TOPIC_PARTITIONS)]
         broker.kill()
         broker.start()
-        until("it moves", lambda: _partition(group, GROWN) in _partitions_of(monitor, group), 120)
+        until("the group in its new partition", lambda: _partition(group, GROWN) in _partitions_of(monitor, group), 120)
         group.leave()
         _has_members(monitor, group, 1)
         produce(broker, {name: 2}, records=5)

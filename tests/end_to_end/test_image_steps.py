@@ -1,4 +1,4 @@
-"""The steps of the image's builder in a clean folder, and the monitor they make: it starts without any download."""
+"""Test the steps of the image build in a clean folder, and that the built monitor starts without any download."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ NOWHERE = "127.0.0.1:9"
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """What the image has below /opt: a gigabyte, so it does not stay."""
+    """Build the image's files below /opt. They are 1 GB, so they are deleted after the tests."""
     prefix = tmp_path_factory.mktemp("image") / "rebalance-monitor"
-    done = subprocess.run([BUILD, prefix], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
+    completed = subprocess.run([BUILD, prefix], capture_output=True, text=True, check=False)
+    assert completed.returncode == 0, completed.stderr[-3000:]
     yield prefix
     shutil.rmtree(prefix)
 
 
-def test_what_the_image_is_made_of_watches_a_cluster_with_no_way_to_a_registry(
+def test_the_built_monitor_runs_without_access_to_a_registry(
     built: Path, broker: EmbeddedBroker, folder: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ):
-    """Every proxy leads nowhere, home is empty, and our own code is not on the path: it has what the build left it."""
+    """Every proxy is unreachable, HOME is empty, and the checkout is not on the path. Only the built files are used."""
     before = _files(built)
     host, _, port = NOWHERE.partition(":")
     for protocol in ("http", "https"):
@@ -56,17 +56,17 @@ def test_what_the_image_is_made_of_watches_a_cluster_with_no_way_to_a_registry(
 
 
 @pytest.mark.parametrize("tool", ["pip", "setuptools"])
-def test_the_image_has_no_tool_to_install_anything_by(built: Path, tool: str):
-    """What is not there needs no security fix, and helps nobody who got in."""
+def test_the_image_has_no_tool_to_install_packages(built: Path, tool: str):
+    """A tool that is absent needs no security fix and does not help an attacker."""
     (packages,) = built.glob("venv/lib/python3.*/site-packages")
     assert (packages / "streaming").is_dir()
     assert not (packages / tool).exists()
 
 
-def test_spark_finds_its_jars_where_the_manifest_says(built: Path):
-    """`/opt/rebalance-monitor/jars/*` on the class path of driver and executors."""
-    found = {path.name for path in (built / "jars").glob("*.jar")}
-    assert {name.partition("_")[0] for name in found} >= {"delta-spark", "spark-sql-kafka-0-10"}
+def test_spark_finds_its_jars_in_the_folder_of_the_manifest(built: Path):
+    """The manifest puts `/opt/rebalance-monitor/jars/*` on the class path of driver and executors."""
+    jars = {path.name for path in (built / "jars").glob("*.jar")}
+    assert {name.partition("_")[0] for name in jars} >= {"delta-spark", "spark-sql-kafka-0-10"}
 
 
 def _files(folder: Path) -> set[tuple[str, int]]:

@@ -1,4 +1,4 @@
-"""What an on-call person is called for: groups of real clients, each broken in its own way, all at once."""
+"""Test that the monitor shows every problem of real groups. All groups have their problems at the same time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.slow
 
 @dataclass(frozen=True)
 class Sign:
-    """A series that shows a trouble, whatever its value but 0; and a word that `history` uses for it."""
+    """A series with a value other than 0 that shows a problem, and the reason why it must be there."""
 
     trouble: str
     metric: str
@@ -41,27 +41,27 @@ def _condition(trouble: str, condition: str, why: str) -> Sign:
 
 
 SIGNS = (
-    Sign("skew", "rebalance_monitor_excess_partitions", {}, "6 of 9 partitions, 5 would do"),
-    Sign("skew", "rebalance_monitor_topic_skew", {}, "every topic by itself is dealt fairly"),
+    Sign("skew", "rebalance_monitor_excess_partitions", {}, "6 of 9 partitions instead of 5"),
+    Sign("skew", "rebalance_monitor_topic_skew", {}, "each single topic is shared fairly"),
     Sign("greed", "rebalance_monitor_assignment_verdict", {"verdict": "drift"}, "range never gives all to one of two"),
-    Sign("greed", "rebalance_monitor_drift_partitions", {"strategy": "range"}, "and this many are elsewhere"),
-    _condition("forgotten", "unowned_partitions", "partition 0 is nobody's, longer than a round"),
-    _condition("rolling", "rolling_restart", "each member went and another came for it"),
-    _condition("storm", "rebalance_storm", "a generation a second, and nobody knows why"),
+    Sign("greed", "rebalance_monitor_drift_partitions", {"strategy": "range"}, "number of partitions with drift"),
+    _condition("forgotten", "unowned_partitions", "partition 0 has no owner for longer than one round"),
+    _condition("rolling", "rolling_restart", "each member was replaced by a new one"),
+    _condition("storm", "rebalance_storm", "one generation per second without a known cause"),
     _condition("endless", "endless_cooperative_rejoin", "cooperative rounds in which nothing changed"),
-    _condition("flapping", "flapping_member", "it came and went four times"),
-    _condition("mixed", "eager_and_cooperative_mixed", "the strategy went there and back"),
+    _condition("flapping", "flapping_member", "a member joined and left four times"),
+    _condition("mixed", "eager_and_cooperative_mixed", "the strategy changed and changed back"),
     _condition("claims", "duplicate_claims", "two members claimed one partition"),
-    _condition("mismatch", "subscription_mismatch", "two subscriptions for longer than a round"),
-    _condition("silent", "silent_group", "nobody commits and the topic grows"),
-    _condition("static", "silent_static_member", "pod-0 owns and does not commit, pod-1 does"),
-    Sign("loss", "rebalance_monitor_group_records_lost", {}, "the log starts behind the committed offset"),
+    _condition("mismatch", "subscription_mismatch", "two subscriptions for longer than one round"),
+    _condition("silent", "silent_group", "no member commits while the topic grows"),
+    _condition("static", "silent_static_member", "pod-0 owns partitions but only pod-1 commits"),
+    Sign("loss", "rebalance_monitor_group_records_lost", {}, "the log starts after the committed offset"),
 )
 
 
 @pytest.fixture(scope="module")
 def broken(broker: EmbeddedBroker, shared_monitor: MonitorProcess) -> Iterator[tuple[Scene, MonitorProcess]]:
-    """Break every group, side by side, while records keep coming."""
+    """Create every problem in parallel, while a producer writes records."""
     prefix = f"call{uuid.uuid4().hex[:8]}"
     topics = tuple(f"{prefix}.{letter}" for letter in "abc")
     create_topics(broker, dict.fromkeys(topics, PARTITIONS))
@@ -79,7 +79,7 @@ def broken(broker: EmbeddedBroker, shared_monitor: MonitorProcess) -> Iterator[t
         closing.callback(stop.set)
         healthy(scene)
         monitor.wait_until_ready()
-        _side_by_side([lambda break_it=break_it: break_it(scene) for break_it in TROUBLES.values()])
+        _run_in_parallel([lambda break_it=break_it: break_it(scene) for break_it in TROUBLES.values()])
         yield scene, monitor
 
 
@@ -92,17 +92,17 @@ def _produce_until(broker: EmbeddedBroker, topics: tuple[str, ...], stop: thread
         produce(broker, dict.fromkeys(topics, PARTITIONS), records=1)
 
 
-def _side_by_side(acts: list[Callable[[], object]]) -> None:
-    """Do all of it at once; raise what the first to fail raised."""
+def _run_in_parallel(functions: list[Callable[[], object]]) -> None:
+    """Run all functions in parallel and raise the first failure."""
     failures: list[BaseException] = []
 
-    def once(act: Callable[[], object]) -> None:
+    def run(function: Callable[[], object]) -> None:
         try:
-            act()
-        except BaseException as failure:  # noqa: BLE001 - raised below, in the test's own thread
+            function()
+        except BaseException as failure:  # noqa: BLE001 - raised below in the test's thread
             failures.append(failure)
 
-    threads = [threading.Thread(target=once, args=(act,)) for act in acts]
+    threads = [threading.Thread(target=run, args=(function,)) for function in functions]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -112,15 +112,15 @@ def _side_by_side(acts: list[Callable[[], object]]) -> None:
 
 
 @pytest.mark.parametrize("sign", SIGNS, ids=lambda sign: f"{sign.trouble}: {sign.why}")
-def test_each_trouble_shows_in_the_metrics(broken: tuple[Scene, MonitorProcess], sign: Sign):
-    """The promise to whoever is on call: what is wrong with a group is said, not only the lag that follows."""
+def test_each_problem_shows_in_the_metrics(broken: tuple[Scene, MonitorProcess], sign: Sign):
+    """The monitor shows the cause in a group, not only the lag that follows."""
     scene, monitor = broken
     group_id = scene.group_id(sign.trouble)
     until(f"{sign.metric} of {group_id}", lambda: monitor.value(sign.metric, group=group_id, **sign.labels))
 
 
-def test_an_offset_set_back_has_its_row_though_the_group_is_silent_since(broken: tuple[Scene, MonitorProcess]):
-    """REWIND lasts as long as somebody commits; then it is a STOP. What came first is in the table."""
+def test_an_offset_set_back_has_a_row_even_if_the_group_is_silent_afterwards(broken: tuple[Scene, MonitorProcess]):
+    """REWIND lasts while the group commits, then the status is STOP. The table has a row for each."""
     scene, monitor = broken
     group_id = scene.group_id("rewind")
     until("STOP", lambda: monitor.value("rebalance_monitor_group_status", group=group_id, status="STOP"))
@@ -128,8 +128,8 @@ def test_an_offset_set_back_has_its_row_though_the_group_is_silent_since(broken:
     assert [row["status"] for row in rows][-2:] == ["REWIND", "STOP"]
 
 
-def test_a_healthy_group_is_not_accused(broken: tuple[Scene, MonitorProcess]):
-    """Who is paged for nothing stops reading pages: each trouble shows none of the others' signs but its own."""
+def test_a_healthy_group_shows_no_problem(broken: tuple[Scene, MonitorProcess]):
+    """Engineers ignore alerts if too many are false. Groups without conditions show none."""
     scene, monitor = broken
     shown = monitor.metrics()["rebalance_monitor_group_condition"]
     conditions = {(dict(sample)["group"], dict(sample)["condition"]) for sample in shown}
@@ -157,12 +157,12 @@ ANSWERS = (
     ("Which partitions make no progress or lost records?", {"loss", "rewind"}),
     ("Which conditions are active?", {"claims", "static"}),
 )
-"""The title of each example query, and groups that must be in its answer."""
+"""Title of each example query, and the groups that must be in its result."""
 
 
 @pytest.fixture(scope="module")
 def spark(broken: tuple[Scene, MonitorProcess]) -> Iterator[SparkSession]:
-    """Spark as a user has it, on the monitor's tables. Two Sparks on two cores would take three times as long."""
+    """Open Spark on the monitor's tables, as a user does. The monitor is paused, because two Sparks are slow."""
     _, monitor = broken
     with monitor.paused(), spark_session(SparkSettings(), resolve("spark"), find_java().parent.parent) as session:
         for table in TABLES:
@@ -172,10 +172,10 @@ def spark(broken: tuple[Scene, MonitorProcess]) -> Iterator[SparkSession]:
 
 
 def test_every_example_query_names_the_groups_it_asks_for(broken: tuple[Scene, MonitorProcess], spark: SparkSession):
-    """A query in the documentation that nobody runs is wrong sooner or later."""
+    """A documented query that no test runs becomes wrong."""
     scene, _ = broken
     queries = dict(re.findall(r"^## \d+\. (.+?)$.*?```sql\n(.*?)```", QUERIES.read_text(), re.DOTALL | re.MULTILINE))
     assert list(queries) == [title for title, _ in ANSWERS]
     for title, troubles in ANSWERS:
-        found = {row["group_id"] for row in spark.sql(queries[title]).collect()}
-        assert {scene.group_id(trouble) for trouble in troubles} <= found, title
+        named = {row["group_id"] for row in spark.sql(queries[title]).collect()}
+        assert {scene.group_id(trouble) for trouble in troubles} <= named, title

@@ -1,4 +1,4 @@
-"""The pages of a running monitor: a real group of a hostile name, over TLS, for who has a password."""
+"""Test the pages of a running monitor with TLS and a password, for a real group with a hostile name."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from tests.end_to_end.monitor_process import MonitorProcess, until
 pytestmark = pytest.mark.slow
 
 
-def of_group(monitor: MonitorProcess, group_id: str) -> dict[str, Any]:
-    """One group's JSON."""
-    found: dict[str, Any] = json.loads(monitor.ask(group_address(group_id, GROUP_API))[1])
-    return found
+def group_document(monitor: MonitorProcess, group_id: str) -> dict[str, Any]:
+    """Return the JSON document of one group."""
+    document: dict[str, Any] = json.loads(monitor.ask(group_address(group_id, GROUP_API))[1])
+    return document
 
 
-def test_a_group_of_any_name_is_shown_with_its_members_lag_and_story(
+def test_a_group_of_any_name_is_shown_with_its_members_lag_and_rebalances(
     broker: EmbeddedBroker, shared_monitor: MonitorProcess, name: str
 ):
-    """The whole way from `__consumer_offsets` to the page."""
+    """Everything from `__consumer_offsets` to the page is real."""
     group_id = f"{name}/../<script>alert('ü')</script>"
     create_topics(broker, {f"{name}-a": 3, f"{name}-b": 3})
     group = Group(broker.bootstrap_servers, group_id)
@@ -32,18 +32,17 @@ def test_a_group_of_any_name_is_shown_with_its_members_lag_and_story(
     try:
         group.join([f"{name}-a", f"{name}-b"])
         until("ready", lambda: monitor.ask("/-/ready", headers={})[0] == 200, 180)
-        until("one member", lambda: of_group(monitor, group_id).get("members") == 1)
+        until("one member", lambda: group_document(monitor, group_id).get("members") == 1)
         group.join([f"{name}-a", f"{name}-b"])
-        until("two members", lambda: of_group(monitor, group_id).get("members") == 2)
-        until("everything committed", lambda: of_group(monitor, group_id)["lag"] == 0)
-        until(
-            "its story", lambda: [one["kind"] for one in of_group(monitor, group_id)["rebalances"]][:1] == ["rebalance"]
-        )
-        found = of_group(monitor, group_id)
-        assert sorted(len(member["target"]) for member in found["members"]) == [2, 4], "range, two topics of three"
-        assert (found["verdict"], found["drift_partitions"]) == ("match", 0)
-        assert {(one["topic"], one["lag"]) for one in found["partitions"]} == {(f"{name}-a", 0), (f"{name}-b", 0)}
-        assert found["what_if"][0]["alternatives"][0]["moved_partitions"] == 0
+        until("two members", lambda: group_document(monitor, group_id).get("members") == 2)
+        until("everything committed", lambda: group_document(monitor, group_id)["lag"] == 0)
+        until("its rebalances", lambda: _rebalance_kinds(monitor, group_id)[:1] == ["rebalance"])
+        group_json = group_document(monitor, group_id)
+        assert sorted(len(member["target"]) for member in group_json["members"]) == [2, 4], "range, two topics of three"
+        assert (group_json["verdict"], group_json["drift_partitions"]) == ("match", 0)
+        lags = {(one["topic"], one["lag"]) for one in group_json["partitions"]}
+        assert lags == {(f"{name}-a", 0), (f"{name}-b", 0)}
+        assert group_json["what_if"][0]["alternatives"][0]["moved_partitions"] == 0
         status, page = monitor.ask(group_address(group_id))
         assert (status, "<script" in page) == (200, False)
         assert group_address(group_id) in monitor.ask("/")[1]
@@ -51,3 +50,7 @@ def test_a_group_of_any_name_is_shown_with_its_members_lag_and_story(
         assert "rebalance_monitor_ready" in monitor.ask("/metrics")[1]
     finally:
         group.leave_all()
+
+
+def _rebalance_kinds(monitor: MonitorProcess, group_id: str) -> list[str]:
+    return [rebalance["kind"] for rebalance in group_document(monitor, group_id)["rebalances"]]

@@ -1,7 +1,7 @@
-"""From a group that shares its work badly to the words on somebody's pager, and the links and commands they lead to.
+"""Test the way from an uneven assignment to the notification of the on-call engineer, with its links and commands.
 
-Everything is real: broker, clients, monitor, Prometheus and Alertmanager, with the rules and the configuration that are
-delivered. Of these only the times are shorter, and the pager's address is the test's.
+Everything is real: broker, clients, monitor, Prometheus and Alertmanager, with the rules and the configuration of this
+project. Only the waiting times are shorter, and the receiver's address belongs to the test.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from streaming.embedded import EmbeddedBroker
 from tests.dashboards.rules import FILES, RUNBOOK
 from tests.end_to_end.conftest import Demo
 from tests.end_to_end.monitor_process import MonitorProcess, until
-from tests.end_to_end.prometheus_process import OnCall, RealAlertmanager, RealPrometheus
-from tests.end_to_end.runbook import commands_of_blocks, typed
+from tests.end_to_end.prometheus_process import NotificationReceiver, RealAlertmanager, RealPrometheus
+from tests.end_to_end.runbook import commands_of_blocks, run_in_shell
 
 pytestmark = pytest.mark.slow
 
 GROUP = "demo-range"
 ALERTMANAGER = Path(__file__).parents[2] / "deploy" / "compose" / "alertmanager.yaml"
-PAGED_SECONDS = 120.0
+NOTIFIED_SECONDS = 120.0
 
 
-def impatient(folder: Path) -> list[Path]:
-    """The rules, but no alert is waited for longer than some seconds: enough for the first scrape."""
+def rules_with_short_delays(folder: Path) -> list[Path]:
+    """Write the rules with a delay of five seconds for each alert, which is enough for the first scrape."""
     folder.mkdir()
     for file in FILES:
         text = re.sub(r"^( +for: ).*$", r"\g<1>5s", file.read_text(), flags=re.MULTILINE)
@@ -44,8 +44,8 @@ def impatient(folder: Path) -> list[Path]:
     return sorted(folder.iterdir())
 
 
-def alertmanager_that_pages(address: str) -> dict[str, Any]:
-    """The configuration, but pages go to this address, and at once."""
+def configuration_with_receiver(address: str) -> dict[str, Any]:
+    """Return Alertmanager's configuration with this receiver for the on-call engineer, and a short group wait."""
     configuration: dict[str, Any] = yaml.safe_load(ALERTMANAGER.read_text())
     configuration["route"]["group_wait"] = "1s"
     for receiver in configuration["receivers"]:
@@ -55,82 +55,82 @@ def alertmanager_that_pages(address: str) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Watch:
-    """Somebody is on call for one of the demo's groups."""
+class Alerting:
+    """A monitor of the demo, and the receiver of notifications about one of its groups."""
 
     broker: EmbeddedBroker
     monitor: MonitorProcess
-    on_call: OnCall
+    on_call: NotificationReceiver
 
 
 @pytest.fixture(scope="module")
-def watch(demo: Demo, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watch]:
-    """Prometheus keeps what is of that group or of none."""
+def alerting(demo: Demo, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Alerting]:
+    """Start everything. Prometheus keeps only series of this group and series without a group."""
     folder = tmp_path_factory.mktemp("paging")
     with ExitStack() as stack:
         demo.monitor.wait_until_ready()
-        on_call = stack.enter_context(closing(OnCall()))
-        configuration = alertmanager_that_pages(on_call.address)
+        on_call = stack.enter_context(closing(NotificationReceiver()))
+        configuration = configuration_with_receiver(on_call.address)
         alertmanager = stack.enter_context(RealAlertmanager(folder / "alertmanager", configuration))
         prometheus = RealPrometheus(
             folder / "prometheus",
             [f"127.0.0.1:{demo.monitor.port}"],
-            rule_files=impatient(folder / "rules"),
+            rule_files=rules_with_short_delays(folder / "rules"),
             alertmanager=alertmanager.address,
             only_group=GROUP,
         )
         stack.enter_context(prometheus)
-        yield Watch(demo.broker, demo.monitor, on_call)
+        yield Alerting(demo.broker, demo.monitor, on_call)
 
 
 @pytest.fixture(scope="module")
-def page(watch: Watch) -> dict[str, Any]:
-    """Return the page on the group's assignment."""
-    found = until("the page", lambda: watch.on_call.firing("KafkaAssignmentSkewed"), PAGED_SECONDS)
-    return found[0]
+def alert(alerting: Alerting) -> dict[str, Any]:
+    """Return the notified alert on the group's assignment."""
+    firing = until("the alert", lambda: alerting.on_call.firing("KafkaAssignmentSkewed"), NOTIFIED_SECONDS)
+    return firing[0]
 
 
-def test_the_page_says_which_group_who_how_much_since_when_why_and_what_to_do(watch: Watch, page: dict[str, Any]):
-    """Range gives the first of three members two of four partitions of each of eight topics: 16, where 11 would do."""
-    assert page["labels"] == {
+def test_the_alert_names_group_member_amount_start_cause_and_remedy(alerting: Alerting, alert: dict[str, Any]):
+    """Range gives the first of three members two of the four partitions of each of eight topics: 16 instead of 11."""
+    assert alert["labels"] == {
         "alertname": "KafkaAssignmentSkewed",
         "cluster": "demo",
         "group": GROUP,
         "severity": "page",
     }
-    assert page["annotations"]["summary"] == f"{GROUP}: the busiest member holds 45% more partitions than necessary"
-    said = re.fullmatch(
+    assert alert["annotations"]["summary"] == f"{GROUP}: the busiest member holds 45% more partitions than necessary"
+    description = re.fullmatch(
         r"Client (\S+) on /127\.0\.0\.1 holds 16 partitions, 5 more than the fairest possible maximum,"
         r" since (\S+ \S+) \+0000 UTC\. Cause: topic skew\. The same members hold the extra partition of several"
         r" topics\. What to do: change the group's strategy to (\S+)\. This strategy removes the topic skew\.",
-        page["annotations"]["description"],
+        alert["annotations"]["description"],
     )
-    assert said, page["annotations"]["description"]
-    reported = of_group(watch, "rebalance_monitor_busiest_member")
-    assert [labels["client_id"] for labels in reported] == [said[1]]
-    since = watch.monitor.value("rebalance_monitor_assignment_timestamp_seconds", group=GROUP)
+    assert description, alert["annotations"]["description"]
+    busiest = labels_of_group(alerting, "rebalance_monitor_busiest_member")
+    assert [labels["client_id"] for labels in busiest] == [description[1]]
+    since = alerting.monitor.value("rebalance_monitor_assignment_timestamp_seconds", group=GROUP)
     assert since is not None
-    assert said[2].startswith(datetime.fromtimestamp(since, timezone.utc).strftime("%Y-%m-%d %H:%M:%S"))
-    reported = of_group(watch, "rebalance_monitor_topic_skew")
-    assert [labels["remedy"] for labels in reported] == [said[3]]
+    assert description[2].startswith(datetime.fromtimestamp(since, timezone.utc).strftime("%Y-%m-%d %H:%M:%S"))
+    skew = labels_of_group(alerting, "rebalance_monitor_topic_skew")
+    assert [labels["remedy"] for labels in skew] == [description[3]]
 
 
-def of_group(watch: Watch, metric: str) -> list[dict[str, str]]:
-    """Labels of a metric's series of the group."""
-    return [labels for labels in map(dict, watch.monitor.metrics()[metric]) if labels["group"] == GROUP]
+def labels_of_group(alerting: Alerting, metric: str) -> list[dict[str, str]]:
+    """Return the labels of the group's series of a metric."""
+    return [labels for labels in map(dict, alerting.monitor.metrics()[metric]) if labels["group"] == GROUP]
 
 
-def test_nobody_is_paged_for_anything_else(watch: Watch, page: dict[str, Any]):
-    """The group reads, commits and keeps up: one page for all that is wrong, and that is the skew."""
-    assert page in watch.on_call.firing("KafkaAssignmentSkewed")
-    assert {one["labels"]["alertname"] for sent in watch.on_call.pages for one in sent["alerts"]} == {
+def test_no_other_alert_is_notified(alerting: Alerting, alert: dict[str, Any]):
+    """The group reads, commits and keeps up. Its only problem is the skew."""
+    assert alert in alerting.on_call.firing("KafkaAssignmentSkewed")
+    assert {one["labels"]["alertname"] for sent in alerting.on_call.notifications for one in sent["alerts"]} == {
         "KafkaAssignmentSkewed"
     }
 
 
-def test_the_links_of_the_page_lead_to_the_group_and_to_the_runbook(page: dict[str, Any]):
-    """Without external labels the page's address is where Prometheus scrapes the monitor."""
-    links = page["annotations"]
+def test_the_links_of_the_alert_lead_to_the_group_and_to_the_runbook(alert: dict[str, Any]):
+    """Without external labels, `page_url` has the address at which Prometheus scrapes the monitor."""
+    links = alert["annotations"]
     with urlopen(links["page_url"], timeout=30) as answer:  # noqa: S310 - http, to loopback
         assert GROUP in answer.read().decode()
     file, _, section = links["runbook_url"].partition("#")
@@ -140,25 +140,26 @@ def test_the_links_of_the_page_lead_to_the_group_and_to_the_runbook(page: dict[s
 
 
 def commands() -> list[str]:
-    """Every command of the runbook that asks the monitor, once."""
-    ours = re.compile(r"rebalance-monitor|(group|overview|metrics) \||ready|python ")
-    return [line for line in commands_of_blocks() if ours.match(line)]
+    """Return every command of the runbook that queries the monitor, once."""
+    monitor_command = re.compile(r"rebalance-monitor|(group|overview|metrics) \||ready|python ")
+    return [line for line in commands_of_blocks() if monitor_command.match(line)]
 
 
 @pytest.mark.parametrize("command", commands())
-def test_what_the_runbook_has_somebody_type_works(watch: Watch, page: dict[str, Any], command: str):
-    """At 3 a.m. nobody corrects a command. Without jq its part is left out."""
-    assert page["labels"]["group"] == GROUP
+def test_a_command_of_the_runbook_works(alerting: Alerting, alert: dict[str, Any], command: str):
+    """During an incident there is no time to correct a command. If jq is not installed, the test omits it."""
+    assert alert["labels"]["group"] == GROUP
     if shutil.which("jq") is None:
         command = command.partition(" | jq ")[0]
     variables = {
-        "BROKERS": watch.broker.bootstrap_servers,
-        "MONITOR": f"http://127.0.0.1:{watch.monitor.port}",
+        "BROKERS": alerting.broker.bootstrap_servers,
+        "MONITOR": f"http://127.0.0.1:{alerting.monitor.port}",
         "CLUSTER": "demo",
         "GROUP": GROUP,
-        "TABLES": str(watch.monitor.folder / "tables"),
+        "TABLES": str(alerting.monitor.folder / "tables"),
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
     }
-    ran = typed(command, variables, watch.monitor._environment())
-    answered = ran.returncode == 0 or ("grep" in command and ran.returncode == 1 and not ran.stderr)
-    assert answered, f"{ran.returncode}\n{ran.stdout[-2000:]}\n{ran.stderr[-2000:]}"
+    completed = run_in_shell(command, variables, alerting.monitor._environment())
+    found_nothing = "grep" in command and completed.returncode == 1 and not completed.stderr
+    output = f"{completed.returncode}\n{completed.stdout[-2000:]}\n{completed.stderr[-2000:]}"
+    assert completed.returncode == 0 or found_nothing, output

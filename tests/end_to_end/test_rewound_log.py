@@ -1,4 +1,4 @@
-"""`__consumer_offsets` deleted beside or under a monitor: it must not go on as if nothing had been."""
+"""Test that the monitor notices that `__consumer_offsets` was deleted and recreated, while stopped or running."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ from tests.streaming.log_records import commit_key
 pytestmark = pytest.mark.slow
 
 REMEDY = "run `rebalance-monitor rebuild"
-"""In the one line that an incident is."""
+"""Part of the log line that each incident writes once."""
 
 
-def test_a_log_created_anew_is_said_in_one_line_not_ready_until_it_is_rebuilt(lost_broker: LostBroker, name: str):
-    """Rule 2: what other records have the offsets of those that were read is not the present.
+def test_a_recreated_log_is_one_log_line_and_not_ready_until_rebuild(lost_broker: LostBroker, name: str):
+    """Rule 2: if different records have the offsets that were read, the monitor's state is not the present.
 
-    Somebody deleted the topic to be rid of old groups; the next consumer makes it anew, beginning at offset 0. First
-    while nobody looks, and the new one has outgrown the old one by the next start; then under a running monitor.
+    An operator deletes the topic to remove old groups. The next consumer creates the topic again, from offset 0. The
+    test does this first while the monitor is stopped, and the new log is longer than the old one at the next start.
+    Then it does the same while the monitor runs.
     """
     broker, monitor = lost_broker.broker, lost_broker.monitor
     create_topics(broker, {name: 2})
@@ -40,10 +41,10 @@ def test_a_log_created_anew_is_said_in_one_line_not_ready_until_it_is_rebuilt(lo
         old_ends = _ends(broker)
         _delete_offsets_topic(broker)
         broker.kill()
-        broker.start()  # or it shares groups among as many partitions as there were
+        broker.start()  # without a restart the broker would use the old partition count
         group.join([name])
         _outgrow(broker, old_ends)
-        _is_told(monitor.start(), times=1)
+        _wait_for_log_line(monitor.start(), times=1)
         assert f"{OFFSETS_TOPIC} was deleted and recreated" in monitor.log.read_text()
         assert monitor.stop() == 0
         monitor.run_command("rebuild")
@@ -53,15 +54,15 @@ def test_a_log_created_anew_is_said_in_one_line_not_ready_until_it_is_rebuilt(lo
         group.leave_all()
         _delete_offsets_topic(broker)
         group.join([name])
-        _is_told(monitor, times=2)
+        _wait_for_log_line(monitor, times=2)
     finally:
         group.leave_all()
     assert monitor.stop() == 0
     assert monitor.log.read_text().count(REMEDY) == 2
 
 
-def _is_told(monitor: MonitorProcess, times: int) -> None:
-    until("the line", lambda: monitor.log.read_text().count(REMEDY) == times, READY_SECONDS)
+def _wait_for_log_line(monitor: MonitorProcess, times: int) -> None:
+    until("the log line", lambda: monitor.log.read_text().count(REMEDY) == times, READY_SECONDS)
     until("not ready", lambda: monitor.value("rebalance_monitor_ready") == 0)
 
 
@@ -71,7 +72,7 @@ def _delete_offsets_topic(broker: EmbeddedBroker) -> None:
 
 
 def _ends(broker: EmbeddedBroker) -> Mapping[int, int]:
-    """Where the log ends, by partition; raises KafkaError until it was created anew."""
+    """Return the end offset of each partition. Raise KafkaError until the topic has been recreated."""
     with closing(KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers)) as admin:
         (described,) = admin.describe_topics([OFFSETS_TOPIC])
         numbers = [partition["partition_index"] for partition in described["partitions"]]
@@ -80,7 +81,7 @@ def _ends(broker: EmbeddedBroker) -> Mapping[int, int]:
 
 
 def _outgrow(broker: EmbeddedBroker, old_ends: Mapping[int, int]) -> None:
-    """Make each partition longer than it was, by tombstones: by offsets alone the log looks right then."""
+    """Write tombstones until each partition is longer than before. Then its offsets alone do not show the deletion."""
     ends = until("the new log", lambda: _new_ends(broker, old_ends))
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "client.id": "__admin_client"})
     for number, end in ends.items():

@@ -1,6 +1,8 @@
-"""A cluster that lets nobody in unasked: TLS, SASL and access rules on a real broker, for both of our Kafka clients.
+"""Test TLS, SASL and ACLs on a real broker, with both Kafka clients of the monitor.
 
-What is asked: the least rights are enough; what is refused is one clear line; no secret is to be found anywhere.
+1. The minimal rights are enough.
+2. A refused connection is one line that names the setting to check.
+3. No secret appears in any output.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ from streaming.state.monitor_view import MonitorView
 from tests.end_to_end.conftest import OFFSETS_TOPIC_PARTITIONS, Group, create_topics
 from tests.end_to_end.members import Joining, Member, librdkafka
 from tests.end_to_end.monitor_process import MonitorProcess, until
-from tests.end_to_end.relay import last_words_with_the_end
+from tests.end_to_end.relay import last_answer_with_close
 from tests.end_to_end.secure_broker import (
     ADMIN_API_RIGHTS,
     CLIENT_SECRET,
@@ -59,7 +61,7 @@ from tests.streaming.security.pem import KEY_PASSWORD, USER
 pytestmark = pytest.mark.slow
 
 CONNECT_TIMEOUT_SECONDS = 10.0
-"""Until Python has imported Spark, on a busy machine."""
+"""Longer than Python needs to import Spark on a busy machine."""
 
 TLS = {"protocol": "SASL_SSL", "ca_file": "ca.pem"}
 SCRAM = {**TLS, "mechanism": "SCRAM-SHA-512", "username": USER, "password_file": "password"}
@@ -70,7 +72,7 @@ MUTUAL = {"protocol": "SSL", "ca_file": "ca.pem", "certificate_file": "client.pe
 
 @pytest.fixture(scope="module")
 def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureBroker]:
-    """The broker; its one user has the least rights, and a group has committed."""
+    """Run the broker. Its user has the minimal rights, and one group has committed."""
     with secure_broker(tmp_path_factory.mktemp("secure") / "files") as running:
         running.grant(LEAST_RIGHTS)
         running.add_user("stranger", PASSWORD)
@@ -83,13 +85,13 @@ def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureBroker]:
 
 
 def _committed(secure: SecureBroker) -> bool:
-    with secure.admin() as admin, suppress(KafkaError):  # until the group's coordinator is there
+    with secure.admin() as admin, suppress(KafkaError):  # until the group's coordinator is available
         return sum(commit.offset for commit in admin.list_group_offsets(["shipping"])["shipping"].values()) == 30
     return False
 
 
 def monitor(secure: SecureBroker, folder: Path, given: Mapping[str, str], **more: str) -> MonitorProcess:
-    """A monitor with these settings of `kafka.security`; what is a file's name is one of the broker's folder."""
+    """Return a monitor with these settings of `kafka.security`. Files are in the broker's folder."""
     environment = {
         f"KAFKA__SECURITY__{name.upper()}": str(secure.folder / value) if name.endswith("_file") else value
         for name, value in given.items()
@@ -98,10 +100,10 @@ def monitor(secure: SecureBroker, folder: Path, given: Mapping[str, str], **more
     return MonitorProcess(secure.broker.address("SECURE"), folder, environment={**environment, **timeout, **more})
 
 
-def test_the_least_rights_are_enough_and_no_secret_is_to_be_found(secure: SecureBroker, tmp_path: Path) -> None:
-    """The password is looked for where it would hurt: processes, log, Spark's pages, metrics, tables, checkpoint.
+def test_the_minimal_rights_are_enough_and_no_output_has_a_secret(secure: SecureBroker, tmp_path: Path) -> None:
+    """Search the password in processes, log, Spark's pages, metrics, tables and checkpoint.
 
-    And where it could show: a log at DEBUG that tells what Kafka's client was given, a page with the query's plan.
+    The log has level DEBUG with the settings of Kafka's client, and Spark's pages show the query's plan.
     """
     ui_port = free_port()
     conf = {
@@ -119,8 +121,9 @@ def test_the_least_rights_are_enough_and_no_secret_is_to_be_found(secure: Secure
         watching.start().wait_until_ready()
         until("the lag", lambda: watching.value("rebalance_monitor_group_lag", group="shipping") == 0)
         assert watching.value("rebalance_monitor_query_restarts_total") in {0, None}
-        pages = _pages(ui_port)
-        shown = [_of_processes(watching), *pages.values(), watching.log.read_text(), watching.ask("/metrics")[1]]
+        pages = _spark_pages(ui_port)
+        processes = _command_lines_and_environments(watching)
+        shown = [processes, *pages.values(), watching.log.read_text(), watching.ask("/metrics")[1]]
     finally:
         assert watching.stop() == 0
     files = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
@@ -128,25 +131,25 @@ def test_the_least_rights_are_enough_and_no_secret_is_to_be_found(secure: Secure
         assert [page[:200] for page in shown if secret in page] == []
     assert not any(b"hedge" in content for content in files)
     log = watching.log.read_text()
-    for said in (
+    for line in (
         " INFO Spark: Running Spark version",
         " DEBUG Spark: [Consumer clientId=",
         " INFO Spark: ConsumerConfig values",
         "sasl.jaas.config = [hidden]",
     ):
-        assert said in log
+        assert line in log
     plans = [page for path, page in pages.items() if "/SQL/execution/" in path]
     assert any("MicroBatchScan" in plan and "KafkaSourceProvider" in plan for plan in plans)
     assert "spark.sql.ui.explainMode" in pages["/environment/"]
 
 
-def test_a_group_that_read_all_of_a_transaction_is_not_late_and_without_read_its_lag_is_unknown(
+def test_a_group_that_read_a_whole_transaction_has_no_lag_and_without_read_permission_its_lag_is_unknown(
     secure: SecureBroker, tmp_path: Path
 ) -> None:
-    """Defect 2: a commit directly before a transaction's marker was a lag of 1 for ever."""
+    """A commit directly before a transaction's marker once was a lag of 1 forever."""
     topic, transactions = "payments", 3
-    secure.add_user("looker", PASSWORD)
-    secure.grant(LEAST_RIGHTS, "looker")
+    secure.add_user("reader", PASSWORD)
+    secure.grant(LEAST_RIGHTS, "reader")
     with secure.admin() as admin:
         admin.create_topics([NewTopic(topic, 2, 1)])
     producer = Producer({"bootstrap.servers": secure.broker.bootstrap_servers, "transactional.id": topic})
@@ -162,7 +165,7 @@ def test_a_group_that_read_all_of_a_transaction_is_not_late_and_without_read_its
 
     now_ms, committed_offsets = 0, CommittedOffsets()
     with closing(
-        connected(secure.broker.address("SECURE"), settings(secure, {**SCRAM, "username": "looker"}))
+        connected(secure.broker.address("SECURE"), settings(secure, {**SCRAM, "username": "reader"}))
     ) as connection:
         brokers = Brokers("secure", connection, lambda: now_ms)
         watch = LagWatch(
@@ -181,7 +184,7 @@ def test_a_group_that_read_all_of_a_transaction_is_not_late_and_without_read_its
         before_marker, at_open = 2 * transactions - 1, 2 * transactions
         assert lags(before_marker, at_open)[0] == (1, None, False)
         assert lags(before_marker, at_open) == [unknown, blocked], "DESCRIBE is enough to see an open transaction"
-        secure.grant([(ResourceType.TOPIC, topic, ACLOperation.READ)], "looker")
+        secure.grant([(ResourceType.TOPIC, topic, ACLOperation.READ)], "reader")
         until("READ", lambda: lags(before_marker, at_open, seconds=400) == [read_all, blocked])
         lags(before_marker - 1, before_marker)
         assert lags(before_marker - 1, before_marker) == [(2, None, False), blocked]
@@ -190,76 +193,76 @@ def test_a_group_that_read_all_of_a_transaction_is_not_late_and_without_read_its
 
 
 def _commits(topic: str, committed: Sequence[int], now_ms: int) -> pa.Table:
-    """Commits of one group on the topic's partitions."""
+    """Return commits of one group, one for each partition of the topic."""
     rows = [(0, commit_key("late", topic, at), now_ms, now_ms, offset) for at, offset in enumerate(committed)]
     names = ("offsets_topic_partition", "key", "offsets_topic_offset", "timestamp_ms", "committed_offset")
     return pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows], schema=COMMIT_SCHEMA)
 
 
-def test_where_the_log_may_not_be_read_run_names_the_other_source_and_that_one_needs_no_right_on_it(
+def test_without_a_right_on_the_log_run_names_the_polling_source_which_needs_none(
     secure: SecureBroker, tmp_path: Path
 ) -> None:
-    """Managed clusters keep `__consumer_offsets` to themselves: first READ is missing here, then DESCRIBE, too.
+    """Managed clusters do not give access to `__consumer_offsets`. First READ is missing here, then also DESCRIBE.
 
-    DESCRIBE on other topics, groups and cluster shows members, commits and lag.
+    With DESCRIBE on other topics, groups and the cluster, the polling source shows members, commits and lag.
     """
-    secure.add_user("latency_probe", PASSWORD)
-    secure.grant(ADMIN_API_RIGHTS, "latency_probe")
-    latency_probe = {**SCRAM, "username": "latency_probe"}
+    secure.add_user("poller", PASSWORD)
+    secure.grant(ADMIN_API_RIGHTS, "poller")
+    as_poller = {**SCRAM, "username": "poller"}
     hint = 'set source.kind = "admin-api"'
-    by_log = monitor(secure, tmp_path / "by-log", latency_probe)
-    refused = by_log.refused_command("run")
-    assert "the monitor has no right to read __consumer_offsets" in refused
-    assert hint in refused
-    secure.deny((ResourceType.TOPIC, OFFSETS_TOPIC, ACLOperation.DESCRIBE), "latency_probe")
+    by_log = monitor(secure, tmp_path / "by-log", as_poller)
+    error = by_log.refused_command("run")
+    assert "the monitor has no right to read __consumer_offsets" in error
+    assert hint in error
+    secure.deny((ResourceType.TOPIC, OFFSETS_TOPIC, ACLOperation.DESCRIBE), "poller")
     assert hint in by_log.refused_command("run")
     group = Group(secure.broker.bootstrap_servers, "packing")
     group.join(["orders"])
     joining = Joining("picking", "picking-client", ["orders"])
     member = Member(librdkafka(secure.broker.bootstrap_servers, group_protocol="consumer"), joining)
-    asking = monitor(secure, tmp_path / "by-asking", latency_probe, SOURCE__KIND="admin-api")
+    polling = monitor(secure, tmp_path / "by-polling", as_poller, SOURCE__KIND="admin-api")
     try:
-        asking.start().wait_until_ready()
+        polling.start().wait_until_ready()
         for group_id, state, members in (("packing", "Stable", 1), ("picking", "Stable", 1), ("shipping", "Empty", 0)):
             of_group = {"group": group_id}
-            until("members", partial(_is, members, asking, "rebalance_monitor_group_members", of_group))
-            until("the state", lambda: asking.by_state(group_id) == state)  # noqa: B023 - asked within its turn
-            until("the lag", partial(_is, 0, asking, "rebalance_monitor_group_lag", of_group))
+            until("members", partial(_has_value, members, polling, "rebalance_monitor_group_members", of_group))
+            until("the state", lambda: polling.group_state(group_id) == state)  # noqa: B023 - called in its iteration
+            until("the lag", partial(_has_value, 0, polling, "rebalance_monitor_group_lag", of_group))
         of_modern = {"group_type": "consumer", "protocol": "uniform", "group": "picking"}
-        assert asking.value("rebalance_monitor_group_state", **of_modern) == 1
-        assert asking.value("rebalance_monitor_group_generation", group="picking"), "KIP-848's epochs are told"
+        assert polling.value("rebalance_monitor_group_state", **of_modern) == 1
+        assert polling.value("rebalance_monitor_group_generation", group="picking"), "the answers have KIP-848's epochs"
         of_strategy = {"group": "picking", "strategy": "uniform"}
-        until("drift", partial(_is, 0, asking, "rebalance_monitor_drift_partitions", of_strategy))
-        assert asking.stop() == 0
+        until("drift", partial(_has_value, 0, polling, "rebalance_monitor_drift_partitions", of_strategy))
+        assert polling.stop() == 0
     finally:
         member.leave()
         group.leave_all()
 
 
-def _is(wanted: float, watching: MonitorProcess, metric: str, labels: Mapping[str, str]) -> bool:
+def _has_value(wanted: float, watching: MonitorProcess, metric: str, labels: Mapping[str, str]) -> bool:
     return watching.value(metric, **labels) == wanted
 
 
-def _of_processes(watching: MonitorProcess) -> str:
-    """The command lines of all its processes, and the environment of those that it started."""
+def _command_lines_and_environments(watching: MonitorProcess) -> str:
+    """Return the command lines of the monitor and its child processes, and the environment of the child processes."""
     assert watching.process is not None
-    mine = psutil.Process(watching.process.pid)
-    children = mine.children(recursive=True)
+    parent = psutil.Process(watching.process.pid)
+    children = parent.children(recursive=True)
     assert any("java" in child.name() for child in children)
-    reported = [str(mine.cmdline())]
+    texts = [str(parent.cmdline())]
     for child in children:
-        with suppress(psutil.NoSuchProcess):  # workers come and go
-            reported.append(f"{child.cmdline()} {child.environ()}")
-    return " ".join(reported)
+        with suppress(psutil.NoSuchProcess):  # Spark's workers start and end
+            texts.append(f"{child.cmdline()} {child.environ()}")
+    return " ".join(texts)
 
 
-def _pages(ui_port: int) -> Mapping[str, str]:
-    """Spark's web page by path, as far as it tells of settings, the query, and every plan it has run."""
+def _spark_pages(ui_port: int) -> Mapping[str, str]:
+    """Return the pages of Spark's UI by path: settings, the query, and every plan it has run."""
     [application] = json.loads(_page(ui_port, "/api/v1/applications"))
-    run = json.loads(_page(ui_port, f"/api/v1/applications/{application['id']}/sql?details=false&length=1000"))
-    assert run
+    executions = json.loads(_page(ui_port, f"/api/v1/applications/{application['id']}/sql?details=false&length=1000"))
+    assert executions
     paths = ["/SQL/", "/environment/", "/StreamingQuery/", "/jobs/", "/executors/"]
-    plans = [f"/SQL/execution/?id={execution['id']}" for execution in run]
+    plans = [f"/SQL/execution/?id={execution['id']}" for execution in executions]
     return {path: _page(ui_port, path) for path in [*paths, *plans]}
 
 
@@ -270,7 +273,7 @@ def _page(ui_port: int, path: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         (
             {**SCRAM, "password_file": "wrong-password"},
@@ -288,23 +291,23 @@ def _page(ui_port: int, path: str) -> str:
     ids=["wrong password", "unknown authority", "missing right"],
 )
 def test_a_refused_start_is_one_line_and_an_exit_code(
-    secure: SecureBroker, tmp_path: Path, given: Mapping[str, str], said: str
+    secure: SecureBroker, tmp_path: Path, given: Mapping[str, str], message: str
 ) -> None:
-    """Whoever mistyped a password sits and waits."""
-    refused = monitor(secure, tmp_path / "monitor", given).refused_command("run")
-    assert said in refused
-    assert refused.startswith("Error: ")
-    assert len(refused.splitlines()) == 1
+    """The monitor ends instead of trying again, because the user waits for it."""
+    error = monitor(secure, tmp_path / "monitor", given).refused_command("run")
+    assert message in error
+    assert error.startswith("Error: ")
+    assert len(error.splitlines()) == 1
 
 
 def settings(secure: SecureBroker, given: Mapping[str, str]) -> SecuritySettings:
-    """Settings with the broker's files."""
-    at_home = {name: secure.folder / value if name.endswith("_file") else value for name, value in given.items()}
-    return SecuritySettings.model_validate(at_home)
+    """Return security settings with the files of the broker's folder."""
+    with_paths = {name: secure.folder / value if name.endswith("_file") else value for name, value in given.items()}
+    return SecuritySettings.model_validate(with_paths)
 
 
 def oauth(secure: SecureBroker, **more: str) -> dict[str, str]:
-    """Settings for OAUTHBEARER at the test's own endpoint, which speaks TLS."""
+    """Return settings for OAUTHBEARER with the test's token endpoint, which uses TLS."""
     return {**OAUTH, "oauth_token_endpoint": secure.token_endpoint, "oauth_ca_file": "ca.pem", **more}
 
 
@@ -321,39 +324,41 @@ def session() -> Iterator[SparkSession]:
         yield started
 
 
-def test_every_way_in_is_open_to_both_clients_by_the_same_settings(secure: SecureBroker, session: SparkSession) -> None:
-    """kafka-python lists brokers, Spark's source reads the topic; the broker checks password, token and certificate."""
+def test_both_clients_authenticate_in_every_way_with_the_same_settings(
+    secure: SecureBroker, session: SparkSession
+) -> None:
+    """kafka-python lists brokers and Spark reads the topic. The broker checks the password, token or certificate."""
     ways = {
         "PLAIN": ("SECURE", {**BY_PASSWORD, "mechanism": "PLAIN"}),
         "SCRAM-SHA-256": ("SECURE", {**BY_PASSWORD, "mechanism": "SCRAM-SHA-256"}),
         "SCRAM-SHA-512": ("SECURE", SCRAM),
         "OAUTHBEARER": ("SECURE", oauth(secure, oauth_scope="read")),
         "mTLS": ("MUTUAL", MUTUAL),
-        "mTLS, the key under a password": (
+        "mTLS, the key with a password": (
             "MUTUAL",
-            {**MUTUAL, "key_file": _locked(secure), "key_password": KEY_PASSWORD},
+            {**MUTUAL, "key_file": _encrypted_key(secure), "key_password": KEY_PASSWORD},
         ),
     }
-    seen = {}
+    records = {}
     for way, (listener, given) in ways.items():
         address, security = secure.broker.address(listener), settings(secure, given)
         check_key(security, lambda: java_version(find_java()))
         with closing(connected(address, security)) as connection:
             assert connection.broker_ids() == [1], way
-        seen[way] = _records(session, address, security)
-    assert seen == dict.fromkeys(ways, seen["SCRAM-SHA-512"])
-    assert seen["SCRAM-SHA-512"] > 0
+        records[way] = _record_count(session, address, security)
+    assert records == dict.fromkeys(ways, records["SCRAM-SHA-512"])
+    assert records["SCRAM-SHA-512"] > 0
 
 
-def _locked(secure: SecureBroker) -> str:
-    """A key as our refusal of the usual ones tells users to make it for Java 17; its file's name."""
-    key, locked = secure.folder / "client.key", secure.folder / "old-locked.key"
-    words = ["openssl", "pkcs8", "-topk8", "-v1", "PBE-SHA1-3DES", "-in", str(key), "-out", str(locked)]
-    subprocess.run([*words, "-passout", f"pass:{KEY_PASSWORD}"], check=True, capture_output=True)
-    return locked.name
+def _encrypted_key(secure: SecureBroker) -> str:
+    """Create a key in the form that the monitor's error message recommends for Java 17. Return its file name."""
+    key, encrypted = secure.folder / "client.key", secure.folder / "old-locked.key"
+    command = ["openssl", "pkcs8", "-topk8", "-v1", "PBE-SHA1-3DES", "-in", str(key), "-out", str(encrypted)]
+    subprocess.run([*command, "-passout", f"pass:{KEY_PASSWORD}"], check=True, capture_output=True)
+    return encrypted.name
 
 
-def _records(session: SparkSession, bootstrap_servers: str, security: SecuritySettings) -> int:
+def _record_count(session: SparkSession, bootstrap_servers: str, security: SecuritySettings) -> int:
     with secrets_file(java_secrets(security, read_secrets(security))) as file:
         options = {
             "kafka.bootstrap.servers": bootstrap_servers,
@@ -363,8 +368,8 @@ def _records(session: SparkSession, bootstrap_servers: str, security: SecuritySe
         return session.read.format("kafka").options(**options).load().count()
 
 
-def test_what_the_broker_refuses_says_what_to_check(secure: SecureBroker) -> None:
-    """Each of these once looked like a broker that is not there, when the ten minutes given here were over."""
+def test_an_error_of_the_broker_names_the_setting_to_check(secure: SecureBroker) -> None:
+    """Each of these errors once looked like an unreachable broker, after the full connect timeout of ten minutes."""
     at = secure.broker.address("SECURE")
     unknown_endpoint = {name: value for name, value in oauth(secure).items() if name != "oauth_ca_file"}
     refusals = [
@@ -376,22 +381,25 @@ def test_what_the_broker_refuses_says_what_to_check(secure: SecureBroker) -> Non
         (at, unknown_endpoint, "did not answer .*certificate verify failed.*oauth_ca_file"),
         (at.replace("127.0.0.1", "localhost"), SCRAM, "[Hh]ostname mismatch.*check kafka.bootstrap_servers"),
     ]
-    for address, given, said in refusals:
-        with pytest.raises(RemedyError, match=f"^no access to {address}: .*{said}"):
+    for address, given, message in refusals:
+        with pytest.raises(RemedyError, match=f"^no access to {address}: .*{message}"):
             connected(address, settings(secure, given), connect_timeout_seconds=600)
 
 
-def test_a_refusal_is_heard_though_the_broker_hangs_up_in_the_same_breath(secure: SecureBroker) -> None:
-    """kafka-python reads words and end at once and drops the words: the line came when the connect timeout was up."""
-    with last_words_with_the_end(secure.broker.address("SECURE")) as address:
+def test_a_refusal_is_shown_even_if_the_broker_closes_the_connection_at_once(secure: SecureBroker) -> None:
+    """If kafka-python reads the answer and the end of the connection together, it drops the answer.
+
+    The error once came only after the connect timeout.
+    """
+    with last_answer_with_close(secure.broker.address("SECURE")) as address:
         wrong = settings(secure, {**BY_PASSWORD, "mechanism": "SCRAM-SHA-256", "password": "wrong"})
         with pytest.raises(AccessRefusedError, match=f"^no access to {address}: the broker rejects user 'monitor'"):
             connected(address, wrong, connect_timeout_seconds=60)
 
 
-def test_a_port_that_hangs_up_says_what_it_may_want(secure: SecureBroker) -> None:
-    """A plain port that is spoken to in TLS, and one that wants a certificate: neither says so before it hangs up."""
-    tls_alone = {"protocol": "SSL", "ca_file": "ca.pem"}
+def test_the_error_for_a_port_that_closes_the_connection_names_possible_settings(secure: SecureBroker) -> None:
+    """A plain port that gets TLS and a port that requires a certificate both close the connection without a reason."""
+    tls_only = {"protocol": "SSL", "ca_file": "ca.pem"}
     for address in (secure.broker.bootstrap_servers, secure.broker.address("MUTUAL")):
         with pytest.raises(RemedyError, match=r"check kafka\.security\.(protocol and )?certificate_file"):
-            connected(address, settings(secure, tls_alone), connect_timeout_seconds=3)
+            connected(address, settings(secure, tls_only), connect_timeout_seconds=3)

@@ -1,4 +1,4 @@
-"""Several clusters in one monitor: what becomes of one is nothing to the others."""
+"""Test a monitor of several clusters: a failure of one cluster does not affect the others."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from streaming.embedded import EmbeddedBroker
 from streaming.embedded.ports import free_port
 from streaming.protocol import RecordType
 from tests.end_to_end.conftest import QUICK_BROKER, Group, create_topics, produce
+from tests.end_to_end.kafka_reference import KafkaReference
 from tests.end_to_end.monitor_process import READY_SECONDS, MonitorProcess, until
-from tests.end_to_end.what_kafka_says import WhatKafkaSays
 
 pytestmark = pytest.mark.slow
 
 GROUP, TOPIC = "shipping", "orders"
-"""The same names in both clusters: nothing but the cluster tells one from the other."""
+"""Both clusters use the same names, so that only the cluster label differs."""
 
 LISTENER, PASSWORD = "LOCKED", "tall hedge"
 LOCKED = {
@@ -30,7 +30,7 @@ LOCKED = {
         f'org.apache.kafka.common.security.plain.PlainLoginModule required user_monitor="{PASSWORD}";'
     ),
 }
-"""A second way into a broker, for who knows the password."""
+"""Broker properties of a second listener, which requires a password."""
 
 GENERATIONS, LAG = "rebalance_monitor_group_generation", "rebalance_monitor_group_lag"
 COUNTED = ("rebalance_monitor_rebalances_total", "rebalance_monitor_empty_transitions_total", GENERATIONS)
@@ -38,7 +38,7 @@ COUNTED = ("rebalance_monitor_rebalances_total", "rebalance_monitor_empty_transi
 
 @dataclass
 class Cluster:
-    """A broker, and one group on it."""
+    """A broker with one group."""
 
     name: str
     broker: EmbeddedBroker
@@ -46,7 +46,7 @@ class Cluster:
     groups: list[Group] = field(default_factory=list)
 
     def fill(self) -> None:
-        """Make the topic, and let a first member read it."""
+        """Create the topic and let a first member read it."""
         create_topics(self.broker, {TOPIC: self.partitions})
         self.join()
 
@@ -62,9 +62,9 @@ class Cluster:
         self.groups.clear()
 
     def generations_in_log(self) -> set[tuple[int, int]]:
-        """Positions of the group's records, as Kafka's own tools read them."""
-        with closing(WhatKafkaSays(self.broker.bootstrap_servers)) as kafka_says:
-            return set(kafka_says.positions({RecordType.GROUP_METADATA}))
+        """Return the positions of the group's records in the log."""
+        with closing(KafkaReference(self.broker.bootstrap_servers)) as kafka_reference:
+            return set(kafka_reference.positions({RecordType.GROUP_METADATA}))
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def _broker(folder: Path) -> EmbeddedBroker:
 
 
 def monitor_of(folder: Path, first: Cluster, more: Sequence[tuple[str, str]], **settings: str) -> MonitorProcess:
-    """A monitor of the first cluster and of further ones, each a name and an address."""
+    """Return a monitor of the first cluster and of further clusters, given by name and address."""
     sections = {f"CLUSTERS__{name.upper()}__BOOTSTRAP_SERVERS": address for name, address in more}
     return MonitorProcess(
         first.broker.bootstrap_servers, folder, {"KAFKA__CLUSTER": first.name, **sections, **settings}
@@ -95,23 +95,23 @@ def monitor_of(folder: Path, first: Cluster, more: Sequence[tuple[str, str]], **
 
 
 def with_password(cluster: str, password: str) -> dict[str, str]:
-    """Settings of a further cluster that asks for one."""
+    """Return the settings of a further cluster that requires a password."""
     given = {"PROTOCOL": "SASL_PLAINTEXT", "MECHANISM": "PLAIN", "USERNAME": "monitor", "PASSWORD": password}
     return {f"CLUSTERS__{cluster.upper()}__SECURITY__{name}": value for name, value in given.items()}
 
 
 def ready(monitor: MonitorProcess) -> dict[str, float]:
-    """Whether each cluster is ready."""
+    """Return the value of the ready metric for each cluster."""
     assert monitor.alive()
     return monitor.by_label("rebalance_monitor_ready", "cluster")
 
 
 def wait_until(monitor: MonitorProcess, **wanted: int) -> None:
-    """Wait until clusters are ready, or not."""
+    """Wait until each named cluster has this value of the ready metric."""
     try:
         until(f"{wanted}", lambda: wanted.items() <= ready(monitor).items(), READY_SECONDS)
-    except AssertionError as never:
-        raise AssertionError(f"{never}\n{monitor.log.read_text()[-3000:]}") from None
+    except AssertionError as timeout:
+        raise AssertionError(f"{timeout}\n{monitor.log.read_text()[-3000:]}") from None
 
 
 def counters(monitor: MonitorProcess, cluster: str) -> dict[str, float | None]:
@@ -119,14 +119,14 @@ def counters(monitor: MonitorProcess, cluster: str) -> dict[str, float | None]:
 
 
 def identity(checkpoint: Path) -> dict[str, str | int]:
-    known: dict[str, str | int] = json.loads((checkpoint / "monitor.json").read_text())
-    return known
+    content: dict[str, str | int] = json.loads((checkpoint / "monitor.json").read_text())
+    return content
 
 
 def test_a_cluster_that_is_added_or_lost_leaves_the_others_untouched(
     clusters: tuple[Cluster, Cluster], tmp_path: Path
 ) -> None:
-    """One process; a broker that dies, one that never was, one that refuses us; a cluster more at each start."""
+    """One process monitors more clusters at each start. One broker dies, one does not exist, one refuses the login."""
     prod, eu = clusters
     eu_address = eu.broker.bootstrap_servers
     alone = monitor_of(tmp_path / "monitor", prod, []).start().wait_until_ready()
@@ -135,43 +135,43 @@ def test_a_cluster_that_is_added_or_lost_leaves_the_others_untouched(
 
     both = monitor_of(alone.folder, prod, [("eu", eu_address)]).start()
     wait_until(both, prod=1, eu=1)
-    assert identity(both.folder / "checkpoint") == of_prod, "the first cluster's checkpoint is the one it had"
+    assert identity(both.folder / "checkpoint") == of_prod, "the first cluster keeps its checkpoint"
     assert counters(both, "prod") == counted
     of_eu = identity(both.folder / "checkpoint-clusters" / "eu")
     _each_is_shown_as_its_own(both, prod, eu)
-    _a_lost_broker_is_one_clusters_trouble(both, prod, eu)
+    _a_lost_broker_affects_only_its_cluster(both, prod, eu)
     _each_has_every_generation_once(both, clusters)
     counted = {name: counters(both, name) for name in ("prod", "eu")}
     assert both.stop() == 0
 
-    more = [("eu", eu_address), ("nobody", f"127.0.0.1:{free_port()}"), ("locked", prod.broker.address(LISTENER))]
+    more = [("eu", eu_address), ("absent", f"127.0.0.1:{free_port()}"), ("locked", prod.broker.address(LISTENER))]
     four = monitor_of(both.folder, prod, more, **with_password("locked", "mistyped")).start()
-    wait_until(four, prod=1, eu=1, nobody=0, locked=0)
-    _refused_credentials_are_tried_again(four)
+    wait_until(four, prod=1, eu=1, absent=0, locked=0)
+    _a_refused_login_is_retried(four)
     assert {name: counters(four, name) for name in ("prod", "eu")} == counted
     assert identity(four.folder / "checkpoint") == of_prod
     assert identity(four.folder / "checkpoint-clusters" / "eu") == of_eu
-    until("the one line", lambda: "nobody cannot be watched; trying again: no broker at" in four.log.read_text())
+    until("the log line", lambda: "absent cannot be watched; trying again: no broker at" in four.log.read_text())
     eu.join()
     until("the next member", lambda: _members(four, "eu") == 2)
     _each_has_every_generation_once(four, clusters)
     assert [_restarts(four, name) for name in ("prod", "eu")] == [0, 0]
     assert four.stop() == 0
-    for name in ("nobody", "locked"):
-        assert four.log.read_text().count(f"{name} cannot be watched") == 1, "said once, however often it is tried"
+    for name in ("absent", "locked"):
+        assert four.log.read_text().count(f"{name} cannot be watched") == 1, "one line for all retries"
 
 
-def _refused_credentials_are_tried_again(monitor: MonitorProcess) -> None:
-    """Of one cluster alone they would end the start: somebody waits at the terminal."""
-    said = "locked cannot be watched; trying again: no access to"
-    until("the line", lambda: said in monitor.log.read_text())
+def _a_refused_login_is_retried(monitor: MonitorProcess) -> None:
+    """Check that the monitor retries. With only one cluster a refused login ends the start, because a user waits."""
+    line = "locked cannot be watched; trying again: no access to"
+    until("the log line", lambda: line in monitor.log.read_text())
     assert "the broker rejects user 'monitor' with PLAIN" in monitor.log.read_text()
     until("further tries", lambda: _restarts(monitor, "locked") >= 3)
-    assert ready(monitor) == {"prod": 1, "eu": 1, "nobody": 0, "locked": 0}
+    assert ready(monitor) == {"prod": 1, "eu": 1, "absent": 0, "locked": 0}
 
 
 def _each_is_shown_as_its_own(monitor: MonitorProcess, prod: Cluster, eu: Cluster) -> None:
-    """Two groups of one name: their numbers, pages and rows are told apart, and nothing is said of the wrong one."""
+    """Check that metrics, pages and commands show each of the two groups with the same name under its cluster."""
     for cluster in (prod, eu):
         until(
             "all read",
@@ -189,25 +189,25 @@ def _each_is_shown_as_its_own(monitor: MonitorProcess, prod: Cluster, eu: Cluste
     assert "prod  generation 1: " in monitor.run_command("history", GROUP)
 
 
-def _a_lost_broker_is_one_clusters_trouble(monitor: MonitorProcess, prod: Cluster, eu: Cluster) -> None:
+def _a_lost_broker_affects_only_its_cluster(monitor: MonitorProcess, prod: Cluster, eu: Cluster) -> None:
     eu.leave_all()  # its clients would fill the test's log
-    until("nobody", lambda: _members(monitor, "eu") == 0)
+    until("no member", lambda: _members(monitor, "eu") == 0)
     before = counters(monitor, "eu")
     eu.broker.kill()
     wait_until(monitor, prod=1, eu=0)
     assert (monitor.ask("/-/ready")[0], monitor.ask("/-/ready?cluster=eu")[0]) == (200, 503)
     prod.join()
-    until("its next member", lambda: _members(monitor, "prod") == 2)
+    until("the second member", lambda: _members(monitor, "prod") == 2)
     produce(prod.broker, {TOPIC: prod.partitions}, records=5)
     until("new commits", lambda: _committed(monitor, "prod") == 15 * prod.partitions)
     assert ready(monitor) == {"prod": 1, "eu": 0}
-    assert counters(monitor, "eu") == before, "what was last known, beside ready 0"
-    assert monitor.log.read_text().count("WARNING eu: brokers do not answer") == 1, "one line, however long it takes"
+    assert counters(monitor, "eu") == before, "the last known values, with ready 0"
+    assert monitor.log.read_text().count("WARNING eu: brokers do not answer") == 1, "one line for the whole outage"
 
     eu.broker.start()
     wait_until(monitor, prod=1, eu=1)
     eu.join()
-    until("its next member", lambda: _members(monitor, "eu") == 1)
+    until("its first member", lambda: _members(monitor, "eu") == 1)
 
 
 def _restarts(monitor: MonitorProcess, cluster: str) -> float:
@@ -227,9 +227,12 @@ def _each_has_every_generation_once(monitor: MonitorProcess, clusters: Sequence[
     for cluster in clusters:
         in_log = cluster.generations_in_log()
 
-        def reported(cluster: Cluster = cluster) -> Counter[tuple[object, object]]:
+        def written_positions(cluster: Cluster = cluster) -> Counter[tuple[object, object]]:
             rows = [row for row in monitor.rows("group_generations") if row["cluster"] == cluster.name]
             return Counter((row["offsets_topic_partition"], row["offsets_topic_offset"]) for row in rows)
 
-        until(f"{cluster.name}'s rows", lambda reported=reported, in_log=in_log: in_log <= reported().keys())  # type: ignore[misc]
-        assert max(reported().values()) == 1
+        until(
+            f"{cluster.name}'s rows",
+            lambda positions=written_positions, in_log=in_log: in_log <= positions().keys(),  # type: ignore[misc]
+        )
+        assert max(written_positions().values()) == 1

@@ -1,4 +1,4 @@
-"""Rule 3, nothing lost and nothing twice: killed at any moment, the monitor goes on as if nothing had been."""
+"""Test rule 3: after a kill at any moment the monitor continues, loses nothing and writes nothing twice."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from streaming.errors import STAYS
 from streaming.protocol import RecordType
 from streaming.run.log_integrity import STORED_ID
 from tests.end_to_end.conftest import Group, create_topics, produce
-from tests.end_to_end.ghosts import Ghosts, Haunt, write_record
+from tests.end_to_end.ghosts import Ghosts, WriteGhost, write_record
+from tests.end_to_end.kafka_reference import KafkaReference
 from tests.end_to_end.monitor_process import MonitorProcess, until
-from tests.end_to_end.what_kafka_says import WhatKafkaSays
 from tests.streaming.combine.gap_model import gaps_plainly
 from tests.streaming.log_records import LogRecord
 from tests.streaming.spark.checkpoints import fill_with_garbage, truncate
@@ -37,7 +37,7 @@ COMMITS = {RecordType.OFFSET_COMMIT, RecordType.OFFSET_COMMIT_LEGACY}
 
 pytestmark = pytest.mark.slow
 
-KEPT_FAMILIES = (
+DURABLE_FAMILIES = (
     "rebalance_monitor_group_members",
     "rebalance_monitor_group_generation",
     "rebalance_monitor_group_lag",
@@ -64,8 +64,8 @@ RECORD_TABLES = (
 
 
 @pytest.fixture
-def haunt(broker: EmbeddedBroker) -> Iterator[Haunt]:
-    """Write ghosts, and lay them at the end, whatever came of the test: others' monitors read the same topic."""
+def write_ghost(broker: EmbeddedBroker) -> Iterator[WriteGhost]:
+    """Return a function that writes ghosts. They are deleted at the end, because other monitors read the same topic."""
     keys: list[tuple[str, bytes]] = []
 
     def write(group_id: str, key: bytes, value: bytes) -> None:
@@ -79,26 +79,27 @@ def haunt(broker: EmbeddedBroker) -> Iterator[Haunt]:
 
 @pytest.fixture
 def temporary(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The temporary folder of the test's monitors, in their own folder."""
-    made = folder / "temporary"
-    made.mkdir(parents=True)
-    monkeypatch.setenv("TMPDIR", str(made))
-    return made
+    """Set TMPDIR of the test's monitors to a folder inside their own folder, and return it."""
+    temporary_folder = folder / "temporary"
+    temporary_folder.mkdir(parents=True)
+    monkeypatch.setenv("TMPDIR", str(temporary_folder))
+    return temporary_folder
 
 
-def test_killed_five_times_and_rebuilt_it_loses_nothing_and_doubles_nothing_and_no_ghost_stays(
+def test_after_five_kills_and_a_rebuild_nothing_is_lost_or_written_twice_and_no_ghost_stays(
     broker: EmbeddedBroker,
-    kafka_says: WhatKafkaSays,
-    haunt: Haunt,
+    kafka_reference: KafkaReference,
+    write_ghost: WriteGhost,
     temporary: Path,
     name: str,
 ):
-    """Kills at a random moment, between the commits of two tables, and while clients idle; then a fresh checkpoint.
+    """Kill at a random moment, between the commits of two tables, and with idle clients. Then use a new checkpoint.
 
-    The last two are what breaks monitors in production: nobody commits any more, so everything shown must come from
-    durable state; and a new checkpoint counts its batches from 0, which Delta's own idempotence would skip silently.
-    And one of the outages was longer than tombstones live: what coordinators know no more is closed, and stays closed.
-    Each kill left up to 40 MB in the temporary folder. A damaged cache is dropped, and of other damage `rebuild` heals.
+    1. If clients are idle, there are no new commits. Everything shown must come from durable state.
+    2. A new checkpoint counts its batches from 0. Delta's own idempotence would silently skip these batches.
+    3. One outage is longer than tombstones are kept. Groups and commits that no coordinator knows are closed.
+    4. Each kill leaves up to 40 MB in the temporary folder. The next start deletes them.
+    5. A damaged cache is dropped. Other damage is refused, and `rebuild` repairs it.
     """
     partitions = {f"{name}-a": 4, f"{name}-b": 2}
     create_topics(broker, partitions)
@@ -111,26 +112,26 @@ def test_killed_five_times_and_rebuilt_it_loses_nothing_and_doubles_nothing_and_
     finally:
         group.leave_all()
     ghosts = Ghosts(name)
-    ghosts.appear(broker, haunt)
+    ghosts.appear(broker, write_ghost)
     monitor.environment = {"SAMPLING__RECONCILE_SECONDS": "1"}
     monitor.start().wait_until_ready()
-    ghosts.are_closed(monitor)
+    ghosts.wait_until_closed(monitor)
     until("the last generation", lambda: monitor.value("rebalance_monitor_group_members", group=name) == 0)
-    _tables_hold_the_log(monitor, kafka_says)
-    _totals_follow_the_log(monitor, kafka_says, name)
-    _gaps_are_those_of_the_log(monitor, kafka_says, name)
-    before = _kept(monitor)
+    _check_tables_against_log(monitor, kafka_reference)
+    _check_totals_against_log(monitor, kafka_reference, name)
+    _check_gaps_against_log(monitor, kafka_reference, name)
+    before = _durable_metrics(monitor)
 
     monitor.kill()
     fill_with_garbage(monitor.folder / "checkpoint" / STORED_ID)
     left = set(temporary.iterdir())
-    assert len(left) == 1, "of all monitors killed before the last one, nothing is left"
+    assert len(left) == 1, "only the last killed monitor left files"
     monitor.start().wait_until_ready()
     assert not left & set(temporary.iterdir())
-    assert _kept(monitor) == before, "a restart while every client is idle, without a cache that was damaged"
+    assert _durable_metrics(monitor) == before, "after a restart while every client is idle and the cache is damaged"
     assert monitor.log.read_text().count(f"{STORED_ID} is damaged") == 1
-    ghosts.stay_closed(monitor, kafka_says)
-    _tables_hold_the_log(monitor, kafka_says)
+    ghosts.check_still_closed(monitor, kafka_reference)
+    _check_tables_against_log(monitor, kafka_reference)
 
     assert monitor.stop() == 0
     assert list(temporary.iterdir()) == []
@@ -138,37 +139,40 @@ def test_killed_five_times_and_rebuilt_it_loses_nothing_and_doubles_nothing_and_
     _damage_is_refused_by_name(monitor)
     monitor.run_command("rebuild")
     monitor.start().wait_until_ready()
-    ghosts.are_closed(monitor)
-    assert _kept(monitor) == before, "a fresh checkpoint over the same tables"
-    _tables_hold_the_log(monitor, kafka_says)
+    ghosts.wait_until_closed(monitor)
+    assert _durable_metrics(monitor) == before, "after a new checkpoint with the same tables"
+    _check_tables_against_log(monitor, kafka_reference)
     assert _rows_of_records(monitor) == rows_before
-    _gaps_are_those_of_the_log(monitor, kafka_says, name)
+    _check_gaps_against_log(monitor, kafka_reference, name)
     assert monitor.stop() == 0
 
 
 def _damage_is_refused_by_name(monitor: MonitorProcess) -> None:
-    """One line and exit code 78, which keeps a supervisor from starting it for ever. The checkpoint stays damaged."""
+    """Check that damage is one line and exit code 78, which stops a supervisor from restarting the monitor forever.
+
+    The checkpoint stays damaged afterwards.
+    """
     tables = monitor.folder / "damaged-tables"
     shutil.copytree(monitor.folder / "tables", tables)
     _, _, rows = DeltaTable(str(tables / "rebalances")).file_uris()[0].partition("/rebalances/")
     truncate(tables / "rebalances" / rows)
-    over_them = MonitorProcess(monitor.bootstrap_servers, monitor.folder, {"PATHS__TABLES": str(tables)})
+    with_damaged_tables = MonitorProcess(monitor.bootstrap_servers, monitor.folder, {"PATHS__TABLES": str(tables)})
     for command, exit_code in (("run", STAYS), ("rebuild", None)):
-        said = over_them.refused_command(command, exit_code=exit_code)
-        assert said.startswith(f"Error: table {tables}/rebalances is damaged ({rows} has ")
-        assert "run `rebalance-monitor rebuild --repair-tables`" in said
-        assert len(said.splitlines()) == 1
+        error = with_damaged_tables.refused_command(command, exit_code=exit_code)
+        assert error.startswith(f"Error: table {tables}/rebalances is damaged ({rows} has ")
+        assert "run `rebalance-monitor rebuild --repair-tables`" in error
+        assert len(error.splitlines()) == 1
     commits = monitor.folder / "checkpoint" / "query" / "commits"
     last = max((path for path in commits.iterdir() if path.name.isdigit()), key=lambda path: int(path.name))
     truncate(last)
-    said = monitor.refused_command("run", exit_code=STAYS)
-    assert f"query/commits/{last.name} does not match its checksums" in said
-    assert "run `rebalance-monitor rebuild`" in said
-    assert len(said.splitlines()) == 1
+    error = monitor.refused_command("run", exit_code=STAYS)
+    assert f"query/commits/{last.name} does not match its checksums" in error
+    assert "run `rebalance-monitor rebuild`" in error
+    assert len(error.splitlines()) == 1
 
 
 def _rows_of_records(monitor: MonitorProcess) -> dict[str, int]:
-    """How many rows each table has that stem from records alone; what samples make comes on and on."""
+    """Count the rows of each table that come from records only. Rows from samples increase all the time."""
     return {table: sum(row.get("sampled_time") is None for row in monitor.rows(table)) for table in RECORD_TABLES}
 
 
@@ -178,7 +182,7 @@ def _kill_at_a_random_moment(
     moments = random.Random(20261121)
     monitor.start()
     group.join(topics)
-    for _ in range(3):  # members commit only what is new
+    for _ in range(3):  # members commit only new offsets
         time.sleep(moments.uniform(3, 7))
         write()
     group.leave()
@@ -187,45 +191,45 @@ def _kill_at_a_random_moment(
 
 def _kill_between_two_tables(monitor: MonitorProcess, group: Group, topics: list[str]) -> None:
     run = tuple(monitor.command[3:])
-    sane_command = monitor.command
+    normal_command = monitor.command
     for table in ("group_generations", "rebalances", "assignment_drift"):
         monitor.command = (sys.executable, "-m", "tests.end_to_end.dying_monitor", table, "2", *run)
         group.join(topics)
         monitor.start()
         deadline = time.monotonic() + 90
         while monitor.process is not None and monitor.process.poll() is None:
-            assert time.monotonic() < deadline, "it should have died by its own hand"
+            assert time.monotonic() < deadline, "the monitor should have killed itself"
             group.leave()
             group.join(topics)
             time.sleep(2)
         assert monitor.process is not None
         assert monitor.process.returncode == -9
-    monitor.command = sane_command
+    monitor.command = normal_command
 
 
-def _kept(monitor: MonitorProcess) -> dict[str, object]:
-    """What must be the same after a restart. Offsets of the monitor's own making have no part in it."""
+def _durable_metrics(monitor: MonitorProcess) -> dict[str, object]:
+    """Return the metrics that must be the same after a restart. Metrics of the monitor itself are not included."""
     scraped = monitor.metrics()
-    return {family: scraped.get(family, {}) for family in KEPT_FAMILIES}
+    return {family: scraped.get(family, {}) for family in DURABLE_FAMILIES}
 
 
-def _tables_hold_the_log(monitor: MonitorProcess, kafka_says: WhatKafkaSays) -> None:
-    """Each generation and epoch of the log is one row, and no row is of a record twice; each verdict too."""
-    reported = Counter(
+def _check_tables_against_log(monitor: MonitorProcess, kafka_reference: KafkaReference) -> None:
+    """Check that each generation and epoch of the log has one row, and that no table has a duplicate row."""
+    positions = Counter(
         (row["offsets_topic_partition"], row["offsets_topic_offset"])
         for row in monitor.rows("group_generations")
         if row["state"] != "Gone"  # at the position of the group's last record, which has a row
     )
-    assert max(reported.values()) == 1
-    assert kafka_says.positions(EPOCHS) <= reported.keys()
-    assert reported.keys() <= kafka_says.positions(set(RecordType) - COMMITS)
-    for table, of_row in (
+    assert max(positions.values()) == 1
+    assert kafka_reference.positions(EPOCHS) <= positions.keys()
+    assert positions.keys() <= kafka_reference.positions(set(RecordType) - COMMITS)
+    for table, further_columns in (
         ("assignment_drift", ("strategy",)),
         ("assignment_imbalance", ("sampled_time", "measure", "scope", "topic")),
         ("what_if", ("change", "strategy")),
     ):
-        named = ("offsets_topic_partition", "offsets_topic_offset", *of_row)
-        keys = Counter(tuple(row[name] for name in named) for row in monitor.rows(table))
+        key_columns = ("offsets_topic_partition", "offsets_topic_offset", *further_columns)
+        keys = Counter(tuple(row[name] for name in key_columns) for row in monitor.rows(table))
         assert keys
         assert max(keys.values()) == 1, table
     gaps = Counter((row["offsets_topic_partition"], row["offsets_topic_offset"]) for row in monitor.rows("commit_gaps"))
@@ -239,25 +243,25 @@ def _tables_hold_the_log(monitor: MonitorProcess, kafka_says: WhatKafkaSays) -> 
     assert max(samples.values()) == 1
 
 
-def _totals_follow_the_log(monitor: MonitorProcess, kafka_says: WhatKafkaSays, group_id: str) -> None:
-    generations = kafka_says.generations(group_id)
+def _check_totals_against_log(monitor: MonitorProcess, kafka_reference: KafkaReference, group_id: str) -> None:
+    generations = kafka_reference.generations(group_id)
     emptied = sum(not has_members for _, has_members in generations[1:])
     difference = generations[-1][0] - generations[0][0]
     assert monitor.value("rebalance_monitor_rebalances_total", group=group_id) == difference - emptied
 
 
-def _gaps_are_those_of_the_log(monitor: MonitorProcess, kafka_says: WhatKafkaSays, group_id: str) -> None:
-    """Read record by record the log holds the same commit gaps, wherever the kills cut it into batches."""
+def _check_gaps_against_log(monitor: MonitorProcess, kafka_reference: KafkaReference, group_id: str) -> None:
+    """Check that the table has the commit gaps of a plain reading of the log, independent of the batches."""
     records = [
         LogRecord(record.key, record.value, record.partition, record.offset, record.timestamp_ms)
-        for record in kafka_says.records()
+        for record in kafka_reference.records()
     ]
     gaps = [asdict(gap) for gap in gaps_plainly(records, STUCK_AFTER_SECONDS) if gap.group_id == group_id]
     expected = sorted((gap.pop("position").offsets_topic_offset, gap) for gap in gaps)
 
-    def reported() -> list[tuple[int, dict[str, object]]]:
+    def gap_rows() -> list[tuple[int, dict[str, object]]]:
         rows = monitor.rows_of("commit_gaps", group_id)
         return sorted((row["offsets_topic_offset"], {name: row[name] for name in gaps[0]}) for row in rows)
 
-    until("the same gaps", lambda: reported() == expected)
+    until("the same gaps", lambda: gap_rows() == expected)
     assert any(gap["commit_gap_ms"] is not None for _, gap in expected)

@@ -1,7 +1,7 @@
-"""The end-to-end scenarios hold against older and newer brokers, and every record that these write is read.
+"""Run the end-to-end scenarios on older and newer brokers, and check that every record they write can be decoded.
 
-Brokers differ in who writes the log (the Scala coordinator of 3.7, the Java one since), in the record types and
-versions they write, and in the group types they know.
+Brokers differ in the coordinator (Scala in 3.7, Java in later versions), in the types and versions of the records that
+they write, and in the group types that they support.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from streaming.embedded import EmbeddedBroker
 from streaming.protocol import RecordType
 from tests.end_to_end import test_agrees_with_kafka
 from tests.end_to_end.java_clients import JavaClients
+from tests.end_to_end.kafka_reference import KafkaReference
 from tests.end_to_end.members import Joining, OpenClient
 from tests.end_to_end.monitor_process import until
-from tests.end_to_end.test_every_client_agrees import Join, Stage, live_a_whole_life, the_clients
-from tests.end_to_end.what_kafka_says import WhatKafkaSays
+from tests.end_to_end.test_every_client_agrees import Join, Stage, run_group_lifecycle, the_clients
 
 _CLASSIC = {RecordType.OFFSET_COMMIT, RecordType.GROUP_METADATA}
 _CONSUMER = {
@@ -30,24 +30,24 @@ _CONSUMER = {
 _SHARE_AND_STREAMS = {each for each in RecordType if each.name.startswith(("SHARE_GROUP", "STREAMS_GROUP"))}
 _WRITTEN = {
     "3.7.2": _CLASSIC,
-    # Since 4.1 the group's own record carries a hash of the topics instead of this one telling them.
+    # Since 4.1 the group's record contains a hash of the topics instead of this record.
     "3.9.2": _CLASSIC | _CONSUMER | {RecordType.CONSUMER_GROUP_PARTITION_METADATA},
     "4.3.1": _CLASSIC | _CONSUMER | _SHARE_AND_STREAMS,
 }
-"""The record types that the clients of these tests make each version write."""
+"""Record types that each version writes for the clients of these tests."""
 
 pytestmark = [pytest.mark.slow, pytest.mark.matrix]
 
 
 def test_members_assignments_commits_and_lag_agree_with_the_admin_api(
-    broker: EmbeddedBroker, kafka_says: WhatKafkaSays, folder: Path, name: str
+    broker: EmbeddedBroker, kafka_reference: KafkaReference, folder: Path, name: str
 ):
-    """The scenario of `make test`, step by step the same."""
+    """The scenario is the same as in `make test`."""
     scenario = test_agrees_with_kafka
     scenario.test_members_assignments_commits_and_lag_agree_while_consumers_join_leave_and_commit(
-        broker, kafka_says, folder, name
+        broker, kafka_reference, folder, name
     )
-    decoded, refused = kafka_says.record_types()
+    decoded, refused = kafka_reference.record_types()
     assert refused == {}
     assert decoded >= {RecordType.OFFSET_COMMIT, RecordType.GROUP_METADATA}
 
@@ -56,19 +56,19 @@ def test_every_client_that_the_version_knows_is_shown_as_kafka_describes_it(  # 
     stage: Stage,
     java_of_its_time: JavaClients,
     join: Join,
-    kafka_says: WhatKafkaSays,
+    kafka_reference: KafkaReference,
     kafka_version: str,
     name: str,
 ):
-    """Consumer groups (KIP-848) since the preview of 3.9, share and streams groups in 4.x: none of it is quarantined.
+    """3.9 has a preview of consumer groups (KIP-848), and 4.x has share and streams groups. No record is quarantined.
 
-    3.7's early access of KIP-848 is another format: `tests/streaming/protocol/test_early_access.py`.
+    The early access of KIP-848 in 3.7 has a different format: `tests/streaming/protocol/test_early_access.py`.
     """
     for client in _clients_of_no_consumer_group(kafka_version):
         join(the_clients(stage)[client][1], Joining(f"{name}-{client}", client, stage.topics))
-    live_a_whole_life(stage, join, name, _clients_known_to(kafka_version, stage, java_of_its_time))
-    until("every record type", lambda: kafka_says.record_types()[0] >= _WRITTEN[kafka_version])
-    assert kafka_says.record_types() == (_WRITTEN[kafka_version], {})
+    run_group_lifecycle(stage, join, name, _clients_known_to(kafka_version, stage, java_of_its_time))
+    until("every record type", lambda: kafka_reference.record_types()[0] >= _WRITTEN[kafka_version])
+    assert kafka_reference.record_types() == (_WRITTEN[kafka_version], {})
     assert sum(stage.monitor.by_label("rebalance_monitor_records_skipped_total", "reason").values()) == 0
     assert stage.monitor.rows("quarantine") == []
 
@@ -76,7 +76,7 @@ def test_every_client_that_the_version_knows_is_shown_as_kafka_describes_it(  # 
 def _clients_known_to(
     kafka_version: str, stage: Stage, java_of_its_time: JavaClients
 ) -> dict[str, tuple[str, OpenClient]]:
-    """Return one of each client and group type. A classic group's strategy is nothing to its broker, so one will do."""
+    """Return one of each client and group type. A broker treats all strategies of classic groups in the same way."""
     every = the_clients(stage)
     classic = {client: every[client] for client in ("kafka-python-cooperative", "librdkafka-range", "java-sticky")}
     if kafka_version.startswith("3.7."):

@@ -37,7 +37,7 @@ class TopicShare:
 def topic_shares(
     members: Sequence[GroupMember], own: StrategyDrift | None, unnamed: frozenset[str] = frozenset()
 ) -> Iterator[TopicShare]:
-    """Return one share for each member and each of its topics.
+    """Return one share for each pair of a member and one of its topics.
 
     A member's topics are those that it subscribes to, has partitions of, or should have partitions of. `own` is the
     verdict for the group's own strategy. `unnamed` contains the ids of topics whose names are unknown. These topics

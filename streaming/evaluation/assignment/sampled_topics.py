@@ -1,4 +1,4 @@
-"""Decide which partition counts are proven at the time of a record, and which topics need a later sample.
+"""Find the topics whose partition count at the time of a record is certain, and those that need a later sample.
 
 A topic can be created, deleted or extended after a sample and before a record. Rules:
 

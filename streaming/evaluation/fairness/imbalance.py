@@ -11,7 +11,7 @@ is in excess, because no valid assignment is better. Rules:
 2. Hosts are evaluated only if the host of every member is known.
 3. The score compares the distribution with the fairest possible one:
 
-   - Partitions: the exact fairest of all valid assignments.
+   - For partitions: the fairest of all valid assignments.
    - Lag and throughput: partitions cannot be divided. So the fairest possible distribution is estimated: the heaviest
      partitions are assigned first.
    - Hosts: each host counts as one member with the subscriptions of all its members.

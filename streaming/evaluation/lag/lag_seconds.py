@@ -1,6 +1,6 @@
 """Compute the lag in seconds: the age of the record that a group reads next.
 
-g is the offset of that record (`next_offset`): the committed offset, or the first record after it. The record was
+g is the offset of that record (`next_offset`). The record was
 written when the end offset passed g. Only samples of end offsets are known, so this moment is between two samples. Its
 time is interpolated. The first rule that applies gives the result:
 

@@ -1,4 +1,4 @@
-"""``rebalance-monitor assign`` as a script runs it."""
+"""Test ``rebalance-monitor assign`` as a script runs it."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def answers(result: Result) -> list[dict[str, Any]]:
 
 
 def test_a_scenario_is_answered_on_one_line():
-    """Members and partitions of the answer are sorted: scripts compare lines."""
+    """Members and partitions of the answer are sorted, because scripts compare lines."""
     result = run(json.dumps(SCENARIO))
     assert result.exit_code == 0
     assert result.stdout == '{"id":"a","assignment":{"c0":[["t0",0],["t0",1],["t0",2]]}}\n'
 
 
-def test_cooperative_sticky_tells_of_the_second_round():
-    """What changes hands is withheld at first; the answer says so and shows where it ends."""
+def test_the_answer_of_cooperative_sticky_shows_the_second_round():
+    """Partitions that change their owner are withheld in the first round. The answer shows both rounds."""
     owner = {"member_id": "A", "topics": ["t"], "owned": [["t", 0], ["t", 1]], "generation": 1}
     members = [owner, {"member_id": "B", "topics": ["t"]}]
     scenario = {"id": "c", "strategy": "cooperative-sticky", "partitions": {"t": 2}, "members": members}
@@ -71,10 +71,10 @@ def test_cooperative_sticky_tells_of_the_second_round():
         (json.dumps({**SCENARIO, "members": 1}), "a", "members must be an array, not a whole number"),
     ],
 )
-def test_an_unusable_scenario_is_an_error_on_its_line_and_the_rest_go_on(
+def test_an_invalid_scenario_is_an_error_on_its_line_and_the_others_are_answered(
     line: str | bytes, scenario_id: str | None, error: str
 ):
-    """One bad line of a thousand must not cost the others; the exit code tells that there was one."""
+    """One invalid line does not affect the others, but the exit code is 1."""
     result = run(line, "", json.dumps(SCENARIO))
     first, second = answers(result)
     assert result.exit_code == 1
@@ -84,14 +84,14 @@ def test_an_unusable_scenario_is_an_error_on_its_line_and_the_rest_go_on(
 
 
 def test_names_that_are_not_ascii_come_back_as_they_were():
-    """Line separators, supplementary characters and lone surrogates are legal in JSON names."""
+    """Line separators, supplementary characters and lone surrogates are allowed in JSON names."""
     odd = "\u2028\U0001f600\ud83d"
     scenario = {**SCENARIO, "partitions": {odd: 1}, "members": [{"member_id": odd, "topics": [odd]}]}
     assert answers(run(json.dumps(scenario)))[0]["assignment"] == {odd: [[odd, 0]]}
 
 
 def test_a_file_of_vectors_is_answered_whole(tmp_path: Path):
-    """The golden vectors are scenarios as they are; what the command does not know in them it ignores."""
+    """The golden vectors are scenarios. The command ignores their additional fields."""
     file = tmp_path / "vectors.jsonl"
     file.write_bytes(gzip.decompress(VECTORS.read_bytes()))
     result = CliRunner().invoke(assign, [str(file)])
@@ -100,8 +100,8 @@ def test_a_file_of_vectors_is_answered_whole(tmp_path: Path):
     assert [answer["id"] for answer in answers(result)] == [vector["id"] for vector in vectors]
 
 
-def test_nothing_hangs_on_pythons_own_hash_codes(tmp_path: Path):
-    """Sets of names iterate differently in every process: two runs of a job must not disagree for it."""
+def test_the_answer_does_not_depend_on_pythons_hash_codes(tmp_path: Path):
+    """The order of sets differs in every process, but two runs must give the same answer."""
     file = tmp_path / "vectors.jsonl"
     file.write_bytes(gzip.decompress(VECTORS.read_bytes()))
     command = [sys.executable, "-c", "from streaming.cli.assign import assign; assign()", str(file)]
@@ -113,7 +113,7 @@ def test_nothing_hangs_on_pythons_own_hash_codes(tmp_path: Path):
 
 
 def test_a_users_strategy_can_be_named_by_reference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """It answers under its own name; what goes wrong in it is an error on that line."""
+    """The strategy is used under its own name. If it fails, the line has an error."""
     (tmp_path / "broken_strategy.py").write_text(BROKEN)
     monkeypatch.syspath_prepend(str(tmp_path))
     lines = [json.dumps({**SCENARIO, "strategy": "broken"}), json.dumps(SCENARIO)]
@@ -123,8 +123,8 @@ def test_a_users_strategy_can_be_named_by_reference(tmp_path: Path, monkeypatch:
     assert served["assignment"]
 
 
-def test_a_reference_that_leads_nowhere_is_said_at_once():
-    """Whoever names a strategy wants it: no scenario is answered without."""
+def test_a_reference_that_cannot_be_loaded_is_an_error():
+    """Without the requested strategy no scenario is answered."""
     result = run(json.dumps(SCENARIO), arguments=("--assignor", "absent_module:Strategy"))
     assert result.exit_code == 1
     assert "absent_module" in result.output

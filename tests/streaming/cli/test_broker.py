@@ -1,4 +1,4 @@
-"""`rebalance-monitor broker` in a process of its own, as a person starts it."""
+"""Test `rebalance-monitor broker` in its own process, as a user starts it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _COMMAND = [sys.executable, "-c", "from streaming.cli.broker import broker; brok
 
 @pytest.mark.slow
 @pytest.mark.parametrize("stop_signal", [signal.SIGINT, signal.SIGTERM])
-def test_it_prints_its_address_and_ends_cleanly_when_asked(stop_signal: signal.Signals, tmp_path: Path):
+def test_the_command_prints_its_address_and_ends_cleanly_on_a_signal(stop_signal: signal.Signals, tmp_path: Path):
     command = [*_COMMAND, "--folder", str(tmp_path), "--property", "offsets.topic.num.partitions=3"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         assert process.stdout is not None
@@ -38,19 +38,19 @@ def test_it_prints_its_address_and_ends_cleanly_when_asked(stop_signal: signal.S
 
 
 @pytest.mark.parametrize("given", ["no-equals-sign", "=value"])
-def test_a_property_of_another_shape_is_refused(given: str):
+def test_a_property_without_name_or_value_is_refused(given: str):
     result = CliRunner().invoke(broker, ["--property", given])
     assert result.exit_code == 2
     assert f"{given!r} is not NAME=VALUE" in result.output
 
 
-def test_a_kafka_version_that_is_not_there_is_refused_with_those_that_are():
+def test_an_unknown_kafka_version_is_refused_with_the_known_versions():
     result = CliRunner().invoke(broker, ["--kafka-version", "3.8.0"])
     assert result.exit_code == 2
     assert "'3.8.0' is not one of '3.7.2', '3.9.2', '4.2.0', '4.3.1'" in result.output
 
 
-def test_what_the_operator_can_put_right_is_one_line(monkeypatch: pytest.MonkeyPatch):
+def test_an_error_that_the_user_can_correct_is_one_line(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
     result = CliRunner().invoke(broker)
     assert result.exit_code == 1

@@ -1,4 +1,4 @@
-"""``rebalance-monitor compare`` as a person runs it."""
+"""Test ``rebalance-monitor compare`` as a user runs it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def run(text: str, *arguments: str) -> Result:
 
 
 def test_the_help_shows_each_column_on_its_own_line() -> None:
-    """A raw docstring has no backspace character for click: all lines ran together."""
+    """Click joins lines unless the docstring has a backspace character, which a raw docstring cannot have."""
     lines = CliRunner().invoke(compare, ["--help"]).output.splitlines()
     assert "  rounds         rebalances until the assignment is reached" in lines
 
@@ -34,8 +34,8 @@ def rows(result: Result) -> dict[str, list[str]]:
     return {cells[0].strip(): [cell.strip() for cell in cells[1:]] for cells in lines}
 
 
-def test_each_strategy_has_a_row_and_what_is_owned_now_the_first():
-    """One glance: what we have, and what each strategy would make of it."""
+def test_the_first_row_is_the_present_assignment_and_each_strategy_has_a_row():
+    """The table compares the present assignment with the assignment of each strategy."""
     found = rows(run(json.dumps(SCENARIO)))
     assert list(found) == ["(owned now)", *BUILT_IN]
     assert found["(owned now)"] == ["1x0 1x4", "4", "4", "4 (t)", "0", "4", "1 (B)", ""]
@@ -44,7 +44,7 @@ def test_each_strategy_has_a_row_and_what_is_owned_now_the_first():
 
 
 def test_without_claims_there_is_nothing_owned_to_show():
-    """A row of zeros would look like a fact."""
+    """A row of zeros would look like real values."""
     members = [{"member_id": f"m{number}", "topics": ["t"]} for number in range(9)]
     found = rows(run(json.dumps({**SCENARIO, "members": members})))
     assert list(found) == list(BUILT_IN)
@@ -52,14 +52,14 @@ def test_without_claims_there_is_nothing_owned_to_show():
 
 
 def test_a_file_may_be_written_over_many_lines(tmp_path: Path):
-    """People write scenarios by hand."""
+    """Users write scenarios by hand."""
     file = tmp_path / "scenario.json"
     file.write_text(json.dumps(SCENARIO, indent=2))
     assert CliRunner().invoke(compare, [str(file)]).exit_code == 0
 
 
 def test_of_several_scenarios_one_is_chosen_by_its_id():
-    """A file for `assign` serves here too."""
+    """The command accepts the same files as `assign`."""
     text = json.dumps(SCENARIO) + "\n" + json.dumps({**SCENARIO, "id": "b", "partitions": {"t": 1}})
     assert rows(run(text, "--id", "b"))["range"][0] == "1x0 1x1"
     assert "2 scenarios: choose one with --id" in run(text).output
@@ -67,16 +67,16 @@ def test_of_several_scenarios_one_is_chosen_by_its_id():
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", '{"members": []}'])
-def test_what_is_no_scenario_is_said_in_one_line(text: str):
-    """No traceback for a slip of the pen."""
+def test_an_invalid_scenario_is_one_line(text: str):
+    """A typing error causes no traceback."""
     result = run(text)
     assert result.exit_code == 1
     assert result.output.startswith("Error: ")
     assert result.output.count("\n") == 1
 
 
-def test_names_cannot_draw_on_the_terminal():
-    """Clients choose topic and member names: markup, terminal controls and broken characters are shown, not obeyed."""
+def test_control_characters_and_markup_in_names_are_shown_as_text():
+    """Clients choose the names of topics and members."""
     members = [
         {"member_id": "\x1b[31m\ud83d", "topics": ["[bold]"]},
         {"member_id": "z", "topics": ["[bold]"], "owned": [["[bold]", 0]]},
@@ -88,7 +88,7 @@ def test_names_cannot_draw_on_the_terminal():
 
 
 def test_a_users_strategy_has_a_row_even_if_it_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """The others are shown all the same."""
+    """The rows of the other strategies are also shown."""
     source = "class Broken:\n    name = 'broken'\n    def assign(self, group):\n        return group\n"
     (tmp_path / "broken_row.py").write_text(source)
     monkeypatch.syspath_prepend(str(tmp_path))

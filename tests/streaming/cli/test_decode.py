@@ -1,4 +1,4 @@
-"""``rebalance-monitor decode`` as a user runs it."""
+"""Test ``rebalance-monitor decode`` as a user runs it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _answers(stdin: bytes, *arguments: str) -> list[dict[str, object]]:
 
 
 def test_the_real_sample_prints_as_kafka_prints_it() -> None:
-    """Fields, their order and their values are those of Kafka's JSON converters; ``decoded`` is ours."""
+    """Fields, their order and their values are those of Kafka's JSON converters. The monitor adds ``decoded``."""
     golden = {json.dumps(line["input"]): line["kafka"] for line in golden_lines("records")}
     lines = lines_of(SAMPLE)
     answers = _answers("\n".join(lines).encode())
@@ -64,15 +64,15 @@ def test_a_record_that_kafka_refuses_is_an_error_with_reason_and_field() -> None
         b"\xff\xfe",
     ],
 )
-def test_a_line_that_holds_no_record_is_an_error_and_the_next_is_read(line: bytes) -> None:
-    """One answer a line, whatever the line: nothing is skipped in silence."""
+def test_a_line_without_a_record_is_an_error_and_the_next_line_is_read(line: bytes) -> None:
+    """Every line has one answer. No line is skipped silently."""
     bad, good = _answers(line + b"\n" + TOMBSTONE)
     assert bad["error"] == "bad_line"
     assert good == ANSWER
 
 
 def test_a_name_with_a_line_separator_stays_on_its_line() -> None:
-    """U+2028 parts lines for some tools and not in JSON lines."""
+    """U+2028 ends a line for some tools but not in JSON lines."""
     key = b"\x00\x03\x00\x03" + "\u2028".encode()
     line = json.dumps({"key": b64encode(key).decode(), "value": None}).encode()
     (answer,) = _answers(line)

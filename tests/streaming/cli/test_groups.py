@@ -1,4 +1,4 @@
-"""`rebalance-monitor groups`: what a person, or a script, is told of a real cluster."""
+"""Test `rebalance-monitor groups`: its table and its JSON for groups of a real cluster."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ from tests.streaming.polled.answers import classic, classic_member, modern, mode
 WAIT_SECONDS = 30.0
 
 
-def reported(broker: EmbeddedBroker, *options: str) -> list[dict[str, Any]]:
-    """Return what it prints as JSON."""
+def printed_groups(broker: EmbeddedBroker, *options: str) -> list[dict[str, Any]]:
+    """Return the groups that the command prints as JSON."""
     result = CliRunner().invoke(groups, ["--bootstrap-server", broker.bootstrap_servers, "--json", *options])
     assert (result.exit_code, result.stderr) == (0, "")
     return [json.loads(line) for line in result.stdout.splitlines()]
@@ -46,7 +46,7 @@ def reported(broker: EmbeddedBroker, *options: str) -> list[dict[str, Any]]:
 
 @contextmanager
 def living_groups(broker: EmbeddedBroker, name: str) -> Iterator[None]:
-    """`<name>-new` of the consumer protocol and `<name>-old`, classic, one member each; `<name>-idle` without any."""
+    """Run `<name>-new` (consumer protocol) and `<name>-old` (classic) with one member each; `<name>-idle` has none."""
     with closing(Connection(KafkaSettings(bootstrap_servers=broker.bootstrap_servers), 15)) as connection:
         connection.admin.create_topics([NewTopic(name, 4, 1)])
     with closing(KafkaConsumer(bootstrap_servers=broker.bootstrap_servers, group_id=f"{name}-idle")) as committer:
@@ -83,15 +83,17 @@ def living_groups(broker: EmbeddedBroker, name: str) -> Iterator[None]:
 
 @pytest.mark.slow
 def test_groups_of_every_protocol_are_listed_with_members_and_partitions(broker: EmbeddedBroker):
-    """KIP-848 and classic groups, and one that only commits, side by side."""
+    """There is a KIP-848 group, a classic group and a group that only commits."""
     name = f"g{uuid.uuid4().hex[:8]}"
     with living_groups(broker, name):
         deadline = time.monotonic() + WAIT_SECONDS
-        while sum(name in group["group_id"] for group in reported(broker, "--state", "stable")) < 2:
+        while sum(name in group["group_id"] for group in printed_groups(broker, "--state", "stable")) < 2:
             assert time.monotonic() < deadline
             time.sleep(0.3)
         mine = {
-            group["group_id"].removeprefix(f"{name}-"): group for group in reported(broker) if name in group["group_id"]
+            group["group_id"].removeprefix(f"{name}-"): group
+            for group in printed_groups(broker)
+            if name in group["group_id"]
         }
         assert {suffix: (group["group_type"], group["state"]) for suffix, group in mine.items()} == {
             "idle": ("classic", "Empty"),
@@ -105,14 +107,14 @@ def test_groups_of_every_protocol_are_listed_with_members_and_partitions(broker:
             [member] = mine[suffix]["members"]
             assert member["client_id"] == "app"
             assert member["partitions"] == [{"topic": name, "partition": number} for number in range(4)]
-        assert not [group for group in reported(broker, "--type", "share") if name in group["group_id"]]
+        assert not [group for group in printed_groups(broker, "--type", "share") if name in group["group_id"]]
         shown = CliRunner().invoke(groups, ["--bootstrap-server", broker.bootstrap_servers, "-v"]).output
     assert f"{name}[0-3]" in shown
     assert shown.index(f"{name}-idle") < shown.index(f"{name}-new") < shown.index(f"{name}-old")
 
 
 def test_a_broker_out_of_reach_is_one_line():
-    """No traceback, code 1, and the address that was asked."""
+    """The command prints the address without a traceback and ends with code 1."""
     result = CliRunner(env={"REBALANCE_MONITOR_KAFKA__CONNECT_TIMEOUT_SECONDS": "0.3"}).invoke(
         groups, ["--bootstrap-server", address := f"127.0.0.1:{free_port()}"]
     )
@@ -121,14 +123,14 @@ def test_a_broker_out_of_reach_is_one_line():
     assert result.output.count("\n") == 1
 
 
-def test_an_address_of_another_shape_is_refused():
+def test_an_address_without_a_port_is_refused():
     result = CliRunner().invoke(groups, ["--bootstrap-server", "kafka"])
     assert result.exit_code == 2
     assert "'kafka' is not HOST:PORT" in result.output
 
 
-def test_what_was_not_told_is_shown_as_not_known():
-    """Rule 2: an old broker's list, and a group we may not describe."""
+def test_missing_values_are_shown_as_unknown():
+    """Rule 2: an old broker lists fewer fields, and some groups may not be described."""
     group = _Group("a", ListedGroup(None, "consumer", None, 1), None, "group_authorization_failed")
     assert _group_as_json(group, None) == {
         "group_id": "a",
@@ -148,7 +150,7 @@ def test_what_was_not_told_is_shown_as_not_known():
 
 
 @pytest.mark.parametrize(
-    ("described", "said", "why"),
+    ("described", "message", "why"),
     [
         (classic(classic_member("a", [0, 1]), classic_member("b", [2])), "fair", "three over two"),
         (
@@ -159,20 +161,20 @@ def test_what_was_not_told_is_shown_as_not_known():
         (
             modern(4, modern_member("a", [0], epoch=4, target=[0]), modern_member("b", [], epoch=3, target=[1])),
             "fair",
-            "KIP-848: by what they shall have",
+            "KIP-848: by the target assignment",
         ),
         (classic(classic_member("a", []), state="PreparingRebalance"), "", "nothing is assigned at the moment"),
-        (classic(), "", "nobody is there"),
+        (classic(), "", "no members"),
     ],
 )
-def test_how_fair_a_group_is_stands_beside_its_members(described: DescribedGroup, said: str, why: str):
-    """Rule: a gap nothing can close is fair."""
+def test_the_table_shows_the_fairness_of_a_group(described: DescribedGroup, message: str, why: str):
+    """An unavoidable difference is fair."""
     group = _Group("g", ListedGroup(described.group_type, "consumer", described.state, 1), described, None)
-    assert list(_table([group], None, verbose=False).columns[5].cells) == [said], why
+    assert list(_table([group], None, verbose=False).columns[5].cells) == [message], why
 
 
 def conditions_in(folder: Path, *names: str, cluster: str = "default") -> None:
-    """Have a monitor tell conditions of group `a` of a cluster."""
+    """Write active conditions of group `a` of a cluster to the table, as the monitor does."""
     changes = [
         ConditionChange("a", Condition(name, 60_000, "pod-3"), active=True, read_up_to_ms=60_000) for name in names
     ]
@@ -180,8 +182,8 @@ def conditions_in(folder: Path, *names: str, cluster: str = "default") -> None:
     write_deltalake(str(folder / GROUP_CONDITIONS.name), table, mode="append", partition_by=list(PARTITIONED_BY))
 
 
-def test_what_is_the_matter_with_a_group_stands_beside_it(tmp_path: Path):
-    """Of the cluster that the settings name; another one's group of the same name is another group."""
+def test_the_table_shows_the_conditions_of_a_group(tmp_path: Path):
+    """Only conditions of the configured cluster are shown, not those of a group with the same name elsewhere."""
     conditions_in(tmp_path, "flapping_member", "rebalance_storm")
     conditions_in(tmp_path, "silent_group", cluster="other")
     conditions = _read_conditions(Settings(), str(tmp_path), is_other_cluster=True)
@@ -198,34 +200,34 @@ def test_what_is_the_matter_with_a_group_stands_beside_it(tmp_path: Path):
     }
 
 
-def test_tables_out_of_reach_do_not_keep_the_groups_from_being_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """A person may ask the brokers from a machine that has no rights to the object store."""
+def test_the_groups_are_listed_even_if_the_tables_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A user may have access to the brokers but not to the object store."""
 
-    def refuses(_path: str) -> None:
+    def refuse(_path: str) -> None:
         raise OSError("Generic S3 error\nError performing GET")
 
-    monkeypatch.setattr(streaming.delta.stored, "DeltaTable", refuses)
+    monkeypatch.setattr(streaming.delta.stored, "DeltaTable", refuse)
     assert _read_conditions(Settings(), None, is_other_cluster=False) is None
     with pytest.raises(NoTableError, match=r"cannot be read \(Generic S3 error\): check that the storage is reachable"):
         _read_conditions(Settings(), str(tmp_path), is_other_cluster=False)
 
 
-def test_without_tables_of_the_cluster_that_is_asked_no_conditions_are_told(tmp_path: Path):
-    """The settings' tables are the settings' cluster's; a folder that was named and is none is an error."""
+def test_without_tables_of_the_requested_cluster_no_conditions_are_shown(tmp_path: Path):
+    """The configured tables belong to the configured cluster. A given folder without tables is an error."""
     assert _read_conditions(Settings(), None, is_other_cluster=True) is None
     with pytest.raises(NoTableError):
         _read_conditions(Settings(), str(tmp_path), is_other_cluster=False)
 
 
-def test_a_name_that_would_steer_the_terminal_is_spelled_out():
-    """Rule 4: names are chosen by whoever commits."""
+def test_control_characters_in_a_name_are_escaped():
+    """Rule 4: every client can choose a name."""
     group = _Group("\x1b[2Jred", ListedGroup("classic", "", "Empty", 1), None, "no_answer")
     [name] = _table([group], None, verbose=False).columns[0].cells
     assert name == "\\x1b[2Jred"
 
 
-def test_missing_rights_and_brokers_are_named_with_what_is_needed():
-    """An incomplete list that looks complete is the worst answer."""
+def test_missing_rights_and_brokers_are_named_with_the_remedy():
+    """Otherwise an incomplete list looks complete."""
     gaps = (ListingGap(None, CLUSTER_NOT_DESCRIBABLE), ListingGap(2, "coordinator_load_in_progress"))
     assert list(_listing_warnings(GroupListing(0, {}, gaps))) == [
         "without the DESCRIBE permission on the cluster, the list contains only groups that you can describe",
@@ -237,5 +239,5 @@ def test_missing_rights_and_brokers_are_named_with_what_is_needed():
     ("numbers", "text"),
     [((), ""), ((3,), "3"), ((0, 1), "0-1"), ((0, 1, 2, 5, 7, 8), "0-2,5,7-8")],
 )
-def test_partitions_are_written_asin_ranges(numbers: tuple[int, ...], text: str):
+def test_partitions_are_written_as_ranges(numbers: tuple[int, ...], text: str):
     assert in_ranges(numbers) == text

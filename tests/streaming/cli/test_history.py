@@ -1,4 +1,4 @@
-"""`rebalance-monitor history` as a person on call reads it, from tables as the monitor writes them."""
+"""Test the text of `rebalance-monitor history`, from tables as the monitor writes them."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ ALL = member("a", {"orders": [0, 1, 2, 3]})
 LIFE = [written(0, 1, [A, B]), written(1, 2, [ALL]), emptied(2, 3), tombstoned(3)]
 
 
-def test_a_groups_life_is_told_line_by_line_with_times(tmp_path: Path) -> None:
+def test_each_rebalance_is_one_line_with_its_time(tmp_path: Path) -> None:
     result = run(tables_with(tmp_path, *rows_of(LIFE), *rows_of(LIFE, "other")), "g")
     assert result.exit_code == 0
     assert result.stdout.splitlines() == [
@@ -81,8 +81,8 @@ def test_a_groups_life_is_told_line_by_line_with_times(tmp_path: Path) -> None:
     ]
 
 
-def test_a_generation_that_is_not_as_fair_as_can_be_says_so(tmp_path: Path) -> None:
-    """All four on one of two: it has two too many, and the other is idle for no reason."""
+def test_an_unfair_generation_is_described(tmp_path: Path) -> None:
+    """One of two members owns all four partitions. It has two too many, and the other member is idle without need."""
     update = apply_batch(GroupState(GroupSnapshot("g")), [written(0, 1, [ALL, member("b")])], [assignor_named("range")])
     known = TopicsSampled({"orders": TopicMetadata(4, 10**9)})
     evaluated = apply_batch(update.record, [known], [assignor_named("range")])
@@ -93,7 +93,7 @@ def test_a_generation_that_is_not_as_fair_as_can_be_says_so(tmp_path: Path) -> N
     assert line.endswith("; 2 members; the busiest member has 2 partitions too many; 1 member is idle without need")
 
 
-def test_only_the_last_ones_and_as_json_where_a_program_reads(tmp_path: Path) -> None:
+def test_the_last_rebalances_can_be_printed_as_json(tmp_path: Path) -> None:
     result = run(tables_with(tmp_path, *rows_of(LIFE)), "g", "--last", "3", "--json")
     found = [json.loads(line) for line in result.stdout.splitlines()]
     assert [row["kind"] for row in found] == ["rebalance", "became_empty", "deleted"]
@@ -110,10 +110,8 @@ def test_clusters_in_one_folder_are_told_apart(tmp_path: Path) -> None:
     assert len(run(folder, "g", "--cluster", "test").stdout.splitlines()) == 1
 
 
-def test_what_happens_in_one_cluster_between_two_records_of_another_changes_nothing_of_its_story(
-    tmp_path: Path,
-) -> None:
-    """Whether a tombstone is an end is told by the record after it, of its own cluster."""
+def test_rebalances_of_one_cluster_do_not_change_the_history_of_a_different_cluster(tmp_path: Path) -> None:
+    """The next record of the same cluster decides whether a tombstone is the end of a group."""
     upgraded = rows_of([written(0, 1, [A]), tombstoned(1), epoch_written(2, 2)])
     assert [row["kind"] for row in upgraded][-2:] == ["deleted", "upgraded"]
     alone = run(tables_with(tmp_path / "alone", *upgraded), "g", "--cluster", "prod").stdout
@@ -124,15 +122,15 @@ def test_what_happens_in_one_cluster_between_two_records_of_another_changes_noth
     assert of_prod == alone.splitlines()
 
 
-def test_an_upgraded_groups_tombstone_is_no_end(tmp_path: Path) -> None:
-    """The coordinator tombstones the classic record and goes on in the same append."""
-    reported = run(tables_with(tmp_path, *rows_of([written(0, 3), tombstoned(1), *formed(2, 3)])), "g").stdout
-    assert "deleted" not in reported
-    assert "upgraded to the consumer protocol (KIP-848)" in reported
+def test_the_tombstone_of_an_upgraded_group_is_not_its_end(tmp_path: Path) -> None:
+    """The coordinator deletes the classic record and writes the new records in the same append."""
+    output = run(tables_with(tmp_path, *rows_of([written(0, 3), tombstoned(1), *formed(2, 3)])), "g").stdout
+    assert "deleted" not in output
+    assert "upgraded to the consumer protocol (KIP-848)" in output
 
 
 def test_a_strategy_that_the_coordinator_reported_is_marked(tmp_path: Path) -> None:
-    """Members of a KIP-848 group stop naming an assignor: it is then the broker's default."""
+    """If no member of a KIP-848 group names an assignor, the group uses the broker's default."""
     named = modern_member(server_assignor="range")
     events = [
         *formed(0),
@@ -157,20 +155,20 @@ def test_a_strategy_that_the_coordinator_reported_is_marked(tmp_path: Path) -> N
     (tmp_path / "old").mkdir()
     table = arrow_table(REBALANCES, rows).drop_columns(["protocol_source"])
     write_deltalake(str(tmp_path / "old" / REBALANCES.name), table, partition_by=list(PARTITIONED_BY))
-    reported = run(tmp_path / "old", "g").stdout
-    assert "the strategy changed from range to uniform" in reported, "a table from before the column"
-    assert "reported" not in reported
+    output = run(tmp_path / "old", "g").stdout
+    assert "the strategy changed from range to uniform" in output, "an older table without the column"
+    assert "reported" not in output
 
 
-def test_what_others_named_reaches_the_terminal_unarmed(tmp_path: Path) -> None:
-    """A client id may hold terminal controls."""
+def test_control_characters_in_a_client_id_are_escaped(tmp_path: Path) -> None:
+    """Every client can choose its client id."""
     hostile = member("\x1b[2J[red]", {"orders": [0]})
-    reported = run(tables_with(tmp_path, *rows_of([written(0, 1), written(1, 2, [hostile])])), "g").stdout
-    assert "\x1b" not in reported
-    assert "client-\\x1b[2J[red]" in reported
+    output = run(tables_with(tmp_path, *rows_of([written(0, 1), written(1, 2, [hostile])])), "g").stdout
+    assert "\x1b" not in output
+    assert "client-\\x1b[2J[red]" in output
 
 
-def test_what_is_missing_is_said_with_the_remedy(tmp_path: Path) -> None:
+def test_a_missing_table_or_group_is_an_error_with_the_remedy(tmp_path: Path) -> None:
     missing = run(tmp_path / "nowhere", "g")
     assert missing.exit_code == 1
     assert "is not a Delta table: specify the folder" in missing.output
@@ -180,7 +178,7 @@ def test_what_is_missing_is_said_with_the_remedy(tmp_path: Path) -> None:
 
 
 def conditions_in(folder: Path, *changes: tuple[int, bool, str]) -> None:
-    """Have a monitor tell at some seconds that a member flaps, and whether it still does."""
+    """Write changes of the condition flapping_member as the monitor does: (second, is active, detail)."""
     for second, active, detail in changes:
         condition = Condition("flapping_member", 1000, detail)
         change = ConditionChange("g", condition, active=active, read_up_to_ms=second * 1000)
@@ -191,8 +189,8 @@ def conditions_in(folder: Path, *changes: tuple[int, bool, str]) -> None:
 FLAP_THRESHOLD = "member pod-3 joined and left 4 times in 10 minutes"
 
 
-def test_conditions_stand_in_the_order_of_time_and_what_still_holds_at_last(tmp_path: Path) -> None:
-    """The page says that a member flaps; who it is, a person finds here."""
+def test_conditions_are_sorted_by_time_and_active_conditions_come_last(tmp_path: Path) -> None:
+    """The alert reports only that a member flaps. The history names the member."""
     folder = tables_with(tmp_path, *rows_of(LIFE[:3]))
     conditions_in(folder, (1, True, FLAP_THRESHOLD), (91, False, FLAP_THRESHOLD), (92, True, FLAP_THRESHOLD))
     lines = run(folder, "g").stdout.splitlines()
@@ -202,29 +200,29 @@ def test_conditions_stand_in_the_order_of_time_and_what_still_holds_at_last(tmp_
         f"1970-01-01 00:01:32.000  flapping member: {FLAP_THRESHOLD}",
         f"since 1970-01-01 00:00:01 flapping member: {FLAP_THRESHOLD}",
     ]
-    assert "generation 2" in lines[1], "in the order of time"
-    assert len(run(folder, "g", "--json").stdout.splitlines()) == 3, "rows of `rebalances` alone"
+    assert "generation 2" in lines[1], "sorted by time"
+    assert len(run(folder, "g", "--json").stdout.splitlines()) == 3, "only rows of `rebalances`"
 
 
-def test_conditions_from_before_the_rebalances_that_are_shown_are_left_out_unless_they_hold(tmp_path: Path) -> None:
+def test_conditions_before_the_first_shown_rebalance_are_omitted_unless_they_are_active(tmp_path: Path) -> None:
     folder = tables_with(tmp_path, *rows_of(LIFE[:3]))
     conditions_in(folder, (0, True, FLAP_THRESHOLD), (1, False, FLAP_THRESHOLD))
     assert "flapping" not in run(folder, "g", "--last", "1").stdout
     conditions_in(folder, (2, True, FLAP_THRESHOLD))
-    reported = run(folder, "g", "--last", "1").stdout.splitlines()
-    assert reported[-1] == f"since 1970-01-01 00:00:01 flapping member: {FLAP_THRESHOLD}"
+    output = run(folder, "g", "--last", "1").stdout.splitlines()
+    assert output[-1] == f"since 1970-01-01 00:00:01 flapping member: {FLAP_THRESHOLD}"
 
 
 def test_a_group_without_a_rebalance_can_have_conditions(tmp_path: Path) -> None:
-    """A classic group that is asked for names no generation: it has no rows of rebalances."""
+    """With the polling source a classic group has no generation, so it has no rows of rebalances."""
     folder = tables_with(tmp_path, *rows_of(LIFE, "other"))
     conditions_in(folder, (1, True, "static member \x1b[2J owns 1 partition and has not committed"))
-    reported = run(folder, "g").stdout
-    assert "since 1970-01-01 00:00:01 flapping member: static member \\x1b[2J owns 1 partition" in reported
+    output = run(folder, "g").stdout
+    assert "since 1970-01-01 00:00:01 flapping member: static member \\x1b[2J owns 1 partition" in output
 
 
 def cooperative(offsets_topic_offset: int, generation_id: int, *members: object) -> GroupEvent:
-    """Return a generation made by a cooperative leader."""
+    """Return a generation with the strategy cooperative-sticky."""
     return GroupMetadataWritten(
         at(offsets_topic_offset),
         metadata(generation_id, members, protocol="cooperative-sticky"),  # type: ignore[arg-type]
@@ -235,7 +233,7 @@ ROUND_ONE = cooperative(1, 2, member("a", {"orders": [0, 1]}, owned=[("orders", 
 
 
 @pytest.mark.parametrize(
-    ("events", "said"),
+    ("events", "message"),
     [
         (
             [written(0, 1, [ALL]), written(1, 5, [ALL])],
@@ -283,13 +281,13 @@ ROUND_ONE = cooperative(1, 2, member("a", {"orders": [0, 1]}, owned=[("orders", 
         ),
     ],
 )
-def test_sentences(events: list[GroupEvent], said: str) -> None:
-    """What an on-call person reads needs no manual."""
+def test_sentences(events: list[GroupEvent], message: str) -> None:
+    """Each sentence names the causes, the members and the moved partitions of a rebalance."""
     row = arrow_table(REBALANCES, rows_of(events)).to_pylist()[-1]
-    assert describe_rebalance(row) == said
+    assert describe_rebalance(row) == message
 
 
-def test_the_sync_time_is_told_where_the_record_tells_it() -> None:
+def test_the_sync_time_is_shown_if_it_is_known() -> None:
     row = arrow_table(REBALANCES, rows_of([written(0, 1, [A, B]), written(1, 2, [ALL])])).to_pylist()[-1]
     assert describe_rebalance({**row, "sync_time_ms": 120}).endswith("; assigned within 120 ms")
 
@@ -299,56 +297,54 @@ def test_the_examples_in_the_docstrings_are_true(module: ModuleType) -> None:
     assert doctest.testmod(module).failed == 0
 
 
-def test_what_the_last_ones_show_together_ends_the_line() -> None:
-    """Five within five seconds: the fifth says that it is a storm."""
+def test_a_condition_shown_by_several_rebalances_is_at_the_end_of_the_line() -> None:
+    """Five rebalances within five seconds are a storm, which the line of the fifth shows."""
     rows = arrow_table(REBALANCES, rows_of([written(number, number, [ALL]) for number in range(6)])).to_pylist()
     assert [describe_rebalance(row).endswith("; rebalance storm") for row in rows] == [False] * 5 + [True]
 
 
-ONCE_MORE = f"{CLIENT_B} is gone; 1 member; 2 partitions moved (2 necessary)"
+SECOND_LINE = f"{CLIENT_B} is gone; 1 member; 2 partitions moved (2 necessary)"
 SETTLED = CommitGap("g", at(1), 2, 12_000, None, "orders", 3, 30_500, 0, 5_000, "all_committed")
 
 
 @pytest.mark.parametrize(
-    ("gap", "said", "why"),
+    ("gap", "message", "why"),
     [
         (
             SETTLED,
             "; no member committed for 12.0 s (usual interval: 5.0 s); orders-3 was not committed for 30.5 s",
-            "the group, its habit, and the worst of its partitions",
+            "the group's gap, its usual interval, and the worst partition",
         ),
         (
             structs.replace(SETTLED, usual_interval_ms=None, worst_gap_ms=12_000),
             "; no member committed for 12.0 s",
-            "no habit known, and the worst waited no longer than the group",
+            "the usual interval is unknown, and the worst partition waited no longer than the group",
         ),
         (
             structs.replace(SETTLED, commit_gap_ms=None, unknown_reason="no_commit_after", closed_by="next_rebalance"),
             "; no member committed before the next rebalance",
-            "a storm",
+            "a rebalance storm",
         ),
         (
             structs.replace(SETTLED, commit_gap_ms=None, unknown_reason="no_commit_after", closed_by="round_passed"),
             "; no member committed within evaluation.stuck_after_seconds",
-            "stuck, or nothing to commit",
+            "a stuck group, or a group without new records",
         ),
         (
             structs.replace(SETTLED, commit_gap_ms=None, unknown_reason="offsets_missing"),
             "; the commit gap is unknown: offsets missing",
-            "compacted away",
+            "records that were compacted away",
         ),
         (
             structs.replace(SETTLED, commit_gap_ms=None, unknown_reason="no_commit_before", closed_by="nothing_before"),
             "",
-            "a group that commits nothing (Kafka Connect) need not be told so",
+            "no text for a group that never commits (Kafka Connect)",
         ),
         (structs.replace(SETTLED, position=at(0)), "", "the gap of another rebalance"),
     ],
 )
-def test_how_long_nobody_committed_is_told_with_its_rebalance(
-    tmp_path: Path, gap: CommitGap, said: str, why: str
-) -> None:
+def test_the_commit_gap_is_shown_with_its_rebalance(tmp_path: Path, gap: CommitGap, message: str, why: str) -> None:
     tables_with(tmp_path, *rows_of(LIFE[:2]))
     rows = arrow_table(COMMIT_GAPS, commit_gap_rows("prod", [gap])[COMMIT_GAPS])
     write_deltalake(str(tmp_path / COMMIT_GAPS.name), rows, partition_by=list(PARTITIONED_BY))
-    assert run(tmp_path, "g", "--last", "1").stdout.strip().endswith(f"{ONCE_MORE}{said}"), why
+    assert run(tmp_path, "g", "--last", "1").stdout.strip().endswith(f"{SECOND_LINE}{message}"), why

@@ -1,4 +1,4 @@
-"""What `rebalance-monitor run` ends with, for systemd, Kubernetes or whatever else starts it again."""
+"""Test the exit codes of `rebalance-monitor run`, which decide whether systemd or Kubernetes restarts it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from streaming.spark.checkpoint import CheckpointError, CheckpointInUseError, Ch
 
 @pytest.fixture(autouse=True)
 def signals_as_before() -> Iterator[None]:
-    """The command takes SIGINT and SIGTERM for itself; a Ctrl-C is the test run's again afterwards."""
+    """Restore the handlers of SIGINT and SIGTERM, which the command replaces."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     yield
     for number, handler in before.items():
@@ -26,14 +26,14 @@ def signals_as_before() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def nothing_from_outside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    """Settings come from the test alone."""
+def settings_of_the_test_only(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """Set a checkpoint and a port for the test."""
     monkeypatch.setenv(f"{ENVIRONMENT_PREFIX}PATHS__CHECKPOINT", str(tmp_path / "checkpoint"))
     monkeypatch.setenv(f"{ENVIRONMENT_PREFIX}METRICS__PORT", "0")
 
 
-def test_a_wrong_setting_stays_wrong_however_often_it_is_started(tmp_path: Path):
-    """A restart loop would hide one clear line below a thousand starts of Python."""
+def test_a_wrong_setting_ends_with_the_code_for_permanent_errors(tmp_path: Path):
+    """A restart loop would hide the line that describes the error."""
     file = tmp_path / "monitor.toml"
     file.write_text("[kafka]\nbootstrap_servers = 'kafka'\n")
     ended = CliRunner().invoke(main, ["run", "--config", str(file)])
@@ -41,14 +41,14 @@ def test_a_wrong_setting_stays_wrong_however_often_it_is_started(tmp_path: Path)
     assert "kafka.bootstrap_servers: 'kafka' is not host:port" in ended.stderr
 
 
-def test_a_strategy_that_cannot_be_loaded_stays_so(monkeypatch: pytest.MonkeyPatch):
-    """An image without the user's package."""
+def test_a_strategy_that_cannot_be_loaded_is_a_permanent_error(monkeypatch: pytest.MonkeyPatch):
+    """For example, the image does not contain the user's package."""
     monkeypatch.setenv(f"{ENVIRONMENT_PREFIX}EVALUATION__ASSIGNORS", '["nowhere:Nothing"]')
     assert CliRunner().invoke(main, ["run"]).exit_code == STAYS
 
 
-def test_a_broker_that_does_not_answer_may_answer_the_next_time(monkeypatch: pytest.MonkeyPatch):
-    """Everything starts at once after a power cut."""
+def test_a_broker_that_does_not_answer_is_a_temporary_error(monkeypatch: pytest.MonkeyPatch):
+    """After a power failure the broker and the monitor start at the same time."""
     monkeypatch.setenv(f"{ENVIRONMENT_PREFIX}KAFKA__BOOTSTRAP_SERVERS", f"127.0.0.1:{free_port()}")
     monkeypatch.setenv(f"{ENVIRONMENT_PREFIX}KAFKA__CONNECT_TIMEOUT_SECONDS", "0.2")
     ended = CliRunner().invoke(main, ["run"])
@@ -56,8 +56,8 @@ def test_a_broker_that_does_not_answer_may_answer_the_next_time(monkeypatch: pyt
     assert "no broker at" in ended.stderr
 
 
-def test_a_checkpoint_in_use_may_be_free_the_next_time(tmp_path: Path):
-    """The monitor before it is still stopping; any other trouble with a checkpoint stays."""
+def test_a_checkpoint_in_use_is_a_temporary_error(tmp_path: Path):
+    """The previous monitor may still be stopping. All other errors of a checkpoint are permanent."""
     checkpoint = str(tmp_path / "checkpoint")
     with CheckpointLock(checkpoint), pytest.raises(CheckpointInUseError) as refused, CheckpointLock(checkpoint):
         pass

@@ -1,4 +1,4 @@
-"""`rebalance-monitor what-if` on groups as the monitor's tables have them."""
+"""Test `rebalance-monitor what-if` on groups in the monitor's tables."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TOPICS = ["t0", "t1", "t2", "t3"]
 FIRST = member("a", {topic: [0, 1] for topic in TOPICS}, TOPICS)
 SECOND = member("b", {topic: [2] for topic in TOPICS}, TOPICS)
 SKEWED = written(0, 1, [FIRST, SECOND])
-"""Range over four topics of three: the first member has eight, the second four (RangeAssignor's javadoc)."""
+"""Range over four topics of three partitions: the first member has eight, the second four (RangeAssignor's javadoc)."""
 
 
 def write(folder: Path, events: Sequence[GroupEvent], cluster: str = "prod") -> None:
@@ -36,7 +36,7 @@ def write(folder: Path, events: Sequence[GroupEvent], cluster: str = "prod") -> 
 
 
 def run(folder: Path, events: Sequence[GroupEvent], *arguments: str) -> Result:
-    """Write the group's rows and ask."""
+    """Write the group's rows and run the command."""
     write(folder, events)
     return CliRunner().invoke(what_if, ["g", "--tables", str(folder), *arguments])
 
@@ -48,30 +48,23 @@ def outcomes(folder: Path, *arguments: str) -> dict[str, dict[str, object]]:
     return {outcome["strategy"]: outcome for outcome in json.loads(shown.output)["outcomes"]}
 
 
-def test_the_strategy_that_would_even_a_skewed_group_out_is_seen_with_its_price(tmp_path: Path) -> None:
-    found = outcomes(tmp_path)
-    assert (found["range"]["sizes"], found["range"]["excess_partitions"], found["range"]["moved_partitions"]) == (
-        [4, 8],
-        2,
-        0,
-    )
-    assert (found["sticky"]["sizes"], found["sticky"]["excess_partitions"], found["sticky"]["moved_partitions"]) == (
-        [6, 6],
-        0,
-        2,
-    )
+def test_a_strategy_that_removes_the_skew_is_shown_with_its_moved_partitions(tmp_path: Path) -> None:
+    columns = ("sizes", "excess_partitions", "moved_partitions")
+    by_strategy = outcomes(tmp_path)
+    assert [by_strategy["range"][column] for column in columns] == [[4, 8], 2, 0]
+    assert [by_strategy["sticky"][column] for column in columns] == [[6, 6], 0, 2]
 
 
 @pytest.mark.parametrize(
     ("arguments", "sizes", "why"),
     [
-        (["--members", "+1"], [4, 4, 4], "one of each topic for each"),
-        (["--members", "-1"], [12], "all to who is left"),
-        (["--partitions", "t0=4"], [5, 8], "t0 is even then"),
-        (["--members", "+1", "--partitions", "t0=6"], [5, 5, 5], "both at once"),
+        (["--members", "+1"], [4, 4, 4], "each member gets one partition of each topic"),
+        (["--members", "-1"], [12], "the remaining member gets all"),
+        (["--partitions", "t0=4"], [5, 8], "t0 is shared evenly"),
+        (["--members", "+1", "--partitions", "t0=6"], [5, 5, 5], "both changes together"),
     ],
 )
-def test_members_and_partitions_can_be_asked_for_beforehand(
+def test_members_and_partitions_can_be_changed_in_the_question(
     tmp_path: Path, arguments: list[str], sizes: list[int], why: str
 ) -> None:
     found = outcomes(tmp_path, "--strategy", "range", *arguments)
@@ -79,7 +72,7 @@ def test_members_and_partitions_can_be_asked_for_beforehand(
     assert found["range"]["sizes"] == sizes, why
 
 
-def test_a_person_reads_a_table_that_begins_with_today(tmp_path: Path) -> None:
+def test_the_first_row_of_the_table_is_the_present_assignment(tmp_path: Path) -> None:
     shown = run(tmp_path, [SKEWED])
     assert shown.exit_code == 0, shown.output
     assert "g, as it is: 12 partitions over 2 members" in shown.output
@@ -89,20 +82,20 @@ def test_a_person_reads_a_table_that_begins_with_today(tmp_path: Path) -> None:
     assert any("cooperative-sticky" in line and "2x6" in line for line in lines)
 
 
-def test_multi_topic_range_skew_is_called_that_and_who_removes_it_is_named(tmp_path: Path) -> None:
+def test_topic_skew_is_named_with_the_strategy_that_removes_it(tmp_path: Path) -> None:
     shown = run(tmp_path, [SKEWED], "--strategy", "range", "--strategy", "sticky").output
     assert "Today: the busiest member has 2 partitions too many;" in shown
     assert "topic skew: the same members have the extra partition of 4 topics." in shown
     assert "sticky would remove this problem and move 2 partitions." in shown
 
 
-def test_of_a_fair_group_nothing_is_said_below_the_table(tmp_path: Path) -> None:
+def test_a_fair_group_has_no_text_below_the_table(tmp_path: Path) -> None:
     even = written(0, 1, [member("a", {"t0": [0]}, ["t0"]), member("b", {"t0": [1]}, ["t0"])])
     assert "Today:" not in run(tmp_path, [even]).output
 
 
 @pytest.mark.parametrize(
-    ("events", "arguments", "said"),
+    ("events", "arguments", "message"),
     [
         ([emptied(0, 1)], [], "has no members now (state Empty)"),
         ([SKEWED], ["--partitions", "t0=2"], "topics do not shrink"),
@@ -113,21 +106,21 @@ def test_of_a_fair_group_nothing_is_said_below_the_table(tmp_path: Path) -> None
         ([SKEWED], ["--cluster", "other"], "has no group 'g'"),
     ],
 )
-def test_what_cannot_be_answered_is_said_in_a_line(
-    tmp_path: Path, events: list[GroupEvent], arguments: list[str], said: str
+def test_an_invalid_question_is_an_error_without_a_traceback(
+    tmp_path: Path, events: list[GroupEvent], arguments: list[str], message: str
 ) -> None:
     refused = run(tmp_path, events, *arguments)
     assert refused.exit_code != 0
-    assert said in " ".join(refused.output.split())
+    assert message in " ".join(refused.output.split())
     assert "Traceback" not in refused.output
 
 
-def test_the_examples_hold() -> None:
+def test_the_examples_in_the_docstrings_are_true() -> None:
     assert doctest.testmod(streaming.cli.what_if).failed == 0
 
 
-def test_a_group_that_several_clusters_have_is_asked_for_by_cluster(tmp_path: Path) -> None:
-    """The last row of any of them would be an answer on some group of that name."""
+def test_a_group_name_in_several_clusters_requires_the_cluster(tmp_path: Path) -> None:
+    """Otherwise the command would use the last row of any group with this name."""
     write(tmp_path, [written(0, 2, [FIRST])], cluster="eu")
     refused = run(tmp_path, [SKEWED])
     assert refused.exit_code == 1

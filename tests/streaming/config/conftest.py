@@ -1,4 +1,4 @@
-"""Settings from a file of the test's own, and from nowhere else."""
+"""Fixtures for settings: a file for each test, and no settings from the environment."""
 
 from __future__ import annotations
 

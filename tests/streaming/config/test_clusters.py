@@ -1,4 +1,4 @@
-"""Several clusters in one configuration: each has settings as if it were alone, and none gets another's folder."""
+"""Test the configuration of several clusters: each has complete settings and its own checkpoint."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ def error(file: Path, content: str) -> str:
     return line
 
 
-def test_one_cluster_alone_is_as_it_always_was(file: Path) -> None:
+def test_the_settings_of_a_single_cluster_do_not_change(file: Path) -> None:
     settings = loaded(file, ONE)
     assert settings.of_clusters() == (settings,)
 
 
-def test_a_cluster_more_leaves_the_settings_of_the_first_as_they_were(file: Path) -> None:
-    """Its checkpoint above all: another folder would read the log anew and count from other rows."""
+def test_a_further_cluster_does_not_change_the_settings_of_the_first(file: Path) -> None:
+    """A different checkpoint would read the log again and count from different rows."""
     alone, (first, *_) = loaded(file, ONE), loaded(file, ONE + MORE).of_clusters()
     assert first.model_dump() == alone.model_dump()
 
 
-def test_each_cluster_has_a_name_an_address_and_a_checkpoint_of_its_own_and_all_share_the_tables(file: Path) -> None:
+def test_each_cluster_has_its_own_name_address_and_checkpoint_and_all_share_the_tables(file: Path) -> None:
     of_clusters = loaded(file, ONE + MORE).of_clusters()
     assert [(one.kafka.cluster, one.kafka.bootstrap_servers, one.paths.checkpoint) for one in of_clusters] == [
         ("prod", "a:1", "/x/checkpoint"),
@@ -49,12 +49,12 @@ def test_each_cluster_has_a_name_an_address_and_a_checkpoint_of_its_own_and_all_
     assert {one.paths.tables for one in of_clusters} == {"/x/tables"}
 
 
-def test_what_a_cluster_does_not_say_is_taken_from_the_first(file: Path) -> None:
+def test_a_cluster_inherits_missing_settings_from_the_first(file: Path) -> None:
     secured = "[kafka]\nconnect_timeout_seconds = 7\n[kafka.security]\nprotocol = 'SSL'\n[source]\nkind = 'admin-api'\n"
-    said = "connect_timeout_seconds = 3\nsource_kind = 'offsets-topic'\n[clusters.eu.security]\n"
+    own_settings = "connect_timeout_seconds = 3\nsource_kind = 'offsets-topic'\n[clusters.eu.security]\n"
     (_, eu) = loaded(file, f"{secured}[clusters.eu]\nbootstrap_servers = 'eu:1'\n").of_clusters()
     assert (eu.kafka.connect_timeout_seconds, eu.kafka.security.protocol, eu.source.kind) == (7, "SSL", "admin-api")
-    (_, eu) = loaded(file, f"{secured}[clusters.eu]\nbootstrap_servers = 'eu:1'\n{said}").of_clusters()
+    (_, eu) = loaded(file, f"{secured}[clusters.eu]\nbootstrap_servers = 'eu:1'\n{own_settings}").of_clusters()
     assert (eu.kafka.connect_timeout_seconds, eu.kafka.security.protocol, eu.source.kind) == (
         3,
         "PLAINTEXT",
@@ -62,16 +62,16 @@ def test_what_a_cluster_does_not_say_is_taken_from_the_first(file: Path) -> None
     )
 
 
-def test_a_cluster_with_security_of_its_own_gets_no_credential_of_another(file: Path) -> None:
-    """Key by key, a forgotten password would be sent to whoever answers at another company's address."""
+def test_a_cluster_with_its_own_security_inherits_no_credential(file: Path) -> None:
+    """If single keys were inherited, a missing password would be replaced by the password of a different cluster."""
     scram = "protocol = 'SASL_PLAINTEXT'\nmechanism = 'PLAIN'\nusername = 'me'\n"
     first = f"[kafka.security]\n{scram}password = 'hunter2'\n[clusters.eu]\nbootstrap_servers = 'eu:1'\n"
-    said = error(file, f"{first}[clusters.eu.security]\n{scram}")
-    assert said == "clusters.eu.security: mechanism = 'PLAIN' needs password or password_file"
+    message = error(file, f"{first}[clusters.eu.security]\n{scram}")
+    assert message == "clusters.eu.security: mechanism = 'PLAIN' needs password or password_file"
 
 
-def test_a_cluster_is_set_by_the_environment_as_everything_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Digits alone are a password, too: no variable is taken for a number where text is wanted."""
+def test_a_cluster_can_be_set_by_environment_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A password of digits stays a text and does not become a number."""
     for name, value in {
         "BOOTSTRAP_SERVERS": "eu:1",
         "CLUSTER": "EU / prod",
@@ -84,48 +84,60 @@ def test_a_cluster_is_set_by_the_environment_as_everything_is(monkeypatch: pytes
     (_, eu) = load_settings(None).of_clusters()
     assert (eu.kafka.cluster, eu.kafka.security.username) == ("EU / prod", "7")
     assert read_secrets(eu.kafka.security).password == "0123"  # noqa: S105 - the test's own
-    assert eu.paths.checkpoint.endswith("checkpoint-clusters/eu_2"), "a label of any letters makes no path"
+    assert eu.paths.checkpoint.endswith("checkpoint-clusters/eu_2"), "the path has the key, not the cluster's label"
 
 
 @pytest.mark.parametrize(
-    ("content", "said", "why"),
+    ("content", "message", "why"),
     [
-        ("[clusters.eu]\n", "clusters.eu.bootstrap_servers: Field required", "its address is nobody else's"),
-        ("[clusters.eu]\nbootstrap_servers = 'eu'", "'eu' is not host:port", "checked as the first's"),
-        ("[clusters.eu]\nbootstrap_servers = 'eu:1'\nclutser = 'x'", "clusters.eu.clutser: no such", "a misspelt key"),
-        ("[clusters.eu]\nbootstrap_servers = 'eu:1'\ncluster = 'default'", "two have the name 'default'", "one name"),
+        ("[clusters.eu]\n", "clusters.eu.bootstrap_servers: Field required", "the address is not inherited"),
+        (
+            "[clusters.eu]\nbootstrap_servers = 'eu'",
+            "'eu' is not host:port",
+            "checked like the first cluster's address",
+        ),
+        (
+            "[clusters.eu]\nbootstrap_servers = 'eu:1'\nclutser = 'x'",
+            "clusters.eu.clutser: no such",
+            "a misspelled key",
+        ),
+        (
+            "[clusters.eu]\nbootstrap_servers = 'eu:1'\ncluster = 'default'",
+            "two have the name 'default'",
+            "the name of the first cluster",
+        ),
         (
             "[clusters.a]\nbootstrap_servers = 'a:1'\n[clusters.b]\nbootstrap_servers = 'b:1'\ncluster = 'a'",
             "two have the name 'a'",
-            "one name without the first",
+            "the same name in two further clusters",
         ),
-        ("[clusters.EU]\nbootstrap_servers = 'eu:1'", "lower-case letters", "no variable could name it"),
-        ("[clusters.'../x']\nbootstrap_servers = 'eu:1'", "lower-case letters", "a way out of the folder"),
-        ("[clusters.a__b]\nbootstrap_servers = 'eu:1'", "single underscores", "two underscores part sections"),
+        ("[clusters.EU]\nbootstrap_servers = 'eu:1'", "lower-case letters", "no environment variable could name it"),
+        ("[clusters.'../x']\nbootstrap_servers = 'eu:1'", "lower-case letters", "a path outside the folder"),
+        ("[clusters.a__b]\nbootstrap_servers = 'eu:1'", "single underscores", "two underscores separate sections"),
         (
             "[paths]\ncheckpoint = '/x/c'\n[clusters.eu]\nbootstrap_servers = 'eu:1'\ncheckpoint = '/x/c/eu'",
             "/x/c and /x/c/eu must be separate folders, and neither may contain the other",
-            "`rebuild` of the first would move it away",
+            "`rebuild` of the first cluster would move it away",
         ),
         (
             f"{PATHS}[clusters.eu]\nbootstrap_servers = 'eu:1'\ncheckpoint = '/x/tables/'",
             "/x/tables and /x/tables must be separate folders, and neither may contain the other",
-            "its checkpoint among the tables",
+            "the checkpoint is inside the tables",
         ),
     ],
 )
-def test_clusters_that_cannot_be_told_apart_are_refused(file: Path, content: str, said: str, why: str) -> None:
-    assert said in error(file, content), why
+def test_invalid_clusters_are_refused(file: Path, content: str, message: str, why: str) -> None:
+    assert message in error(file, content), why
 
 
-def test_a_command_on_one_cluster_has_it_named_where_there_are_several(file: Path) -> None:
-    """`rebuild` of whichever comes first would move a checkpoint away that nobody meant."""
+def test_with_several_clusters_a_command_requires_the_name_of_one(file: Path) -> None:
+    """Otherwise `rebuild` could move the wrong checkpoint away."""
     alone = loaded(file, ONE)
     assert alone.of_cluster(None) == alone
     several = loaded(file, ONE + MORE)
     assert several.of_cluster("eu").paths.checkpoint == "/x/checkpoint-clusters/eu"
-    for name, said in ((None, "several clusters are configured"), ("asia", "no cluster 'asia' is configured")):
-        with pytest.raises(ConfigError, match=f"{said}: set --cluster to one of prod, eu, us_east"):
+    for name, message in ((None, "several clusters are configured"), ("asia", "no cluster 'asia' is configured")):
+        with pytest.raises(ConfigError, match=f"{message}: set --cluster to one of prod, eu, us_east"):
             several.of_cluster(name)
 
 

@@ -1,4 +1,4 @@
-"""Settings: a file, the environment above it, every error at once, no secret shown."""
+"""Test the settings: the environment overrides the file, all errors are reported together, no secret is shown."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def errors(file: Path | None) -> list[str]:
     return str(raised.value).splitlines()
 
 
-def test_without_a_file_the_defaults_watch_a_broker_on_this_machine() -> None:
+def test_without_a_file_the_defaults_use_a_broker_on_this_machine() -> None:
     settings = load_settings(None)
     assert settings.kafka.bootstrap_servers == "localhost:9092"
     assert (settings.metrics.host, settings.metrics.port) == ("127.0.0.1", 9560)
@@ -39,7 +39,7 @@ def test_the_environment_wins_over_the_file_and_the_file_over_the_defaults(
     monkeypatch.setenv("REBALANCE_MONITOR_KAFKA__CLUSTER", "environment")
     settings = load_settings(file)
     assert settings.kafka.cluster == "environment"
-    assert settings.kafka.bootstrap_servers == "file:1", "the rest of its section stays"
+    assert settings.kafka.bootstrap_servers == "file:1", "other settings of the section come from the file"
     assert settings.metrics.port == 7
     assert settings.metrics.host == "127.0.0.1"
 
@@ -69,7 +69,7 @@ TOGETHER = ("tls_certificate_file", "tls_key_file")
 def test_a_certificate_without_its_key_is_refused_and_so_is_a_key_without_certificate(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Serving in the clear because one of two settings is missing is what nobody means."""
+    """A missing setting must not disable TLS silently."""
     for present, missing in (TOGETHER, TOGETHER[::-1]):
         monkeypatch.setenv(f"REBALANCE_MONITOR_METRICS__{present.upper()}", "/etc/file.pem")
         monkeypatch.delenv(f"REBALANCE_MONITOR_METRICS__{missing.upper()}", raising=False)
@@ -78,8 +78,8 @@ def test_a_certificate_without_its_key_is_refused_and_so_is_a_key_without_certif
     assert load_settings(None).metrics.tls_key_file == "/etc/file.pem"
 
 
-def test_a_regular_expression_that_is_none_is_refused_with_the_reason(file: Path) -> None:
-    """Else the first scrape of a night would find it."""
+def test_an_invalid_regular_expression_is_refused_with_the_reason(file: Path) -> None:
+    """Otherwise the error would come at the first scrape."""
     file.write_text("[metrics]\ngroups_allow = ''\ngroups_deny = '(test'\ntopics_allow = '(?=a)'\n")
     assert errors(file) == [
         "metrics.groups_allow: String should have at least 1 character (got '')",
@@ -111,8 +111,10 @@ def test_lists_and_tables_are_json_in_the_environment(monkeypatch: pytest.Monkey
     assert {name: value.get_secret_value() for name, value in settings.spark.conf.items()} == {"spark.sql.x": "1"}
 
 
-def test_a_list_that_is_no_json_says_so(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It once blamed a file, or "None" where there was none."""
+def test_the_error_for_a_list_that_is_no_json_names_the_environment(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error once named the file, or "None" without a file."""
     file.write_text("")
     monkeypatch.setenv("REBALANCE_MONITOR_EVALUATION__STRATEGIES", "range")
     (line,) = errors(file)
@@ -129,8 +131,8 @@ def test_every_error_is_named_at_once(file: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("REBALANCE_MONITOR_METRICS__PORT", "high")
     monkeypatch.setenv("REBALANCE_MONITOR_METRICS__PROT", "1")
     monkeypatch.setenv("REBALANCE_MONITOR_KAFAK__CLUSTER", "x")
-    found = {line.partition(": ")[0]: line.partition(": ")[2] for line in errors(file)}
-    assert found.keys() == {
+    by_setting = {line.partition(": ")[0]: line.partition(": ")[2] for line in errors(file)}
+    assert by_setting.keys() == {
         "kafka.bootstrap_servers",
         "kafka.clutser",
         "nosuch",
@@ -140,11 +142,11 @@ def test_every_error_is_named_at_once(file: Path, monkeypatch: pytest.MonkeyPatc
         "metrics.prot",
         "REBALANCE_MONITOR_KAFAK__CLUSTER",
     }
-    assert found["kafka.bootstrap_servers"] == "'broker' is not host:port (got 'broker')"
-    assert found["kafka.clutser"] == "no such setting"
-    assert "lucky" in found["evaluation.strategies"]
-    assert "known: cooperative-sticky, range, roundrobin" in found["evaluation.strategies"]
-    assert found["REBALANCE_MONITOR_KAFAK__CLUSTER"].startswith(
+    assert by_setting["kafka.bootstrap_servers"] == "'broker' is not host:port (got 'broker')"
+    assert by_setting["kafka.clutser"] == "no such setting"
+    assert "lucky" in by_setting["evaluation.strategies"]
+    assert "known: cooperative-sticky, range, roundrobin" in by_setting["evaluation.strategies"]
+    assert by_setting["REBALANCE_MONITOR_KAFAK__CLUSTER"].startswith(
         "no such section: the sections are kafka, clusters, source"
     )
 
@@ -170,31 +172,31 @@ def test_a_file_that_cannot_be_read_is_named(file: Path, content: bytes, why: st
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        ("[kafka]\nbootstrap_servers = 'a:1,b'", "one of several without a port"),
-        ("[kafka]\nbootstrap_servers = 'a:0'", "no port"),
-        ("[kafka]\nbootstrap_servers = 'a:65536'", "no port either"),
-        ("[kafka]\nbootstrap_servers = 'a:٣'", "digits, but not ours"),
+        ("[kafka]\nbootstrap_servers = 'a:1,b'", "one of several servers without a port"),
+        ("[kafka]\nbootstrap_servers = 'a:0'", "port 0"),
+        ("[kafka]\nbootstrap_servers = 'a:65536'", "a port above 65535"),
+        ("[kafka]\nbootstrap_servers = 'a:٣'", "a digit that is not ASCII"),
         ("[kafka]\nbootstrap_servers = ''", "no server"),
         ("[kafka]\ncluster = ''", "a cluster without a name"),
-        ("[metrics]\nport = 65536", "no port"),
-        ("[sampling]\ninterval_seconds = 0", "as often as never"),
-        ("[sampling]\ninterval_seconds = inf", "and never as often"),
+        ("[metrics]\nport = 65536", "a port above 65535"),
+        ("[sampling]\ninterval_seconds = 0", "an interval of zero"),
+        ("[sampling]\ninterval_seconds = inf", "an infinite interval"),
         ("[sampling]\nlag_table_seconds = nan", "not a number"),
-        ("[spark]\nshuffle_partitions = 0", "no state"),
-        ("[spark]\nlog_level = 'LOUD'", "no such level"),
+        ("[spark]\nshuffle_partitions = 0", "no state partition"),
+        ("[spark]\nlog_level = 'LOUD'", "an unknown level"),
         ("[spark.conf]\na = 1", "Spark's settings are text"),
         ("[paths]\ncheckpoint = '/x'\ntables = '/x'", "one folder for both"),
         ("[paths]\ncheckpoint = '/x'\ntables = '/x/tables'", "rebuild would move the tables away with the checkpoint"),
-        ("[paths]\ncheckpoint = '/x/y/'\ntables = '/x'", "the other way round"),
-        ("kafka = 5", "a section that is none"),
+        ("[paths]\ncheckpoint = '/x/y/'\ntables = '/x'", "the checkpoint is inside the tables"),
+        ("kafka = 5", "a value instead of a section"),
     ],
 )
-def test_what_cannot_be_used_is_refused(file: Path, line: str, why: str) -> None:
+def test_an_invalid_value_is_refused(file: Path, line: str, why: str) -> None:
     file.write_text(line)
     assert len(errors(file)) == 1, why
 
 
-def test_paths_may_stand_side_by_side_with_a_common_beginning(file: Path) -> None:
+def test_paths_may_have_a_common_prefix(file: Path) -> None:
     file.write_text("[paths]\ncheckpoint = '/x/tables-checkpoint'\ntables = '/x/tables'\n")
     assert load_settings(file).paths.tables == "/x/tables"
 
@@ -213,7 +215,7 @@ def test_paths_are_absolute_unless_they_are_uris(
 
 
 def test_a_strategy_named_twice_is_one(file: Path) -> None:
-    """Two rows for one position and strategy, and two series of the same labels, came of it."""
+    """It once caused two rows for one position and strategy, and two series with the same labels."""
     file.write_text("[evaluation]\nstrategies = ['roundrobin', 'range', 'roundrobin']\n")
     assert load_settings(file).evaluation.strategies == ("roundrobin", "range")
 
@@ -224,7 +226,7 @@ def checked(*arguments: str) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
-def test_config_check_prints_what_it_would_use_as_toml_that_reads_back(file: Path) -> None:
+def test_config_check_prints_all_settings_as_valid_toml(file: Path) -> None:
     file.write_text(
         "[kafka]\ncluster = 'quotes \" and \\ and é'\n[spark.conf]\n'spark.sql.x' = 'y'\n"
         "[paths]\ncheckpoint = '/c'\ntables = '/t'\n"
@@ -293,7 +295,7 @@ def test_no_secret_is_printed_by_config_check(file: Path, line: str) -> None:
     ],
 )
 def test_no_secret_is_printed_by_an_error(file: Path, line: str) -> None:
-    """An error message ends up in a terminal, a log and a ticket."""
+    """Error messages are copied from terminals and logs into tickets."""
     file.write_text(line)
     status, output = checked("--config", str(file))
     assert status != 0
@@ -303,18 +305,18 @@ def test_no_secret_is_printed_by_an_error(file: Path, line: str) -> None:
 @pytest.mark.parametrize(
     ("name", "is_known", "why"),
     [
-        ("spark.sql.shuffle.partitions", True, "what one looks for"),
-        ("spark.executor.memory", True, "what one looks for"),
-        ("spark.hadoop.fs.s3a.endpoint", True, "a store that is not Amazon's"),
-        ("spark.executorEnv.AWS_REGION", False, "any variable may be one"),
+        ("spark.sql.shuffle.partitions", True, "a common setting"),
+        ("spark.executor.memory", True, "a common setting"),
+        ("spark.hadoop.fs.s3a.endpoint", True, "the address of an object store"),
+        ("spark.executorEnv.AWS_REGION", False, "any environment variable can be a secret"),
         ("spark.driver.extraJavaOptions", False, "-Djavax.net.ssl.keyStorePassword=..."),
-        ("spark.sql.catalog.lake.uri", False, "catalogues have passwords"),
-        ("spark.sql.password", False, "says so"),
-        ("monkey", False, "a name that nobody knows"),
+        ("spark.sql.catalog.lake.uri", False, "the address of a catalog can contain a password"),
+        ("spark.sql.password", False, "a password"),
+        ("monkey", False, "an unknown name"),
     ],
 )
 def test_only_values_of_names_known_to_be_harmless_are_shown(name: str, is_known: bool, why: str) -> None:
-    """A list of secret names is never complete: it let `fs.azure.account.key.ACCOUNT` and others through."""
+    """A list of secret names is never complete. It once missed `fs.azure.account.key.ACCOUNT` and others."""
     assert is_harmless(name) == is_known, why
     assert hide_secrets({name: SecretStr("v")}) == {name: "v" if is_known else REDACTED}
 

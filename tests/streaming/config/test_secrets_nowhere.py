@@ -1,4 +1,4 @@
-"""Settings with a secret in every place where one can stand: it is found nowhere that somebody else looks."""
+"""Test that no output shows a secret, with a secret in every setting that can contain one."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from streaming.spark.session import launch_conf, session_conf
 
 MARKER = "Zq7hunter2"
 SECRETS = st.tuples(*[st.text("abXY01/:@?&=+#%.-~ ", max_size=6)] * 2).map(lambda ends: f"x{ends[0]}{MARKER}{ends[1]}y")
-"""Secrets contain what separates the parts of a URI."""
+"""Secrets that contain the separators of URIs."""
 
 Document = dict[str, object]
 SASL: Document = {"protocol": "SASL_PLAINTEXT", "mechanism": "PLAIN", "username": "monitor"}
@@ -65,7 +65,7 @@ def uri(secret: str) -> str:
 
 @st.composite
 def documents(draw: st.DrawFn, secrets: st.SearchStrategy[str] = SECRETS) -> Document:
-    """Settings that can be used, with a secret in some of the places."""
+    """Draw valid settings with a secret in some of them."""
     secret = draw(secrets)
     by_password: Document = {**SASL, "password": secret}
     by_token: Document = {**OAUTH, "oauth_client_secret": secret}
@@ -84,7 +84,7 @@ def documents(draw: st.DrawFn, secrets: st.SearchStrategy[str] = SECRETS) -> Doc
 
 @contextmanager
 def given_as(document: Document, way: str) -> Iterator[Path]:
-    """Give settings by file, by one variable a section (JSON), or by a variable for each value."""
+    """Provide settings by a file, by one variable per section (JSON), or by one variable per value."""
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         for name in filter(is_setting, list(os.environ)):
             patch.delenv(name)
@@ -106,18 +106,18 @@ def _inline(value: object) -> str:
 
 
 def variables(document: Document, *, deep: bool, prefix: str = ENVIRONMENT_PREFIX) -> dict[str, str]:
-    found: dict[str, str] = {}
+    environment: dict[str, str] = {}
     for name, value in document.items():
         variable = f"{prefix}{name}".upper()
         if isinstance(value, dict) and deep and name != "conf":
-            found |= variables(value, deep=deep, prefix=f"{variable}__")
+            environment |= variables(value, deep=deep, prefix=f"{variable}__")
         else:
-            found[variable] = value if isinstance(value, str) else json.dumps(value)
-    return found
+            environment[variable] = value if isinstance(value, str) else json.dumps(value)
+    return environment
 
 
-def logged(loaded: Settings, lines: list[str]) -> str:
-    """What a run of these settings would say on standard error: a log, a line of an error and a traceback."""
+def standard_error(loaded: Settings, lines: list[str]) -> str:
+    """Return what a run with these settings writes to standard error: log lines, an error and a traceback."""
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
     root, hooks = logging.getLogger(), (sys.excepthook, threading.excepthook)
@@ -135,7 +135,7 @@ def logged(loaded: Settings, lines: list[str]) -> str:
 
 
 def texts(value: object) -> Iterator[str]:
-    """Every text in a document, as a careless line of a log would have it."""
+    """Return every text in a document, as a log line could contain it."""
     if isinstance(value, dict):
         for inner in value.values():
             yield from texts(inner)
@@ -147,7 +147,7 @@ def texts(value: object) -> Iterator[str]:
 @settings(max_examples=40, deadline=None, phases=[Phase.explicit, Phase.generate])
 @given(document=documents())
 def test_a_secret_is_shown_nowhere(way: str, document: Document) -> None:
-    """`config check` printed account keys and `s3a://AKIA:ab/cd@bucket`; children inherited what was given as JSON."""
+    """`config check` once printed account keys and `s3a://AKIA:ab/cd@bucket`. Children inherited settings in JSON."""
     with given_as(document, way) as file:
         loaded = load_settings(file)
         checked = CliRunner().invoke(config, ["check", "--config", str(file)])
@@ -161,7 +161,7 @@ def test_a_secret_is_shown_nowhere(way: str, document: Document) -> None:
             "environment of children": str(children),
             "environment left to libraries": str(dict(os.environ)),
             "command line of the JVM": str(launch_conf(spark, loaded.spark.conf)),
-            "standard error": logged(loaded, sorted({*texts(document)})),
+            "standard error": standard_error(loaded, sorted({*texts(document)})),
         }.items():
             assert MARKER not in text, place
 
@@ -201,11 +201,11 @@ BREAKS: list[Document] = [
 @pytest.mark.parametrize("way", ["file", "json", "variables"])
 @pytest.mark.parametrize("broken", BREAKS, ids=map(str, range(len(BREAKS))))
 def test_a_secret_is_in_no_error(way: str, broken: Document) -> None:
-    """An error ends up in a terminal, a log and a ticket."""
+    """Errors are copied from terminals and logs into tickets."""
     with given_as(broken, way) as file:
         with pytest.raises(ConfigError) as refused:
             load_settings(file)
-        assert refused.value.__suppress_context__, "or a traceback shows the error behind it, with all that was given"
+        assert refused.value.__suppress_context__, "otherwise a traceback shows the original error with the values"
         checked = CliRunner().invoke(config, ["check", "--config", str(file)])
     assert checked.exit_code != 0
     assert MARKER not in f"{refused.value} {checked.output}"
@@ -213,22 +213,22 @@ def test_a_secret_is_in_no_error(way: str, broken: Document) -> None:
 
 @pytest.mark.parametrize("command", ["history", "what-if"])
 def test_a_secret_is_in_no_error_of_a_command(command: str, tmp_path: Path) -> None:
-    """Commands that read the tables named their folder as the settings have it."""
+    """Commands that read the tables once printed the folder as it is in the settings."""
     file = tmp_path / "monitor.toml"
     file.write_text(f"[paths]\ntables = 'file://me:{MARKER}@host{tmp_path}'")
     try:
-        reported = CliRunner().invoke(main, [command, "some-group", "--config", str(file)])
+        result = CliRunner().invoke(main, [command, "some-group", "--config", str(file)])
     finally:
         redact_standard_error(Redactor())
-    assert reported.exit_code == 1
-    assert "table" in reported.output
-    assert MARKER not in reported.output
+    assert result.exit_code == 1
+    assert "table" in result.output
+    assert MARKER not in result.output
 
 
 @pytest.mark.parametrize(
     "text", ["[kafka.security]\npassword = '{}", "{}", "[kafka]\npassword = '{}'\npassword = '{}'"]
 )
-def test_a_secret_is_in_no_error_of_a_file_that_is_no_toml(tmp_path: Path, text: str) -> None:
+def test_a_secret_is_in_no_error_of_an_invalid_toml_file(tmp_path: Path, text: str) -> None:
     file = tmp_path / "monitor.toml"
     file.write_text(text.replace("{}", MARKER))
     with pytest.raises(ConfigError) as refused:
@@ -236,32 +236,32 @@ def test_a_secret_is_in_no_error_of_a_file_that_is_no_toml(tmp_path: Path, text:
     assert MARKER not in str(refused.value)
 
 
-class TellsItsEnvironment:
-    """A strategy that says what it was given."""
+class EnvironmentPrinter:
+    """A strategy that fails with its environment variables as the error message."""
 
-    name = "tells"
+    name = "prints"
 
     def assign(self, _: GroupSpec) -> None:
-        """Say it."""
+        """Raise RuntimeError with the environment variables."""
         raise RuntimeError(str(sorted(os.environ)))
 
 
-def test_no_child_of_ours_inherits_a_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A user's own strategy may send its environment anywhere."""
+def test_no_child_process_inherits_a_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user's own strategy could send its environment to any place."""
     by_json = {"eu": {"bootstrap_servers": "b:1", "security": {**SASL, "password": MARKER}}}
     monkeypatch.setenv("REBALANCE_MONITOR_CLUSTERS", json.dumps(by_json))
     monkeypatch.setenv("rebalance_monitor_kafka__security__password", MARKER)
     monkeypatch.setenv("OF_THE_STRATEGY", "stays")
     child = ChildProcess(["env"], tmp_path / "output")
     assert child.wait(30)
-    with GuardedAssignor(f"{__name__}:TellsItsEnvironment") as guarded:
+    with GuardedAssignor(f"{__name__}:EnvironmentPrinter") as guarded:
         outcome = guarded.try_assign(GroupSpec((MemberSubscription("A", ("t",)),), {"t": 1}))
-    for reported in (child.output.read_text(), str(outcome)):
-        assert MARKER not in reported
-        assert "rebalance_monitor_" not in reported.lower()
-        assert "OF_THE_STRATEGY" in reported
+    for environment in (child.output.read_text(), str(outcome)):
+        assert MARKER not in environment
+        assert "rebalance_monitor_" not in environment.lower()
+        assert "OF_THE_STRATEGY" in environment
 
 
 @pytest.mark.parametrize("module", [streaming.config.environment, streaming.config.redaction])
-def test_the_examples_hold(module: object) -> None:
+def test_the_examples_in_the_docstrings_are_true(module: object) -> None:
     assert doctest.testmod(module).failed == 0  # type: ignore[arg-type]

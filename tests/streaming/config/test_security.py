@@ -1,4 +1,7 @@
-"""Rules of `kafka.security`, numbered in the settings' own docstring: what cannot work is said at start."""
+"""Test the rules of `kafka.security`: settings that cannot work are errors at the start.
+
+The numbers of the rules are those in the docstring of the settings.
+"""
 
 from __future__ import annotations
 
@@ -49,23 +52,23 @@ def _among_the_files(pem: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ({}, "a cluster that lets everybody in"),
-        ({"protocol": "SSL"}, "certificates of a public authority"),
-        ({"protocol": "SSL", "ca_file": "ca.pem", "verify_hostname": False}, "reached by another name"),
+        ({}, "a cluster without authentication"),
+        ({"protocol": "SSL"}, "certificates of a public CA"),
+        ({"protocol": "SSL", "ca_file": "ca.pem", "verify_hostname": False}, "a certificate for a different name"),
         ({**MUTUAL, "key_file": "client.key"}, "a key without a password"),
-        ({**MUTUAL, "key_file": "locked.key", "key_password": KEY_PASSWORD}, "a key with one"),
+        ({**MUTUAL, "key_file": "locked.key", "key_password": KEY_PASSWORD}, "a key with a password"),
         ({**SCRAM, "password": SECRET}, "by value"),
-        ({**SCRAM, "protocol": "SASL_PLAINTEXT", "password_file": "password"}, "by file, in a network one trusts"),
+        ({**SCRAM, "protocol": "SASL_PLAINTEXT", "password_file": "password"}, "a password file in a trusted network"),
         ({**SCRAM, "mechanism": "PLAIN", "password": SECRET}, "many managed clusters"),
         ({**OAUTH, "oauth_client_id": "m", "oauth_client_secret_file": "password", "oauth_scope": "read"}, "tokens"),
     ],
 )
-def test_what_can_work_is_taken(given: dict[str, object], why: str) -> None:
+def test_settings_that_can_work_are_accepted(given: dict[str, object], why: str) -> None:
     assert SecuritySettings.model_validate(given).protocol == given.get("protocol", "PLAINTEXT"), why
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ({"ca_file": "ca.pem"}, "ca_file has no effect with protocol = 'PLAINTEXT'"),  # rule 1: nothing is encrypted
         ({"verify_hostname": False}, "verify_hostname has no effect with protocol = 'PLAINTEXT'"),
@@ -104,20 +107,20 @@ def test_what_can_work_is_taken(given: dict[str, object], why: str) -> None:
         ({"protocol": "TLS"}, "Input should be 'PLAINTEXT', 'SSL', 'SASL_PLAINTEXT' or 'SASL_SSL'"),
     ],
 )
-def test_what_cannot_work_says_why(given: dict[str, object], said: str) -> None:
+def test_settings_that_cannot_work_are_errors_with_the_reason(given: dict[str, object], message: str) -> None:
     with pytest.raises(ValidationError) as refused:
         SecuritySettings.model_validate(given)
-    assert said in str(refused.value)
+    assert message in str(refused.value)
 
 
-def test_a_line_break_at_the_end_of_a_file_is_no_part_of_the_secret() -> None:
-    """Editors and `kubectl create secret --from-file` put one there."""
+def test_a_line_break_at_the_end_of_a_file_is_not_part_of_the_secret() -> None:
+    """Editors and `kubectl create secret --from-file` add a line break."""
     by_file = SecuritySettings.model_validate({**SCRAM, "password_file": "password"})
     assert read_secrets(by_file) == Secrets(password=SECRET)
 
 
 def test_neither_settings_nor_secrets_show_a_secret_when_they_are_printed() -> None:
-    """A traceback with local variables, or one careless log line."""
+    """A traceback can contain local variables, and a log line can contain settings."""
     settings = SecuritySettings.model_validate({**SCRAM, "password": SECRET})
     assert SECRET not in f"{settings!r} {settings} {read_secrets(settings)!r} {settings.model_dump()}"
 
@@ -134,7 +137,7 @@ def test_secrets_come_from_the_environment_and_are_not_inherited(monkeypatch: py
 
 
 def test_config_check_shows_each_setting_and_no_secret(tmp_path: Path, pem: Path) -> None:
-    """Where a secret is may be shown, for that is what one looks for when it is refused."""
+    """The path of a file with a secret is shown, because it helps to find a wrong secret."""
     file = tmp_path / "monitor.toml"
     file.write_text(
         "[kafka.security]\nprotocol = 'SASL_SSL'\nmechanism = 'PLAIN'\nusername = 'monitor'\npassword = 'hunter2'\n"
@@ -160,8 +163,8 @@ def test_an_error_shows_no_secret(tmp_path: Path) -> None:
     assert SECRET not in result.output
 
 
-def test_a_secret_is_mounted_for_a_pods_group(tmp_path: Path) -> None:
-    """Kubernetes: a link to a file of mode 0440 in a folder of the mount's own."""
+def test_a_secret_with_the_group_of_a_pod_is_accepted(tmp_path: Path) -> None:
+    """Kubernetes mounts a link to a file of mode 0440 in a hidden folder."""
     (tmp_path / "..data").mkdir()
     (tmp_path / "..data" / "password").write_text(SECRET)
     (tmp_path / "..data" / "password").chmod(0o440)
@@ -170,10 +173,10 @@ def test_a_secret_is_mounted_for_a_pods_group(tmp_path: Path) -> None:
     assert read_secrets(by_file) == Secrets(password=SECRET)
 
 
-def test_on_a_read_only_mount_a_file_for_all_is_used_and_warned_about(
+def test_on_a_read_only_mount_a_file_open_to_others_is_used_with_a_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Kubernetes mounts secrets with mode 0644 by default, read-only: nobody in the container can change that."""
+    """Kubernetes mounts secrets read-only with mode 0644 by default, which the container cannot change."""
     file, settings_file = tmp_path / "password", tmp_path / "monitor.toml"
     file.write_text(SECRET)
     file.chmod(0o644)

@@ -1,4 +1,4 @@
-"""Strategies by name, whoever wrote them."""
+"""Test the catalogue, which finds built-in and users' strategies by name."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Lazy:
 
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Install a package that offers strategies, one of them under a built-in's name."""
+    """Install a package with strategies. One of them has the name of a built-in strategy."""
     (tmp_path / "their_strategies.py").write_text(MODULE)
     metadata = tmp_path / "theirs-1.0.dist-info"
     metadata.mkdir()
@@ -47,7 +47,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("installed")
 def test_installed_strategies_come_after_the_built_in_ones():
-    """Installing a package is all there is to do."""
+    """A user only has to install a package."""
     with Catalogue() as catalogue:
         assert catalogue.names()[: len(BUILT_IN)] == list(BUILT_IN)
         assert {"theirs", "lazy"} <= set(catalogue.names())
@@ -56,21 +56,21 @@ def test_installed_strategies_come_after_the_built_in_ones():
 
 @pytest.mark.usefixtures("installed")
 def test_a_built_in_name_always_means_the_built_in():
-    """What `range` assigns must not hang on what else is installed, nor on who is named on the command line."""
+    """The meaning of `range` does not depend on installed packages or on the command line."""
     with Catalogue(["their_strategies:Pretender"]) as catalogue:
         assert catalogue.assignor("range") is BUILT_IN["range"]
 
 
 @pytest.mark.usefixtures("installed")
-def test_a_strategy_that_breaks_the_laws_raises_with_what_it_did():
-    """The caller learns the law and the partition."""
+def test_the_error_of_a_strategy_that_violates_a_rule_names_the_violation():
+    """The error names the rule and the partition."""
     with Catalogue() as catalogue, pytest.raises(AssignorFailedError, match="lazy unlawful: t-0 is not assigned"):
         catalogue.assignor("lazy").assign(GROUP)
 
 
 @pytest.mark.usefixtures("installed")
-def test_a_name_nobody_offers_is_refused_with_those_there_are():
-    """A slip of the pen is put right by looking at the message."""
+def test_an_unknown_name_is_refused_with_the_known_names():
+    """The message helps to correct a typing error."""
     with (
         Catalogue() as catalogue,
         pytest.raises(UnknownAssignorError, match=r"'thiers': the assignors are range.*theirs"),

@@ -1,4 +1,4 @@
-"""The worked example of CUSTOM.md is run as a user would: saved as a module, named by reference, guarded."""
+"""Test the example in CUSTOM.md as a user would use it: as a module that is named by reference and guarded."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LAGS = {("t", 0): 900, ("t", 1): 500, ("t", 2): 400}
 
 @pytest.fixture
 def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Save the document's code as it says and give the reference it names."""
+    """Save the document's code as a module and return the reference in the document."""
     code = re.findall(r"```python\n(.*?)```", CUSTOM_MD.read_text(), re.DOTALL)
     assert len(code) == 1
     (tmp_path / "lag_weighted.py").write_text(code[0])
@@ -27,7 +27,7 @@ def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_the_worked_example_shares_the_backlog(example: str):
-    """Range would give member A the two partitions that are far behind; by lag it gets one, and B the others."""
+    """Range would give member A the two partitions with the largest lag. By lag A gets one, and B gets the others."""
     members = (MemberSubscription("A", ("t",)), MemberSubscription("B", ("t",)))
     group = GroupSpec(members, {"t": 4}, lag_records=LAGS)
     with GuardedAssignor(example) as guarded:
@@ -36,13 +36,13 @@ def test_the_worked_example_shares_the_backlog(example: str):
     assert answer.members == {"A": (("t", 0), ("t", 3)), "B": (("t", 1), ("t", 2))}
 
 
-def test_the_worked_example_keeps_the_laws_with_unequal_subscriptions(example: str):
-    """Also where nothing is known of the lag, a topic is absent, or a member subscribes to nothing."""
+def test_the_worked_example_violates_no_rule_with_different_subscriptions(example: str):
+    """The lag is unknown, one topic does not exist, and one member has no subscription."""
     members = tuple(MemberSubscription(f"m{number}", ("t", "u", "absent")[:number]) for number in range(4))
     group = GroupSpec(members, {"t": 5, "u": 3})
     assert violations(group, load_assignor(example).assign(group)) == []
 
 
-def test_the_document_names_the_entry_point_group_there_is():
-    """A group misspelled in the document would be searched for in vain."""
+def test_the_document_names_the_right_entry_point_group():
+    """With a misspelled group the monitor would not find the strategy."""
     assert f'[project.entry-points."{ENTRY_POINT_GROUP}"]' in CUSTOM_MD.read_text()

@@ -1,4 +1,4 @@
-"""A user's strategy may do what it likes: its group hears of it, and the next one is served."""
+"""Test that a user's strategy that fails or hangs is reported for its group and does not affect the next group."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Good(RangeAssignor):
     name = "good"
 
 class Moody(RangeAssignor):
-    """Does what the rack of the first member says."""
+    """Does what the rack of the first member names."""
     name = "moody"
     def assign(self, group):
         mood = group.members[0].rack
@@ -60,7 +60,7 @@ def broken():
 
 @pytest.fixture
 def strategies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Write a module of a user's, importable by the child as it is by us."""
+    """Write a user's module that this process and the child process can import."""
     (tmp_path / "users_strategies.py").write_text(STRATEGIES)
     monkeypatch.syspath_prepend(str(tmp_path))
     return "users_strategies"
@@ -77,8 +77,8 @@ def failure_of(guarded: GuardedAssignor, mood: str) -> AssignorFailure:
     return outcome
 
 
-def test_a_strategy_that_behaves_is_answered_for(strategies: str):
-    """The way through another process changes nothing, odd names included."""
+def test_a_working_strategy_returns_its_assignment(strategies: str):
+    """The child process does not change the assignment, also with unusual names."""
     with GuardedAssignor(f"{strategies}:Good") as guarded:
         assert guarded.name() == "good"
         assert guarded.try_assign(GROUP) == BUILT_IN["range"].assign(GROUP)
@@ -86,7 +86,7 @@ def test_a_strategy_that_behaves_is_answered_for(strategies: str):
 
 
 @pytest.mark.parametrize(
-    ("mood", "reason", "said"),
+    ("mood", "reason", "message"),
     [
         ("raise", FailureReason.RAISED, "RuntimeError: no mood"),
         ("exit", FailureReason.DIED, "exit code 3"),
@@ -97,29 +97,29 @@ def test_a_strategy_that_behaves_is_answered_for(strategies: str):
         ("half", FailureReason.UNLAWFUL, "t-1 is not assigned"),
     ],
 )
-def test_what_a_strategy_does_instead_is_reported_and_the_next_group_served(
-    strategies: str, mood: str, reason: FailureReason, said: str
+def test_a_failure_of_a_strategy_is_reported_and_the_next_group_is_assigned(
+    strategies: str, mood: str, reason: FailureReason, message: str
 ):
-    """One group's trouble is not another's."""
+    """A failure for one group does not affect other groups."""
     with GuardedAssignor(f"{strategies}:Moody") as guarded:
         failure = failure_of(guarded, mood)
         assert failure.reason is reason
-        assert said in failure.detail
+        assert message in failure.detail
         assert isinstance(guarded.try_assign(GROUP), GroupAssignment)
 
 
 @pytest.mark.parametrize("mood", ["hang", "hang in C", "swallow everything", "leave a child behind"])
 def test_a_strategy_that_hangs_is_stopped_at_its_limit(strategies: str, mood: str):
-    """Not even a loop that catches every exception, or never returns from C, holds the job up."""
+    """Loops that catch every exception or never return from C code are also stopped."""
     with GuardedAssignor(f"{strategies}:Moody", limit_seconds=0.3) as guarded:
         failure = failure_of(guarded, mood)
         assert failure.reason is FailureReason.TIMED_OUT
-        assert "users_strategies.py" in failure.detail, "the report says where it hung"
+        assert "users_strategies.py" in failure.detail, "the report names the place where it hung"
         assert isinstance(guarded.try_assign(GROUP), GroupAssignment)
 
 
 def test_what_a_strategy_started_ends_with_it(strategies: str):
-    """A process left behind for each group that timed out would fill the machine."""
+    """Otherwise one process would remain for each group that timed out."""
     with GuardedAssignor(f"{strategies}:Moody", limit_seconds=0.3) as guarded:
         detail = failure_of(guarded, "leave a child behind").detail
     left_behind = int(detail.split("started ")[1].split()[0])
@@ -127,18 +127,18 @@ def test_what_a_strategy_started_ends_with_it(strategies: str):
         if not psutil.pid_exists(left_behind) or psutil.Process(left_behind).status() == psutil.STATUS_ZOMBIE:
             return
         time.sleep(0.05)
-    pytest.fail(f"process {left_behind} lives on")
+    pytest.fail(f"process {left_behind} still runs")
 
 
-def test_what_a_strategy_prints_is_not_taken_for_an_answer(strategies: str):
-    """A megabyte on standard output neither blocks nor confuses."""
+def test_the_output_of_a_strategy_is_not_part_of_its_answer(strategies: str):
+    """A megabyte on standard output does not block the strategy."""
     with GuardedAssignor(f"{strategies}:Moody") as guarded:
         assert isinstance(guarded.try_assign(in_mood("print")), GroupAssignment)
         assert isinstance(guarded.try_assign(in_mood("print")), GroupAssignment)
 
 
 def test_a_strategy_that_always_hangs_is_suspended(strategies: str):
-    """Ten thousand groups at ten seconds each would be a day: after three in a row it is only tried now and then."""
+    """Ten thousand groups with ten seconds each would take a day. After three timeouts only some groups are tried."""
     with GuardedAssignor(f"{strategies}:Moody", limit_seconds=0.1) as guarded:
         timeouts = [failure_of(guarded, "hang").reason for _ in range(MAX_TIMEOUTS)]
         assert timeouts == [FailureReason.TIMED_OUT] * MAX_TIMEOUTS
@@ -146,13 +146,13 @@ def test_a_strategy_that_always_hangs_is_suspended(strategies: str):
         assert {outcome.reason for outcome in skipped if isinstance(outcome, AssignorFailure)} == {
             FailureReason.SUSPENDED
         }
-        assert isinstance(guarded.try_assign(GROUP), GroupAssignment), "the hundredth is tried"
-        assert isinstance(guarded.try_assign(GROUP), GroupAssignment), "and lifts the suspension"
+        assert isinstance(guarded.try_assign(GROUP), GroupAssignment), "the hundredth group is tried"
+        assert isinstance(guarded.try_assign(GROUP), GroupAssignment), "its success ends the suspension"
 
 
 @pytest.mark.parametrize("reference", ["users_strategies:broken", "users_strategies:Absent", "absent:Absent", "x"])
 def test_a_strategy_that_cannot_be_loaded_is_reported(strategies: str, reference: str):
-    """A typing error in the configuration is a report for each group, not a crash at start."""
+    """A typing error in the configuration is reported for each group and does not end the monitor."""
     with GuardedAssignor(reference) as guarded:
         outcome = guarded.try_assign(GROUP)
         assert isinstance(outcome, AssignorFailure)
@@ -161,8 +161,8 @@ def test_a_strategy_that_cannot_be_loaded_is_reported(strategies: str, reference
         assert isinstance(guarded.name(), AssignorFailure), strategies
 
 
-def test_closing_ends_the_process_and_another_group_starts_a_new_one(strategies: str):
-    """A worker that is let go must leave no process behind."""
+def test_closing_ends_the_process_and_the_next_group_starts_a_new_one(strategies: str):
+    """A closed guard leaves no process."""
     guarded = GuardedAssignor(f"{strategies}:Good")
     assert isinstance(guarded.try_assign(GROUP), GroupAssignment)
     process = guarded._child._process

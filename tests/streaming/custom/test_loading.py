@@ -1,4 +1,4 @@
-"""Users' strategies are found by entry point or by reference."""
+"""Test that users' strategies are found by entry point or by reference."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ nameless = object()
 
 
 def install(folder: Path, package: str, entry_points: str) -> None:
-    """Lay down what pip would: metadata with entry points."""
+    """Write the metadata with entry points, as pip does."""
     metadata = folder / f"{package}-1.0.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
@@ -39,7 +39,7 @@ def install(folder: Path, package: str, entry_points: str) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give a place on the path, with the user's module in it."""
+    """Return a folder on the path with the user's module."""
     (tmp_path / "mine_module.py").write_text(MODULE)
     monkeypatch.syspath_prepend(str(tmp_path))
     return tmp_path
@@ -47,8 +47,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("attribute", ["Mine", "mine", "make", "Box.inner"])
-def test_a_reference_names_an_object_its_class_or_what_makes_it(attribute: str):
-    """Whatever is most convenient for the author."""
+def test_a_reference_names_an_object_a_class_or_a_function(attribute: str):
+    """A class is instantiated, and a function is called."""
     assert load_assignor(f"mine_module:{attribute}").name == "mine"
 
 
@@ -66,23 +66,23 @@ def test_a_reference_names_an_object_its_class_or_what_makes_it(attribute: str):
         ("builtins:dict", "dict needs an attribute name and a method assign"),
     ],
 )
-def test_a_reference_that_leads_nowhere_says_where_it_ended(reference: str, message: str):
-    """The message stands in a report: it names the reference and the reason."""
+def test_the_error_of_an_invalid_reference_names_the_reference_and_the_reason(reference: str, message: str):
+    """Reports contain this message."""
     with pytest.raises(AssignorLoadError, match=message) as caught:
         load_assignor(reference)
     assert reference in str(caught.value)
 
 
 def test_an_installed_package_offers_strategies_without_being_imported(folder: Path):
-    """A broken package is found out when it is used, by whoever uses it."""
+    """A broken package is an error only when its strategy is used."""
     install(folder, "theirs", "mine = mine_module:Mine\nbroken = absent_module:Absent")
     references = installed_references()
     assert references["mine"] == "mine_module:Mine"
     assert references["broken"] == "absent_module:Absent"
 
 
-def test_of_two_packages_with_one_name_the_first_reference_counts(folder: Path):
-    """Whatever the order of installation."""
+def test_if_two_packages_have_one_name_the_later_reference_in_order_counts(folder: Path):
+    """The order of installation does not matter."""
     install(folder, "zzz", "mine = a_module:Mine")
     install(folder, "aaa", "mine = b_module:Mine")
     assert installed_references()["mine"] == "a_module:Mine"

@@ -1,4 +1,4 @@
-"""`rebalance-monitor demo` as its users run it: real processes from the command line to the Delta tables."""
+"""Test `rebalance-monitor demo` as its users run it, with real processes and Delta tables."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _TAG = "REBALANCE_DEMO_TEST"
 
 
 class _Demo:
-    """One run of the command, its output, and every process that stems from it."""
+    """One run of the command, its output, and all its child processes."""
 
     def __init__(self, folder: Path, *arguments: str, terminal: bool = False) -> None:
         self.folder = folder
@@ -46,46 +46,46 @@ class _Demo:
             [*command, *arguments], stdout=slave, stderr=slave, env=environment, start_new_session=True
         )
         os.close(slave)
-        self._said: list[bytes] = []
+        self._chunks: list[bytes] = []
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
 
     @property
-    def said(self) -> str:
-        """What it wrote so far."""
-        return b"".join(self._said).decode(errors="replace")
+    def output(self) -> str:
+        """Return everything that the command has written so far."""
+        return b"".join(self._chunks).decode(errors="replace")
 
     def processes(self, words: str = "") -> list[psutil.Process]:
-        """All living processes that inherited this run's mark and have these words on their command line."""
-        found = []
+        """Return all running processes of this run that have these words on their command line."""
+        running = []
         for process in psutil.process_iter():
             try:
                 if process.environ().get(_TAG) == self.tag and words in " ".join(process.cmdline()):
-                    found.append(process)
-            except psutil.Error:  # noqa: PERF203 - it ended, or is none of ours
+                    running.append(process)
+            except psutil.Error:  # noqa: PERF203 - the process has ended, or belongs to a different user
                 continue
-        return found
+        return running
 
     def scrape(self) -> Figures | None:
-        """What /metrics says."""
+        """Return the figures of one scrape; None if /metrics does not answer."""
         return DemoEnvironment(self.folder, self.metrics_port).scrape()
 
     def until(self, what: str, ask: Callable[[], object], timeout_seconds: float = _READY_SECONDS) -> None:
-        """Ask until the answer is true; fail with what the demo said."""
+        """Call `ask` until its answer is true. After the timeout fail with the demo's output."""
         deadline = time.monotonic() + timeout_seconds
         while not ask():
-            assert self.process.poll() is None, f"ended while waiting for {what}: {self.said}"
-            assert time.monotonic() < deadline, f"waited {timeout_seconds:g} s for {what}: {self.said}"
+            assert self.process.poll() is None, f"ended while waiting for {what}: {self.output}"
+            assert time.monotonic() < deadline, f"waited {timeout_seconds:g} s for {what}: {self.output}"
             time.sleep(0.5)
 
     def exit_code(self, timeout_seconds: float) -> int:
-        """Wait for its end and read all it said."""
+        """Wait for the end, read all output, and return the exit code."""
         code = self.process.wait(timeout_seconds)
         self._reader.join(10)
         return code
 
     def end(self) -> None:
-        """Leave nothing behind, whatever happened."""
+        """Kill all processes of this run."""
         self.process.kill()
         self.process.wait()
         for process in self.processes():
@@ -96,14 +96,14 @@ class _Demo:
     def _read(self) -> None:
         try:
             while chunk := os.read(self._master, 65_536):
-                self._said.append(chunk)
-        except OSError:  # a terminal's way to say that nobody writes there any more
+                self._chunks.append(chunk)
+        except OSError:  # the terminal has no writer any more
             return
 
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Callable[..., _Demo]]:
-    """Give a way to start the demo in a folder of the test's own."""
+    """Return a function that starts the demo in the test's folder."""
     started: list[_Demo] = []
 
     def start_one(*arguments: str, terminal: bool = False) -> _Demo:
@@ -115,22 +115,22 @@ def start(tmp_path: Path) -> Iterator[Callable[..., _Demo]]:
         demo.end()
 
 
-def test_a_demo_of_some_seconds_shows_every_group_fills_the_tables_and_ends_by_itself(start: Callable[..., _Demo]):
-    """The whole promise of `make demo DURATION_S=...`, as a script sees it."""
-    demo = start("--duration-s", "90")  # it is ready after 25, on a busy machine after 60
+def test_a_demo_with_a_duration_shows_every_group_fills_the_tables_and_ends_by_itself(start: Callable[..., _Demo]):
+    """A script uses the demo in this way: `make demo DURATION_S=...`."""
+    demo = start("--duration-s", "90")  # the demo is ready after 25 s, on a busy machine after 60 s
     started = time.monotonic()
-    assert demo.exit_code(150) == 0, demo.said
+    assert demo.exit_code(150) == 0, demo.output
     assert time.monotonic() - started >= 90
-    final = demo.said[demo.said.rindex("kafka-rebalance-monitor demo") :]
+    final = demo.output[demo.output.rindex("kafka-rebalance-monitor demo") :]
     for group in DEMO_GROUPS:
         (row,) = re.findall(rf"^{group.group_id} .*$", final, re.MULTILINE)
-        if group.group_protocol == "classic":  # KIP-848 shows as seen, with its lag, until its evaluation is built
+        if group.group_protocol == "classic":  # a KIP-848 group may show only its lag
             assert re.search(rf" {group.protocol} +Stable +{len(group.members)}\b", row) or "flapping" in row
         assert re.search(r"\d+( +\S.*)?$", row), f"no lag: {row}"
     assert re.search(r"demo-range .* 8–16 1\.50 +0 ", final)  # noqa: RUF001 - as the screen writes a range
     assert re.search(r"demo-idle +range +Stable +5 +2 ", final)
-    assert f"http://127.0.0.1:{demo.metrics_port}/metrics" in demo.said
-    assert re.search(rf"^pages +http://127\.0\.0\.1:{demo.metrics_port}/ *$", demo.said, re.MULTILINE)
+    assert f"http://127.0.0.1:{demo.metrics_port}/metrics" in demo.output
+    assert re.search(rf"^pages +http://127\.0\.0\.1:{demo.metrics_port}/ *$", demo.output, re.MULTILINE)
     assert _rows(demo, "group_generations") >= len(DEMO_GROUPS) - 1
     for table in ("assignment_drift", "assignment_imbalance", "group_lag"):
         assert _rows(demo, table) > 0, table
@@ -138,7 +138,7 @@ def test_a_demo_of_some_seconds_shows_every_group_fills_the_tables_and_ends_by_i
     assert (demo.folder / MARKER).exists()
 
 
-def test_ctrl_c_on_a_terminal_ends_all_of_it_within_seconds_and_a_second_demo_meanwhile_is_refused(
+def test_ctrl_c_ends_all_processes_within_seconds_and_a_second_demo_is_refused(
     start: Callable[..., _Demo],
 ):
     demo = start(terminal=True)
@@ -146,21 +146,21 @@ def test_ctrl_c_on_a_terminal_ends_all_of_it_within_seconds_and_a_second_demo_me
     demo.until("its claim on the folder", lambda: marker.exists() and str(demo.process.pid) in marker.read_text())
     second = start()
     assert second.exit_code(60) == 1
-    assert re.search(rf"another demo runs in \S+ \(process {demo.process.pid}\): stop it", _words(second.said))
+    assert re.search(rf"another demo runs in \S+ \(process {demo.process.pid}\): stop it", _words(second.output))
     demo.until("ready", lambda: (figures := demo.scrape()) and figures.ready)
-    demo.until("the table", lambda: "partitions" in demo.said, 10)
+    demo.until("the table", lambda: "partitions" in demo.output, 10)
     kept = DemoEnvironment(demo.folder, demo.metrics_port).monitor_log
-    os.killpg(demo.process.pid, signal.SIGINT)  # as the terminal does it: to all of the foreground group
-    os.kill(demo.process.pid, signal.SIGINT)  # and once more: `timeout -s INT` signals the command and its group
-    assert demo.exit_code(40) == 0, demo.said
-    assert demo.said.rstrip().endswith("until the next demo")
-    assert "Traceback" not in demo.said
+    os.killpg(demo.process.pid, signal.SIGINT)  # as the terminal does: to the whole foreground process group
+    os.kill(demo.process.pid, signal.SIGINT)  # a second signal: `timeout -s INT` signals the command and its group
+    assert demo.exit_code(40) == 0, demo.output
+    assert demo.output.rstrip().endswith("until the next demo")
+    assert "Traceback" not in demo.output
     assert kept.exists()
     assert demo.processes() == []
 
 
-def test_nothing_is_left_of_a_demo_that_is_killed_and_the_next_one_may_start(start: Callable[..., _Demo]):
-    """`kill -9` gives us no chance: the kernel ends our children, and Spark's JVM ends with its Python."""
+def test_a_killed_demo_leaves_no_process_and_the_next_demo_can_start(start: Callable[..., _Demo]):
+    """After `kill -9` the kernel ends the demo's children, and Spark's JVM ends with its Python process."""
     demo = start()
     demo.until("Spark", lambda: demo.processes("org.apache.spark"))
     assert len(demo.processes("kafka.Kafka")) == 1
@@ -170,10 +170,10 @@ def test_nothing_is_left_of_a_demo_that_is_killed_and_the_next_one_may_start(sta
         time.sleep(0.2)
     assert left == []
     following = start()
-    following.until("the broker", lambda: "waiting for the demo's topics" in following.said)
-    following.process.terminate()  # to the command alone, as a service would
+    following.until("the broker", lambda: "waiting for the demo's topics" in following.output)
+    following.process.terminate()  # only to the command, as a service manager does
     assert following.exit_code(40) == 128 + signal.SIGINT
-    assert "Traceback" not in following.said
+    assert "Traceback" not in following.output
     assert following.processes() == []
 
 
@@ -186,7 +186,7 @@ def test_nothing_is_left_of_a_demo_that_is_killed_and_the_next_one_may_start(sta
         pytest.param("kafka.Kafka", r"Error: the broker ended with code -9: .* \(log: \S+/broker\.log\)", id="broker"),
     ],
 )
-def test_a_part_that_dies_is_said_in_one_line_and_the_rest_is_stopped(
+def test_a_process_that_ends_is_an_error_in_one_line_and_the_others_are_stopped(
     start: Callable[..., _Demo], words: str, says: str
 ):
     demo = start()
@@ -194,34 +194,34 @@ def test_a_part_that_dies_is_said_in_one_line_and_the_rest_is_stopped(
     for process in demo.processes(words):
         process.kill()
     assert demo.exit_code(60) == 1
-    assert re.search(says, demo.said)
-    assert "Traceback" not in demo.said
+    assert re.search(says, demo.output)
+    assert "Traceback" not in demo.output
     assert demo.processes() == []
 
 
 def test_a_monitor_that_is_not_ready_in_time_is_a_failure_that_names_its_log(start: Callable[..., _Demo]):
-    """A script must not take a demo that showed nothing for a success."""
+    """A demo that showed nothing must not look successful to a script."""
     demo = start("--duration-s", "1")
     assert demo.exit_code(90) == 1
     assert re.search(
-        r"not ready in time: read \S+/logs/monitor\.log, or choose a longer --duration-s", _words(demo.said)
+        r"not ready in time: read \S+/logs/monitor\.log, or choose a longer --duration-s", _words(demo.output)
     )
     assert demo.processes() == []
 
 
-def test_a_taken_metrics_port_is_one_line_with_the_remedy_before_anything_is_started(start: Callable[..., _Demo]):
+def test_a_metrics_port_in_use_is_an_error_in_one_line_before_anything_is_started(start: Callable[..., _Demo]):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         demo = start("--metrics-port", str(port))
         assert demo.exit_code(60) == 1
-    assert demo.said == (
+    assert demo.output == (
         f"Error: port {port} is in use: stop the process that listens there (ss -ltnp), or choose a different port with"
         " --metrics-port\n"
     )
 
 
-def _words(said: str) -> str:
-    return " ".join(said.split())
+def _words(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _rows(demo: _Demo, table: str) -> int:

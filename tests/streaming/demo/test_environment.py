@@ -1,4 +1,4 @@
-"""What the demo's monitor is told, and what is said when it ends."""
+"""Test the settings of the demo's monitor, and the reason that is shown when it ends."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from streaming.demo.environment import DemoEnvironment, last_log_line
 
 
 @pytest.mark.parametrize("name", ["plain", 'with "quotes" and \\', "ünïcode"])
-def test_the_monitors_file_says_what_was_meant_whatever_the_folder_is_called(tmp_path: Path, name: str):
+def test_the_monitors_settings_are_right_for_any_name_of_the_folder(tmp_path: Path, name: str):
     folder = tmp_path / name
     environment = DemoEnvironment(folder, 12_345)
     (file := tmp_path / "monitor.toml").write_text(environment._settings(), encoding="utf-8")
@@ -26,10 +26,12 @@ def test_the_monitors_file_says_what_was_meant_whatever_the_folder_is_called(tmp
     ("log", "says"),
     [
         pytest.param(
-            "INFO starting\nError: no java found: apt install it\n\n", "no java found: apt install it", id="ours"
+            "INFO starting\nError: no java found: apt install it\n\n",
+            "no java found: apt install it",
+            id="an error of the monitor",
         ),
-        pytest.param("Traceback:\n  File\nKeyError: 'x'\n", "KeyError: 'x'", id="not foreseen"),
-        pytest.param("", "the log is empty", id="killed before it said a word"),
+        pytest.param("Traceback:\n  File\nKeyError: 'x'\n", "KeyError: 'x'", id="an unexpected error"),
+        pytest.param("", "the log is empty", id="killed before the first line"),
     ],
 )
 def test_the_reason_is_the_logs_last_line(tmp_path: Path, log: str, says: str):

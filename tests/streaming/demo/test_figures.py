@@ -1,4 +1,4 @@
-"""The screen shows what the product says: read from the monitor's own exposition, nothing made up."""
+"""Test that the figures on the screen are those of the monitor's metrics."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.streaming.http.answers import answer
 
 
 def test_every_figure_is_found_in_what_the_monitor_exposes():
-    """A metric that is renamed in the product must not leave a `?` on the screen for ever."""
+    """After a metric is renamed, the screen would show `?`."""
     monitor_state = MonitorState()
     monitor_state.put_batch([_record("g"), _seen("new")], [])
     monitor_state.put_sample(ClusterSample(0), None)
@@ -42,14 +42,14 @@ def test_every_figure_is_found_in_what_the_monitor_exposes():
 
 
 def test_a_group_whose_members_are_not_known_has_no_figure_instead_of_a_zero():
-    """DESIGN law 2: unknown is a state of its own."""
+    """Unknown is a separate state, not 0."""
     monitor_state = MonitorState()
     monitor_state.put_batch([_seen("new")], [])
     monitor_state.put_health(ready=True, was_ready=True)
     assert _scraped(monitor_state).groups["new"] == GroupFigures("new", state="Unknown", generation=1, rebalances=0)
 
 
-def test_before_it_is_ready_the_monitor_says_nothing_of_groups_and_neither_do_we():
+def test_before_the_monitor_is_ready_the_screen_shows_no_groups():
     monitor_state = MonitorState()
     monitor_state.put_batch([_record("g")], [])
     figures = _scraped(monitor_state)
@@ -72,7 +72,7 @@ def test_a_group_that_only_commits_is_shown_with_its_lag():
     assert groups == {"g": GroupFigures("g", lag=7)}
 
 
-def test_any_name_a_group_can_have_is_read_back():
+def test_every_possible_name_of_a_group_is_read_back():
     awkward = 'quote " backslash \\ newline \n brace } ü'
     monitor_state = MonitorState()
     monitor_state.put_batch([_seen(awkward)], [])
@@ -92,9 +92,9 @@ def _seen(group_id: str) -> GroupState:
 
 
 def _record(group_id: str) -> GroupState:
-    """Three partitions, by range one to each member; the leader gave two to the first, who has one too many."""
-    held = {"a": (0, 1), "b": (2,), "c": ()}
-    members = tuple(_member(member_id, partitions) for member_id, partitions in held.items())
+    """Return a group with drift: range gives each member one of three partitions, but the first member has two."""
+    owned = {"a": (0, 1), "b": (2,), "c": ()}
+    members = tuple(_member(member_id, partitions) for member_id, partitions in owned.items())
     metadata = GroupMetadata(group_id, "consumer", 7, "range", "a", None, members, 3)
     snapshot = GroupSnapshot(
         group_id,

@@ -1,4 +1,4 @@
-"""A demo clears what an earlier demo left, and nothing else."""
+"""Test that a demo deletes the files of an earlier demo and no other files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from streaming.demo import DemoError
 from streaming.demo.folder import MARKER, demo_folder
 
 
-def test_what_a_demo_leaves_is_kept_until_the_next_one_clears_it(tmp_path: Path):
+def test_the_files_of_a_demo_stay_until_the_next_demo_deletes_them(tmp_path: Path):
     with demo_folder(tmp_path / ".demo") as first:
         (first / "tables").mkdir()
         (first / "tables" / "rows").write_text("1")
@@ -22,15 +22,15 @@ def test_what_a_demo_leaves_is_kept_until_the_next_one_clears_it(tmp_path: Path)
         assert sorted(entry.name for entry in second.iterdir()) == sorted([MARKER, "logs"])
 
 
-def test_a_folder_that_is_not_a_demos_is_refused_and_nothing_in_it_is_touched(tmp_path: Path):
-    """`--folder ~` must not empty a home."""
+def test_a_folder_with_other_files_is_refused_and_not_changed(tmp_path: Path):
+    """`--folder ~` must not delete a home folder."""
     (tmp_path / "thesis").write_text("all of it")
     with pytest.raises(DemoError, match="files that are not a demo's, so it was not cleared: set --folder"):
         demo_folder(tmp_path).__enter__()
     assert [entry.name for entry in tmp_path.iterdir()] == ["thesis"]
 
 
-def test_what_a_link_in_the_folder_points_to_is_not_cleared(tmp_path: Path):
+def test_the_target_of_a_link_in_the_folder_is_not_deleted(tmp_path: Path):
     (elsewhere := tmp_path / "elsewhere").mkdir()
     (elsewhere / "thesis").write_text("all of it")
     with demo_folder(tmp_path / ".demo") as folder:
@@ -40,8 +40,8 @@ def test_what_a_link_in_the_folder_points_to_is_not_cleared(tmp_path: Path):
     assert (elsewhere / "thesis").exists()
 
 
-def test_a_second_demo_at_the_same_time_is_refused_by_the_first_ones_name(tmp_path: Path):
-    """It would clear the first one's tables under its monitor."""
+def test_a_second_demo_at_the_same_time_is_refused_with_the_process_of_the_first(tmp_path: Path):
+    """The second demo would delete the tables of the running monitor."""
     with demo_folder(tmp_path / ".demo") as folder:
         (folder / "tables").mkdir()
         with pytest.raises(DemoError, match=rf"another demo runs in .*\.demo \(process {os.getpid()}\): stop it"):
@@ -51,13 +51,13 @@ def test_a_second_demo_at_the_same_time_is_refused_by_the_first_ones_name(tmp_pa
         pass
 
 
-def test_a_folder_that_cannot_be_made_is_one_line_with_the_remedy(tmp_path: Path):
+def test_a_folder_that_cannot_be_created_is_an_error_in_one_line_with_the_remedy(tmp_path: Path):
     (tmp_path / "file").write_text("")
     with pytest.raises(DemoError, match=r"cannot be used .*: set --folder to a different folder") as refused:
         demo_folder(tmp_path / "file").__enter__()
     assert "\n" not in str(refused.value)
 
 
-def test_an_error_of_the_demo_itself_is_not_blamed_on_the_folder(tmp_path: Path):
+def test_an_error_inside_the_demo_is_not_reported_as_an_error_of_the_folder(tmp_path: Path):
     with pytest.raises(ConnectionError, match="the broker's"), demo_folder(tmp_path / ".demo"):
         raise ConnectionError("the broker's")

@@ -1,4 +1,4 @@
-"""The table of demo groups, and the one strategy that is ours."""
+"""Test the table of demo groups, and the demo's own strategy `affinity`."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _MEMBERS = st.lists(st.text(min_size=1, max_size=8), min_size=1, max_size=6, uni
 _TOPICS = st.dictionaries(st.text(min_size=1, max_size=8), st.integers(0, 12), max_size=4)
 
 
-def test_every_group_says_in_one_short_line_what_it_shows():
+def test_every_group_has_a_short_description_in_one_line():
     assert len({group.group_id for group in DEMO_GROUPS}) == len(DEMO_GROUPS)
     for group in DEMO_GROUPS:
         assert 20 <= len(group.shows) <= 110
         assert "\n" not in group.shows
 
 
-def test_every_topic_subscribed_to_is_created_and_fed():
-    """A topic outside the table would never be created, and its group never get a partition."""
+def test_every_subscribed_topic_is_created_and_gets_records():
+    """A topic that is not in the table would never be created, so its group would have no partitions."""
     assert {topic for group in DEMO_GROUPS for topic in group.topics} == set(DEMO_TOPICS)
 
 
@@ -34,12 +34,10 @@ def test_auto_sync_and_async_commits_all_occur():
     assert {group.commits for group in DEMO_GROUPS} == {"auto", "sync", "async"}
 
 
-def test_only_one_member_of_the_demo_comes_and_goes():
-    """All other groups must stay as they are: a test or a person that looks at them sees what the table says."""
-    coming_and_going = [
-        group.group_id for group in DEMO_GROUPS if any(member.absence_seconds for member in group.members)
-    ]
-    assert coming_and_going == ["demo-flapping"]
+def test_only_one_group_of_the_demo_has_a_flapping_member():
+    """All other groups must not change, so that their descriptions stay true."""
+    flapping = [group.group_id for group in DEMO_GROUPS if any(member.absence_seconds for member in group.members)]
+    assert flapping == ["demo-flapping"]
 
 
 def test_a_group_that_does_not_exist_is_refused_by_name():
@@ -49,7 +47,7 @@ def test_a_group_that_does_not_exist_is_refused_by_name():
 
 @given(members=_MEMBERS, topics=_TOPICS)
 def test_affinity_gives_each_partition_to_exactly_one_member(members: list[str], topics: dict[str, int]):
-    """An assignor that lost a partition would show as unowned, not as unfair."""
+    """Otherwise the group would show partitions without an owner, not an unfair assignment."""
     assigned = affinity(members, topics)
     given_out = sorted((topic, number) for owned in assigned.values() for topic in owned for number in owned[topic])
     assert given_out == sorted((topic, number) for topic, partitions in topics.items() for number in range(partitions))
@@ -60,7 +58,7 @@ def test_affinity_gives_each_partition_to_exactly_one_member(members: list[str],
 def test_affinity_does_not_depend_on_the_order_of_the_members(
     members: list[str], topics: dict[str, int], seed: random.Random
 ):
-    """The broker lists members in any order."""
+    """The broker can list members in any order."""
     shuffled = list(members)
     seed.shuffle(shuffled)
     assert affinity(shuffled, topics) == affinity(members, topics)

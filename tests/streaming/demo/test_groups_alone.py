@@ -1,4 +1,4 @@
-"""`python -m streaming.demo`: the demo's groups on brokers that run already, as the compose file starts them."""
+"""Test `python -m streaming.demo`: the demo's groups on running brokers, as the compose file starts them."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ pytestmark = pytest.mark.slow
 _COMMAND = [sys.executable, "-m", "streaming.demo", "--bootstrap-servers"]
 
 
-def test_a_group_is_played_until_sigterm_and_left_in_order(broker: EmbeddedBroker):
-    """A container is stopped by SIGTERM; a member that does not leave keeps its partitions for a session timeout."""
+def test_a_group_runs_until_sigterm_and_its_members_leave(broker: EmbeddedBroker):
+    """SIGTERM stops a container. A member that does not leave keeps its partitions until its session times out."""
     with AdminClient({"bootstrap.servers": broker.bootstrap_servers}) as admin:
         playing = subprocess.Popen([*_COMMAND, broker.bootstrap_servers, "--group", "demo-idle"])
         try:
@@ -35,13 +35,13 @@ def test_a_group_is_played_until_sigterm_and_left_in_order(broker: EmbeddedBroke
 def _state(admin: AdminClient) -> tuple[ConsumerGroupState, int]:
     try:
         described = admin.describe_consumer_groups(["demo-idle"])["demo-idle"].result(10)
-    except KafkaException:  # nobody has joined it yet
+    except KafkaException:  # no member has joined yet
         return ConsumerGroupState.DEAD, 0
     return described.state, len(described.members)
 
 
-def _within(seconds: float, is_so: Callable[[], bool]) -> None:
+def _within(seconds: float, is_true: Callable[[], bool]) -> None:
     deadline = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < deadline, f"not so within {seconds:g} s"
+    while not is_true():
+        assert time.monotonic() < deadline, f"not true within {seconds:g} s"
         time.sleep(0.3)

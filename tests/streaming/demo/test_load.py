@@ -1,4 +1,4 @@
-"""Every demo group reaches on a real broker what the table promises, as Kafka's own admin API and log tell it."""
+"""Test that every demo group has the described state on a real broker, by Kafka's admin API and log."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ each_group = pytest.mark.parametrize("group", DEMO_GROUPS, ids=[group.group_id f
 
 @pytest.fixture(scope="module")
 def admin(broker: EmbeddedBroker) -> Iterator[AdminClient]:
-    """Kafka's own view, by a client that shares no code with what it checks. Left open, it outlives no broker."""
+    """Return an admin client of librdkafka, which shares no code with the monitor."""
     with AdminClient({"bootstrap.servers": broker.bootstrap_servers}) as kafka:
         yield kafka
 
 
 @pytest.fixture(scope="module")
 def load(broker: EmbeddedBroker) -> Iterator[DemoLoad]:
-    """All demo groups at once, for all tests of this module."""
+    """Run all demo groups at once for all tests of this module."""
     with DemoLoad(broker.bootstrap_servers) as running:
         yield running
         running.check()
@@ -69,7 +69,7 @@ def test_a_group_is_stable_with_its_members_protocol_and_every_partition_once(gr
 
 @each_group
 @pytest.mark.usefixtures("load")
-def test_a_group_commits_more_and_more(group: DemoGroup, admin: AdminClient):
+def test_the_committed_offsets_of_a_group_increase(group: DemoGroup, admin: AdminClient):
     first = _within(40, lambda: _committed(admin, group), lambda total: total > 0)
     _within(40, lambda: _committed(admin, group), lambda total: total > first)
 
@@ -77,9 +77,11 @@ def test_a_group_commits_more_and_more(group: DemoGroup, admin: AdminClient):
 @pytest.mark.parametrize(
     ("group_id", "partitions_per_member"),
     [
-        pytest.param("demo-range", [8, 8, 16], id="four partitions over three: two of each topic to the first member"),
-        pytest.param("demo-roundrobin", [1, 1, 4], id="the documentation's own example of an unfair roundrobin"),
-        pytest.param("demo-idle", [0, 0, 1, 1, 1], id="three partitions can't keep five busy"),
+        pytest.param(
+            "demo-range", [8, 8, 16], id="four partitions over three: the first member gets two of each topic"
+        ),
+        pytest.param("demo-roundrobin", [1, 1, 4], id="the example of an unfair roundrobin in Kafka's documentation"),
+        pytest.param("demo-idle", [0, 0, 1, 1, 1], id="three partitions over five members"),
         pytest.param("demo-sticky", [6, 6, 6], id="18 over three"),
         pytest.param("demo-cooperative", [4, 4, 4], id="12 over three"),
         pytest.param("demo-static", [2, 2, 2], id="six over three"),
@@ -87,7 +89,7 @@ def test_a_group_commits_more_and_more(group: DemoGroup, admin: AdminClient):
     ],
 )
 @pytest.mark.usefixtures("load")
-def test_the_work_is_shared_as_the_strategy_shares_it(
+def test_the_sizes_of_the_assignments_are_those_of_the_strategy(
     group_id: str, partitions_per_member: list[int], admin: AdminClient
 ):
     group = _group(group_id)
@@ -96,23 +98,23 @@ def test_the_work_is_shared_as_the_strategy_shares_it(
 
 
 @pytest.mark.usefixtures("load")
-def test_the_slow_consumer_falls_behind_further_and_further(admin: AdminClient):
+def test_the_lag_of_the_slow_consumer_increases(admin: AdminClient):
     group = _group("demo-slow")
     behind = _within(40, lambda: _lag(admin, group), lambda lag: lag > 10)
     _within(40, lambda: _lag(admin, group), lambda lag: lag > behind + 10)
 
 
 @pytest.mark.usefixtures("load")
-def test_the_flapping_member_makes_generation_after_generation(broker: EmbeddedBroker):
-    """As the coordinator's log says it: each join and leave writes one, with three and with two members in turn."""
+def test_the_flapping_member_causes_a_generation_at_each_join_and_leave(broker: EmbeddedBroker):
+    """Each join and each leave writes a generation to the log, with three and two members in turn."""
     written = _within(60, lambda: _generations(broker, "demo-flapping"), lambda seen: len(seen) >= 5)
     generations = [generation for generation, _ in written]
     assert generations == sorted(set(generations))
     assert {members for _, members in written[-3:]} == {2, 3}
 
 
-def test_the_load_leaves_the_machine_to_others(load: DemoLoad):
-    """Beside it run Spark and a broker, on two cores: half a core is the most, a twentieth what was measured."""
+def test_the_load_uses_less_than_half_a_core(load: DemoLoad):
+    """Spark and a broker run on the same two cores. A twentieth of a core was measured."""
     clients = [psutil.Process(pid) for pid in load.pids]
     assert len(clients) == 3
     before = _cpu_seconds(clients)
@@ -122,7 +124,7 @@ def test_the_load_leaves_the_machine_to_others(load: DemoLoad):
 
 @pytest.mark.usefixtures("load")
 def test_a_single_group_runs_alone_and_leaves_when_stopped(broker: EmbeddedBroker, admin: AdminClient):
-    """Its members join those of the whole load, and leave when asked: no session has to end first."""
+    """Its members join the group of the whole load. When stopped they leave at once, without a session timeout."""
     (group,) = (alone := DemoLoad(broker.bootstrap_servers, only={"demo-cooperative"})).groups
     with alone:
         _within(40, lambda: _described(admin, group), lambda seen: len(seen.members) == 2 * len(group.members))
@@ -132,7 +134,7 @@ def test_a_single_group_runs_alone_and_leaves_when_stopped(broker: EmbeddedBroke
     assert len(_described(admin, group).members) == len(group.members)
 
 
-def test_no_client_is_left_behind_when_the_parent_is_killed(broker: EmbeddedBroker):
+def test_all_clients_end_when_the_parent_is_killed(broker: EmbeddedBroker):
     command = [sys.executable, "-c", _PARENT, broker.bootstrap_servers]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
@@ -143,15 +145,15 @@ def test_no_client_is_left_behind_when_the_parent_is_killed(broker: EmbeddedBrok
     assert alive == []
 
 
-def _within(seconds: float, look: Callable[[], Seen], enough: Callable[[Seen], bool]) -> Seen:
-    """Look until it is enough; the last look is in the failure's message."""
+def _within(seconds: float, ask: Callable[[], Seen], is_enough: Callable[[Seen], bool]) -> Seen:
+    """Call `ask` until its answer is enough, and return it. A failure contains the last answer."""
     deadline = time.monotonic() + seconds
     while True:
         seen: Seen | str
         try:
-            if enough(seen := look()):
+            if is_enough(seen := ask()):
                 return seen
-        except (KafkaException, TimeoutError) as error:  # a young group's coordinator isn't there at once
+        except (KafkaException, TimeoutError) as error:  # the coordinator of a new group is not available at once
             seen = repr(error)
         assert time.monotonic() < deadline, f"not within {seconds} s: {seen}"
         time.sleep(0.3)
@@ -182,9 +184,9 @@ def _owned(described: ConsumerGroupDescription) -> dict[str, list[tuple[str, int
 
 
 def _offsets(admin: AdminClient, group: DemoGroup) -> dict[tuple[str, int], int]:
-    asked = ConsumerGroupTopicPartitions(group.group_id)
-    listed = admin.list_consumer_group_offsets([asked], request_timeout=10)[group.group_id].result(15)
-    return {(found.topic, found.partition): found.offset for found in listed.topic_partitions}
+    request = ConsumerGroupTopicPartitions(group.group_id)
+    listed = admin.list_consumer_group_offsets([request], request_timeout=10)[group.group_id].result(15)
+    return {(at.topic, at.partition): at.offset for at in listed.topic_partitions}
 
 
 def _committed(admin: AdminClient, group: DemoGroup) -> int:
@@ -199,7 +201,7 @@ def _lag(admin: AdminClient, group: DemoGroup) -> int:
 
 
 def _generations(broker: EmbeddedBroker, group_id: str) -> list[tuple[int, int]]:
-    """Read the group's generations and how many members each had, as the coordinator wrote them."""
+    """Return the group's generations in the log and the number of members of each."""
     decoded = (decode(record.key, record.value) for record in _offsets_topic(broker))
     return [
         (record.value["generation"], len(record.value["members"]))
@@ -209,7 +211,7 @@ def _generations(broker: EmbeddedBroker, group_id: str) -> list[tuple[int, int]]
 
 
 def _offsets_topic(broker: EmbeddedBroker) -> Iterator[ConsumerRecord]:
-    """Read it up to where it ends now: the demo never stops writing to it."""
+    """Read the topic up to its present end offsets, because the demo always writes to it."""
     consumer = KafkaConsumer(bootstrap_servers=broker.bootstrap_servers, auto_offset_reset="earliest")
     with closing(consumer):
         partitions = [

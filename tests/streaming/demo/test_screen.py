@@ -1,4 +1,4 @@
-"""The screen at the widths people have, and with what isn't known."""
+"""Test the demo's screen at common widths and with unknown values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _KNOWN = GroupFigures("demo-range", "range", "Stable", **dict.fromkeys(_NUMBERS,
 
 @pytest.mark.parametrize("width", [80, 100, 160])
 def test_every_figure_fits_beside_its_groups_name(width: int):
-    """Nothing is cut off: not a lag of a million, not the longest strategy's name where all columns are shown."""
+    """A lag of a million and, with all columns, the longest name of a strategy are not cut off."""
     long = dataclasses.replace(_KNOWN, group_id="demo-cooperative", strategy="cooperative-sticky", lag=999_999)
     lines = _rendered(GroupTable(Figures(groups={long.group_id: long})), width)
     assert max(map(len, lines)) <= width
@@ -32,27 +32,27 @@ def test_every_figure_fits_beside_its_groups_name(width: int):
 
 
 @pytest.mark.parametrize("width", [80, 100, 160])
-def test_every_group_says_what_it_shows(width: int):
+def test_every_group_has_its_description(width: int):
     text = " ".join(" ".join(_rendered(GroupTable(Figures()), width)).split())
     for group in DEMO_GROUPS:
         assert group.group_id in text
         assert group.shows[: width // 2 - 20] in text or width == 160
 
 
-def test_the_sentences_give_way_where_the_terminal_is_low():
+def test_the_descriptions_are_omitted_on_a_low_terminal():
     assert len(_rendered(GroupTable(Figures(), max_lines=20), 100)) == len(DEMO_GROUPS) + 3
     assert len(_rendered(GroupTable(Figures(), max_lines=30), 100)) == 2 * len(DEMO_GROUPS) + 3
 
 
 def test_the_notes_stay_on_a_screen_of_24_lines():
-    """How to stop must not be cut off by the table above it."""
+    """The note on how to stop the demo must always be visible."""
     notes = dict.fromkeys(("pages", "metrics", "tables", "logs", "Kafka", "stop"), "x")
     assert len(_rendered(status_view(1.0, Figures(ready=True), notes, height=24), 100)) <= 24
 
 
 @given(st.fixed_dictionaries({name: st.none() | st.floats(0, 1e6) for name in _NUMBERS}))
-def test_what_is_not_known_is_a_question_mark_and_what_is_known_never(numbers: dict[str, float | None]):
-    """DESIGN law 2: never 0 for unknown. Fewest and most partitions share a column."""
+def test_only_unknown_values_are_a_question_mark(numbers: dict[str, float | None]):
+    """An unknown value is never shown as 0. The minimum and the maximum of partitions share a column."""
     group = GroupFigures("demo-range", "range", "Stable", **numbers)
     (line,) = [
         line for line in _rendered(GroupTable(Figures(groups={"demo-range": group})), 120) if "demo-range " in line
@@ -62,12 +62,12 @@ def test_what_is_not_known_is_a_question_mark_and_what_is_known_never(numbers: d
     assert line.count("?") == both + others
 
 
-def test_a_group_the_monitor_does_not_know_yet_is_all_question_marks():
+def test_a_group_that_the_monitor_does_not_know_yet_has_only_question_marks():
     (line,) = [line for line in _rendered(GroupTable(Figures()), 120) if line.startswith("demo-idle")]
     assert set(line.split()[1:]) == {"?"}
 
 
-def test_a_group_of_somebody_else_is_shown_after_the_demos():
+def test_a_group_outside_the_demo_is_shown_after_the_demos_groups():
     figures = Figures(groups={"a-group": GroupFigures("a-group", lag=3.0)})
     lines = _rendered(GroupTable(figures), 100)
     assert lines[-2].startswith("a-group ")
@@ -75,7 +75,7 @@ def test_a_group_of_somebody_else_is_shown_after_the_demos():
 
 
 def test_a_name_with_markup_or_control_characters_is_shown_as_text():
-    """Group names are hostile input: any UTF-8."""
+    """A group name can be any UTF-8 text."""
     name = "[bold]x[/] \x1b[2J\n"
     lines = _rendered(GroupTable(Figures(groups={name: GroupFigures(name)})), 100)
     assert len(lines) == 2 * (len(DEMO_GROUPS) + 1) + 3
@@ -87,26 +87,26 @@ def test_a_name_with_markup_or_control_characters_is_shown_as_text():
     ("figures", "says"),
     [
         pytest.param(None, "/metrics does not answer", id="a monitor that hangs"),
-        pytest.param(Figures(ready=False), "not ready", id="the broker went away"),
-        pytest.param(Figures(ready=True, last_batch_seconds=0.84), "ready, last batch 0.8 s", id="all is well"),
+        pytest.param(Figures(ready=False), "not ready", id="a monitor without a broker"),
+        pytest.param(Figures(ready=True, last_batch_seconds=0.84), "ready, last batch 0.8 s", id="a working monitor"),
     ],
 )
-def test_the_headline_says_how_the_monitor_fares(figures: Figures | None, says: str):
+def test_the_headline_shows_the_state_of_the_monitor(figures: Figures | None, says: str):
     headline = _rendered(status_view(12.0, figures, {}), 100)[0]
     assert headline == f"kafka-rebalance-monitor demo  12 s  {says}"
 
 
-def test_a_log_gets_each_wait_a_table_at_once_and_one_at_the_end():
-    """The table between comes every 15 s: a log of an hour stays readable."""
+def test_a_log_file_gets_each_wait_the_first_table_and_the_last_table():
+    """Tables in between come every 15 s, so that the log of an hour stays readable."""
     output = io.StringIO()
     with Screen(Console(file=output, width=160), time.monotonic(), {"stop": "Ctrl-C"}) as screen:
         screen.wait_for("the broker to answer")
         for lag in (1.0, 2.0, 3.0):
             screen.show(Figures(ready=True, groups={"g": GroupFigures("g", lag=lag)}))
-    said = output.getvalue()
-    assert said.startswith("   0 s  waiting for the broker to answer\n")
-    assert [line.split()[-6] for line in said.splitlines() if line.startswith("g ")] == ["1", "3"]
-    assert said.count("Ctrl-C") == 1
+    text = output.getvalue()
+    assert text.startswith("   0 s  waiting for the broker to answer\n")
+    assert [line.split()[-6] for line in text.splitlines() if line.startswith("g ")] == ["1", "3"]
+    assert text.count("Ctrl-C") == 1
 
 
 def _rendered(renderable: object, width: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""The embedded broker is a real one: it keeps its topics, says why it can't start, and never outlives us."""
+"""Test the embedded broker: it keeps its topics, names the reason if it cannot start, and ends with its parent."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ time.sleep(600)
 
 @pytest.fixture
 def own_broker(tmp_path: Path) -> Iterator[EmbeddedBroker]:
-    """Give a test a broker that it may stop. The session is short, so that a killed broker is soon back."""
+    """Run a broker that a test may stop. Its session is short, so that a killed broker can restart soon."""
     properties = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "500"}
     with EmbeddedBroker(tmp_path / "broker", properties=properties) as running:
         yield running
 
 
 def test_topics_survive_a_stop_and_a_kill(own_broker: EmbeddedBroker):
-    """Tests of a broker that goes away need one that comes back, at the same address, with what it had."""
+    """Tests that stop a broker need it again at the same address with its topics."""
     address = own_broker.bootstrap_servers
     _write(own_broker, "kept", b"before")
     own_broker.stop()
@@ -52,7 +52,7 @@ def test_topics_survive_a_stop_and_a_kill(own_broker: EmbeddedBroker):
 
 
 def test_topics_survive_a_change_of_ports(tmp_path: Path):
-    """`rebalance-monitor broker --folder` started again gets other free ports."""
+    """A restarted `rebalance-monitor broker --folder` gets different free ports."""
     with EmbeddedBroker(tmp_path) as first:
         _write(first, "kept", b"before")
     with EmbeddedBroker(tmp_path) as second:
@@ -60,14 +60,14 @@ def test_topics_survive_a_change_of_ports(tmp_path: Path):
         assert _read_one(second, "kept") == b"before"
 
 
-def test_a_topic_is_not_made_by_asking_for_it(broker: EmbeddedBroker):
-    """A monitor that samples a deleted topic must not bring it back."""
+def test_a_metadata_request_does_not_create_a_topic(broker: EmbeddedBroker):
+    """A monitor that samples a deleted topic must not create it again."""
     with closing(KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers)) as admin:
         admin.describe_topics(["not-there"])
         assert "not-there" not in admin.list_topics()
 
 
-def test_the_offsets_topic_has_the_partitions_asked_for(tmp_path: Path):
+def test_the_offsets_topic_has_the_configured_number_of_partitions(tmp_path: Path):
     with EmbeddedBroker(tmp_path, properties={"offsets.topic.num.partitions": "3"}) as small:
         _write(small, "read", b"record")
         assert _read_one(small, "read", group_id="a-reader") == b"record"
@@ -76,13 +76,16 @@ def test_the_offsets_topic_has_the_partitions_asked_for(tmp_path: Path):
     assert len(described["partitions"]) == 3
 
 
-def test_the_jvm_takes_the_options_that_kafkas_own_scripts_take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Ours, which come later, win: of one option said twice Java takes the last."""
+def test_the_jvm_gets_the_options_that_kafkas_own_scripts_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The options of the caller come later and override them, because Java uses the last value of an option."""
     monkeypatch.setenv("KAFKA_JVM_PERFORMANCE_OPTS", "-Done=1 '-Dtwo=2 and 3'")
-    one = EmbeddedBroker(tmp_path / "broker", java_options=["-Done=4"])
-    with one:
-        said = psutil.Process(one.pid).cmdline()
-    assert [word for word in said if word.startswith(("-Done", "-Dtwo"))] == ["-Done=1", "-Dtwo=2 and 3", "-Done=4"]
+    with EmbeddedBroker(tmp_path / "broker", java_options=["-Done=4"]) as running:
+        command_line = psutil.Process(running.pid).cmdline()
+    assert [word for word in command_line if word.startswith(("-Done", "-Dtwo"))] == [
+        "-Done=1",
+        "-Dtwo=2 and 3",
+        "-Done=4",
+    ]
 
 
 def test_a_taken_port_is_one_line_with_the_remedy(tmp_path: Path):
@@ -94,20 +97,20 @@ def test_a_taken_port_is_one_line_with_the_remedy(tmp_path: Path):
             EmbeddedBroker(tmp_path, port=port).start()
 
 
-def test_a_kafka_whose_jars_are_not_locked_is_refused_with_the_versions_there_are(tmp_path: Path):
+def test_an_unknown_kafka_version_is_refused_with_the_known_versions(tmp_path: Path):
     with pytest.raises(BrokerError, match=r"^unknown Kafka version 3\.8\.0: choose one of 3\.7\.2, .*4\.2\.0, .*$"):
         EmbeddedBroker(tmp_path, kafka_version="3.8.0").start()
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_property_kafka_refuses_is_said_in_kafkas_words(tmp_path: Path):
+def test_the_error_for_an_invalid_property_is_kafkas_message(tmp_path: Path):
     wrong = EmbeddedBroker(tmp_path, properties={"offsets.topic.num.partitions": "many"})
     with pytest.raises(BrokerError, match=r"Invalid value many for configuration offsets\.topic"):
         wrong.start()
 
 
-def test_a_failure_while_starting_is_told_by_its_cause_and_not_by_its_first_symptom(tmp_path: Path):
-    """The log's first error is "Fatal error during broker startup"; the cause is the exception behind it."""
+def test_the_error_of_a_failed_start_is_its_cause_and_not_the_first_log_line(tmp_path: Path):
+    """The log's first error is "Fatal error during broker startup". The cause is the exception below it."""
     wrong = EmbeddedBroker(tmp_path, properties={"metric.reporters": "no.such.Reporter"})
     with pytest.raises(BrokerError) as error:
         wrong.start()
@@ -117,8 +120,8 @@ def test_a_failure_while_starting_is_told_by_its_cause_and_not_by_its_first_symp
     assert wrong.pid is None
 
 
-def test_a_second_broker_in_the_same_folder_is_refused_and_touches_nothing(own_broker: EmbeddedBroker):
-    """The two would ruin each other's topics."""
+def test_a_second_broker_in_the_same_folder_is_refused_and_changes_nothing(own_broker: EmbeddedBroker):
+    """Two brokers in one folder would damage each other's topics."""
     properties = (own_broker.folder / "server.properties").read_text()
     with pytest.raises(BrokerError, match=r"another broker runs in .*: stop it or choose another folder"):
         EmbeddedBroker(own_broker.folder).start()
@@ -131,8 +134,8 @@ def test_a_folder_that_cannot_be_used_is_one_line():
         EmbeddedBroker(Path("/proc/nowhere")).start()
 
 
-def test_no_broker_is_left_behind_when_its_parent_is_killed(tmp_path: Path):
-    """`kill -9` of the demo, or of a test run that hangs."""
+def test_the_broker_ends_when_its_parent_is_killed(tmp_path: Path):
+    """The parent can be the demo or a test run that was killed with SIGKILL."""
     command = [sys.executable, "-c", _PARENT, str(tmp_path / "broker")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None

@@ -1,4 +1,4 @@
-"""Cluster ids that Kafka's own tools take for what they are."""
+"""Test that Kafka's own tools accept the generated cluster ids."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import uuid
 from streaming.embedded.broker import cluster_id, with_new_ids
 
 
-def test_no_id_is_led_by_a_dash():
-    """Seen in CI: one broker in 64 would not start, `format -t -Ab...` being an option nobody knows."""
+def test_no_id_begins_with_a_dash():
+    """Kafka's `format -t -Ab...` takes such an id for an option. In CI one broker in 64 did not start."""
     ids = [cluster_id(uuid.UUID(bytes=bytes([first]) + bytes(15))) for first in range(256)]
     assert [made for made in ids if made.startswith("-")] == []
     assert {len(made) for made in ids} == {22}
 
 
-def test_what_is_written_once_more_has_ids_of_its_own_and_is_else_the_same():
-    """Kafka's tool is a JVM of its own, so a second broker's files are copies."""
+def test_a_copied_file_has_new_ids_and_is_otherwise_the_same():
+    """Running Kafka's tool takes a JVM, so the files of a second broker are copies with new ids."""
     written = b"#\nnode.id=1\ndirectory.id=Ummx9IT00_HM9qqg9f-0Bw\nversion=1\ncluster.id=SJm8qhOERq6bcSV3WdXNdw\n"
     first, second = with_new_ids(written), with_new_ids(written)
     assert len({written, first, second}) == 3

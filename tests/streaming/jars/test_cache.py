@@ -1,4 +1,4 @@
-"""Jars are whole or not there: laws of the cache, shown with a set of one small real jar."""
+"""Test the rules of the cache of jars with a set of one small real jar: a jar is complete or absent."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ def _a_cache_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 @asks_a_repository
 def test_a_set_is_fetched_once(tmp_path: Path):
-    """The second time nothing is asked of anybody: there isn't even a Java to ask with."""
+    """The second time no download happens: Java is not even available."""
     (first,) = resolve("broker")
     assert _sha256(first) == SMALLEST.sha256
     assert _resolve_elsewhere(tmp_path, PATH=str(tmp_path), JAVA_HOME="").stdout.strip() == str(first)
 
 
 @asks_a_repository
-def test_a_broken_maven_home_of_the_user_does_not_matter(tmp_path: Path):
-    """A pom without its jar in ~/.m2 is enough to make Spark's own resolution fail."""
+def test_a_damaged_maven_repository_of_the_user_does_not_matter(tmp_path: Path):
+    """With a pom without its jar in ~/.m2, Spark's own resolution fails."""
     home = tmp_path / "home"
     wanted = SMALLEST.coordinate
     half = home.joinpath(".m2", "repository", *wanted.organisation.split("."), wanted.module, wanted.revision)
@@ -53,7 +53,7 @@ def test_a_damaged_jar_is_fetched_anew():
 
 
 @asks_a_repository
-def test_verifying_sees_a_damage_that_keeps_the_size():
+def test_verification_finds_damage_that_keeps_the_size():
     (jar,) = resolve("broker")
     jar.write_bytes(bytes(SMALLEST.size_bytes))
     assert _sha256(resolve("broker", verify=True)[0]) == SMALLEST.sha256
@@ -68,8 +68,8 @@ def test_other_bytes_than_locked_are_refused_and_not_kept(tmp_path: Path, monkey
 
 
 @asks_a_repository
-def test_a_killed_fetch_leaves_nothing_half_and_no_lock(tmp_path: Path):
-    """Killed at the worst moment, while a jar is coming: the next one just fetches."""
+def test_a_killed_download_leaves_no_partial_jar_and_no_lock(tmp_path: Path):
+    """The process is killed during the download of a jar. The next process downloads it again."""
     killed = _resolve_elsewhere(tmp_path, on_jar="lambda *_: os.kill(os.getpid(), 9)", check=False)
     assert killed.returncode == -9
     assert list(cache_folder().glob("jars/broker-*")) == []
@@ -80,15 +80,15 @@ def test_a_killed_fetch_leaves_nothing_half_and_no_lock(tmp_path: Path):
 def test_two_processes_at_once_fetch_once(tmp_path: Path):
     command = _command(tmp_path, on_jar="lambda *_: print('fetching')")
     both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    said = "".join(process.communicate()[0] for process in both)
+    output = "".join(process.communicate()[0] for process in both)
     assert [process.returncode for process in both] == [0, 0]
-    assert said.count("fetching") == 1
-    assert said.count(SMALLEST.coordinate.file_name) == 2
+    assert output.count("fetching") == 1
+    assert output.count(SMALLEST.coordinate.file_name) == 2
 
 
 @asks_a_repository
 def test_no_network_is_one_line_with_the_remedy(monkeypatch: pytest.MonkeyPatch):
-    """A proxy where nobody listens: as far from the network as a test can go without root."""
+    """The test uses an unreachable proxy, because disabling the network needs root."""
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=1")
     monkeypatch.setattr(cache, "_ATTEMPTS", 1)
     with pytest.raises(
@@ -104,8 +104,8 @@ def test_a_folder_that_cannot_be_written_is_one_line_with_the_remedy(monkeypatch
         resolve("broker")
 
 
-def test_a_full_disk_is_said_before_anything_is_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """The jars' sizes are known from the lock, and no disk holds this one."""
+def test_a_full_disk_is_reported_before_the_download(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The lock file contains the sizes of the jars. This size is larger than any disk."""
     _lock_just(LockedJar(SMALLEST.coordinate, SMALLEST.sha256, 10**18), tmp_path, monkeypatch)
     with pytest.raises(
         JarsError, match=r"MB free, but the jars need .* MB: free space, or set REBALANCE_MONITOR_CACHE_DIR"
@@ -142,7 +142,7 @@ def _command(folder: Path, on_jar: str) -> list[str]:
 def _resolve_elsewhere(
     folder: Path, on_jar: str = "None", *, check: bool = True, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """Resolve in a process of its own, with an environment of its own."""
+    """Resolve in a separate process with additional environment variables."""
     return subprocess.run(
         _command(folder, on_jar), env={**os.environ, **environment}, stdout=subprocess.PIPE, text=True, check=check
     )

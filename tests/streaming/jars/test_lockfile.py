@@ -1,4 +1,4 @@
-"""jars.lock says every byte that may arrive, and says it the same way every time."""
+"""Test jars.lock: it has the hash of every jar, and the same jars always give the same file."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ _JARS = st.frozensets(
 
 
 @given(sets=st.fixed_dictionaries(dict.fromkeys(JAR_SETS, _JARS)))
-def test_what_was_written_is_read_back(sets: dict[JarSetName, frozenset[LockedJar]]):
+def test_a_written_lock_file_is_read_back(sets: dict[JarSetName, frozenset[LockedJar]]):
     assert parse_lock(format_lock(sets)) == {set_name: tuple(sorted(jars)) for set_name, jars in sets.items()}
 
 
 @given(jars=_JARS, other=_JARS)
-def test_another_content_has_another_version(jars: frozenset[LockedJar], other: frozenset[LockedJar]):
-    """The version names the folder: two contents under one name would become a mix of both."""
-    said = sorted((jar.coordinate, jar.sha256) for jar in jars)
-    said_of_other = sorted((jar.coordinate, jar.sha256) for jar in other)
-    assert (lock_version(jars) == lock_version(other)) == (said == said_of_other)
+def test_different_jars_have_different_versions(jars: frozenset[LockedJar], other: frozenset[LockedJar]):
+    """The version is the name of the folder. With one name, two sets of jars would mix."""
+    content = sorted((jar.coordinate, jar.sha256) for jar in jars)
+    other_content = sorted((jar.coordinate, jar.sha256) for jar in other)
+    assert (lock_version(jars) == lock_version(other)) == (content == other_content)
 
 
 @pytest.mark.parametrize("line", ["spark abc 1", "spark abc one a:b:1", "spark abc 1 a:b", "flink abc 1 a:b:1"])
-def test_a_line_of_another_shape_is_refused(line: str):
+def test_a_malformed_line_is_refused(line: str):
     with pytest.raises(ValueError, match=r".+"):
         parse_lock(line)
 
 
-def test_the_lock_is_the_one_made_from_the_coordinates():
-    """A version changed in coordinates.py alone would change nothing: `python -m streaming.jars.lock` was forgotten."""
+def test_the_lock_file_fits_the_coordinates():
+    """After a change of coordinates.py, `python -m streaming.jars.lock` must be run."""
     locked = parse_lock(LOCK_PATH.read_text())
     for set_name, wanted in JAR_SETS.items():
         assert set(wanted) <= {jar.coordinate for jar in locked[set_name]}
@@ -53,7 +53,7 @@ def test_the_lock_is_the_one_made_from_the_coordinates():
 
 
 def test_spark_gets_no_second_copy_of_a_jar_that_pyspark_ships():
-    """Its class loader asks Spark's own jars first; a copy of another version would be there and not be used."""
+    """Spark's class loader uses Spark's own jars first, so a second version would not be used."""
     shipped = [jar.name for jar in pyspark_jars_folder().glob("*.jar")]
     doubled = [
         jar.coordinate.module
@@ -65,8 +65,8 @@ def test_spark_gets_no_second_copy_of_a_jar_that_pyspark_ships():
 
 
 @pytest.mark.parametrize(("kafka_version", "set_name"), BROKER_SETS.items())
-def test_a_broker_of_each_version_is_whole_and_can_log(kafka_version: str, set_name: JarSetName):
-    """Without a binding Kafka's slf4j logs nothing, and a broker that doesn't start doesn't say why."""
+def test_the_jars_of_each_broker_version_are_complete_and_include_logging(kafka_version: str, set_name: JarSetName):
+    """Without a binding slf4j logs nothing, and a failed start has no reason in the log."""
     coordinates = [jar.coordinate for jar in parse_lock(LOCK_PATH.read_text())[set_name]]
     assert {wanted.module for wanted in coordinates} >= {"log4j-slf4j-impl", "log4j-core", "log4j-api"}
     kafkas = {wanted.module: wanted.revision for wanted in coordinates if wanted.organisation == "org.apache.kafka"}
@@ -74,7 +74,7 @@ def test_a_broker_of_each_version_is_whole_and_can_log(kafka_version: str, set_n
     assert set(kafkas.values()) == {kafka_version}
 
 
-def test_a_set_up_brings_one_kafka_only():
-    """The first run must not wait for the brokers of the test matrix."""
+def test_the_first_run_downloads_only_one_kafka_version():
+    """The first run does not need the brokers of the test matrix."""
     assert set(FIRST_RUN) & set(BROKER_SETS.values()) == {BROKER_SETS[KAFKA_VERSION]}
     assert set(FIRST_RUN) | set(BROKER_SETS.values()) == set(JAR_SETS)

@@ -1,4 +1,4 @@
-"""One configuration, two clients: what kafka-python and Kafka's Java client are told, side by side."""
+"""Test that one configuration gives equivalent settings for kafka-python and for Kafka's Java client."""
 
 from __future__ import annotations
 
@@ -31,13 +31,17 @@ def pem(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def both(**given: object) -> tuple[dict[str, object], dict[str, str], dict[str, str]]:
-    """kafka-python's arguments, Spark's options without their prefix, and what the secrets file holds."""
+    """Return kafka-python's arguments, Spark's options without their prefix, and the content of the secrets file."""
     security = SecuritySettings.model_validate(given)
     secrets = read_secrets(security)
-    held = dict(java_secrets(security, secrets))
-    options = spark_options(security, FILE if held else None)
+    secrets_content = dict(java_secrets(security, secrets))
+    options = spark_options(security, FILE if secrets_content else None)
     assert all(name.startswith("kafka.") for name in options)
-    return dict(client_arguments(security, secrets)), {name[6:]: value for name, value in options.items()}, held
+    return (
+        dict(client_arguments(security, secrets)),
+        {name[6:]: value for name, value in options.items()},
+        secrets_content,
+    )
 
 
 @pytest.mark.parametrize("name", ["java_client", "python_client", "secrets_file"])
@@ -51,36 +55,36 @@ def test_plaintext_adds_nothing() -> None:
 
 def test_tls_trusts_the_same_authorities_and_verifies_the_same_names(pem: Path) -> None:
     ca = str(pem / "ca.pem")
-    python, java, held = both(protocol="SSL", ca_file=ca)
+    python, java, secrets_content = both(protocol="SSL", ca_file=ca)
     assert python == {"security_protocol": "SSL", "ssl_check_hostname": True, "ssl_cafile": ca}
     assert java == {"security.protocol": "SSL", "ssl.truststore.type": "PEM", "ssl.truststore.location": ca}
-    assert held == {}
+    assert secrets_content == {}
 
 
-def test_host_names_are_verified_unless_one_says_no() -> None:
-    """Java verifies by default (KIP-294), and an empty algorithm is its way to say no."""
+def test_host_names_are_verified_unless_verify_hostname_is_false() -> None:
+    """Java verifies by default (KIP-294). An empty algorithm disables the verification."""
     python, java, _ = both(protocol="SSL", verify_hostname=False)
     assert python["ssl_check_hostname"] is False
     assert java["ssl.endpoint.identification.algorithm"] == ""
 
 
 def test_a_clients_key_stays_in_its_file(pem: Path) -> None:
-    """Both read it when they connect: a certificate that is renewed in place is used without a restart."""
+    """Both clients read the key when they connect, so a renewed certificate is used without a restart."""
     files = {"certificate_file": str(pem / "client.pem"), "key_file": str(pem / "locked.key")}
-    python, java, held = both(protocol="SSL", **files, key_password=KEY_PASSWORD)
+    python, java, secrets_content = both(protocol="SSL", **files, key_password=KEY_PASSWORD)
     assert (python["ssl_certfile"], python["ssl_keyfile"]) == tuple(files.values())
     assert python["ssl_password"] == KEY_PASSWORD
     assert java["ssl.keystore.type"] == "PEM"
     assert java["ssl.keystore.certificate.chain"] == f"${{directory:{pem}:client.pem}}"
     assert java["ssl.keystore.key"] == f"${{directory:{pem}:locked.key}}"
     assert java["ssl.key.password"] == f"${{file:{FILE}:ssl.key.password}}"
-    assert held == {"ssl.key.password": KEY_PASSWORD}
+    assert secrets_content == {"ssl.key.password": KEY_PASSWORD}
 
 
 @pytest.mark.parametrize(
     ("key", "java", "is_refused"),
     [
-        ("locked.key", 17, True),  # as OpenSSL writes it today
+        ("locked.key", 17, True),  # the form that current OpenSSL writes
         ("locked.key", 21, False),
         ("client.key", 17, False),  # no password
     ],
@@ -88,7 +92,7 @@ def test_a_clients_key_stays_in_its_file(pem: Path) -> None:
 def test_a_key_that_java_cannot_decrypt_is_refused_before_spark_starts(
     pem: Path, key: str, java: int, is_refused: bool
 ) -> None:
-    """Measured with Java 17: `NoSuchAlgorithmException: PBES2 SecretKeyFactory not available`, again and again."""
+    """Java 17 fails at each attempt with `NoSuchAlgorithmException: PBES2 SecretKeyFactory not available`."""
     files = {"certificate_file": pem / "client.pem", "key_file": pem / key}
     password = {} if key == "client.key" else {"key_password": KEY_PASSWORD}
     security = SecuritySettings.model_validate({"protocol": "SSL", **files, **password})
@@ -104,25 +108,27 @@ def test_a_key_that_java_cannot_decrypt_is_refused_before_spark_starts(
         ("SCRAM-SHA-512", "org.apache.kafka.common.security.scram.ScramLoginModule"),
     ],
 )
-def test_a_user_and_its_password(mechanism: str, login_module: str) -> None:
-    python, java, held = both(protocol="SASL_SSL", mechanism=mechanism, username="monitor", password=SECRET)
+def test_both_clients_get_user_and_password(mechanism: str, login_module: str) -> None:
+    python, java, secrets_content = both(protocol="SASL_SSL", mechanism=mechanism, username="monitor", password=SECRET)
     assert python["sasl_mechanism"] == java["sasl.mechanism"] == mechanism
     assert (python["sasl_plain_username"], python["sasl_plain_password"]) == ("monitor", SECRET)
     assert java["sasl.jaas.config"] == f"${{file:{FILE}:sasl.jaas.config}}"
-    assert held == {"sasl.jaas.config": f'{login_module} required username="monitor" password="{SECRET}";'}
+    assert secrets_content == {"sasl.jaas.config": f'{login_module} required username="monitor" password="{SECRET}";'}
 
 
-def test_tokens_come_from_the_same_endpoint_in_the_same_name(pem: Path) -> None:
-    """KIP-768: Java's client asks by itself; its trust in the endpoint is said in the JAAS line."""
+def test_both_clients_get_tokens_from_the_same_endpoint_with_the_same_id(pem: Path) -> None:
+    """KIP-768: Java's client requests tokens itself. The CA of the endpoint is in the JAAS line."""
     ca = str(pem / "ca.pem")
     endpoint = "https://id.example/token"
     oauth = {"oauth_client_id": "m", "oauth_client_secret": SECRET, "oauth_scope": "read", "oauth_ca_file": ca}
-    python, java, held = both(protocol="SASL_SSL", mechanism="OAUTHBEARER", oauth_token_endpoint=endpoint, **oauth)
+    python, java, secrets_content = both(
+        protocol="SASL_SSL", mechanism="OAUTHBEARER", oauth_token_endpoint=endpoint, **oauth
+    )
     assert isinstance(python["sasl_oauth_token_provider"], ClientCredentialsTokens)
     assert "sasl_plain_password" not in python
     assert java["sasl.oauthbearer.token.endpoint.url"] == endpoint
     assert java["sasl.login.callback.handler.class"].endswith(".OAuthBearerLoginCallbackHandler")
-    assert held["sasl.jaas.config"].endswith(
+    assert secrets_content["sasl.jaas.config"].endswith(
         f'required clientId="m" clientSecret="{SECRET}" scope="read"'
         f' ssl.truststore.type="PEM" ssl.truststore.location="{ca}";'
     )
@@ -134,7 +140,7 @@ _ESCAPES = {"n": "\n", "r": "\r"}
 
 @given(st.text(min_size=1))
 def test_no_password_can_end_its_own_quotes(password: str) -> None:
-    """JAAS is read by Java's StreamTokenizer: a quote, a backslash or a line break would let a password say more."""
+    """Java's StreamTokenizer parses JAAS. An unescaped quote, backslash or line break could add further options."""
     security = SecuritySettings(protocol="SASL_SSL", mechanism="PLAIN", username="m", password=password)
     jaas = java_secrets(security, Secrets(password=password))["sasl.jaas.config"]
     assert len(jaas.splitlines()) == 1 or not {"\n", "\r"} & set(jaas)
@@ -144,7 +150,7 @@ def test_no_password_can_end_its_own_quotes(password: str) -> None:
 
 
 @given(st.text(alphabet='xyzXYZ0123456789"\\ü', min_size=8))
-def test_no_option_of_spark_and_no_printed_argument_holds_a_secret(secret: str) -> None:
+def test_no_option_of_spark_and_no_printed_argument_contains_a_secret(secret: str) -> None:
     """Spark shows options in plans, logs and its web page; kafka-python logs its arguments."""
     python, java, _ = both(protocol="SASL_SSL", mechanism="PLAIN", username="m", password=secret)
     assert secret not in str(java)

@@ -1,4 +1,4 @@
-"""Tokens from a real endpoint on loopback: the numbered rules of `oauth.py`."""
+"""Test the numbered rules of `oauth.py` with a real token endpoint on loopback."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SECRET = "hunter2"  # noqa: S105 - what must not be shown
 
 @dataclass
 class Endpoint:
-    """What it will answer, and what it was asked."""
+    """A token endpoint: the answer that it returns, and the requests that it received."""
 
     answer: bytes
     status: int = 200
@@ -30,7 +30,7 @@ class Endpoint:
     asked: list[tuple[str, str]] = field(default_factory=list)
 
     def tokens(self, clock: list[float] | None = None, scope: str | None = None) -> ClientCredentialsTokens:
-        """A provider that asks here."""
+        """Return a token provider that uses this endpoint."""
         security = SecuritySettings(
             protocol="SASL_SSL",
             mechanism="OAUTHBEARER",
@@ -44,7 +44,7 @@ class Endpoint:
 
 @contextmanager
 def endpoint(answer: bytes, status: int = 200, location: str | None = None) -> Iterator[Endpoint]:
-    """Run one."""
+    """Run a token endpoint."""
     served = Endpoint(answer, status, location)
 
     class Handler(BaseHTTPRequestHandler):
@@ -70,8 +70,8 @@ def granted(token: str, expires_in: object) -> bytes:
     return json.dumps({"access_token": token, "token_type": "Bearer", "expires_in": expires_in}).encode()
 
 
-def test_it_asks_as_kafkas_java_client_does() -> None:
-    """RFC 6749, section 4.4: client credentials, by HTTP Basic."""
+def test_the_request_is_that_of_kafkas_java_client() -> None:
+    """RFC 6749, section 4.4: client credentials with HTTP Basic."""
     with endpoint(granted("t", 60)) as served:
         assert served.tokens(scope="read all").token() == "t"
         [(authorization, form)] = served.asked
@@ -79,8 +79,8 @@ def test_it_asks_as_kafkas_java_client_does() -> None:
     assert form == "grant_type=client_credentials&scope=read+all"
 
 
-def test_a_token_serves_for_four_fifths_of_its_life() -> None:
-    """Rule 1: it must outlive the handshake it is used in, and no endpoint wants to be asked for every connection."""
+def test_a_token_is_used_for_four_fifths_of_its_lifetime() -> None:
+    """Rule 1: a token must be valid during the whole handshake, and not every connection needs a new token."""
     clock = [100.0]
     with endpoint(granted("first", 60)) as served:
         tokens = served.tokens(clock)
@@ -94,8 +94,8 @@ def test_a_token_serves_for_four_fifths_of_its_life() -> None:
 
 
 @pytest.mark.parametrize("expires_in", [None, 0, -5])
-def test_a_token_of_unknown_life_serves_once(expires_in: int | None) -> None:
-    """Rule 2."""
+def test_a_token_of_unknown_lifetime_is_used_once(expires_in: int | None) -> None:
+    """Rule 2: the next connection requests a new token."""
     with endpoint(granted("t", expires_in)) as served:
         tokens = served.tokens()
         assert [tokens.token(), tokens.token()] == ["t", "t"]
@@ -103,7 +103,7 @@ def test_a_token_of_unknown_life_serves_once(expires_in: int | None) -> None:
 
 
 def test_a_redirect_is_not_followed() -> None:
-    """Rule 3: the secret would go to whoever the answer names."""
+    """Rule 3: the redirect could send the secret to any server."""
     with endpoint(granted("stolen", 60)) as elsewhere, endpoint(b"", 302, elsewhere.url) as served:
         with pytest.raises(TokenError, match="returned HTTP status 302"):
             served.tokens().token()
@@ -111,7 +111,7 @@ def test_a_redirect_is_not_followed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "answer", "said"),
+    ("status", "answer", "message"),
     [
         (
             401,
@@ -127,16 +127,16 @@ def test_a_redirect_is_not_followed() -> None:
         (200, granted("t", "soon"), "returned no access_token"),
     ],
 )
-def test_what_goes_wrong_is_one_line_without_the_secret(status: int, answer: bytes, said: str) -> None:
-    """Rule 4."""
+def test_an_error_is_one_line_without_the_secret(status: int, answer: bytes, message: str) -> None:
+    """Rule 4: the error names the endpoint and the reason."""
     with endpoint(answer, status) as served, pytest.raises(TokenError) as refused:
         served.tokens().token()
-    assert str(refused.value).startswith(f"the token endpoint {served.url} {said}")
+    assert str(refused.value).startswith(f"the token endpoint {served.url} {message}")
     assert SECRET not in str(refused.value)
     assert len(str(refused.value).splitlines()) == 1
 
 
-def test_an_endpoint_that_is_not_there_is_one_line() -> None:
-    nobody = Endpoint(b"", url=f"http://127.0.0.1:{free_port()}/token")
+def test_the_error_for_an_unreachable_endpoint_is_one_line() -> None:
+    unreachable = Endpoint(b"", url=f"http://127.0.0.1:{free_port()}/token")
     with pytest.raises(TokenError, match=r"did not answer .*: check kafka\.security\.oauth_token_endpoint"):
-        nobody.tokens().token()
+        unreachable.tokens().token()

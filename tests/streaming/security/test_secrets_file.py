@@ -1,4 +1,4 @@
-"""The file with what nobody else may know: private, complete, and gone with its owner."""
+"""Test the file with secrets: it is private, complete, and deleted afterwards."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
 
-def test_only_its_owner_can_read_it_and_it_is_gone_afterwards(tmp_path: Path) -> None:
+def test_only_the_owner_can_read_the_file_and_it_is_deleted_afterwards(tmp_path: Path) -> None:
     with secrets_file({"sasl.jaas.config": "hunter2"}) as file:
         assert file is not None
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -34,8 +34,8 @@ def test_without_secrets_there_is_no_file(tmp_path: Path) -> None:
 
 
 @given(st.text())
-def test_every_letter_comes_back_as_java_reads_it(value: str) -> None:
-    r"""`Properties.load`: \uXXXX is one UTF-16 unit, and nothing else in the line can mean anything."""
+def test_java_reads_every_character_as_it_was(value: str) -> None:
+    r"""`Properties.load` reads \uXXXX as one UTF-16 unit. The line has no other characters with a special meaning."""
     name, _, written = java_properties({"a.b": value}).removesuffix("\n").partition("=")
     assert name == "a.b"
     assert bytes.fromhex(written.replace("\\u", "")).decode("utf-16-be") == value

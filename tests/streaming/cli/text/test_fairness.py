@@ -1,4 +1,4 @@
-"""How fair an assignment is, in words that need no manual."""
+"""Test the sentences that describe the fairness of an assignment."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ THREE, SIX, EIGHT, NINE = (
 
 
 @pytest.mark.parametrize(
-    ("spec", "now", "said", "why"),
+    ("spec", "now", "message", "why"),
     [
-        (THREE, held(A="t0 t1", B="t2"), ["fair"], "a gap nothing can close"),
+        (THREE, held(A="t0 t1", B="t2"), ["fair"], "an unavoidable difference"),
         (THREE, held(A="t0 t1 t2", B=""), [ONE_TOO_MANY, ONE_IDLE], "all on one"),
-        (SIX, held(A="t0 t1", B="t2 t3", C="t4 t5", D=""), [ONE_IDLE], "the busiest has what it must"),
+        (SIX, held(A="t0 t1", B="t2 t3", C="t4 t5", D=""), [ONE_IDLE], "the busiest member has no excess"),
         (EIGHT, held(A="t0 t1", B="t2 t3", C="t4 t5", D="t6", E="t7"), ["fair"], "8 over 5"),
-        (NINE, held(A="t0 t1 t2", B="t3 t4 t5", C="t6 t7", D="t8"), ["uneven"], "3 3 2 1 where 3 2 2 2 can be"),
+        (NINE, held(A="t0 t1 t2", B="t3 t4 t5", C="t6 t7", D="t8"), ["uneven"], "3 3 2 1 instead of 3 2 2 2"),
         (SKEWED, held(A="t0 u0 v0", B="t1 u1 v1", C=""), [ONE_TOO_MANY, ONE_IDLE, SKEW], "what range does by design"),
-        (THREE, held(A="t0", B="t1"), None, "t2 has no owner: what is fair is not known"),
-        (group({"t": 2}), GroupAssignment({}), None, "nobody is there"),
+        (THREE, held(A="t0", B="t1"), None, "unknown because t2 has no owner"),
+        (group({"t": 2}), GroupAssignment({}), None, "no members"),
     ],
 )
-def test_what_is_wrong_is_said_and_what_cannot_be_helped_is_not(
-    spec: GroupSpec, now: GroupAssignment, said: list[str] | None, why: str
+def test_only_avoidable_unfairness_is_described(
+    spec: GroupSpec, now: GroupAssignment, message: list[str] | None, why: str
 ) -> None:
-    assert fairness_summary(*evaluate_fairness(spec, now)) == (None if said is None else "; ".join(said)), why
+    assert fairness_summary(*evaluate_fairness(spec, now)) == (None if message is None else "; ".join(message)), why
 
 
 def test_the_example_in_the_docstring_is_true() -> None:

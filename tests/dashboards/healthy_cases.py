@@ -1,12 +1,12 @@
-"""Clusters on which nothing is wrong, however it looks: no alert may fire."""
+"""Define healthy situations in which no alert may fire."""
 
 from __future__ import annotations
 
-from tests.dashboards.rules import READY, Story, condition, of_cluster, of_group
+from tests.dashboards.rules import READY, AlertCase, condition, of_cluster, of_group
 
 
-def works(members: str = "3x300", *, excess: str = "0x300", most: str = "4x300") -> dict[str, str]:
-    """A group that does what it should."""
+def healthy_group(members: str = "3x300", *, excess: str = "0x300", most: str = "4x300") -> dict[str, str]:
+    """Return the series of a group without a problem."""
     return (
         of_group("group_members", members)
         | of_group("group_state", "1x300", state="Stable")
@@ -29,7 +29,7 @@ OWN = (
 )
 
 ROLLED = (
-    works(excess="0x20 4x30 0x300", most="4x20 8x30 4x300")
+    healthy_group(excess="0x20 4x30 0x300", most="4x20 8x30 4x300")
     | of_group("group_state", "1x300", state="Stable")
     | of_group("avoidable_idle_members", "0x20 1x30 0x300")
     | of_group("unowned_partitions", "0x20 2x30 0x300")
@@ -37,25 +37,25 @@ ROLLED = (
     | condition("rebalance_storm", "_x21 1x3 stale")
     | condition("unowned_partitions", "_x22 1x4 stale")
 )
-"""Half an hour of a rolling deploy. While members come and go the assignment is never fair for long."""
+"""Series of half an hour of a rolling deployment. Meanwhile the assignment is never fair for long."""
 
 
 CATCHING_UP = (
-    works()
+    healthy_group()
     | {READY: "0x14 1x300"}
     | condition("rebalance_storm", "1x14 stale")
     | of_group("excess_partitions", "9x14 0x300")
     | of_group("group_status", "1x14 stale", status="STOP")
     | of_group("group_lag_seconds", "86400x14 2x300")
 )
-"""A monitor that reads the backlog of a day: what it shows meanwhile was so long ago."""
+"""Series of a monitor that reads the records of the last day. Until it is ready, its values are up to a day old."""
 
 ENDED = (
     of_group("group_members", "3x200 0x5 stale")
     | of_group("group_state", "1x205 stale", state="Stable")
     | of_group("group_status", "1x200 stale", status="OK")
 )
-"""Its members left, and five minutes after somebody deleted it."""
+"""Series of a group whose members left and that was deleted five minutes later."""
 
 EMPTY = (
     of_group("group_members", "3x200 0x100")
@@ -63,30 +63,30 @@ EMPTY = (
     | of_group("group_status", "1x300", status="OK")
     | of_group("group_lag_seconds", "0x300")
 )
-"""Its members left with everything read, and nothing comes."""
+"""Series of a group whose members left after they had read all records. No new records arrive."""
 
-CALM = (
-    Story("*", "a group that works", "60m", None, works() | OWN),
-    Story(
+HEALTHY = (
+    AlertCase("*", "a group without a problem", "60m", None, healthy_group() | OWN),
+    AlertCase(
         "*",
-        "seven partitions over five members: nothing closes the gap",
+        "seven partitions over five members cannot be shared more evenly",
         "60m",
         None,
-        works("5x300", most="2x300") | OWN,
+        healthy_group("5x300", most="2x300") | OWN,
     ),
-    Story(
+    AlertCase(
         "*",
-        "two members more than partitions: they must be idle",
+        "two members more than partitions must be idle",
         "60m",
         None,
-        works("9x300", most="1x300") | of_group("idle_members", "2x300") | OWN,
+        healthy_group("9x300", most="1x300") | of_group("idle_members", "2x300") | OWN,
     ),
-    Story("*", "a rolling deploy, its tenth minute", "30m", None, ROLLED | OWN),
-    Story("*", "a rolling deploy, its last minute", "49m", None, ROLLED | OWN),
-    Story("*", "a rolling deploy, after it", "60m", None, ROLLED | OWN),
-    Story("*", "the monitor catches up, its 13th minute", "13m", None, CATCHING_UP | OWN),
-    Story("*", "the monitor caught up", "25m", None, CATCHING_UP | OWN),
-    Story("*", "a Prometheus that has just started", "3m", None, works() | OWN | {READY: "_x2 1x300"}),
-    Story("*", "a group that ended and was deleted", "230m", None, ENDED | OWN),
-    Story("*", "a group that everybody left with all records read", "260m", None, EMPTY | OWN),
+    AlertCase("*", "the tenth minute of a rolling deployment", "30m", None, ROLLED | OWN),
+    AlertCase("*", "the last minute of a rolling deployment", "49m", None, ROLLED | OWN),
+    AlertCase("*", "after a rolling deployment", "60m", None, ROLLED | OWN),
+    AlertCase("*", "the 13th minute in which the monitor catches up", "13m", None, CATCHING_UP | OWN),
+    AlertCase("*", "the monitor has caught up", "25m", None, CATCHING_UP | OWN),
+    AlertCase("*", "Prometheus has just started", "3m", None, healthy_group() | OWN | {READY: "_x2 1x300"}),
+    AlertCase("*", "a group that ended and was deleted", "230m", None, ENDED | OWN),
+    AlertCase("*", "a group that all members left after they had read all records", "260m", None, EMPTY | OWN),
 )

@@ -1,4 +1,4 @@
-"""The other side of every end-to-end comparison: Kafka's own admin API, and the raw records of `__consumer_offsets`."""
+"""Read the expected values of end-to-end comparisons: from Kafka's admin API and from the records of the topic."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Assignment = Mapping[str, frozenset[tuple[str, int]]]
 
 @dataclass(frozen=True)
 class RawRecord:
-    """A record as any consumer reads it."""
+    """One record of `__consumer_offsets`, as any consumer reads it."""
 
     partition: int
     offset: int
@@ -24,15 +24,15 @@ class RawRecord:
     timestamp_ms: int
 
 
-class WhatKafkaSays:
-    """Asks the broker, with nothing of ours in between but the decoder for raw records."""
+class KafkaReference:
+    """Reads groups, offsets and records from the broker. Of the monitor's code it uses only the decoder of records."""
 
     def __init__(self, bootstrap_servers: str) -> None:
         self._bootstrap_servers = bootstrap_servers
         self._admin = KafkaAdminClient(bootstrap_servers=bootstrap_servers)
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._admin.close()
 
     def group(self, group_id: str) -> Mapping[str, object]:
@@ -41,24 +41,24 @@ class WhatKafkaSays:
         return described
 
     def committed(self, group_id: str) -> dict[tuple[str, int], int]:
-        """Committed offsets by (topic, partition)."""
+        """Return committed offsets by (topic, partition)."""
         answers = self._admin.list_group_offsets([group_id])[group_id]
         return {(at.topic, at.partition): answer.offset for at, answer in answers.items() if answer.offset >= 0}
 
     def ends(self, topic_partitions: list[tuple[str, int]]) -> dict[tuple[str, int], int]:
-        """End offsets by (topic, partition)."""
+        """Return end offsets by (topic, partition)."""
         asked = {TopicPartition(*at): OffsetSpec.LATEST for at in topic_partitions}
         answers = self._admin.list_partition_offsets(asked)
         return {(at.topic, at.partition): answer.offset for at, answer in answers.items()}
 
     def lag(self, group_id: str) -> dict[tuple[str, int], int]:
-        """End offsets minus committed offsets."""
+        """Return end offsets minus committed offsets, by (topic, partition)."""
         committed = self.committed(group_id)
         ends = self.ends(sorted(committed))
         return {at: ends[at] - offset for at, offset in committed.items()}
 
     def records(self) -> list[RawRecord]:
-        """Every committed record of `__consumer_offsets`, in order per partition."""
+        """Return every committed record of `__consumer_offsets`, in order per partition."""
         consumer = KafkaConsumer(
             bootstrap_servers=self._bootstrap_servers,
             group_id=None,
@@ -72,32 +72,32 @@ class WhatKafkaSays:
             consumer.assign(assigned)
             consumer.seek_to_beginning(*assigned)
             ends = consumer.end_offsets(assigned)
-            found: list[RawRecord] = []
+            records: list[RawRecord] = []
             while any(consumer.position(partition) < ends[partition] for partition in assigned):
                 for batch in consumer.poll(500).values():
-                    found += [
+                    records += [
                         RawRecord(record.partition, record.offset, record.key, record.value, record.timestamp)
                         for record in batch
                     ]
-            return found
+            return records
         finally:
             consumer.close()
 
     def record_types(self) -> tuple[set[int], dict[int, str]]:
-        """The types of the records that decode, and a reason for each type of which one does not."""
+        """Return the types of the decodable records, and an error for each type with an undecodable record."""
         decoded: set[int] = set()
-        refused: dict[int, str] = {}
+        errors: dict[int, str] = {}
         for record in self.records():
             key_type = int.from_bytes((record.key or b"\xff\xff")[:2], "big")
-            reason = _refusal(record)
-            if reason is None:
+            error = _decode_error(record)
+            if error is None:
                 decoded.add(key_type)
             else:
-                refused[key_type] = reason
-        return decoded, refused
+                errors[key_type] = error
+        return decoded, errors
 
     def positions(self, kinds: Collection[RecordType]) -> set[tuple[int, int]]:
-        """Positions of all records of some kinds, whether or not they can be read."""
+        """Return the positions of all records of these types, also of undecodable ones."""
         types = {int(kind) for kind in kinds}
         return {
             (record.partition, record.offset)
@@ -106,19 +106,19 @@ class WhatKafkaSays:
         }
 
     def generations(self, group_id: str) -> list[tuple[int, bool]]:
-        """(generation, has members) of each GroupMetadata record of a group, in log order."""
-        found = []
+        """Return (generation, has members) of each GroupMetadata record of a group, in log order."""
+        generations = []
         for record in self.records():
             if (record.key or b"")[:2] == b"\x00\x02" and record.value is not None:
                 decoded = decode(record.key, record.value)
                 if decoded.key["group"] == group_id and decoded.value is not None:
-                    found.append((decoded.value["generation"], bool(decoded.value["members"])))
-        return found
+                    generations.append((decoded.value["generation"], bool(decoded.value["members"])))
+        return generations
 
 
-def _refusal(record: RawRecord) -> str | None:
+def _decode_error(record: RawRecord) -> str | None:
     try:
         decode(record.key, record.value)
-    except UndecodableRecord as refusal:
-        return str(refusal)
+    except UndecodableRecord as error:
+        return str(error)
     return None

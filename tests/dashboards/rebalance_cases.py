@@ -1,11 +1,11 @@
-"""What alerts on rebalances fire on, and what they do not."""
+"""Define cases in which alerts on rebalances fire, and cases in which they must not fire."""
 
 from __future__ import annotations
 
-from tests.dashboards.rules import INFO, PAGE, READY, ROLLING, TICKET, Story, condition, of_group
+from tests.dashboards.rules import INFO, PAGE, READY, ROLLING, TICKET, AlertCase, condition, of_group
 
 REBALANCES = (
-    Story(
+    AlertCase(
         "KafkaRollingRestart",
         "a deployment",
         "5m",
@@ -20,10 +20,16 @@ REBALANCES = (
             ),
         ),
     ),
-    Story("KafkaRollingRestart", "a storm is none", "5m", None, condition("rebalance_storm", "1x300")),
-    Story(
+    AlertCase(
+        "KafkaRollingRestart",
+        "a rebalance storm is no rolling restart",
+        "5m",
+        None,
+        condition("rebalance_storm", "1x300"),
+    ),
+    AlertCase(
         "KafkaRebalanceStorm",
-        "members that poll too seldom",
+        "members poll too rarely",
         "20m",
         PAGE,
         condition("rebalance_storm", "1x300")
@@ -41,24 +47,24 @@ REBALANCES = (
             ),
         ),
     ),
-    Story(
+    AlertCase(
         "KafkaRebalanceStorm",
-        "one that is over in three minutes",
+        "a storm of three minutes",
         "20m",
         None,
         condition("rebalance_storm", "1x3 stale"),
     ),
-    Story("KafkaRebalanceStorm", "a rolling deployment is none", "20m", None, ROLLING),
-    Story(
+    AlertCase("KafkaRebalanceStorm", "a rolling deployment is no storm", "20m", None, ROLLING),
+    AlertCase(
         "KafkaRebalanceStorm",
-        "read from the backlog of an hour ago",
+        "a storm in old records while the monitor catches up",
         "10m",
         None,
         condition("rebalance_storm", "1x300") | {READY: "0x300"},
     ),
-    Story(
+    AlertCase(
         "KafkaRebalanceStuck",
-        "listings show it in the middle",
+        "the condition stuck_rebalance is active",
         "5m",
         PAGE,
         condition("stuck_rebalance", "1x300"),
@@ -74,21 +80,21 @@ REBALANCES = (
             ),
         ),
     ),
-    Story(
+    AlertCase(
         "KafkaRebalanceStuck",
         "a member does not reach its target",
         "5m",
         PAGE,
         condition("stuck_reconciliation", "1x300"),
     ),
-    Story(
+    AlertCase(
         "KafkaRebalanceStuck",
         "a rebalance of a minute",
         "5m",
         None,
         of_group("group_rebalancing_seconds", "0+60x1 stale"),
     ),
-    Story(
+    AlertCase(
         "KafkaMemberFlapping",
         "three times in ten minutes",
         "10m",
@@ -104,10 +110,10 @@ REBALANCES = (
             ),
         ),
     ),
-    Story("KafkaMemberFlapping", "members that are replaced once each", "10m", None, ROLLING),
-    Story(
+    AlertCase("KafkaMemberFlapping", "each member is replaced once", "10m", None, ROLLING),
+    AlertCase(
         "KafkaRejoinEndless",
-        "rounds of nothing",
+        "rounds that change nothing",
         "10m",
         TICKET,
         condition("endless_cooperative_rejoin", "1x300"),
@@ -120,10 +126,16 @@ REBALANCES = (
             ),
         ),
     ),
-    Story("KafkaRejoinEndless", "over at once", "10m", None, condition("endless_cooperative_rejoin", "1x2 stale")),
-    Story(
+    AlertCase(
+        "KafkaRejoinEndless",
+        "it ends after two minutes",
+        "10m",
+        None,
+        condition("endless_cooperative_rejoin", "1x2 stale"),
+    ),
+    AlertCase(
         "KafkaStrategiesMixed",
-        "half an upgrade",
+        "an incomplete upgrade",
         "20m",
         TICKET,
         condition("eager_and_cooperative_mixed", "1x300"),
@@ -137,14 +149,14 @@ REBALANCES = (
             ),
         ),
     ),
-    Story(
+    AlertCase(
         "KafkaStrategiesMixed",
         "an upgrade of ten minutes",
         "40m",
         None,
         condition("eager_and_cooperative_mixed", "1x10 stale"),
     ),
-    Story(
+    AlertCase(
         "KafkaClaimsDuplicate",
         "one partition, two owners",
         "5m",
@@ -160,10 +172,10 @@ REBALANCES = (
             ),
         ),
     ),
-    Story("KafkaClaimsDuplicate", "none", "5m", None, ROLLING),
-    Story(
+    AlertCase("KafkaClaimsDuplicate", "no duplicate claim", "5m", None, ROLLING),
+    AlertCase(
         "KafkaSubscriptionsDiffer",
-        "two applications, one group",
+        "two applications with one group id",
         "20m",
         TICKET,
         condition("subscription_mismatch", "1x300"),
@@ -177,7 +189,7 @@ REBALANCES = (
             ),
         ),
     ),
-    Story(
+    AlertCase(
         "KafkaSubscriptionsDiffer",
         "a deployment of a new topic",
         "40m",

@@ -1,15 +1,15 @@
-"""What alerts on the monitor, and on what it reads, fire on, and what they do not."""
+"""Define cases in which alerts on the monitor fire, and cases in which they must not fire."""
 
 from __future__ import annotations
 
-from tests.dashboards.rules import PAGE, READY, TICKET, Story, of_cluster, of_group
+from tests.dashboards.rules import PAGE, READY, TICKET, AlertCase, of_cluster, of_group
 
 CLUSTER = {"cluster": "prod"}
-HELD = {"cluster": "prod", "partition": "7"}
+PARTITION_LABELS = {"cluster": "prod", "partition": "7"}
 
 
-def behind(records: str, read: str = "0+6000x300") -> dict[str, str]:
-    """Records not read yet, and those that are."""
+def unread(records: str, read: str = "0+6000x300") -> dict[str, str]:
+    """Return the series of the number of unread records and of the records read so far."""
     return (
         of_cluster("offsets_topic_lag", records, partition="0")
         | of_cluster("offsets_topic_blocked", "0x300", partition="0")
@@ -18,31 +18,31 @@ def behind(records: str, read: str = "0+6000x300") -> dict[str, str]:
 
 
 def clocks(offset: str, within: str) -> dict[str, str]:
-    """What is known of the clock of one broker."""
+    """Return the series of the clock offset of one broker and of its error bound."""
     known = of_cluster("clock_offset_seconds", offset, broker="1")
     return known | of_cluster("clock_offset_within_seconds", within, broker="1")
 
 
-def held(records: str, last_stable_offset: str) -> dict[str, str]:
-    """Records of a partition that are held back, and where what holds them back begins."""
+def blocked(records: str, last_stable_offset: str) -> dict[str, str]:
+    """Return the series of the blocked records of a partition and of its last stable offset."""
     return of_cluster("offsets_topic_blocked", records, partition="7") | of_cluster(
         "offsets_topic_last_stable_offset", last_stable_offset, partition="7"
     )
 
 
 CRASHES_WHEN_READY = " ".join(["0x9 1x2 stale"] * 9)
-"""Ten minutes it catches up, three it is ready, one it is gone; for two hours."""
+"""Two hours of repeated crashes: ten minutes catching up, three minutes ready, one minute down."""
 
 CRASHES_BEFORE_IT_IS_READY = " ".join(["0x9 stale"] * 12)
-"""Ten minutes it catches up, then it is gone; for two hours."""
+"""Two hours of repeated crashes: ten minutes catching up, then down."""
 
-MONITOR_STORIES = (
-    Story(
+MONITOR = (
+    AlertCase(
         "KafkaOffsetsHeldByTransaction",
-        "nobody ends it",
+        "a transaction that does not end",
         "25m",
         PAGE,
-        held("900x300", "100x300") | of_group("group_state", "1x300", state="Unknown"),
+        blocked("900x300", "100x300") | of_group("group_state", "1x300", state="Unknown"),
         says=(
             "prod: an open transaction blocks partition 7 of __consumer_offsets",
             (
@@ -53,35 +53,35 @@ MONITOR_STORIES = (
                 "it."
             ),
         ),
-        labels=HELD,
+        labels=PARTITION_LABELS,
     ),
-    Story(
+    AlertCase(
         "KafkaOffsetsHeldByTransaction",
-        "one after the other, each for a moment",
+        "short transactions one after the other",
         "60m",
         None,
-        held("5x9 0x1 5x9 0x1 5x9 0x1 5x9 0x1 5x9 0x1 5x9 0x1", "100+5x300"),
+        blocked("5x9 0x1 5x9 0x1 5x9 0x1 5x9 0x1 5x9 0x1 5x9 0x1", "100+5x300"),
     ),
-    Story(
+    AlertCase(
         "KafkaOffsetsHeldByTransaction",
-        "exactly-once traffic: at each moment another one is open",
+        "exactly-once traffic in which a different transaction is open at each moment",
         "60m",
         None,
-        held("5x300", "100+5x300"),
+        blocked("5x300", "100+5x300"),
     ),
-    Story(
+    AlertCase(
         "KafkaOffsetsHeldByTransaction",
-        "one of 15 minutes after the other: as long as it may be",
+        "transactions of 15 minutes one after the other, the allowed maximum",
         "60m",
         None,
-        held("5x300", "100x14 200x14 300x14 400x300"),
+        blocked("5x300", "100x14 200x14 300x14 400x300"),
     ),
-    Story(
+    AlertCase(
         "RebalanceMonitorNotReady",
-        "it lost its query",
+        "the monitor lost its query",
         "20m",
         PAGE,
-        {READY: "1x2 0x300"} | behind("60000x300"),
+        {READY: "1x2 0x300"} | unread("60000x300"),
         says=(
             "prod: the monitor's values are not current",
             (
@@ -94,35 +94,45 @@ MONITOR_STORIES = (
         ),
         labels=CLUSTER,
     ),
-    Story("RebalanceMonitorNotReady", "it starts and catches up", "20m", None, {READY: "0x10 1x300"}),
-    Story("RebalanceMonitorNotReady", "it crashes soon after it is ready", "110m", PAGE, {READY: CRASHES_WHEN_READY}),
-    Story(
-        "RebalanceMonitorNotReady", "it crashes while it catches up", "60m", PAGE, {READY: CRASHES_BEFORE_IT_IS_READY}
-    ),
-    Story(
+    AlertCase("RebalanceMonitorNotReady", "the monitor starts and catches up", "20m", None, {READY: "0x10 1x300"}),
+    AlertCase(
         "RebalanceMonitorNotReady",
-        "it crashed for two hours, and is ready since 20 minutes",
+        "the monitor crashes soon after it is ready",
+        "110m",
+        PAGE,
+        {READY: CRASHES_WHEN_READY},
+    ),
+    AlertCase(
+        "RebalanceMonitorNotReady",
+        "the monitor crashes while it catches up",
+        "60m",
+        PAGE,
+        {READY: CRASHES_BEFORE_IT_IS_READY},
+    ),
+    AlertCase(
+        "RebalanceMonitorNotReady",
+        "the monitor crashed for two hours and is now ready for 20 minutes",
         "143m",
         None,
         {READY: " ".join(["0x9 1 stale"] * 10) + " 1x300"},
     ),
-    Story(
+    AlertCase(
         "RebalanceMonitorNotReady",
-        "it was updated twice in an hour",
+        "the monitor was updated twice in an hour",
         "90m",
         None,
         {READY: "1x60 stale 0x8 1x10 stale 0x8 1x300"},
     ),
-    Story(
+    AlertCase(
         "RebalanceMonitorNotReady",
-        "the other of two shows the present",
+        "a second monitor of the cluster is ready",
         "20m",
         None,
         {READY: "0x300", 'rebalance_monitor_ready{cluster="prod",instance="other:9560"}': "1x300"},
     ),
-    Story(
+    AlertCase(
         "RebalanceMonitorDown",
-        "it was there an hour ago",
+        "the monitor was up 20 minutes ago",
         "100m",
         PAGE,
         {READY: "1x80 stale"},
@@ -138,9 +148,9 @@ MONITOR_STORIES = (
         labels=CLUSTER,
     ),
     *(
-        Story(
+        AlertCase(
             "RebalanceMonitorDown",
-            f"one of two ran for five hours and is gone {since}",
+            f"one of two monitors ran for five hours and is down {since}",
             at,
             severity,
             {
@@ -155,31 +165,31 @@ MONITOR_STORIES = (
             ("for 100 minutes", "6h40m", PAGE),
             ("for ten hours", "15h", PAGE),
             ("for 20 hours", "25h", PAGE),
-            ("for more than a day: it is monitored no more", "30h", None),
+            ("for more than a day, which means it was removed", "30h", None),
         )
     ),
-    Story(
+    AlertCase(
         "RebalanceMonitorDown",
-        "one of two clusters' is gone",
+        "the monitor of one of two clusters is down",
         "100m",
         PAGE,
         {READY: "1x80 stale", 'rebalance_monitor_ready{cluster="test",instance="other:9560"}': "1x300"},
     ),
-    Story("RebalanceMonitorDown", "it never came", "15m", PAGE, {READY: "_x300"}),
-    Story(
+    AlertCase("RebalanceMonitorDown", "the monitor never started", "15m", PAGE, {READY: "_x300"}),
+    AlertCase(
         "RebalanceMonitorDown",
-        "Prometheus has just started and has not scraped it yet",
+        "Prometheus has just started and has not scraped the monitor yet",
         "5m",
         None,
         {READY: "_x5 1x300"},
     ),
-    Story("RebalanceMonitorDown", "it was restarted", "100m", None, {READY: "1x80 _x5 0x3 1x300"}),
-    Story(
+    AlertCase("RebalanceMonitorDown", "the monitor was restarted", "100m", None, {READY: "1x80 _x5 0x3 1x300"}),
+    AlertCase(
         "RebalanceMonitorBehind",
-        "it reads more slowly than is written",
+        "the monitor reads more slowly than brokers write",
         "20m",
         TICKET,
-        behind("20000x300") | of_cluster("last_batch_seconds", "95x300"),
+        unread("20000x300") | of_cluster("last_batch_seconds", "95x300"),
         says=(
             "prod: the monitor is 3m 20s behind __consumer_offsets",
             (
@@ -190,36 +200,40 @@ MONITOR_STORIES = (
         ),
         labels=CLUSTER,
     ),
-    Story(
-        "RebalanceMonitorBehind", "a marker nobody is handed, on a quiet cluster", "20m", None, behind("1x300", "7x300")
-    ),
-    Story(
+    AlertCase(
         "RebalanceMonitorBehind",
-        "it catches up: it is not ready then",
+        "one unread transaction marker on a quiet cluster",
+        "20m",
+        None,
+        unread("1x300", "7x300"),
+    ),
+    AlertCase(
+        "RebalanceMonitorBehind",
+        "the monitor catches up and is not ready",
         "14m",
         None,
-        behind("900000x300") | {READY: "0x300"},
+        unread("900000x300") | {READY: "0x300"},
     ),
-    Story(
+    AlertCase(
         "RebalanceMonitorBehind",
-        "what a transaction holds back is not its fault",
+        "the unread records are blocked by an open transaction",
         "20m",
         None,
-        behind("20000x300") | of_cluster("offsets_topic_blocked", "20000x300", partition="0"),
+        unread("20000x300") | of_cluster("offsets_topic_blocked", "20000x300", partition="0"),
     ),
-    Story(
+    AlertCase(
         "RebalanceMonitorBehind",
-        "it reads nothing at all: nobody knows how long that takes",
+        "the monitor reads nothing, so the remaining time is unknown",
         "20m",
         None,
-        behind("2000+60x300", "7x300"),
+        unread("2000+60x300", "7x300"),
     ),
-    Story(
+    AlertCase(
         "RebalanceMonitorStandsStill",
-        "its batch hangs",
+        "a batch hangs",
         "20m",
         PAGE,
-        behind("2000+60x300", "7x300"),
+        unread("2000+60x300", "7x300"),
         says=(
             "prod: the monitor reads no records of __consumer_offsets",
             (
@@ -231,18 +245,18 @@ MONITOR_STORIES = (
         ),
         labels=CLUSTER,
     ),
-    Story(
-        "RebalanceMonitorStandsStill", "nothing is written on a quiet cluster", "60m", None, behind("60x300", "7x300")
+    AlertCase(
+        "RebalanceMonitorStandsStill", "a quiet cluster without new records", "60m", None, unread("60x300", "7x300")
     ),
-    Story("RebalanceMonitorStandsStill", "it reads, if slowly", "20m", None, behind("20000x300", "0+1x300")),
-    Story(
+    AlertCase("RebalanceMonitorStandsStill", "the monitor reads slowly", "20m", None, unread("20000x300", "0+1x300")),
+    AlertCase(
         "RebalanceMonitorStandsStill",
-        "what a transaction holds back it cannot read",
+        "the unread records are blocked by an open transaction",
         "20m",
         None,
-        behind("20000x300", "7x300") | of_cluster("offsets_topic_blocked", "20000x300", partition="0"),
+        unread("20000x300", "7x300") | of_cluster("offsets_topic_blocked", "20000x300", partition="0"),
     ),
-    Story(
+    AlertCase(
         "RebalanceMonitorQuarantineGrows",
         "records of a newer Kafka",
         "40m",
@@ -262,31 +276,31 @@ MONITOR_STORIES = (
         ),
         labels={"cluster": "prod", "reason": "unknown_value_version"},
     ),
-    Story(
+    AlertCase(
         "RebalanceMonitorQuarantineGrows",
-        "the first of its kind: its series begins at one",
+        "the first failure with this reason, whose series begins at one",
         "40m",
         TICKET,
         of_cluster("records_skipped_total", "_x30 1x300", reason="truncated"),
     ),
-    Story(
+    AlertCase(
         "RebalanceMonitorQuarantineGrows",
-        "a total that stands",
+        "a total that does not increase",
         "90m",
         None,
         of_cluster("records_skipped_total", "5x300", reason="truncated"),
     ),
-    Story(
+    AlertCase(
         "RebalanceMonitorQuarantineGrows",
-        "a monitor that starts again goes on with its total",
+        "a restarted monitor continues its total",
         "46m",
         None,
         of_cluster("records_skipped_total", "5x20 _x18 5x300", reason="truncated") | {READY: "1x20 _x16 0x2 1x300"},
     ),
     *(
-        Story(
+        AlertCase(
             "RebalanceMonitorQuarantineGrows",
-            f"a rebuild reads the old ones again, {when} after it",
+            f"a rebuild reads the old records again, {when} after it",
             at,
             None,
             of_cluster("records_skipped_total", "50x60 stale _x4 1+5x9 50x300", reason="truncated")
@@ -294,14 +308,14 @@ MONITOR_STORIES = (
         )
         for when, at in (("one minute", "77m"), ("8 minutes", "84m"), ("20 minutes", "96m"), ("an hour", "136m"))
     ),
-    Story(
+    AlertCase(
         "RebalanceMonitorQuarantineGrows",
-        "the first of its kind, soon after it was ready again",
+        "the first failure with this reason, soon after the monitor was ready again",
         "90m",
         TICKET,
         of_cluster("records_skipped_total", "_x80 1x300", reason="truncated") | {READY: "1x60 stale _x4 0x9 1x300"},
     ),
-    Story(
+    AlertCase(
         "RebalanceMonitorSeriesDropped",
         "more groups than the limit",
         "20m",
@@ -317,19 +331,23 @@ MONITOR_STORIES = (
         ),
         labels={"cluster": "prod", "reason": "max_series"},
     ),
-    Story(
+    AlertCase(
         "RebalanceMonitorSeriesDropped",
-        "only the worst groups were asked for in full",
+        "full detail is configured for the worst groups only",
         "20m",
         None,
         of_cluster("dropped_series", "4000x300", reason="top_k"),
     ),
-    Story(
-        "RebalanceMonitorSeriesDropped", "none", "20m", None, of_cluster("dropped_series", "0x300", reason="max_series")
+    AlertCase(
+        "RebalanceMonitorSeriesDropped",
+        "no dropped series",
+        "20m",
+        None,
+        of_cluster("dropped_series", "0x300", reason="max_series"),
     ),
-    Story(
+    AlertCase(
         "RebalanceMonitorQueryRestarts",
-        "it fails every five minutes",
+        "the query fails every five minutes",
         "40m",
         TICKET,
         of_cluster("query_restarts_total", "0x4 1x4 2x4 3x4 4x4 5x4 6x4 7x4 8x4"),
@@ -342,12 +360,16 @@ MONITOR_STORIES = (
         ),
         labels=CLUSTER,
     ),
-    Story(
-        "RebalanceMonitorQueryRestarts", "it failed once", "40m", None, of_cluster("query_restarts_total", "0x10 1x300")
+    AlertCase(
+        "RebalanceMonitorQueryRestarts",
+        "the query failed once",
+        "40m",
+        None,
+        of_cluster("query_restarts_total", "0x10 1x300"),
     ),
-    Story(
+    AlertCase(
         "RebalanceMonitorListingIncomplete",
-        "a broker refuses",
+        "two brokers refuse the request",
         "20m",
         TICKET,
         of_cluster("group_listing_gaps", "2x300", reason="group_authorization_failed"),
@@ -362,9 +384,9 @@ MONITOR_STORIES = (
         ),
         labels={"cluster": "prod", "reason": "group_authorization_failed"},
     ),
-    Story(
+    AlertCase(
         "RebalanceMonitorListingIncomplete",
-        "all brokers answer, and a right is lacking",
+        "all brokers answer, but a right is missing",
         "20m",
         TICKET,
         of_cluster("group_listing_gaps", "1x300", reason="cluster_describe_not_authorized"),
@@ -379,16 +401,16 @@ MONITOR_STORIES = (
         ),
         labels={"cluster": "prod", "reason": "cluster_describe_not_authorized"},
     ),
-    Story(
+    AlertCase(
         "RebalanceMonitorListingIncomplete",
-        "a broker is restarted",
+        "a broker restarts",
         "20m",
         None,
         of_cluster("group_listing_gaps", "1x8 stale", reason="timed_out"),
     ),
-    Story(
+    AlertCase(
         "RebalanceMonitorClocksDiffer",
-        "the monitor is a minute ahead",
+        "the monitor's clock is a minute ahead",
         "20m",
         TICKET,
         clocks("-60x300", "1.5x300"),
@@ -402,12 +424,12 @@ MONITOR_STORIES = (
         ),
         labels={"cluster": "prod", "broker": "1"},
     ),
-    Story(
+    AlertCase(
         "RebalanceMonitorClocksDiffer",
-        "records are rare, so little is proven",
+        "records are rare, so the error bound is large",
         "20m",
         None,
         clocks("8x300", "6x300"),
     ),
-    Story("RebalanceMonitorClocksDiffer", "it was set", "20m", None, clocks("60x8 0x300", "1x300")),
+    AlertCase("RebalanceMonitorClocksDiffer", "the clock was corrected", "20m", None, clocks("60x8 0x300", "1x300")),
 )

@@ -1,27 +1,27 @@
-"""What alerts on commits, lag and retention fire on, and what they do not."""
+"""Define cases in which alerts on commits, lag and retention fire, and cases in which they must not fire."""
 
 from __future__ import annotations
 
-from tests.dashboards.rules import PAGE, READY, ROLLING, TICKET, Story, condition, of_cluster, of_group
+from tests.dashboards.rules import PAGE, READY, ROLLING, TICKET, AlertCase, condition, of_cluster, of_group
 
 MEMBERS = of_group("group_members", "3x300")
-BEHIND = of_group("group_lag", "12000x300") | of_group("group_lag_seconds", "300x300")
+LAGGING = of_group("group_lag", "12000x300") | of_group("group_lag_seconds", "300x300")
 
 
 def status(name: str, values: str = "1x300") -> dict[str, str]:
-    """The group's status."""
+    """Return the series of the group's status."""
     return of_group("group_status", values, status=name)
 
 
 LEFT = of_group("group_members", "3x200 0x1500") | of_group("group_lag", "0x200 0+100x1500")
 
 PROGRESS = (
-    Story(
+    AlertCase(
         "KafkaGroupSilent",
-        "nobody commits",
+        "no member commits",
         "10m",
         PAGE,
-        condition("silent_group", "1x300") | BEHIND,
+        condition("silent_group", "1x300") | LAGGING,
         says=(
             "payments: no member commits, and records wait",
             (
@@ -32,8 +32,8 @@ PROGRESS = (
             ),
         ),
     ),
-    Story("KafkaGroupSilent", "over at once", "10m", None, condition("silent_group", "1x3 stale")),
-    Story(
+    AlertCase("KafkaGroupSilent", "it ends after three minutes", "10m", None, condition("silent_group", "1x3 stale")),
+    AlertCase(
         "KafkaStaticMemberSilent",
         "a fenced pod",
         "10m",
@@ -49,13 +49,19 @@ PROGRESS = (
             ),
         ),
     ),
-    Story("KafkaStaticMemberSilent", "over at once", "10m", None, condition("silent_static_member", "1x3 stale")),
-    Story(
+    AlertCase(
+        "KafkaStaticMemberSilent",
+        "it ends after three minutes",
+        "10m",
+        None,
+        condition("silent_static_member", "1x3 stale"),
+    ),
+    AlertCase(
         "KafkaGroupStopped",
-        "it has members",
+        "a group with members",
         "20m",
         PAGE,
-        MEMBERS | BEHIND | status("STOP"),
+        MEMBERS | LAGGING | status("STOP"),
         says=(
             "payments: the group has members, but it stopped committing",
             (
@@ -66,21 +72,27 @@ PROGRESS = (
             ),
         ),
     ),
-    Story(
+    AlertCase(
         "KafkaGroupStopped",
-        "an abandoned group has none",
+        "a group without members",
         "20m",
         None,
         of_group("group_members", "0x300") | status("STOP"),
     ),
-    Story("KafkaGroupStopped", "a deployment stops it for a while", "20m", None, MEMBERS | status("STOP") | ROLLING),
-    Story("KafkaGroupStopped", "a monitor that catches up", "40m", None, MEMBERS | status("STOP") | {READY: "0x300"}),
-    Story(
+    AlertCase(
+        "KafkaGroupStopped",
+        "a group that a deployment stops for a while",
+        "20m",
+        None,
+        MEMBERS | status("STOP") | ROLLING,
+    ),
+    AlertCase("KafkaGroupStopped", "the monitor catches up", "40m", None, MEMBERS | status("STOP") | {READY: "0x300"}),
+    AlertCase(
         "KafkaGroupStalled",
-        "a record nobody can work on",
+        "a record that the members cannot process",
         "20m",
         PAGE,
-        MEMBERS | BEHIND | status("STALL"),
+        MEMBERS | LAGGING | status("STALL"),
         says=(
             "payments: the group commits the same offset again and again",
             (
@@ -91,13 +103,13 @@ PROGRESS = (
             ),
         ),
     ),
-    Story("KafkaGroupStalled", "slow is not stalled", "20m", None, MEMBERS | status("WARN")),
-    Story(
+    AlertCase("KafkaGroupStalled", "a slow group is not stalled", "20m", None, MEMBERS | status("WARN")),
+    AlertCase(
         "KafkaGroupRewound",
         "offsets were reset",
         "5m",
         TICKET,
-        MEMBERS | BEHIND | status("REWIND"),
+        MEMBERS | LAGGING | status("REWIND"),
         says=(
             "payments: a committed offset was moved back",
             (
@@ -109,14 +121,14 @@ PROGRESS = (
             ),
         ),
     ),
-    Story(
+    AlertCase(
         "KafkaGroupRewound",
-        "it got back there",
+        "the group reached the earlier offset again",
         "40m",
         None,
         MEMBERS | status("REWIND", "1x10 stale") | status("OK", "_x11 1x300"),
     ),
-    Story(
+    AlertCase(
         "KafkaGroupWithoutMembers",
         "all pods are gone",
         "220m",
@@ -132,9 +144,9 @@ PROGRESS = (
         ),
     ),
     *(
-        Story(
+        AlertCase(
             "KafkaGroupWithoutMembers",
-            f"it was made five hours before they left, and that is {since} ago",
+            f"the group existed for five hours and its members left {since} ago",
             at,
             severity,
             of_group("group_members", "2x60 0x600") | status("STOP", "1x660"),
@@ -149,52 +161,52 @@ PROGRESS = (
             ("more than a day", "30h", None),
         )
     ),
-    Story(
+    AlertCase(
         "KafkaGroupWithoutMembers",
         "a job that runs twice a day, for an hour each",
         "900m",
         None,
         of_group("group_members", "0x300 3x59 0x400 3x59 0x600") | status("STOP", "1x1500"),
     ),
-    Story(
+    AlertCase(
         "KafkaGroupWithoutMembers",
-        "it lasts beyond the first hour",
+        "the alert lasts longer than the first hour",
         "1600m",
         PAGE,
         of_group("group_members", "3x1500 0x1500") | status("STOP", "_x1501 1x1500"),
     ),
-    Story("KafkaGroupWithoutMembers", "nothing is left to read", "220m", None, LEFT | status("OK")),
-    Story(
+    AlertCase("KafkaGroupWithoutMembers", "all records are read", "220m", None, LEFT | status("OK")),
+    AlertCase(
         "KafkaGroupWithoutMembers",
-        "a deployment that stops all first",
+        "a deployment that stops all members first",
         "214m",
         None,
         LEFT | status("STOP", "_x201 1x1500"),
     ),
-    Story(
+    AlertCase(
         "KafkaGroupWithoutMembers",
         "a job of an hour a day",
         "420m",
         None,
         of_group("group_members", "0x340 3x60 0x1500") | status("STOP", "1x340 0x60 1x1500"),
     ),
-    Story(
+    AlertCase(
         "KafkaGroupWithoutMembers",
-        "it was abandoned long ago",
+        "the group had no members for hours",
         "420m",
         None,
         of_group("group_members", "0x1500") | status("STOP", "1x1500"),
     ),
-    Story(
+    AlertCase(
         "KafkaGroupWithoutMembers",
-        "a Prometheus that does not know what was before",
+        "Prometheus has no earlier values",
         "60m",
         None,
         of_group("group_members", "0x1500") | status("STOP", "1x1500"),
     ),
-    Story(
+    AlertCase(
         "KafkaGroupVanished",
-        "its coordinator lost it",
+        "the coordinator lost the group",
         "45m",
         TICKET,
         of_group("group_members", "3x30 stale") | of_group("group_state", "1x30 stale", state="Stable"),
@@ -209,41 +221,41 @@ PROGRESS = (
             ),
         ),
     ),
-    Story(
+    AlertCase(
         "KafkaGroupVanished",
-        "deleted when nobody was left",
+        "the group was deleted after all members had left",
         "45m",
         None,
         of_group("group_members", "3x30 0x2 stale") | of_group("group_state", "1x32 stale", state="Stable"),
     ),
-    Story(
+    AlertCase(
         "KafkaGroupVanished",
-        "a monitor that starts again knows it later",
+        "a restarted monitor shows the group later",
         "45m",
         None,
         of_group("group_members", "3x30 stale")
         | of_group("group_state", "1x30 stale", state="Stable")
         | {READY: "1x30 0x300"},
     ),
-    Story(
+    AlertCase(
         "KafkaGroupVanished",
-        "hidden by an open transaction it is there still",
+        "the group is blocked by an open transaction",
         "45m",
         None,
         of_group("group_members", "3x30 stale") | of_group("group_state", "1x300", state="Unknown"),
     ),
-    Story(
+    AlertCase(
         "KafkaGroupVanished",
-        "left out by the limit of series",
+        "the series limit omits the group",
         "45m",
         None,
         of_group("group_members", "3x30 stale")
         | of_group("group_state", "1x30 stale", state="Stable")
         | of_cluster("dropped_series", "0x30 9x300", reason="max_series"),
     ),
-    Story(
+    AlertCase(
         "KafkaGroupLagging",
-        "two hours behind and not catching up",
+        "a lag of two hours that does not decrease",
         "30m",
         PAGE,
         MEMBERS
@@ -260,36 +272,36 @@ PROGRESS = (
             ),
         ),
     ),
-    Story(
+    AlertCase(
         "KafkaGroupLagging",
-        "a quarter of an hour can wait",
+        "a lag of 15 minutes has severity ticket",
         "30m",
         TICKET,
         MEMBERS | of_group("group_lag_seconds", "900x300"),
     ),
-    Story("KafkaGroupLagging", "five minutes are fine", "30m", None, MEMBERS | BEHIND),
-    Story(
+    AlertCase("KafkaGroupLagging", "a lag of five minutes", "30m", None, MEMBERS | LAGGING),
+    AlertCase(
         "KafkaGroupLagging",
-        "a peak of ten minutes",
+        "a peak that lasts ten minutes",
         "40m",
         None,
         MEMBERS | of_group("group_lag_seconds", "10x10 900x10 10x300"),
     ),
-    Story(
+    AlertCase(
         "KafkaGroupLagging",
-        "nobody is there to catch up: that is told by another",
+        "a group without members has a different alert",
         "30m",
         None,
         of_group("group_members", "0x300") | of_group("group_lag_seconds", "7200x300"),
     ),
 )
 
-ABOUT_TO_BE = MEMBERS | of_group("group_records_lost", "0x300") | of_group("group_lag", "12000x300")
+NOT_LOST_YET = MEMBERS | of_group("group_records_lost", "0x300") | of_group("group_lag", "12000x300")
 
 RETENTION = (
-    Story(
+    AlertCase(
         "KafkaRecordsLost",
-        "retention was quicker",
+        "retention deleted unread records",
         "5m",
         PAGE,
         MEMBERS | of_group("group_records_lost", "1500x300") | of_group("group_lag_seconds", "7200x300"),
@@ -303,17 +315,17 @@ RETENTION = (
             ),
         ),
     ),
-    Story("KafkaRecordsLost", "nothing is lost", "5m", None, MEMBERS | of_group("group_records_lost", "0x300")),
-    Story(
+    AlertCase("KafkaRecordsLost", "no record is lost", "5m", None, MEMBERS | of_group("group_records_lost", "0x300")),
+    AlertCase(
         "KafkaRecordsLost",
-        "a group nobody uses any more loses records every day",
+        "an unused group loses records every day",
         "300m",
         None,
         of_group("group_members", "0x400") | status("STOP", "1x400") | of_group("group_records_lost", "1500x400"),
     ),
-    Story(
+    AlertCase(
         "KafkaRecordsLost",
-        "its members are gone for ten hours",
+        "the members left ten hours ago",
         "15h",
         PAGE,
         of_group("group_members", "2x60 0x600")
@@ -321,19 +333,19 @@ RETENTION = (
         | of_group("group_records_lost", "0x90 9x570"),
         step="5m",
     ),
-    Story(
+    AlertCase(
         "KafkaRecordsLost",
-        "one that reads by assign() has no members and is in use",
+        "a group with assign() has no members but is in use",
         "5m",
         PAGE,
         of_group("group_members", "0x300") | status("WARN") | of_group("group_records_lost", "1500x300"),
     ),
-    Story(
+    AlertCase(
         "KafkaRecordsAboutToBeLost",
         "half an hour is left",
         "10m",
         PAGE,
-        ABOUT_TO_BE | of_group("group_seconds_until_lost", "1800x300"),
+        NOT_LOST_YET | of_group("group_seconds_until_lost", "1800x300"),
         says=(
             "payments: retention deletes unread records in 30m 0s",
             (
@@ -343,26 +355,28 @@ RETENTION = (
             ),
         ),
     ),
-    Story(
+    AlertCase(
         "KafkaRecordsAboutToBeLost",
         "four hours are left",
         "30m",
         TICKET,
-        ABOUT_TO_BE | of_group("group_seconds_until_lost", "14400x300"),
+        NOT_LOST_YET | of_group("group_seconds_until_lost", "14400x300"),
     ),
-    Story(
+    AlertCase(
         "KafkaRecordsAboutToBeLost",
         "a day is left",
         "30m",
         None,
-        ABOUT_TO_BE | of_group("group_seconds_until_lost", "86400x300"),
+        NOT_LOST_YET | of_group("group_seconds_until_lost", "86400x300"),
     ),
-    Story(
+    AlertCase(
         "KafkaRecordsAboutToBeLost",
-        "where records are lost already that is told",
+        "records are already lost, which is a different alert",
         "30m",
         None,
         MEMBERS | of_group("group_records_lost", "7x300") | of_group("group_seconds_until_lost", "0x300"),
     ),
-    Story("KafkaRecordsAboutToBeLost", "not known: the log start never moved", "30m", None, ABOUT_TO_BE),
+    AlertCase(
+        "KafkaRecordsAboutToBeLost", "the time is unknown because the log start never moved", "30m", None, NOT_LOST_YET
+    ),
 )

@@ -1,12 +1,12 @@
-"""What alerts on assignments fire on, and what they do not."""
+"""Define cases in which alerts on assignments fire, and cases in which they must not fire."""
 
 from __future__ import annotations
 
-from tests.dashboards.rules import PAGE, READY, ROLLING, TICKET, Story, condition, of_group
+from tests.dashboards.rules import PAGE, READY, ROLLING, TICKET, AlertCase, condition, of_group
 
 
 def skewed(excess: str = "5x300", most: str = "16x300") -> dict[str, str]:
-    """Range over many topics: the same members get the one partition more of each."""
+    """Return the series of a group with range and many topics: the same members get the extra partition of each."""
     return (
         of_group("excess_partitions", excess)
         | of_group("member_partitions_max", most)
@@ -17,12 +17,12 @@ def skewed(excess: str = "5x300", most: str = "16x300") -> dict[str, str]:
 
 
 HOSTILE = 'a"b\\c/{{ $value }} é&d=#?'
-"""A group may be called anything."""
+"""Id of a group with characters that need escaping."""
 
 ASSIGNMENTS = (
-    Story(
+    AlertCase(
         "KafkaAssignmentSkewed",
-        "the message says who, how much, since when, why and what to do",
+        "the text has member, amount, start time, cause and remedy",
         "20m",
         PAGE,
         skewed(),
@@ -36,33 +36,41 @@ ASSIGNMENTS = (
             ),
         ),
     ),
-    Story("KafkaAssignmentSkewed", "16 where 11 would do is a third more and pages", "20m", PAGE, skewed()),
-    Story("KafkaAssignmentSkewed", "6 where 5 would do can wait", "20m", TICKET, skewed("1x300", "6x300")),
-    Story("KafkaAssignmentSkewed", "4 where 3 would do is a third more", "20m", PAGE, skewed("1x300", "4x300")),
-    Story(
-        "KafkaAssignmentSkewed", "a gap of one that nothing closes is no excess", "20m", None, skewed("0x300", "2x300")
+    AlertCase(
+        "KafkaAssignmentSkewed", "16 instead of 11 is more than a third and has severity page", "20m", PAGE, skewed()
     ),
-    Story("KafkaAssignmentSkewed", "not in the first ten minutes", "9m", None, skewed()),
-    Story("KafkaAssignmentSkewed", "not while members are rolled", "40m", None, skewed() | ROLLING),
-    Story("KafkaAssignmentSkewed", "not while the monitor catches up", "40m", None, skewed() | {READY: "0x300"}),
-    Story(
+    AlertCase("KafkaAssignmentSkewed", "6 instead of 5 has severity ticket", "20m", TICKET, skewed("1x300", "6x300")),
+    AlertCase("KafkaAssignmentSkewed", "4 instead of 3 is a third more", "20m", PAGE, skewed("1x300", "4x300")),
+    AlertCase(
+        "KafkaAssignmentSkewed", "an unavoidable difference of one is no excess", "20m", None, skewed("0x300", "2x300")
+    ),
+    AlertCase("KafkaAssignmentSkewed", "not in the first ten minutes", "9m", None, skewed()),
+    AlertCase("KafkaAssignmentSkewed", "not during a rolling restart", "40m", None, skewed() | ROLLING),
+    AlertCase("KafkaAssignmentSkewed", "not while the monitor catches up", "40m", None, skewed() | {READY: "0x300"}),
+    AlertCase(
         "KafkaAssignmentSkewed",
-        "not where it is unknown: no series",
+        "not if the excess is unknown and has no series",
         "40m",
         None,
         of_group("member_partitions_max", "9x300"),
     ),
-    Story(
+    AlertCase(
         "KafkaAssignmentSkewed",
-        "a moment of fairness in a rebalance ends no page",
+        "a fair assignment for a moment does not end the alert",
         "34m",
         PAGE,
         skewed("5x30 0x3 5x30", "16x30 11x3 16x30"),
     ),
-    Story("KafkaAssignmentSkewed", "it ends when it was mended", "50m", None, skewed("5x30 0x300", "16x30 11x300")),
-    Story(
+    AlertCase(
         "KafkaAssignmentSkewed",
-        "a monitor that moved to another machine ends no page, nor pages again",
+        "it ends when the assignment is fair",
+        "50m",
+        None,
+        skewed("5x30 0x300", "16x30 11x300"),
+    ),
+    AlertCase(
+        "KafkaAssignmentSkewed",
+        "the alert continues when the monitor moves to a different machine",
         "31m",
         PAGE,
         {
@@ -75,9 +83,9 @@ ASSIGNMENTS = (
             'rebalance_monitor_member_partitions_max{cluster="prod",group="payments",instance="b:9560"}': "_x31 9x30",
         },
     ),
-    Story(
+    AlertCase(
         "KafkaAssignmentSkewed",
-        "a group of any name is asked for and linked to by that name",
+        "a group of any name is queried and linked by its name",
         "20m",
         PAGE,
         of_group("excess_partitions", "5x300", group=HOSTILE)
@@ -92,9 +100,9 @@ ASSIGNMENTS = (
         ),
         labels={"cluster": "prod", "group": HOSTILE},
     ),
-    Story(
+    AlertCase(
         "KafkaAssignmentDrift",
-        "two partitions elsewhere",
+        "two partitions with drift",
         "20m",
         TICKET,
         of_group("assignment_verdict", "1x300", strategy="range", verdict="drift")
@@ -111,25 +119,25 @@ ASSIGNMENTS = (
         ),
         labels={"cluster": "prod", "group": "payments", "strategy": "range"},
     ),
-    Story(
+    AlertCase(
         "KafkaAssignmentDrift",
-        "another program's own way to share is no drift",
+        "a known difference of a client that is not Java is no drift",
         "20m",
         None,
         of_group("assignment_verdict", "1x300", strategy="range", verdict="differs_from_java")
         | of_group("drift_partitions", "2x300", strategy="range"),
     ),
-    Story(
+    AlertCase(
         "KafkaAssignmentDrift",
-        "nor is what another strategy would have elsewhere",
+        "a difference from a strategy that the group does not use is no drift",
         "20m",
         None,
         of_group("assignment_verdict", "1x300", strategy="range", verdict="match")
         | of_group("drift_partitions", "7x300", strategy="sticky"),
     ),
-    Story(
+    AlertCase(
         "KafkaPartitionsUnowned",
-        "two partitions are nobody's",
+        "two partitions have no owner",
         "10m",
         PAGE,
         condition("unowned_partitions", "1x300")
@@ -146,46 +154,46 @@ ASSIGNMENTS = (
             ),
         ),
     ),
-    Story(
+    AlertCase(
         "KafkaPartitionsUnowned",
-        "how many records wait is unknown: a partition has no leader",
+        "the number of waiting records is unknown because a partition has no leader",
         "10m",
         PAGE,
         condition("unowned_partitions", "1x300") | of_group("unowned_partitions", "2x300"),
     ),
-    Story(
+    AlertCase(
         "KafkaPartitionsUnowned",
-        "a topic grew an hour ago, nobody wrote to its new partitions: no harm yet",
+        "a topic grew an hour ago and its new partitions have no records yet",
         "60m",
         TICKET,
         condition("unowned_partitions", "1x300")
         | of_group("unowned_partitions", "2x300")
         | of_group("unowned_records", "0x300"),
     ),
-    Story(
+    AlertCase(
         "KafkaPartitionsUnowned",
-        "a topic grew a moment ago: its client has until metadata.max.age.ms to notice",
+        "a topic grew a moment ago and metadata.max.age.ms has not passed",
         "20m",
         None,
         of_group("unowned_partitions", "0x10 3x5 0x300") | of_group("unowned_records", "_x10 9x5 stale"),
     ),
-    Story(
+    AlertCase(
         "KafkaPartitionsUnowned",
-        "a cooperative hand-over has such for a round, and no condition",
+        "partitions withheld for one cooperative round are no condition",
         "20m",
         None,
         of_group("unowned_partitions", "2x3 0x300"),
     ),
-    Story(
+    AlertCase(
         "KafkaPartitionsUnowned",
-        "a deployment leaves some unowned in between",
+        "partitions without an owner during a deployment",
         "20m",
         None,
         condition("unowned_partitions", "1x300") | ROLLING,
     ),
-    Story(
+    AlertCase(
         "KafkaMembersIdle",
-        "one has nothing while another has four",
+        "one member has no partition while the busiest has four",
         "20m",
         TICKET,
         of_group("avoidable_idle_members", "1x300")
@@ -201,9 +209,9 @@ ASSIGNMENTS = (
             ),
         ),
     ),
-    Story(
+    AlertCase(
         "KafkaMembersIdle",
-        "more members than partitions: they are spares",
+        "idle members cannot be avoided with more members than partitions",
         "20m",
         None,
         of_group("avoidable_idle_members", "0x300") | of_group("idle_members", "3x300"),
