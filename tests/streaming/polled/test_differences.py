@@ -1,4 +1,4 @@
-"""Polls against what is known: after its rows, the state says what the poll said, and the same poll is no news."""
+"""Tests of polls and the known state: rows make the state equal to the poll, and a repeated poll gives no rows."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ OFFSETS = st.one_of(
 
 @st.composite
 def polls(draw: st.DrawFn) -> Poll:
-    """Draw a poll: offsets are asked of groups that are listed, so not of those that are gone."""
+    """Draw a poll. Offsets are requested only for listed groups, so not for deleted groups."""
     groups = draw(st.dictionaries(st.sampled_from(GROUP_IDS), DESCRIPTIONS))
     offsets = {group_id: draw(OFFSETS) for group_id, said in groups.items() if not isinstance(said, GroupNotFound)}
     return polled(groups, offsets)
 
 
 class State:
-    """The query's state and the commit book, as a batch leaves them."""
+    """The query's state and the committed offsets after each batch."""
 
     def __init__(self) -> None:
         self.records: dict[str, GroupState] = {}
@@ -73,7 +73,7 @@ class State:
         self.rows_reported = 0
 
     def known(self) -> KnownState:
-        """Return what the poller finds."""
+        """Return the known state that the poller reads."""
         polled_lane = self.state_rows.get(POLLED_PARTITION, PartitionSnapshot(POLLED_PARTITION))
         groups = {group_id: record.snapshot for group_id, record in self.records.items()}
         return KnownState(groups, commits_by_group(self.committed_offsets.view().commits), polled_lane.last_offset)
@@ -96,8 +96,8 @@ class State:
                 self.committed_offsets.apply(commits_table(event.commits))
 
 
-def _says(state: State, poll: Poll) -> None:
-    """Check that the state says what the poll said, and nothing of what the poll did not answer."""
+def _check_equal(state: State, poll: Poll) -> None:
+    """Check that the state equals the poll, and that unanswered parts did not change."""
     known = state.known()
     for group_id, said in poll.descriptions.items():
         snapshot = known.groups.get(group_id)
@@ -114,8 +114,8 @@ def _says(state: State, poll: Poll) -> None:
 
 
 @given(st.lists(polls(), max_size=6))
-def test_after_its_rows_the_state_says_what_the_poll_said_and_the_same_poll_is_no_news(several: list[Poll]) -> None:
-    """The poller's whole contract; a restart between any two polls is one of the cases, for it remembers nothing."""
+def test_after_its_rows_the_state_equals_the_poll_and_the_same_poll_gives_no_rows(several: list[Poll]) -> None:
+    """The whole contract of the poller includes restarts between polls, because the poller keeps no state."""
     state = State()
     last_number = -1
     for poll in several:
@@ -123,12 +123,12 @@ def test_after_its_rows_the_state_says_what_the_poll_said_and_the_same_poll_is_n
         assert found.first_number > last_number
         state.take(found.rows)
         last_number = found.last_number if found.rows else last_number
-        _says(state, poll)
+        _check_equal(state, poll)
         assert differences(poll, state.known()).rows == ()
 
 
 @given(polls())
-def test_rows_taken_in_twice_change_nothing(poll: Poll) -> None:
+def test_rows_that_are_applied_twice_change_nothing(poll: Poll) -> None:
     """Rule 3: an interrupted batch runs again with the same file."""
     state = State()
     rows = differences(poll, state.known()).rows
@@ -139,8 +139,8 @@ def test_rows_taken_in_twice_change_nothing(poll: Poll) -> None:
 
 
 @given(polls())
-def test_every_event_has_a_position_of_its_own(poll: Poll) -> None:
-    """Tables are idempotent by position: two groups must not share one."""
+def test_every_event_has_its_own_position(poll: Poll) -> None:
+    """Tables are idempotent by position, so two groups must not share one."""
     found = differences(poll, KnownState())
     events = [decode_event(payload) for partition, _, payload in found.rows if partition == GROUP_KIND]
     positions = [event.position for event in events if isinstance(event, LogEvent)]
@@ -151,8 +151,8 @@ def test_every_event_has_a_position_of_its_own(poll: Poll) -> None:
     assert not events or found.last_number == positions[-1].offsets_topic_offset
 
 
-def test_numbers_follow_the_clock_and_never_fall_behind_what_was_taken_in() -> None:
-    """They rise over a new checkpoint, which knows none; and over a clock that was set back."""
+def test_numbers_follow_the_clock_and_are_always_above_applied_numbers() -> None:
+    """They also increase after a new checkpoint without numbers, and after a clock was set back."""
     poll = polled({"g": classic()})
     assert differences(poll, KnownState()).first_number == START_MS * NUMBERS_PER_MS
     ahead = START_MS * NUMBERS_PER_MS + 7
@@ -160,8 +160,8 @@ def test_numbers_follow_the_clock_and_never_fall_behind_what_was_taken_in() -> N
     assert ahead < 2**48, "positions are packed with their partition into 64 bits"
 
 
-def test_a_mark_is_a_row_without_news_and_says_how_far_polling_has_come() -> None:
-    """Readiness waits until the first complete poll has gone through the query, also on a cluster without a group."""
+def test_a_mark_is_a_row_without_news_that_shows_the_progress_of_polling() -> None:
+    """Readiness waits until the first complete poll has passed the query, also on a cluster without groups."""
     found = differences(polled({}), KnownState(), is_marked=True)
     [(partition, state_key, payload)] = found.rows
     batch = decode_partition_event(payload)
@@ -171,8 +171,8 @@ def test_a_mark_is_a_row_without_news_and_says_how_far_polling_has_come() -> Non
     assert differences(polled({}), KnownState()).rows == ()
 
 
-def test_unreadable_bytes_are_quarantined_once_with_their_group() -> None:
-    """A poll every five seconds must not fill the quarantine table with one member."""
+def test_undecodable_bytes_are_quarantined_once_with_their_group() -> None:
+    """A poll every five seconds must not fill the quarantine table with the same member."""
     hostile = classic(classic_member("x", [0], subscription=b"\x00"))
     state = State()
     state.take(differences(polled({"g": hostile}), state.known()).rows)
@@ -180,8 +180,8 @@ def test_unreadable_bytes_are_quarantined_once_with_their_group() -> None:
     assert differences(polled({"g": hostile}), state.known()).rows == ()
 
 
-def test_only_lanes_with_changed_commits_have_a_row_beside_the_first() -> None:
-    """A lane's state is written whole: a million commits must not be because one changed."""
+def test_only_partitions_with_changed_commits_have_a_row_beside_the_first() -> None:
+    """A partition state is written as a whole. One changed commit must not write a million commits again."""
     offsets: Mapping[str, Mapping[tuple[str, int], int]] = {f"g{number}": {("t", 0): 1} for number in range(200)}
     state = State()
     state.take(differences(polled({}, offsets), state.known()).rows)
