@@ -201,8 +201,8 @@ SITUATIONS = {
             sampled(9_000, t=2, u=2, v=2),
         ],
     ),
-    "empty": Situation("the last member left, records wait", [*STABLE, emptied(7, 4)], BEHIND),
-    "deleted": Situation("the last member left, and records wait", [*STABLE, tombstoned(7)]),
+    "empty": Situation("the last member left, and records wait", [*STABLE, emptied(7, 4)], BEHIND),
+    "deleted": Situation("the tombstone of the group was read", [*STABLE, tombstoned(7)]),
     "deleted, commits go on": Situation(
         "a client uses the group id with assign()",
         [*STABLE, tombstoned(7)],

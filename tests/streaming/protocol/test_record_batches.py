@@ -94,7 +94,7 @@ ABORTED = [
 
 @pytest.mark.parametrize(("batches", "tail", "why"), ABORTED, ids=[why for *_, why in ABORTED])
 def test_records_of_aborted_transactions_are_records_only_for_some_consumers(batches: bytes, tail: Tail, why: str):
-    """With librdkafka, a group commits the offset after the last delivered record, which is before later aborted records."""
+    """With librdkafka, a group commits the offset after the last delivered record. Aborted records can follow."""
     assert next_record(batches, 5, [AbortedTransaction(producer_id=1, first_offset=3)]) == tail, why
 
 

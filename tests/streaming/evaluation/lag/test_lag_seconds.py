@@ -160,7 +160,7 @@ def test_the_published_examples_of_kafka_lag_exporter(
 def test_known_faults_of_kafka_lag_exporter_do_not_occur(
     points: list[Point], committed: int, expected: tuple[float | None, str], why: str
 ) -> None:
-    """The faults: no value after a start, values of years, infinite or negative values, and values that never recover."""
+    """Faults: no value after a start, values of years, infinite or negative values, no recovery."""
     lag, kind = lag_of(points, committed)
     assert (lag if lag is None else pytest.approx(lag), kind) == expected, why
 
