@@ -168,14 +168,14 @@ def test_metrics_page_and_api_show_the_values_of_the_report(name: str, tmp_path:
     assert shown_by_api(listed) == expected, situation.why
     assert [one["text"] for one in document["troubles"]] == [trouble.text for trouble in report.troubles]
     text = Seen(ask(pages, f"/groups/{GROUP}").text).text
-    for said in (
+    for text_part in (
         f"state {report.membership.state} type {report.membership.group_type} ",
         f" strategy {strategy_words(report)} ",
         f" members {whole(report.membership.members)} ",
         f" rebalances {whole(report.rebalances.total)}",
         *(trouble.text for trouble in report.troubles),
     ):
-        assert said in text, situation.why
+        assert text_part in text, situation.why
     line = Seen(ask(pages, "/").text).text
     assert all(trouble.word in line for trouble in report.troubles), situation.why
     assert strategy_words(report) in line, situation.why
@@ -221,8 +221,8 @@ def test_tables_and_commands_show_the_values_of_the_report(name: str) -> None:
         for member in report.members.each:
             assert f"{member.client_id} ({member.client_host})" not in text, "a member has the same text everywhere"
     changes = [ConditionChange(GROUP, one, True, None) for one in report.conditions]
-    said = [active_sentence(row) for row in condition_rows(CLUSTER, NOW_MS, changes)]
-    assert all(one.detail in line for one, line in zip(report.conditions, said, strict=True))
+    sentences = [active_sentence(row) for row in condition_rows(CLUSTER, NOW_MS, changes)]
+    assert all(one.detail in line for one, line in zip(report.conditions, sentences, strict=True))
 
 
 def test_readers_of_a_group_that_only_commits_are_unknown(tmp_path: Path) -> None:

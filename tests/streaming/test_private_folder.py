@@ -126,7 +126,7 @@ def test_files_that_other_users_may_have_made_are_not_removed(tmp_path: Path, ki
         if kind == "link to a file":
             (trap / "lock").symlink_to(elsewhere / "lock")
         else:
-            (trap / "lock").write_text("not ours")
+            (trap / "lock").write_text("the folder belongs to a different user")
     with private_folder(PREFIX):
         pass
     assert (elsewhere / "lock").read_text() == "not to be removed"

@@ -122,7 +122,7 @@ def test_the_same_key_in_two_partitions_of_consumer_offsets_is_kept_for_both() -
     [
         (commit_key("g", legacy=True), "record type 0, as Kafka 0.8 wrote it"),
         (commit_key("g") + b"\x00", "Kafka's reader ignores bytes after a key"),
-        (commit_key("g", legacy=True) + b"tail", "both at once"),
+        (commit_key("g", legacy=True) + b"tail", "a legacy key with extra bytes"),
     ],
 )
 @pytest.mark.parametrize("first", ["respelled", "usual"])

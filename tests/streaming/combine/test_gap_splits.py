@@ -36,7 +36,7 @@ from tests.streaming.log_records import (
 )
 
 STUCK_AFTER_SECONDS = 300
-UNREADABLE = (b"\x00\x63", b"")
+UNDECODABLE = (b"\x00\x63", b"")
 STEPS_MS = ([0, 100, 1_000, 5_000], [1_000, 5_000, 60_000, 120_000], [0, 5_000, 50_000, 400_000, -20_000])
 
 
@@ -57,7 +57,7 @@ def group_record(rng: Random) -> tuple[bytes, bytes | None]:
         return target_epoch_key(group_type, group), target_epoch_value(group_type, rng.randrange(1, 4))
     if kind == "ended":
         return rng.choice([group_key(group), other_group_key("consumer", group)]), None
-    return UNREADABLE
+    return UNDECODABLE
 
 
 @st.composite

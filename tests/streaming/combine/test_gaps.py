@@ -23,7 +23,7 @@ from streaming.evaluation.group_update import GroupState, apply_batch
 from streaming.evaluation.rebalances import rebalances as kinds
 from streaming.events import decode_event
 from streaming.group.snapshot import GroupSnapshot
-from tests.streaming.combine.test_gap_splits import STUCK_AFTER_SECONDS, UNREADABLE
+from tests.streaming.combine.test_gap_splits import STUCK_AFTER_SECONDS, UNDECODABLE
 from tests.streaming.log_records import (
     LogRecord,
     commit_key,
@@ -40,14 +40,14 @@ from tests.streaming.log_records import (
     target_epoch_value,
 )
 
-Told = Sequence[tuple[float, str]]
+Log = Sequence[tuple[float, str]]
 
 
-def log_of(reported: Told) -> list[LogRecord]:
+def log_of(log: Log) -> list[LogRecord]:
     """Return the records of group g with consecutive offsets. `hole` is an offset without a record."""
     return [
         LogRecord(*record, 0, offsets_topic_offset, int(1000 * seconds))
-        for offsets_topic_offset, (seconds, what) in enumerate(reported)
+        for offsets_topic_offset, (seconds, what) in enumerate(log)
         if (record := _record(*what.split())) is not None
     ]
 
@@ -66,7 +66,7 @@ def _record(what: str, number: str = "0") -> tuple[bytes, bytes | None] | None:
         "shares": (target_epoch_key("share", "g"), target_epoch_value("share", int(number))),
         "ended": (group_key("g"), None),
         "another": (commit_key("gg", "orders", int(number)), commit_value(1)),
-        "rubbish": UNREADABLE,
+        "rubbish": UNDECODABLE,
         "hole": None,
     }
     return records[what]
@@ -77,13 +77,13 @@ def advanced(snapshot: PartitionSnapshot, records: Sequence[LogRecord]) -> tuple
     combiner = Combiner()
     combiner.add(record_batch(records))
     (payload,) = [payload for partition_state, _, payload in combiner.rows() if partition_state != GROUP_KIND]
-    after, reported = advance_partition(snapshot, decode_partition_event(payload), STUCK_AFTER_SECONDS)
-    return PARTITION_CODEC.decode(*PARTITION_CODEC.encode(after)), reported or GapsClosed((), {})
+    after, closed = advance_partition(snapshot, decode_partition_event(payload), STUCK_AFTER_SECONDS)
+    return PARTITION_CODEC.decode(*PARTITION_CODEC.encode(after)), closed or GapsClosed((), {})
 
 
-def gaps_in(reported: Told) -> list[CommitGap]:
+def gaps_in(log: Log) -> list[CommitGap]:
     """Return the gaps that close within a log, ordered by their boundaries."""
-    closed = advanced(PartitionSnapshot(0), log_of(reported))[1].gaps
+    closed = advanced(PartitionSnapshot(0), log_of(log))[1].gaps
     return sorted(closed, key=lambda gap: gap.position)
 
 
@@ -94,7 +94,7 @@ def is_shown(gap: CommitGap, expected: dict[str, Any]) -> bool:
 FIRST = [(0, "generation 1"), (1, "commit 0"), (2, "commit 1"), (6, "commit 0"), (7, "commit 1")]
 """Generation 1 with two partitions, each committed every five seconds. Later events start at offset 5."""
 
-RULES: list[tuple[Told, dict[str, Any], str]] = [
+RULES: list[tuple[Log, dict[str, Any], str]] = [
     (
         [(8, "generation 2"), (19, "commit 0"), (21, "commit 1")],
         {"commit_gap_ms": 12_000, "worst_partition": 1, "worst_gap_ms": 14_000, "silent_partitions": 0},
@@ -214,10 +214,10 @@ RULES: list[tuple[Told, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("reported", "expected", "why"), RULES, ids=[why for _, _, why in RULES])
-@pytest.mark.parametrize("one_batch", [True, False], ids=["one batch", "a batch each"])
-def test_each_rule(reported: Told, expected: dict[str, Any], why: str, one_batch: bool) -> None:
-    records, partition_state, closed = log_of([*FIRST, *reported]), PartitionSnapshot(0), []
+@pytest.mark.parametrize(("log", "expected", "why"), RULES, ids=[why for _, _, why in RULES])
+@pytest.mark.parametrize("one_batch", [True, False], ids=["one batch", "one batch per record"])
+def test_each_rule(log: Log, expected: dict[str, Any], why: str, one_batch: bool) -> None:
+    records, partition_state, closed = log_of([*FIRST, *log]), PartitionSnapshot(0), []
     for batch in [records] if one_batch else [[record] for record in records]:
         partition_state, event = advanced(partition_state, batch)
         closed += event.gaps
@@ -248,8 +248,8 @@ def test_several_rebalances_without_a_commit_reach_back_to_the_same_last_commit(
 
 def test_compaction_makes_gaps_unknown_and_never_longer() -> None:
     """A compacted log has only the last record of each key, so the gap must become unknown."""
-    reported = [*FIRST, (8, "generation 2"), (9, "commit 0"), (10, "commit 1"), (14, "commit 0"), (15, "commit 1")]
-    records = [*log_of(reported), LogRecord(*(_record("another") or UNREADABLE), 0, len(reported), 400_000)]
+    log = [*FIRST, (8, "generation 2"), (9, "commit 0"), (10, "commit 1"), (14, "commit 0"), (15, "commit 1")]
+    records = [*log_of(log), LogRecord(*(_record("another") or UNDECODABLE), 0, len(log), 400_000)]
     last_of_key = {record.key: record for record in records}
     compacted = [record for record in records if last_of_key[record.key] is record]
     _, event = advanced(PartitionSnapshot(0), compacted)
@@ -285,8 +285,8 @@ def test_totals_are_absolute_and_end_with_the_group() -> None:
         (1_000, 0, "an upper bound belongs to its bucket"),
         (1_001, 1, "one millisecond more belongs to the next bucket"),
         (300_000, 4, "the last bound"),
-        (300_001, len(GAP_BUCKETS_SECONDS), "longer than any"),
-        (None, None, "unknown counts nowhere"),
+        (300_001, len(GAP_BUCKETS_SECONDS), "a gap longer than the last bound"),
+        (None, None, "an unknown gap is in no bucket"),
     ],
 )
 def test_gaps_are_counted_in_prometheus_buckets(gap_ms: int | None, bucket: int | None, why: str) -> None:
@@ -306,9 +306,12 @@ def test_vanished_commits_do_not_count_as_commits_before() -> None:
     assert [(gap.commit_gap_ms, gap.closed_by) for gap in closed.gaps] == [(3_000, "all_committed")]
 
 
-LIVES: list[tuple[Told, str]] = [
+LIVES: list[tuple[Log, str]] = [
     ([(1, "generation 1"), (2, "generation 2"), (3, "emptied 3"), (4, "generation 4")], "classic"),
-    ([(1, "generation 1"), (2, "ended"), (3, "generation 1"), (4, "generation 2")], "classic, created anew"),
+    (
+        [(1, "generation 1"), (2, "ended"), (3, "generation 1"), (4, "generation 2")],
+        "a classic group that is recreated",
+    ),
     (
         [
             *[(1, "member 0"), (1, "epoch 1"), (1, "targets 1")],
@@ -325,17 +328,17 @@ LIVES: list[tuple[Told, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("reported", "why"), LIVES, ids=[why for _, why in LIVES])
-def test_a_gap_has_the_position_of_its_rebalance(reported: Told, why: str) -> None:
+@pytest.mark.parametrize(("log", "why"), LIVES, ids=[why for _, why in LIVES])
+def test_a_gap_has_the_position_of_its_rebalance(log: Log, why: str) -> None:
     """The position joins the two tables. Each rebalance that assigns partitions has exactly one gap."""
-    records = log_of(reported)
+    records = log_of(log)
     combiner = Combiner()
     combiner.add(record_batch(records))
     events = [decode_event(payload) for partition_state, _, payload in combiner.rows() if partition_state == GROUP_KIND]
     update = apply_batch(GroupState(GroupSnapshot("g")), events, [assignor_named("range")])
     gives = {kinds.REBALANCE, kinds.FIRST_SEEN, kinds.CREATED, kinds.UPGRADED, kinds.DOWNGRADED}
     found = [of.rebalance for of in update.rebalances if of.rebalance.kind in gives]
-    assert [(of.position, of.generation_id) for of in found] == _boundaries(gaps_in(reported)), why
+    assert [(of.position, of.generation_id) for of in found] == _boundaries(gaps_in(log)), why
 
 
 def _boundaries(gaps: Iterable[CommitGap]) -> list[tuple[Any, int]]:

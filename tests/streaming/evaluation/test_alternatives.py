@@ -112,7 +112,7 @@ def test_fewer_alternatives_are_computed_for_larger_groups(
             [written(0, 1, [member("m", {"orders": [0]}), member("n", {"orders": [0]})]), known(orders=1)],
             "1: a partition has two owners",
         ),
-        ([written(0, 1, [member("m", {}, [])])], "nothing is shared"),
+        ([written(0, 1, [member("m", {}, [])])], "no partition is assigned"),
     ],
 )
 def test_nothing_is_computed_from_an_incomplete_assignment(events: Sequence[GroupEvent], why: str) -> None:

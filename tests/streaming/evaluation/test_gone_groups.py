@@ -49,7 +49,7 @@ def test_the_end_is_the_last_row_for_any_clock() -> None:
     assert rows(updates(ENDED))[-1].state == GONE
 
 
-@pytest.mark.parametrize("again", [[GroupVanished(5, 95)], []], ids=["found missing again", "not polled yet"])
+@pytest.mark.parametrize("again", [[GroupVanished(5, 95)], []], ids=["found missing again by a poll", "not polled yet"])
 def test_a_group_that_returns_after_a_rebuild_is_created_again(again: list[GroupEvent]) -> None:
     """The log may still have the last record. Before, the new group counted as a rebalance of the old group."""
     ended = updates(ENDED)

@@ -242,7 +242,7 @@ def test_an_external_fact_that_is_sent_twice_counts_once(batches: list[list[Grou
     "facts",
     [
         pytest.param([GroupVanished(5, 90)] * 2, id="sent again while a slow batch delayed it"),
-        pytest.param([GroupVanished(5, 90), KNOWN, GroupVanished(5, 90)], id="sent again with another fact"),
+        pytest.param([GroupVanished(5, 90), KNOWN, GroupVanished(5, 90)], id="sent again after a different fact"),
         pytest.param([GroupVanished(5, 80), GroupVanished(5, 90)], id="found again by a later listing"),
     ],
 )
@@ -367,7 +367,7 @@ def reported_states(taken: Iterable[GroupUpdate]) -> list[tuple[int, str]]:
             [(1, "Assigning")],
             "no partition is assigned in the first epoch; later snapshots have ids without names",
         ),
-        ([formed(0), [NAMED]], [(1, "Assigning"), (3, "Reconciling"), (4, "Stable")], "the names come"),
+        ([formed(0), [NAMED]], [(1, "Assigning"), (3, "Reconciling"), (4, "Stable")], "the names arrive"),
         ([[NAMED, *formed(0)]], [(1, "Assigning")], "names of topics without a subscriber are not kept"),
         (
             [formed(0), [tombstoned(5)], [NAMED]],

@@ -95,7 +95,7 @@ DRIFTING = [
 @pytest.mark.parametrize(
     ("events", "last", "after_seconds", "due", "why"),
     [
-        (formed(0), None, 0, True, "never asked"),
+        (formed(0), None, 0, True, "the coordinator was never asked"),
         (formed(0), AssignorRequest(0, 3, UNIFORM), ASK_AGAIN_SECONDS - 1, False, "the answer is pending"),
         (formed(0), AssignorRequest(0, 3), ASK_AGAIN_SECONDS - 1, False, "no answer: do not ask again at once"),
         (formed(0), AssignorRequest(0, 3), ASK_AGAIN_SECONDS, True, "no answer, and enough time has passed"),
@@ -145,7 +145,7 @@ def test_a_coordinator_is_asked_at_once_then_rarely_and_again_if_a_verdict_contr
         (None, None, "no answer at all"),
         (Unanswered("group_authorization_failed"), None, "the DESCRIBE permission is missing"),
         (Unanswered("request_timed_out"), None, "the broker was too slow"),
-        (GroupNotFound(), None, "it is gone"),
+        (GroupNotFound(), None, "the group is deleted"),
         (DescribedGroup("classic", "Stable", "consumer", "range", ()), None, "the group was downgraded meanwhile"),
         (DescribedGroup("consumer", "Stable", "consumer", None, (), 3, 3), None, "the answer has no name"),
     ],

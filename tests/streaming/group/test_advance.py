@@ -27,13 +27,13 @@ from tests.streaming.groups import advanced, emptied, epoch, formed, left, membe
 
 FRESH = GroupSnapshot("g")
 
-STORIES = [
+SEQUENCES = [
     ([], GroupTotals(), "nothing known, nothing counted"),
     ([written(5, 40)], GroupTotals(), "rule 2: events before the first record are unknown"),
     ([tombstoned(5)], GroupTotals(), "only a tombstone; the records of the group were compacted"),
     ([epoch(5)], GroupTotals(), "rule 2 for a KIP-848 group"),
     ([written(0, 1), written(1, 1)], GroupTotals(), "rule 3: a static member rejoined"),
-    ([written(0, 1), written(1, 1), written(2, 1)], GroupTotals(), "rule 3, twice"),
+    ([written(0, 1), written(1, 1), written(2, 1)], GroupTotals(), "rule 3: two static rejoins"),
     ([written(0, 1), written(1, 2)], GroupTotals(rebalances=1), "rule 4: one rebalance"),
     ([written(0, 0), written(1, 1)], GroupTotals(rebalances=1), "rule 4: generation 0 is a generation"),
     ([written(0, 1), emptied(1, 2)], GroupTotals(empty_transitions=1), "rule 4: the last member left"),
@@ -141,7 +141,7 @@ def test_a_log_that_is_read_again_counts_nothing_up_to_its_last_row_of_the_same_
     assert after.totals == totals, why
 
 
-@pytest.mark.parametrize(("events", "totals", "why"), STORIES, ids=[why for *_, why in STORIES])
+@pytest.mark.parametrize(("events", "totals", "why"), SEQUENCES, ids=[why for *_, why in SEQUENCES])
 def test_the_totals_after_a_sequence_of_events(events: list[GroupEvent], totals: GroupTotals, why: str) -> None:
     assert advanced(events).totals == totals, why
 
@@ -165,7 +165,8 @@ def test_the_state_is_the_last_records(events: list[GroupEvent], state: str, gen
 
 
 @pytest.mark.parametrize(
-    ("offsets_topic_offset", "why"), [(7, "the record itself"), (6, "the one before it"), (0, "long before it")]
+    ("offsets_topic_offset", "why"),
+    [(7, "the record itself"), (6, "the record before it"), (0, "a much earlier record")],
 )
 def test_a_position_that_was_read_before_changes_nothing(offsets_topic_offset: int, why: str) -> None:
     """Rule 1: a record that is read again changes nothing, whatever it contains."""
@@ -216,7 +217,7 @@ def test_an_answer_settles_its_skip_once(answers: list[GroupEvent], failed: int,
     [
         ([], "nothing"),
         ([written(30, 5)], "the next rebalance"),
-        ([written(30, 1)], "created anew"),
+        ([written(30, 1)], "the group was recreated"),
         ([tombstoned(30)], "deleted: the rows already count the failure"),
         ([epoch(30)], "upgraded to the consumer protocol"),
     ],

@@ -35,8 +35,8 @@ def after(*groups: DescribedGroup) -> GroupSnapshot:
     ("answers", "rebalances", "empty_transitions", "why"),
     [
         ([ALONE], 0, 0, "events before the first answer are unknown"),
-        ([ALONE, ALONE], 0, 0, "the same again"),
-        ([ALONE, SHARED], 1, 0, "another member"),
+        ([ALONE, ALONE], 0, 0, "the same answer again"),
+        ([ALONE, SHARED], 1, 0, "a member joined"),
         (
             [SHARED, classic(classic_member("a", [1]), classic_member("b", [0]))],
             1,
@@ -44,7 +44,7 @@ def after(*groups: DescribedGroup) -> GroupSnapshot:
             "the same members with exchanged partitions",
         ),
         ([ALONE, classic(classic_member("a", [0, 1], subscription=OTHER_CLAIM))], 1, 0, "joined again with a claim"),
-        ([ALONE, REJOINING], 0, 0, "not done yet"),
+        ([ALONE, REJOINING], 0, 0, "the rebalance has not ended yet"),
         ([ALONE, REJOINING, ALONE], 1, 0, "a rebalance was seen, and it ended without a change"),
         ([ALONE, REJOINING, REJOINING, SHARED], 1, 0, "a long rebalance"),
         ([REJOINING, ALONE], 1, 0, "the first answer came during a rebalance"),
@@ -67,7 +67,7 @@ def test_a_classic_group_counts_the_observed_changes(
 @pytest.mark.parametrize(
     ("epochs", "rebalances", "incarnations", "why"),
     [
-        ((3,), 0, 1, "first sight"),
+        ((3,), 0, 1, "the first answer counts nothing"),
         ((3, 7), 4, 1, "ConsumerGroupDescribe returns the epoch: changes between polls are counted"),
         ((7, 2), 0, 2, "a lower epoch means a recreated group"),
     ],

@@ -42,7 +42,7 @@ def reported_states(events: Sequence[GroupEvent], snapshot: GroupSnapshot | None
     ("events", "rows", "why"),
     [
         ([written(0, 1), written(1, 1)], [(0, "Stable"), (1, "Stable")], "each record of a classic group"),
-        ([written(0, 1), tombstoned(1)], [(0, "Stable"), (1, "Dead")], "its end"),
+        ([written(0, 1), tombstoned(1)], [(0, "Stable"), (1, "Dead")], "the tombstone of the group"),
         (
             formed(0),
             [(1, "Assigning"), (3, "Reconciling"), (4, "Stable")],
@@ -132,9 +132,9 @@ def test_tombstones_are_reported_with_the_records_after_them() -> None:
 def test_a_member_that_does_not_revoke_is_shown_with_the_member_that_waits() -> None:
     """KIP-848: without this row, the table would show a stuck group in its state before the target."""
     known = advanced([joined(0, "a"), joined(1, "b"), epoch(2), target(3, "a"), target(4, "b"), target_epoch(5)])
-    heard = [
+    events = [
         current(6, "b", (), 3, "UnreleasedPartitions"),
         current(7, "a", (), 2, "UnrevokedPartitions"),
         current(8, "b", (), 3, "UnreleasedPartitions"),
     ]
-    assert reported_states(heard, known) == [(7, "Reconciling")]
+    assert reported_states(events, known) == [(7, "Reconciling")]

@@ -26,7 +26,7 @@ def test_the_examples_in_the_docstrings_are_correct() -> None:
 @pytest.mark.parametrize(
     ("positions", "read_id", "topic_id", "another", "why"),
     [
-        ({0: 9, 1: 9}, "A", "A", set(), "the same topic"),
+        ({0: 9, 1: 9}, "A", "A", set(), "the topic id is the same"),
         ({0: 9, 1: 9}, "A", "B", {0, 1}, "recreated, for any present length"),
         ({0: 0, 1: 9}, "A", "B", {1}, "nothing was read from one partition, so it cannot be confused with the new one"),
         ({}, "A", "B", set(), "nothing was read at all"),
@@ -51,12 +51,12 @@ def test_a_topic_with_a_different_id_is_a_different_log(
 @pytest.mark.parametrize(
     ("last_offset", "end", "is_rewound", "why"),
     [
-        (99, 100, False, "all is read"),
+        (99, 100, False, "all records are read"),
         (99, 5_000, False, "more records can be read"),
         (97, 100, False, "it ends with transaction markers, which consumers do not receive"),
         (99, 99, True, "an unclean leader election cost the last record"),
         (99, 3, True, "recreated, and commits were written since"),
-        (99, 0, True, "created anew"),
+        (99, 0, True, "the topic was recreated"),
         (-1, 0, False, "nothing was read from it yet"),
     ],
 )

@@ -47,7 +47,7 @@ def record(*events: GroupEvent) -> Mapping[str, GroupState]:
         (record(written(50, 1)), WITHOUT, SAMPLE, {"g": SUSPECT}, "alive by the records, unknown to all coordinators"),
         (record(*formed(46)), WITHOUT, SAMPLE, {"g": SUSPECT}, "the same for a KIP-848 group"),
         (record(written(50, 1)), WITH, SAMPLE, {}, "listed"),
-        (record(tombstoned(50)), WITHOUT, SAMPLE, {}, "dead to both"),
+        (record(tombstoned(50)), WITHOUT, SAMPLE, {}, "deleted by the records and not listed"),
         (record(), WITHOUT, SAMPLE, {}, "a group without records yet"),
         (
             record(written(50, 1)),
@@ -78,11 +78,11 @@ def test_a_suspect_is_alive_by_the_records_and_unknown_to_every_coordinator(
 @pytest.mark.parametrize(
     ("groups", "listing", "stays", "why"),
     [
-        (record(written(50, 1)), WITHOUT, True, "not a word"),
-        (record(written(50, 1), written(60, 2)), WITHOUT, False, "a record came"),
-        (record(written(50, 1), tombstoned(60)), WITHOUT, False, "its tombstone came"),
+        (record(written(50, 1)), WITHOUT, True, "no new record and no listing"),
+        (record(written(50, 1), written(60, 2)), WITHOUT, False, "the group has a new record"),
+        (record(written(50, 1), tombstoned(60)), WITHOUT, False, "the group has a tombstone"),
         (record(written(50, 1)), WITH, False, "the group is listed again: its coordinator had moved"),
-        ({}, WITHOUT, False, "forgotten meanwhile"),
+        ({}, WITHOUT, False, "the group was removed from the state meanwhile"),
     ],
 )
 def test_any_new_record_or_listing_clears_a_suspect(
@@ -119,7 +119,11 @@ DESCRIBED = {"orders": TopicMetadata(3, 1), "deleted": TopicMetadata(None, 1)}
     [
         ({"g": {("orders", 0): OFFSET}}, [1], "the coordinator knows one of two commits"),
         ({"g": {}}, [0, 1], "the coordinator knows no commit of the group"),
-        ({"g": {("orders", 0): OFFSET, ("orders", 1): OFFSET, ("sales", 5): OFFSET}}, [], "and more besides"),
+        (
+            {"g": {("orders", 0): OFFSET, ("orders", 1): OFFSET, ("sales", 5): OFFSET}},
+            [],
+            "the coordinator knows both commits and one more",
+        ),
         ({"g": Unanswered("group_authorization_failed")}, [], "an error is no proof"),
         ({}, [], "the group was not polled"),
     ],

@@ -90,9 +90,9 @@ def polled(
         if isinstance(group, DescribedGroup)
     }
     committed = {
-        group_id: said
-        if isinstance(said, Unanswered)
-        else {at: CommittedOffset(offset, None, "") for at, offset in said.items()}
-        for group_id, said in (offsets or {}).items()
+        group_id: description
+        if isinstance(description, Unanswered)
+        else {at: CommittedOffset(offset, None, "") for at, offset in description.items()}
+        for group_id, description in (offsets or {}).items()
     }
     return Poll(at_ms, GroupListing(at_ms, listed, tuple(gaps)), groups, committed)

@@ -59,7 +59,11 @@ OFFSETS = st.one_of(
 def polls(draw: st.DrawFn) -> Poll:
     """Draw a poll. Offsets are requested only for listed groups, so not for deleted groups."""
     groups = draw(st.dictionaries(st.sampled_from(GROUP_IDS), DESCRIPTIONS))
-    offsets = {group_id: draw(OFFSETS) for group_id, said in groups.items() if not isinstance(said, GroupNotFound)}
+    offsets = {
+        group_id: draw(OFFSETS)
+        for group_id, description in groups.items()
+        if not isinstance(description, GroupNotFound)
+    }
     return polled(groups, offsets)
 
 
@@ -74,9 +78,9 @@ class State:
 
     def known(self) -> KnownState:
         """Return the known state that the poller reads."""
-        polled_lane = self.state_rows.get(POLLED_PARTITION, PartitionSnapshot(POLLED_PARTITION))
+        polled_state = self.state_rows.get(POLLED_PARTITION, PartitionSnapshot(POLLED_PARTITION))
         groups = {group_id: record.snapshot for group_id, record in self.records.items()}
-        return KnownState(groups, commits_by_group(self.committed_offsets.view().commits), polled_lane.last_offset)
+        return KnownState(groups, commits_by_group(self.committed_offsets.view().commits), polled_state.last_offset)
 
     def take(self, rows: tuple[StateRow, ...]) -> None:
         """Run a batch."""
@@ -99,15 +103,15 @@ class State:
 def _check_equal(state: State, poll: Poll) -> None:
     """Check that the state equals the poll, and that unanswered parts did not change."""
     known = state.known()
-    for group_id, said in poll.descriptions.items():
+    for group_id, description in poll.descriptions.items():
         snapshot = known.groups.get(group_id)
-        if isinstance(said, GroupNotFound):
+        if isinstance(description, GroupNotFound):
             assert snapshot is None or snapshot.is_over
             assert group_id not in known.commits
-        elif not isinstance(said, Unanswered):
+        elif not isinstance(description, Unanswered):
             assert snapshot is not None
-            assert (snapshot.group_type, snapshot.state) == (said.group_type, said.state)
-            assert snapshot.member_count() == len(said.members)
+            assert (snapshot.group_type, snapshot.state) == (description.group_type, description.state)
+            assert snapshot.member_count() == len(description.members)
     for group_id, answer in poll.offsets.items():
         if not isinstance(answer, Unanswered):
             assert known.commits.get(group_id, {}) == {at: commit.offset for at, commit in answer.items()}

@@ -32,8 +32,8 @@ def known(group: DescribedGroup) -> GroupSnapshot:
         (("classic", "Stable"), known(ALONE), True, "members can change while a group is Stable"),
         (("classic", "Empty"), known(classic()), False, "the group has no members and had none before"),
         (("classic", "Empty"), known(ALONE), True, "the last member left"),
-        (("classic", "Empty"), None, True, "never heard of"),
-        (("consumer", "Empty"), known(classic()), True, "another type"),
+        (("classic", "Empty"), None, True, "the group is unknown"),
+        (("consumer", "Empty"), known(classic()), True, "the group has a different type now"),
         ((None, None), known(classic()), True, "an old broker lists no state"),
         (None, known(ALONE), True, "not listed: only the error GroupNotFound proves that it is gone"),
     ],
@@ -56,7 +56,7 @@ def test_a_group_with_only_commits_is_described_and_a_deleted_group_is_not():
 @pytest.mark.parametrize(
     ("description", "offsets", "gap", "is_complete", "hides", "why"),
     [
-        (ALONE, {}, None, True, False, "all is told"),
+        (ALONE, {}, None, True, False, "the description is complete"),
         (GroupNotFound(), {}, None, True, False, "the error GroupNotFound is an answer"),
         (Unanswered("coordinator_load_in_progress"), {}, None, False, False, "the answer will come later"),
         (Unanswered("group_authorization_failed"), {}, None, True, True, "the answer will never come"),

@@ -44,8 +44,8 @@ def record(offset: int) -> Tail:
 
 
 CASES = [
-    (b"", 5, nothing(5), "nothing follows"),
-    (marker(5), 5, nothing(6), "a marker alone"),
+    (b"", 5, nothing(5), "no batch follows"),
+    (marker(5), 5, nothing(6), "only a marker"),
     (marker(5) + marker(6), 5, nothing(7), "two markers in a row"),
     (batch(0, 5) + marker(5), 5, nothing(6), "the fetch also returns the batch before the commit"),
     (marker(5) + batch(6, 2), 5, record(6), "a record after the marker waits"),

@@ -105,10 +105,10 @@ def test_a_target_of_a_topic_without_a_name_gives_no_verdict(assignor: str | Non
         TopicsSampled({"orders": TopicMetadata(4, at_ms * SECOND_MS, topic_id="another", since_ms=1)})
         for at_ms in (100, 101)
     ]
-    anew = advanced(samples, group)
+    later = advanced(samples, group)
     verdict = NOT_EVALUATED if assignor == "mine" else UNKNOWN
-    assert (own(anew).verdict, own(anew).violations) == (verdict, ())
-    evaluation = evaluate_snapshot(anew, SERVER)
+    assert (own(later).verdict, own(later).violations) == (verdict, ())
+    evaluation = evaluate_snapshot(later, SERVER)
     assert evaluation is not None
     assert {one.score_reason for one in evaluation.imbalances if one.scope == "member"} == {"topic_names"}
 

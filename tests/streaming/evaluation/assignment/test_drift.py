@@ -301,9 +301,16 @@ def split(
             sampled_before_and_after(2),
             ("assigned_twice",),
             1,
-            "two active tasks",
+            "an active task has one owner",
         ),
-        ("faust", [split("a", [0, 1]), split("b", [1])], sampled_before_and_after(2), (), None, "a standby table"),
+        (
+            "faust",
+            [split("a", [0, 1]), split("b", [1])],
+            sampled_before_and_after(2),
+            (),
+            None,
+            "Faust's standby tables have a second owner",
+        ),
         (
             "RoundRobinAssigner",
             [split("a", [0, 1]), split("b", [1])],

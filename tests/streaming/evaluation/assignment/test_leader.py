@@ -114,14 +114,18 @@ ENDS_EARLY: list[Row] = [
 
 def led(protocol: str, member_id: str, subscription: Shape, assignment: Shape, *, ends: bool = False) -> GroupMetadata:
     """Return a group of one library that this member leads. Each assignment has its own user data."""
-    said = Subscription(subscription[0], ("orders",), subscription[1], (), -1, None, ends_before_owned=ends)
+    leaders_subscription = Subscription(
+        subscription[0], ("orders",), subscription[1], (), -1, None, ends_before_owned=ends
+    )
     leader = replace(
         member(member_id),
-        subscription=said,
+        subscription=leaders_subscription,
         assignment=Assignment(assignment[0], (("orders", 0),), assignment[1]),
     )
-    follower = replace(member("z"), subscription=said, assignment=Assignment(assignment[0], (), assignment[1]))
-    left_out = replace(member("zz"), subscription=said, assignment=NOTHING_ASSIGNED)
+    follower = replace(
+        member("z"), subscription=leaders_subscription, assignment=Assignment(assignment[0], (), assignment[1])
+    )
+    left_out = replace(member("zz"), subscription=leaders_subscription, assignment=NOTHING_ASSIGNED)
     return metadata(1, [leader, follower, left_out], protocol=protocol)
 
 

@@ -31,11 +31,11 @@ def of_library(  # noqa: PLR0913 - the fields that a library writes
     ends_before_owned: bool = False,
 ) -> ClassicMember:
     """Return a member whose assignment has the same kind of user data as its subscription."""
-    said = Subscription(version, tuple(topics), user_data, (), -1, None, ends_before_owned=ends_before_owned)
+    subscription = Subscription(version, tuple(topics), user_data, (), -1, None, ends_before_owned=ends_before_owned)
     written_by_java = member(member_id, held, topics, instance_id=instance_id)
     assert written_by_java.assignment is not None
     given = Assignment(assigned_version, written_by_java.assignment.partitions, user_data)
-    return replace(written_by_java, subscription=said, assignment=given)
+    return replace(written_by_java, subscription=subscription, assignment=given)
 
 
 def librdkafka(member_id: str, *held: int, instance_id: str | None = None) -> ClassicMember:
@@ -111,7 +111,7 @@ RACKS = (("r1",), ("r0",), ("r1",), ("r0",))
     [
         ((3, 3, 3), ([0, 2], [1], [3]), MATCH, "a leader since 3.5 prefers partitions in the member's rack"),
         ((3, 3, 3), ([0, 1], [2], [3]), MATCH, "a leader of 3.4 sends its rack but ignores racks"),
-        ((3, 3, 3), ([0, 1], [3], [2]), DRIFT, "neither gives this"),
+        ((3, 3, 3), ([0, 1], [3], [2]), DRIFT, "no version of Java assigns this"),
         ((1, 3, 3), ([0, 1], [2], [3]), MATCH, "an older leader does not read racks"),
         ((1, 3, 3), ([0, 2], [1], [3]), DRIFT, "an older leader cannot have used racks"),
     ],
@@ -131,9 +131,9 @@ def test_a_java_leader_uses_racks_if_it_reads_them(
 
 def in_rack(one: ClassicMember, rack: str) -> ClassicMember:
     """Return the member with its rack, if its subscription version has a rack field."""
-    said = one.subscription
-    assert said is not None
-    return replace(one, subscription=replace(said, rack_id=rack)) if said.version >= 3 else one
+    subscription = one.subscription
+    assert subscription is not None
+    return replace(one, subscription=replace(subscription, rack_id=rack)) if subscription.version >= 3 else one
 
 
 def test_kafka_go_assigns_roundrobin_separately_for_each_topic() -> None:

@@ -42,7 +42,7 @@ def test_a_topic_is_known_as_of_the_record(sample: TopicsSampled, unknown: bool,
 @pytest.mark.parametrize(
     ("record", "samples", "changed", "why"),
     [
-        (HAS_0_AND_1, [sampled(AFTER, orders=2)], False, "as assigned"),
+        (HAS_0_AND_1, [sampled(AFTER, orders=2)], False, "the count equals the assignment"),
         (
             HAS_0_AND_1,
             [sampled(AFTER, orders=3)],
@@ -50,9 +50,9 @@ def test_a_topic_is_known_as_of_the_record(sample: TopicsSampled, unknown: bool,
             "grown since, or the last partition was not assigned: this cannot be decided",
         ),
         (HAS_0_AND_1, [sampled(AFTER, orders=1)], True, "recreated with fewer partitions"),
-        (HAS_0_AND_1, [sampled(AFTER, orders=None)], True, "deleted since"),
-        (HAS_NOTHING, [sampled(AFTER, orders=3)], True, "created since"),
-        (HAS_NOTHING, [sampled(AFTER, orders=None)], False, "it never was"),
+        (HAS_0_AND_1, [sampled(AFTER, orders=None)], True, "the topic was deleted since"),
+        (HAS_NOTHING, [sampled(AFTER, orders=3)], True, "the topic was created since"),
+        (HAS_NOTHING, [sampled(AFTER, orders=None)], False, "the topic never existed"),
         (
             HAS_0_AND_1,
             [sampled(BEFORE, orders=3), sampled(AFTER, orders=3)],

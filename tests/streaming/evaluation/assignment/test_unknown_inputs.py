@@ -34,8 +34,8 @@ SAMPLE = TopicsSampled({"orders": TopicMetadata(2, 99 * SECOND_MS, topic_id="id"
 def described() -> GroupDescribed:
     """Return a described group whose member uses a regular expression. The response does not contain its topics."""
     has = MemberAssignment(3, None, "Stable", BOTH, None)
-    said = ModernDescription(3, 3, "uniform", {"m": BY_REGEX}, {"m": BOTH}, {"m": has}, {"id": "orders"})
-    return GroupDescribed(Position(-1, 1, 5 * SECOND_MS), CONSUMER, "Stable", modern=said)
+    description = ModernDescription(3, 3, "uniform", {"m": BY_REGEX}, {"m": BOTH}, {"m": has}, {"id": "orders"})
+    return GroupDescribed(Position(-1, 1, 5 * SECOND_MS), CONSUMER, "Stable", modern=description)
 
 
 def evaluated(events: Sequence[GroupEvent]) -> Evaluation:

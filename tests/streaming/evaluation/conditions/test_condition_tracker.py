@@ -105,7 +105,7 @@ def test_a_condition_starts_once_continues_with_new_details_and_ends_once() -> N
     watch.commit(begun)
     later = watch.evaluate(inputs(record(recent=restarts(4)), now_ms=NOW_MS + 30_000))
     assert later.changes == ()
-    assert later.active["g"][1].since_ms == NOW_MS, "since it began"
+    assert later.active["g"][1].since_ms == NOW_MS, "the start time stays"
     assert "4 times" in later.active["g"][1].detail
     watch.commit(later)
     ended = watch.evaluate(inputs(record(recent=restarts(4)), now_ms=NOW_MS + 60 * MINUTE_MS))
@@ -136,14 +136,14 @@ def test_an_uncommitted_change_is_found_again() -> None:
 @pytest.mark.parametrize(
     ("then", "shown", "changed", "why"),
     [
-        (inputs(record(recent=STORM)), {"rebalance_storm"}, [], "it goes on"),
+        (inputs(record(recent=STORM)), {"rebalance_storm"}, [], "the condition continues"),
         (
             inputs(record(recent=STORM), now_ms=None),
             set(),
             [],
             "its partition was not read yet, or an open transaction blocks it",
         ),
-        (inputs(record()), set(), [("g", "rebalance_storm", False)], "it is over"),
+        (inputs(record()), set(), [("g", "rebalance_storm", False)], "the condition ends"),
         (inputs(), set(), [("g", "rebalance_storm", False)], "the group was removed from the state"),
         (
             inputs(
@@ -196,7 +196,7 @@ FED: Ends = {("orders", 0): busy()}
     [
         (inputs(record(), commits=SILENT, ends=FED), {"stuck_rebalance"}, "silent, and no listing contradicts it"),
         (inputs(record(), commits=SILENT, ends=FED, listed={"g": "Stable"}), {"silent_group"}, "listed as Stable"),
-        (inputs(record(members=0), commits=SILENT, ends=FED), set(), "nobody is there"),
+        (inputs(record(members=0), commits=SILENT, ends=FED), set(), "the group has no members"),
         (
             inputs(record(), commits=SILENT, ends=FED, listed={"g": "Empty"}),
             set(),
@@ -212,7 +212,7 @@ FED: Ends = {("orders", 0): busy()}
             set(),
             "the log was not read up to this time",
         ),
-        (inputs(record(), commits={("g", "orders", 0): (300, 20)}, ends=FED), set(), "all is read"),
+        (inputs(record(), commits={("g", "orders", 0): (300, 20)}, ends=FED), set(), "all records are read"),
         (
             inputs(record(), listed={"g": "PreparingRebalance"}, rebalancing_minutes={"g": 6}),
             {"stuck_rebalance"},
@@ -300,7 +300,7 @@ OTHERS_COMMIT: Commits = {("g", "orders", 1): (300, 1), ("g", "orders", 2): (300
             {("g", "orders", 0): (300, 1)},
             THREE,
             "static member pod-1 owns 2 partitions and has not committed for 100 minutes while records wait",
-            "none of both",
+            "the member commits neither partition",
         ),
         ({**OTHERS_COMMIT, ("g", "orders", 0): (300, 20)}, THREE, None, "it has read all records"),
         (OTHERS_COMMIT, {**THREE, ("orders", 0): [0] * 31}, None, "its partition never had a record"),
@@ -353,7 +353,9 @@ def test_a_polled_group_is_evaluated_as_of_the_last_poll() -> None:
     polled = GroupState(_at_poll(snapshot), rebalance_history=RebalanceHistory(recent=tuple(STORM)))
     evaluate = replace(inputs(polled), now_ms={-1: NOW_MS})
     assert names(ConditionTracker(LIMITS).evaluate(evaluate)) == {"rebalance_storm"}
-    assert names(ConditionTracker(LIMITS).evaluate(replace(evaluate, now_ms={0: NOW_MS}))) == set(), "never asked for"
+    assert names(ConditionTracker(LIMITS).evaluate(replace(evaluate, now_ms={0: NOW_MS}))) == set(), (
+        "the group was never polled"
+    )
 
 
 def _at_poll(snapshot: GroupSnapshot) -> GroupSnapshot:

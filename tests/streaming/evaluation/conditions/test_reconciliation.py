@@ -40,7 +40,7 @@ def since(events: Sequence[GroupEvent], known: GroupSnapshot | None = None) -> d
     [
         (formed(0), {}, "the only member has its target"),
         (GROWN, {"m": 8}, "m has not reached epoch 4; n has no current assignment yet, so it is not reported"),
-        ([*GROWN, current(9, number=4)], {}, "m came"),
+        ([*GROWN, current(9, number=4)], {}, "m has reached epoch 4"),
         ([*GROWN, current(9, number=4, state=UNREVOKED)], {"m": 9}, "the member was asked to revoke a partition"),
         ([*GROWN, current(9, "n", (), 4, UNRELEASED)], {"m": 9, "n": 9}, "n waits for m, so both lag"),
         ([*GROWN, current(9, number=-2)], {}, "a static member that is away: its session timeout counts"),
@@ -55,7 +55,11 @@ def since(events: Sequence[GroupEvent], known: GroupSnapshot | None = None) -> d
             {},
             "share groups are not evaluated",
         ),
-        ([*formed(0, group_type=STREAMS), epoch(5, 4, STREAMS), target_epoch(6, 4, STREAMS)], {"m": 6}, "KIP-1071 too"),
+        (
+            [*formed(0, group_type=STREAMS), epoch(5, 4, STREAMS), target_epoch(6, 4, STREAMS)],
+            {"m": 6},
+            "a streams group (KIP-1071)",
+        ),
     ],
 )
 def test_members_that_lag_their_target(events: Sequence[GroupEvent], lagging: dict[str, int], why: str) -> None:
@@ -73,7 +77,7 @@ def test_members_that_lag_their_target(events: Sequence[GroupEvent], lagging: di
             "a new target changes nothing: the member has not moved",
         ),
         ([current(20, number=4, state=UNREVOKED)], {"m": 20}, "the member has moved: its time starts again"),
-        ([current(20, number=4)], {}, "it arrived"),
+        ([current(20, number=4)], {}, "the member has reached its target"),
     ],
 )
 def test_the_start_time_of_a_lagging_member(later: Sequence[GroupEvent], lagging: dict[str, int], why: str) -> None:
@@ -94,7 +98,7 @@ def test_a_member_is_stuck_once_its_own_rebalance_timeout_is_over() -> None:
 @pytest.mark.parametrize(
     ("reported_ms", "allowed", "why"),
     [
-        (600_000, 600_000, "its own"),
+        (600_000, 600_000, "the member's own timeout"),
         (None, 300_000, "a polled coordinator does not report it: the limit for any rebalance applies"),
         (-1, 300_000, "the member never sent a timeout"),
     ],

@@ -117,7 +117,7 @@ def commits_of(minutes_ago: float, wait: bool | None) -> GroupCommits:
         (3, commits_of(6, wait=False), False, "nothing to commit"),
         (3, commits_of(4, wait=True), False, "the silence is short: one or all partitions are slow"),
         (0, commits_of(60, wait=True), False, "the group has no member that could commit"),
-        (0, None, False, "nor to rebalance"),
+        (0, None, False, "the group has neither members nor commits"),
         (3, None, None, "the group never committed: it may keep its offsets elsewhere"),
         (3, commits_of(6, wait=None), None, "end offsets are unknown"),
     ],

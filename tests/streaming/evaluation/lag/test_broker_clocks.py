@@ -129,10 +129,10 @@ def test_a_changed_clock_is_followed():
     ("batch", "why"),
     [
         ([(0, 5, START_MS)], "written before the first sample: it can be old"),
-        ([(1, 50, START_MS)], "of a partition that was not sampled"),
+        ([(1, 50, START_MS)], "the partition was not sampled"),
         ([(0, 50, START_MS + 2 * MAX_OFFSET_MS)], "a clock offset of a day is not plausible"),
-        ([(0, 50, START_MS - 2 * MAX_OFFSET_MS)], "nor behind"),
-        ([], "no record"),
+        ([(0, 50, START_MS - 2 * MAX_OFFSET_MS)], "a clock offset of minus a day is not plausible"),
+        ([], "the batch has no record"),
     ],
 )
 def test_such_records_are_ignored(batch: list[tuple[int, int, int]], why: str):

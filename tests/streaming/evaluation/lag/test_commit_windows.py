@@ -201,7 +201,7 @@ def observe(windows: CommitWindows, commit: Entry, end_offset: int) -> None:
             [(99, 5)],
             "the slot's entry was replaced meanwhile: the lag belongs to the observed slot",
         ),
-        ([at_second(1, 10)], 0, [at_second(2, TOMBSTONE)], 15, [], "deleted meanwhile"),
+        ([at_second(1, 10)], 0, [at_second(2, TOMBSTONE)], 15, [], "the key was deleted meanwhile"),
         ([at_second(1, 900), at_second(2, 3)], 1, [], 5, [(3, 2)], "rule 6: 900 is an offset of the deleted topic"),
         (
             [at_second(1, 2), at_second(2, 900), at_second(3, 3)],

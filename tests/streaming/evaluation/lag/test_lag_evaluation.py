@@ -102,7 +102,9 @@ def test_an_allowed_lag_counts_as_none_for_the_status() -> None:
     (marker,) = evaluated(stuck, [21] * 6).partitions.to_pylist()
     assert Status(marker["status"]) is Status.STALL
     (allowed,) = evaluated(stuck, [21] * 6, rules=StatusRules(allowed_lag=1)).partitions.to_pylist()
-    assert (Status(allowed["status"]), allowed["status_rule"], allowed["lag"]) == (Status.OK, 1, 1), "and is shown"
+    assert (Status(allowed["status"]), allowed["status_rule"], allowed["lag"]) == (Status.OK, 1, 1), (
+        "the allowed lag is still shown"
+    )
 
 
 def test_without_windows_only_the_status_is_missing() -> None:
@@ -137,7 +139,7 @@ def test_a_group_without_any_known_value_is_unknown() -> None:
 @pytest.mark.parametrize(
     ("partitions", "times_ms", "expected", "why"),
     [
-        (50, {coordinator_partition("g", 50): 7}, 7, "its coordinator's partition"),
+        (50, {coordinator_partition("g", 50): 7}, 7, "the partition of its coordinator"),
         (50, {}, None, "not read up to any sample"),
         (50, {coordinator_partition("g", 50): None}, None, "the end of no sample was reached yet"),
         (0, {}, 3, "no log to read: the time of the last poll counts"),

@@ -246,10 +246,10 @@ def test_results_for_many_commits_equal_results_one_by_one() -> None:
 @pytest.mark.parametrize(
     ("since_ms", "expected", "why"),
     [
-        (0, 0, "all of it"),
+        (0, 0, "all samples count"),
         (1_000, 10, "a sample at exactly this time counts"),
         (1_001, 200, "a sample before this time does not count"),
-        (4_000, 40_000, "the newest alone"),
+        (4_000, 40_000, "only the newest sample counts"),
         (4_001, None, "no sample since then"),
     ],
 )

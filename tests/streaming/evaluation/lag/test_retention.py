@@ -110,7 +110,7 @@ def test_the_start_time_of_a_loss_stays_while_the_loss_continues() -> None:
         ),
         (STAIRS, 5_000, (1_500.0, "estimate"), "exactly at a move: 3000 s"),
         (STAIRS, 2_400, (0.0, "estimate"), "the next move can delete the record, and the move is due"),
-        (STAIRS, 1_999, (0.0, "estimate"), "lost already"),
+        (STAIRS, 1_999, (0.0, "estimate"), "the record is already lost"),
         (
             STAIRS,
             12_501,
@@ -125,7 +125,7 @@ def test_the_start_time_of_a_loss_stays_while_the_loss_continues() -> None:
             "the log start never moved: unlimited retention, compacted, or a young topic",
         ),
         ([(0, 0), (0, 590), (1_000, 600)], 1_500, (None, None), "one move gives no rate"),
-        ([(5, 0)], 10, (None, None), "a first sample"),
+        ([(5, 0)], 10, (None, None), "there is only one sample"),
         (
             [*((100 * at, at) for at in range(9)), (1, 10), (1, 11)],
             5,

@@ -236,7 +236,7 @@ EACH = [
     (Case([(5, 1_000, 3)], 3, 301_000, [8], length=10), OK, 7, "a single commit of 5 min ago is not silent yet"),
     (Case([(5, 1_000, 3)], 3, 301_001, [8], length=10), STOP, 2, "a single commit of more than 5 min ago is silent"),
     (Case([(5, 1_000, 3)], 3, 1_000, [8], length=10), OK, 7, "a single commit is neither STALL nor WARN"),
-    (Case([(5, 1_000, 3), (5, 2_000, 3)], 3, 2_500, [8]), STALL, 5, "two are"),
+    (Case([(5, 1_000, 3), (5, 2_000, 3)], 3, 2_500, [8]), STALL, 5, "two commits with the same offset are STALL"),
     (Case([(5, 9_000, 3), (6, 2_000, 3)], 3, 2_000, [9]), WARN, 6, "clocks that went back give a time span of 0"),
     (Case([(5, 9_000, 3), (6, 2_000, 3)], 3, 2_001, [9]), STOP, 2, "with a time span of 0 any silence is longer"),
     (

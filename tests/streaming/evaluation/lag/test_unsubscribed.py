@@ -75,11 +75,15 @@ READ_BADLY = replace(member("b"), subscription=None)
             ReadTopics("Stable", frozenset({"orders", "old", "payments"})),
             "the subscription may have changed since the assignment: both count until the next generation",
         ),
-        (snapshot(metadata(1, [member("a"), READ_BADLY])), ReadTopics("Stable", None), "one unreadable subscription"),
+        (
+            snapshot(metadata(1, [member("a"), READ_BADLY])),
+            ReadTopics("Stable", None),
+            "one subscription is undecodable",
+        ),
         (
             snapshot(metadata(1, [replace(member("a"), assignment=None)])),
             ReadTopics("Stable", None),
-            "one unreadable assignment",
+            "one assignment is undecodable",
         ),
         (snapshot(None, "Seen"), ReadTopics("Seen", None), "a group of a type whose members are not read"),
         (
@@ -98,7 +102,7 @@ READ_BADLY = replace(member("b"), subscription=None)
             ReadTopics("Stable", None),
             "KIP-848: the topics of its regular expression are unknown",
         ),
-        (snapshot(metadata(2), "Empty"), ReadTopics("Empty", frozenset()), "all have left"),
+        (snapshot(metadata(2), "Empty"), ReadTopics("Empty", frozenset()), "all members have left"),
     ],
 )
 def test_the_topics_of_a_group_come_from_its_last_record(group: GroupSnapshot, expected: ReadTopics, why: str) -> None:

@@ -108,7 +108,7 @@ FOLLOWUP = ("cooperative_followup",)
         ),
         (every_minute(9, kind="static_rejoin"), False, "a static rejoin is not a rebalance"),
         ([*every_minute(9), rebalance(0.1, kind="deleted")], False, "the group is deleted"),
-        ([], False, "nothing is remembered"),
+        ([], False, "no rebalance is remembered"),
     ],
 )
 def test_a_storm(recent: list[RebalanceSummary], is_active: bool, why: str) -> None:
@@ -371,15 +371,19 @@ COOPERATIVE = {"protocol": "cooperative-sticky"}
     [
         (every_minute(5, **COOPERATIVE), True, "franz-go 995: members rejoin without a known cause"),
         (every_minute(5, causes=FOLLOWUP, **COOPERATIVE), True, "the cooperative rebalance never completes"),
-        (every_minute(4, **COOPERATIVE), False, "four"),
+        (every_minute(4, **COOPERATIVE), False, "four are not enough"),
         (every_minute(5), False, "an eager strategy: this is only a storm"),
-        (every_minute(5, protocol=None), False, "no strategy told"),
-        ([*every_minute(5, **COOPERATIVE), rebalance(1, joined="a", **COOPERATIVE)], False, "somebody came"),
-        ([rebalance(9.5, joined="a", **COOPERATIVE), *every_minute(5, **COOPERATIVE)], True, "that was before"),
+        (every_minute(5, protocol=None), False, "the strategy is unknown"),
+        ([*every_minute(5, **COOPERATIVE), rebalance(1, joined="a", **COOPERATIVE)], False, "a member joined"),
+        (
+            [rebalance(9.5, joined="a", **COOPERATIVE), *every_minute(5, **COOPERATIVE)],
+            True,
+            "a member joined before these rebalances",
+        ),
         (
             [*every_minute(3, **COOPERATIVE), rejoin(6.5, "i"), *every_minute(2, 6, **COOPERATIVE)],
             True,
-            "a rejoin between",
+            "a static rejoin in between does not count",
         ),
         (every_minute(5, start=13, **COOPERATIVE), False, "the rebalances are too long ago"),
         (every_minute(5, protocol="uniform", group_type="consumer"), False, "members of KIP-848 groups do not rejoin"),
@@ -404,7 +408,7 @@ CHANGED = ("strategy_changed",)
         ([rebalance(60, eager_claimers=1), rebalance(50)], False, "the client has left or changed"),
         ([rebalance(60, eager_claimers=1), rejoin(50, "i")], True, "a static rejoin does not change it"),
         ([rebalance(3, causes=CHANGED), rebalance(2, causes=CHANGED)], True, "changed and changed back within minutes"),
-        ([rebalance(3, causes=CHANGED)], False, "once: a migration"),
+        ([rebalance(3, causes=CHANGED)], False, "a single change is a migration"),
         ([rebalance(60, causes=CHANGED), rebalance(2, causes=CHANGED)], False, "an hour apart: two migrations"),
         (
             [rebalance(m, causes=CHANGED, group_type="consumer") for m in (3, 2)],
@@ -437,8 +441,12 @@ def test_eager_and_cooperative_mixed(recent: list[RebalanceSummary], is_active: 
             "different topics, for longer than a deployment takes",
         ),
         ([rebalance(4, subscriptions=2)], set(), "a deployment is in progress"),
-        ([rebalance(6, subscriptions=2), rebalance(4, subscriptions=3)], {SUBSCRIPTION_MISMATCH}, "since the first"),
-        ([rebalance(6, subscriptions=2), rebalance(4, subscriptions=1)], set(), "it is over"),
+        (
+            [rebalance(6, subscriptions=2), rebalance(4, subscriptions=3)],
+            {SUBSCRIPTION_MISMATCH},
+            "the time counts from the first of them",
+        ),
+        ([rebalance(6, subscriptions=2), rebalance(4, subscriptions=1)], set(), "the subscriptions are the same again"),
     ],
 )
 def test_conditions_of_the_last_generations(recent: list[RebalanceSummary], found: set[str], why: str) -> None:

@@ -215,9 +215,9 @@ def test_a_group_without_changes_keeps_its_history_object() -> None:
     ("movement", "by_need", "why"),
     [
         (PartitionMovement(), {}, "unknown moves have no kind"),
-        (PartitionMovement(0, 0, is_exact=True), {}, "none"),
-        (PartitionMovement(5, 3, is_exact=True), {"true": 3, "false": 2}, "two for nothing"),
-        (PartitionMovement(5, 5, is_exact=True), {"true": 5}, "all had to"),
+        (PartitionMovement(0, 0, is_exact=True), {}, "no moves"),
+        (PartitionMovement(5, 3, is_exact=True), {"true": 3, "false": 2}, "two moves were not necessary"),
+        (PartitionMovement(5, 5, is_exact=True), {"true": 5}, "all moves were necessary"),
         (PartitionMovement(5, 3, is_exact=False), {"true": 3, "unknown": 2}, "three is only a lower bound"),
         (PartitionMovement(5, None), {"unknown": 5}, "a rule is broken, so no minimum exists"),
     ],

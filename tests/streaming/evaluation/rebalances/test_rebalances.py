@@ -93,9 +93,9 @@ def cooperative(offsets_topic_offset: int, generation_id: int, *members: Classic
         ([written(0, 7), emptied(1, 8)], "became_empty", "the last member left"),
         ([written(0, 7), emptied(1, 7)], "became_empty", "in the same generation: written by an old coordinator"),
         ([emptied(0, 7), emptied(1, 9)], "became_empty", "a member joined, never synced, and left"),
-        ([emptied(0, 7), written(1, 8)], "rebalance", "somebody came"),
-        ([written(0, 7), tombstoned(1)], "deleted", "its end"),
-        ([written(0, 7), tombstoned(1), tombstoned(2)], "deleted", "told once"),
+        ([emptied(0, 7), written(1, 8)], "rebalance", "a member joined"),
+        ([written(0, 7), tombstoned(1)], "deleted", "the tombstone of the group"),
+        ([written(0, 7), tombstoned(1), tombstoned(2)], "deleted", "the end is reported once"),
         ([written(0, 7), tombstoned(1), written(2, 8)], "created", "a record after the tombstone, with any generation"),
         ([written(0, 7), written(1, 2)], "created", "a lower generation: the tombstone was compacted"),
         (
@@ -105,7 +105,7 @@ def cooperative(offsets_topic_offset: int, generation_id: int, *members: Classic
         ),
         ([written(0, 7), tombstoned(1), *formed(2, 7)], "upgraded", "a KIP-848 group in the next record"),
         ([written(0, 7), tombstoned(1), *formed(3, 7)], "created", "not the next record: a new group"),
-        ([*formed(0), tombstoned(5), written(6, 3)], "downgraded", "the way back"),
+        ([*formed(0), tombstoned(5), written(6, 3)], "downgraded", "a downgrade to a classic group"),
         ([written(0, 7), *formed(1, 8)], "created", "a different group type without a tombstone: it was compacted"),
         (
             [written(0, 7, [a(0, instance_id="i")]), written(1, 7, [b(0, instance_id="i")])],
@@ -116,12 +116,12 @@ def cooperative(offsets_topic_offset: int, generation_id: int, *members: Classic
 )
 def test_kinds(events: list[GroupEvent], kind: str, why: str) -> None:
     assert last(*events).kind == kind, why
-    told_in_batches, record = [], FRESH
+    rebalances_by_batch, record = [], FRESH
     for event in [*events, NAMED]:
         update = apply_batch(record, [event], RANGE)
-        told_in_batches += update.rebalances
+        rebalances_by_batch += update.rebalances
         record = update.record
-    assert told_in_batches[-1].rebalance.kind == kind, f"{why}, one record a batch"
+    assert rebalances_by_batch[-1].rebalance.kind == kind, f"{why}, one record a batch"
 
 
 @pytest.mark.parametrize(
@@ -132,8 +132,16 @@ def test_kinds(events: list[GroupEvent], kind: str, why: str) -> None:
         ([written(0, 7), GroupVanished(0, 9)], 1, "no record shows that the group is gone"),
         ([epoch(0), joined(1), epoch(2, 4)], 1, "empty, then an epoch without targets yet"),
         ([*formed(0)], 1, "an epoch is one rebalance: neither its number nor the end of reconciliation adds one"),
-        ([*formed(0), current(5, number=3, state="UnrevokedPartitions"), current(6)], 1, "on their way"),
-        ([*formed(0), joined(5, "n"), epoch(6, 4), target(7, "n", ()), target_epoch(8, 4)], 2, "the next"),
+        (
+            [*formed(0), current(5, number=3, state="UnrevokedPartitions"), current(6)],
+            1,
+            "a member moves to its target",
+        ),
+        (
+            [*formed(0), joined(5, "n"), epoch(6, 4), target(7, "n", ()), target_epoch(8, 4)],
+            2,
+            "the next epoch is a second rebalance",
+        ),
     ],
 )
 def test_events_without_a_row(events: list[GroupEvent], rows: int, why: str) -> None:
@@ -148,8 +156,13 @@ ON_BOTH = {"topics": ["orders", "sales"]}
     ("before", "after", "causes", "why"),
     [
         (BEFORE, [a(0, 1, 2, 3)], ["member_gone"], "left, timed out or fenced: the log shows no difference"),
-        (BEFORE, [a(0, 1), b(2), member("c", {"orders": [3]})], ["member_joined"], "one more"),
-        (BEFORE, [a(0, 1), member("c", {"orders": [2, 3]})], ["member_gone", "member_joined"], "replaced: gone first"),
+        (BEFORE, [a(0, 1), b(2), member("c", {"orders": [3]})], ["member_joined"], "one more member joined"),
+        (
+            BEFORE,
+            [a(0, 1), member("c", {"orders": [2, 3]})],
+            ["member_gone", "member_joined"],
+            "a member was replaced: it left first",
+        ),
         (BEFORE, [a(0, 1), b(2, 3)], ["unexplained"], "the records show no cause"),
         (BEFORE, [a(0, 1), b(2, 3, **ON_BOTH)], ["subscription_changed"], "b subscribes to one more topic"),
         (BEFORE, [a(0, 1, 4), b(2, 3, 5)], ["metadata_changed"], "partitions without an earlier owner: the topic grew"),
@@ -226,9 +239,9 @@ def test_changed_members_are_listed_with_lost_and_gained_partitions() -> None:
     [
         ([a(0, 1, 2, 3)], [a(0, 1), b(2, 3)], 2, 2, "b's new partitions had to move"),
         ([a(0, 1, 2, 3)], [a(0), b(1, 2, 3)], 3, 1, "moving one partition gives the same 3 to 1"),
-        ([a(0, 1), b(2, 3)], [a(2, 3), b(0, 1)], 4, 0, "swapped for nothing"),
-        ([a(0, 1), b(2, 3)], [a(0, 1, 2, 3)], 2, 2, "b is gone"),
-        ([a(0, 1), b(2, 3)], [a(0, 1), b(2, 3)], 0, 0, "nothing moved"),
+        ([a(0, 1), b(2, 3)], [a(2, 3), b(0, 1)], 4, 0, "two partitions were exchanged without need"),
+        ([a(0, 1), b(2, 3)], [a(0, 1, 2, 3)], 2, 2, "b has left"),
+        ([a(0, 1), b(2, 3)], [a(0, 1), b(2, 3)], 0, 0, "no partition moved"),
         ([a(0), b(1)], [a(0, 2), b(1, 3)], 0, 0, "a new owner for an unowned partition is not a move"),
         ([a(0, 1), b(2, 3)], [a(0, 1), b(2)], 0, None, "a partition without an owner: no minimum exists"),
         (
