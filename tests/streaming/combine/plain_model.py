@@ -94,8 +94,8 @@ def combine_in_bulk(batches: Sequence[pa.RecordBatch]) -> Combined:
     for batch in batches:
         combiner.add(batch)
     combined = Combined()
-    for partition_state, state_key, payload in combiner.rows():
-        if partition_state == GROUP_KIND:
+    for kind, state_key, payload in combiner.rows():
+        if kind == GROUP_KIND:
             combined.events.append((state_key, decode_event(payload)))
             continue
         partition_batch = decode_partition_event(payload)
@@ -145,8 +145,8 @@ def merged_partitions(
         combiner = Combiner()
         for batch in task:
             combiner.add(batch)
-        for partition_state, state_key, payload in combiner.rows():
-            if partition_state != GROUP_KIND:
+        for kind, state_key, payload in combiner.rows():
+            if kind != GROUP_KIND:
                 known = partition_states.get(int(state_key), PartitionSnapshot(int(state_key)))
                 partition_states[int(state_key)] = merge_partition(known, decode_partition_event(payload))
     return {

@@ -193,13 +193,13 @@ def commits_and_events(records: Sequence[LogRecord]) -> tuple[dict[int, Partitio
     """Return the batch of each partition, and the groups that got an event with its offset."""
     combiner = Combiner(FIFTY)
     combiner.add(record_batch(records))
-    partition_states, events = {}, []
-    for partition_state, state_key, payload in combiner.rows():
-        if partition_state == GROUP_KIND:
+    partition_batches, events = {}, []
+    for kind, state_key, payload in combiner.rows():
+        if kind == GROUP_KIND:
             events.append((state_key, decode_event(payload).position.offsets_topic_offset))  # type: ignore[union-attr]
         else:
-            partition_states[int(state_key)] = decode_partition_event(payload)
-    return partition_states, events  # type: ignore[return-value]
+            partition_batches[int(state_key)] = decode_partition_event(payload)
+    return partition_batches, events  # type: ignore[return-value]
 
 
 def test_records_outside_the_partition_of_their_group_are_counted_and_ignored() -> None:

@@ -86,16 +86,16 @@ def gaps_of(batches: Sequence[Sequence[LogRecord]], *, is_restored: bool = False
         combiner = Combiner()
         for start in range(0, len(records), 7):
             combiner.add(record_batch(records[start : start + 7]))
-        for partition_state, state_key, payload in combiner.rows():
-            if partition_state == GROUP_KIND:
+        for kind, state_key, payload in combiner.rows():
+            if kind == GROUP_KIND:
                 continue
             known = partition_states.get(int(state_key), PartitionSnapshot(int(state_key)))
             if is_restored:
                 known = PARTITION_CODEC.decode(*PARTITION_CODEC.encode(known))
-            partition_states[int(state_key)], reported = advance_partition(
+            partition_states[int(state_key)], event = advance_partition(
                 known, decode_partition_event(payload), STUCK_AFTER_SECONDS
             )
-            closed += reported.gaps if isinstance(reported, GapsClosed) else ()
+            closed += event.gaps if isinstance(event, GapsClosed) else ()
     return sorted(closed, key=lambda gap: gap.position)
 
 

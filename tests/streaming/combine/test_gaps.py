@@ -76,7 +76,7 @@ def advanced(snapshot: PartitionSnapshot, records: Sequence[LogRecord]) -> tuple
     """Return the state after a batch, encoded and decoded again, and the closed gaps."""
     combiner = Combiner()
     combiner.add(record_batch(records))
-    (payload,) = [payload for partition_state, _, payload in combiner.rows() if partition_state != GROUP_KIND]
+    (payload,) = [payload for kind, _, payload in combiner.rows() if kind != GROUP_KIND]
     after, closed = advance_partition(snapshot, decode_partition_event(payload), STUCK_AFTER_SECONDS)
     return PARTITION_CODEC.decode(*PARTITION_CODEC.encode(after)), closed or GapsClosed((), {})
 
@@ -334,7 +334,7 @@ def test_a_gap_has_the_position_of_its_rebalance(log: Log, why: str) -> None:
     records = log_of(log)
     combiner = Combiner()
     combiner.add(record_batch(records))
-    events = [decode_event(payload) for partition_state, _, payload in combiner.rows() if partition_state == GROUP_KIND]
+    events = [decode_event(payload) for kind, _, payload in combiner.rows() if kind == GROUP_KIND]
     update = apply_batch(GroupState(GroupSnapshot("g")), events, [assignor_named("range")])
     gives = {kinds.REBALANCE, kinds.FIRST_SEEN, kinds.CREATED, kinds.UPGRADED, kinds.DOWNGRADED}
     found = [of.rebalance for of in update.rebalances if of.rebalance.kind in gives]

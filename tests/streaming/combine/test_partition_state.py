@@ -28,11 +28,7 @@ def batches_of(records: list[LogRecord]) -> list[PartitionBatch]:
     """Return the batch of each partition for one micro-batch."""
     combiner = Combiner()
     combiner.add(record_batch(records))
-    return [
-        decode_partition_event(payload)
-        for partition_state, _, payload in combiner.rows()
-        if partition_state != GROUP_KIND
-    ]
+    return [decode_partition_event(payload) for kind, _, payload in combiner.rows() if kind != GROUP_KIND]
 
 
 def _commit(offsets_topic_offset: int, group: str = "g", committed: int | None = 1) -> LogRecord:

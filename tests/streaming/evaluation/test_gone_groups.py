@@ -22,16 +22,16 @@ ENDED = [LAST, [GroupVanished(5, 90)]]
 
 def updates(batches: Iterable[Sequence[GroupEvent]], record: GroupState = FRESH) -> list[GroupUpdate]:
     """Return the updates of consecutive batches."""
-    taken = []
+    group_updates = []
     for batch in batches:
-        taken.append(apply_batch(record, batch, RANGE))
-        record = taken[-1].record
-    return taken
+        group_updates.append(apply_batch(record, batch, RANGE))
+        record = group_updates[-1].record
+    return group_updates
 
 
-def rows(taken: Iterable[GroupUpdate]) -> list[GroupSnapshot]:
+def rows(group_updates: Iterable[GroupUpdate]) -> list[GroupSnapshot]:
     """Return the snapshots that became rows, ordered by time. `rebuild` continues from the last row."""
-    reported = [snapshot for update in taken for snapshot in update.history]
+    reported = [snapshot for update in group_updates for snapshot in update.history]
     return sorted(reported, key=lambda one: one.position.timestamp_ms if one.position else 0)
 
 

@@ -62,21 +62,23 @@ HOLDS_BOTH = [member("m", {"orders": [0, 1]})]
 
 def updates(batches: Iterable[Sequence[GroupEvent]], record: GroupState = FRESH) -> list[GroupUpdate]:
     """Return the updates of consecutive batches."""
-    taken = []
+    group_updates = []
     for batch in batches:
-        taken.append(apply_batch(record, batch, STRATEGIES))
-        record = taken[-1].record
-    return taken
+        group_updates.append(apply_batch(record, batch, STRATEGIES))
+        record = group_updates[-1].record
+    return group_updates
 
 
-def finals(taken: Iterable[GroupUpdate]) -> list[Evaluation]:
+def finals(group_updates: Iterable[GroupUpdate]) -> list[Evaluation]:
     """Return the verdicts that became rows."""
-    return [evaluation for update in taken for evaluation in update.evaluations]
+    return [evaluation for update in group_updates for evaluation in update.evaluations]
 
 
-def own_verdicts(taken: Iterable[GroupUpdate]) -> list[tuple[int, str]]:
+def own_verdicts(group_updates: Iterable[GroupUpdate]) -> list[tuple[int, str]]:
     """Return (log offset, verdict for the group's strategy) of the verdicts that became rows."""
-    return [(evaluation.position.offsets_topic_offset, evaluation.drifts[0].verdict) for evaluation in finals(taken)]
+    return [
+        (evaluation.position.offsets_topic_offset, evaluation.drifts[0].verdict) for evaluation in finals(group_updates)
+    ]
 
 
 KNOWN = sampled(1, orders=2)
@@ -154,9 +156,11 @@ def test_a_verdict_that_waits_is_shown_as_unknown() -> None:
 
 
 def test_a_settled_skip_does_not_evaluate_a_verdict_again() -> None:
-    taken = updates([[written(5, 1, HOLDS_BOTH), written(6, 3, HOLDS_BOTH)], [SkipSettled(6, log_was_whole=True)]])
-    assert taken[1].evaluations == ()
-    assert taken[1].record.snapshot.totals.rebalances_failed == 1
+    group_updates = updates(
+        [[written(5, 1, HOLDS_BOTH), written(6, 3, HOLDS_BOTH)], [SkipSettled(6, log_was_whole=True)]]
+    )
+    assert group_updates[1].evaluations == ()
+    assert group_updates[1].record.snapshot.totals.rebalances_failed == 1
 
 
 def test_rows_in_any_order_are_applied_in_log_order() -> None:
@@ -349,11 +353,11 @@ def test_a_living_group_is_not_removed() -> None:
 # Snapshots with unnamed topic ids wait for names. Waiting does not change their order or content.
 
 
-def reported_states(taken: Iterable[GroupUpdate]) -> list[tuple[int, str]]:
+def reported_states(group_updates: Iterable[GroupUpdate]) -> list[tuple[int, str]]:
     """Return (log offset, state) of the snapshots that became rows."""
     return [
         (snapshot.position.offsets_topic_offset, snapshot.state)
-        for update in taken
+        for update in group_updates
         for snapshot in update.history
         if snapshot.position
     ]
@@ -403,16 +407,18 @@ def test_waiting_rows_are_limited_and_none_is_lost(monkeypatch: pytest.MonkeyPat
 
 
 def test_targets_of_an_epoch_are_evaluated_once_however_long_members_move() -> None:
-    taken = updates([formed(0), [NAMED], [*left(5), epoch(8, 4)]])
-    states = [(evaluation.position.offsets_topic_offset, evaluation.drifts[0].verdict) for evaluation in finals(taken)]
+    group_updates = updates([formed(0), [NAMED], [*left(5), epoch(8, 4)]])
+    states = [
+        (evaluation.position.offsets_topic_offset, evaluation.drifts[0].verdict) for evaluation in finals(group_updates)
+    ]
     assert states == [(1, "rebalancing"), (3, UNKNOWN)]
-    assert taken[-1].record.evaluation is None, "the group has no members any more"
+    assert group_updates[-1].record.evaluation is None, "the group has no members any more"
 
 
 def test_a_group_without_targets_for_its_epoch_is_rebalancing() -> None:
-    taken = updates([formed(0), [NAMED], [joined(5, "n"), epoch(6, 4)]])
-    assert taken[-2].record.evaluation is not None
-    evaluation = taken[-1].record.evaluation
+    group_updates = updates([formed(0), [NAMED], [joined(5, "n"), epoch(6, 4)]])
+    assert group_updates[-2].record.evaluation is not None
+    evaluation = group_updates[-1].record.evaluation
     assert evaluation is not None
     assert [drift.verdict for drift in evaluation.drifts] == ["rebalancing"], (
         "the verdict of the earlier epoch is not used"

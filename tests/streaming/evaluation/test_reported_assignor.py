@@ -69,11 +69,11 @@ def test_a_reported_assignor_decides_the_verdict_and_each_row_is_written_once(
     def own(evaluation: Evaluation) -> tuple[str, str]:
         return next((one.strategy, one.verdict) for one in evaluation.drifts if one.is_group_strategy)
 
-    record, taken = FRESH, []
+    record, group_updates = FRESH, []
     for batch in batches:
-        taken.append(apply_batch(record, batch, SERVER_STRATEGIES))
-        record = taken[-1].record
-    assert [own(one) for one in finals(taken) if one.position.offsets_topic_offset == 5] == [rows], why
+        group_updates.append(apply_batch(record, batch, SERVER_STRATEGIES))
+        record = group_updates[-1].record
+    assert [own(one) for one in finals(group_updates) if one.position.offsets_topic_offset == 5] == [rows], why
     assert record.evaluation is not None
     assert own(record.evaluation) == shown, why
     assert record.evaluation.position.offsets_topic_offset == 5, "the verdict of the same record"
@@ -101,11 +101,11 @@ def kip_848_batches(draw: Callable[..., Any]) -> list[list[GroupEvent]]:
 @given(kip_848_batches())
 def test_reports_at_any_time_give_no_second_row(batches: list[list[GroupEvent]]) -> None:
     """Rows have record and strategy as key, for any order of reports and samples."""
-    record, taken = FRESH, []
+    record, group_updates = FRESH, []
     for batch in batches:
-        taken.append(apply_batch(record, batch, SERVER_STRATEGIES))
-        record = taken[-1].record
-    evaluations = finals(taken)
+        group_updates.append(apply_batch(record, batch, SERVER_STRATEGIES))
+        record = group_updates[-1].record
+    evaluations = finals(group_updates)
     rows = Counter((one.position, drift.strategy) for one in evaluations for drift in one.drifts)
     assert all(count == 1 for count in rows.values())
     assert GROUP_CODEC.decode(*GROUP_CODEC.encode(record)) == record

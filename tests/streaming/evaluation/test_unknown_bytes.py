@@ -93,8 +93,8 @@ def test_two_owners_among_the_other_members_are_reported() -> None:
     twice = [owner("a", 0, 1), owner("b", 1, 2), without(ASSIGNMENT, owner("c"))]
     update = apply_batch(GroupState(GroupSnapshot("g")), [written(10, 3, twice)], STRATEGIES)
     shown = evaluate(RecordedGroup("g", update.record, state="Stable"))
-    violations = shown.assignment
-    assert (violations.owned_twice_partitions, violations.not_subscribed_partitions, violations.unowned_partitions) == (
+    assignment = shown.assignment
+    assert (assignment.owned_twice_partitions, assignment.not_subscribed_partitions, assignment.unowned_partitions) == (
         1,
         None,
         None,

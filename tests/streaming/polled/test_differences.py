@@ -72,20 +72,20 @@ class State:
 
     def __init__(self) -> None:
         self.records: dict[str, GroupState] = {}
-        self.state_rows: dict[int, PartitionSnapshot] = {}
+        self.partition_states: dict[int, PartitionSnapshot] = {}
         self.committed_offsets = CommittedOffsets()
         self.rows_reported = 0
 
     def known(self) -> KnownState:
         """Return the known state that the poller reads."""
-        polled_state = self.state_rows.get(POLLED_PARTITION, PartitionSnapshot(POLLED_PARTITION))
+        polled_state = self.partition_states.get(POLLED_PARTITION, PartitionSnapshot(POLLED_PARTITION))
         groups = {group_id: record.snapshot for group_id, record in self.records.items()}
         return KnownState(groups, commits_by_group(self.committed_offsets.view().commits), polled_state.last_offset)
 
     def take(self, rows: tuple[StateRow, ...]) -> None:
         """Run a batch."""
         for partition, state_key, payload in rows:
-            if partition == GROUP_KIND:
+            if kind == GROUP_KIND:
                 record = self.records.get(state_key, GroupState(GroupSnapshot(state_key)))
                 update = apply_batch(record, [decode_event(payload)], STRATEGIES)
                 self.records[state_key] = update.record
@@ -93,10 +93,10 @@ class State:
             else:
                 event = decode_partition_event(payload)
                 assert isinstance(event, PartitionBatch)
-                known = self.state_rows.get(
+                known = self.partition_states.get(
                     event.offsets_topic_partition, PartitionSnapshot(event.offsets_topic_partition)
                 )
-                self.state_rows[event.offsets_topic_partition] = merge_partition(known, event)
+                self.partition_states[event.offsets_topic_partition] = merge_partition(known, event)
                 self.committed_offsets.apply(commits_table(event.commits))
 
 
@@ -118,11 +118,11 @@ def _check_equal(state: State, poll: Poll) -> None:
 
 
 @given(st.lists(polls(), max_size=6))
-def test_after_its_rows_the_state_equals_the_poll_and_the_same_poll_gives_no_rows(several: list[Poll]) -> None:
+def test_after_its_rows_the_state_equals_the_poll_and_the_same_poll_gives_no_rows(drawn_polls: list[Poll]) -> None:
     """The whole contract of the poller includes restarts between polls, because the poller keeps no state."""
     state = State()
     last_number = -1
-    for poll in several:
+    for poll in drawn_polls:
         found = differences(poll, state.known())
         assert found.first_number > last_number
         state.take(found.rows)
@@ -146,7 +146,7 @@ def test_rows_that_are_applied_twice_change_nothing(poll: Poll) -> None:
 def test_every_event_has_its_own_position(poll: Poll) -> None:
     """Tables are idempotent by position, so two groups must not share one."""
     found = differences(poll, KnownState())
-    events = [decode_event(payload) for partition, _, payload in found.rows if partition == GROUP_KIND]
+    events = [decode_event(payload) for kind, _, payload in found.rows if kind == GROUP_KIND]
     positions = [event.position for event in events if isinstance(event, LogEvent)]
     assert [position.offsets_topic_offset for position in positions] == list(
         range(found.first_number, found.first_number + len(events))
@@ -180,7 +180,7 @@ def test_undecodable_bytes_are_quarantined_once_with_their_group() -> None:
     hostile = classic(classic_member("x", [0], subscription=b"\x00"))
     state = State()
     state.take(differences(polled({"g": hostile}), state.known()).rows)
-    assert state.state_rows[POLLED_PARTITION].records_skipped == {"truncated": 1}
+    assert state.partition_states[POLLED_PARTITION].records_skipped == {"truncated": 1}
     assert differences(polled({"g": hostile}), state.known()).rows == ()
 
 
@@ -189,6 +189,6 @@ def test_only_partitions_with_changed_commits_have_a_row_beside_the_first() -> N
     offsets: Mapping[str, Mapping[tuple[str, int], int]] = {f"g{number}": {("t", 0): 1} for number in range(200)}
     state = State()
     state.take(differences(polled({}, offsets), state.known()).rows)
-    assert set(state.state_rows) == {POLLED_PARTITION - number for number in range(POLLED_PARTITIONS)}
+    assert set(state.partition_states) == {POLLED_PARTITION - number for number in range(POLLED_PARTITIONS)}
     found = differences(polled({}, {**offsets, "g7": {("t", 0): 2}}), state.known())
     assert {state_key for _, state_key, _ in found.rows} == {"-1", str(polled_partition("g7"))}

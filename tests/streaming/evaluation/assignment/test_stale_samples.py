@@ -22,17 +22,17 @@ TOPICS = ("gone", "kept")
 
 def updates(batches: Sequence[Sequence[GroupEvent]]) -> list[GroupUpdate]:
     """Return the updates of consecutive batches."""
-    taken: list[GroupUpdate] = []
+    group_updates: list[GroupUpdate] = []
     record = GroupState(GroupSnapshot("g"))
     for batch in batches:
-        taken.append(apply_batch(record, batch, STRATEGIES))
-        record = taken[-1].record
-    return taken
+        group_updates.append(apply_batch(record, batch, STRATEGIES))
+        record = group_updates[-1].record
+    return group_updates
 
 
-def rows(taken: Sequence[GroupUpdate]) -> list[Evaluation]:
+def rows(group_updates: Sequence[GroupUpdate]) -> list[Evaluation]:
     """Return the verdicts that became rows."""
-    return [evaluation for update in taken for evaluation in update.evaluations]
+    return [evaluation for update in group_updates for evaluation in update.evaluations]
 
 
 def own(evaluation: Evaluation | None) -> tuple[str, str]:
@@ -64,7 +64,7 @@ def test_a_deleted_topic_is_not_drift(strategy: str, left: int | None) -> None:
 
     In the older sample the topic still exists, so its partitions look unassigned. Only the later sample must decide.
     """
-    taken = updates(
+    group_updates = updates(
         [
             [generation(10, strategy, reading_member("a", gone=[0, 1], kept=[0]))],
             [sampled(11_000, gone=2, kept=1)],
@@ -77,10 +77,10 @@ def test_a_deleted_topic_is_not_drift(strategy: str, left: int | None) -> None:
             [sampled(26_000, gone=left, kept=1)],
         ]
     )
-    assert all(own(update.record.evaluation)[0] != "drift" for update in taken)
-    assert own(taken[2].record.evaluation) in {("unknown", "metadata_missing"), ("withheld", "")}
-    assert [own(evaluation) for evaluation in rows(taken)] == [("match", ""), ("match", "")], "final, once"
-    assert rows(taken)[1].drifts[0].violations == ()
+    assert all(own(update.record.evaluation)[0] != "drift" for update in group_updates)
+    assert own(group_updates[2].record.evaluation) in {("unknown", "metadata_missing"), ("withheld", "")}
+    assert [own(evaluation) for evaluation in rows(group_updates)] == [("match", ""), ("match", "")], "final, once"
+    assert rows(group_updates)[1].drifts[0].violations == ()
 
 
 @pytest.mark.parametrize("server_assignor", ["uniform", "range"])
@@ -98,7 +98,7 @@ def test_a_deleted_topic_is_no_drift_of_a_kip_848_group(server_assignor: str) ->
         topics = {"gone": TopicMetadata(gone, sampled_at_ms, topic_id=gone and "G")}
         return TopicsSampled({**topics, "kept": TopicMetadata(1, sampled_at_ms, topic_id="K")})
 
-    taken = updates(
+    group_updates = updates(
         [
             [joined(9, "m", modern_member(TOPICS, server_assignor=server_assignor))],
             targets(10, 1, (("G", (0, 1)), ("K", (0,)))),
@@ -107,14 +107,16 @@ def test_a_deleted_topic_is_no_drift_of_a_kip_848_group(server_assignor: str) ->
             [named(23_000, None)],
         ]
     )
-    assert all(update.record.evaluation is None or own(update.record.evaluation)[0] != "drift" for update in taken)
-    final = [own(evaluation) for evaluation in rows(taken) if own(evaluation)[0] != "rebalancing"]
+    assert all(
+        update.record.evaluation is None or own(update.record.evaluation)[0] != "drift" for update in group_updates
+    )
+    final = [own(evaluation) for evaluation in rows(group_updates) if own(evaluation)[0] != "rebalancing"]
     assert final == [("match", ""), ("match", "")]
 
 
 def test_a_topic_that_was_left_out_is_drift_as_soon_as_a_later_sample_still_has_it() -> None:
     """The topic existed before the record and after it, and no member got it. This must be reported."""
-    taken = updates(
+    group_updates = updates(
         [
             [generation(10, "range", reading_member("a", gone=[0, 1], kept=[0]))],
             [sampled(11_000, gone=2, kept=1)],
@@ -122,8 +124,8 @@ def test_a_topic_that_was_left_out_is_drift_as_soon_as_a_later_sample_still_has_
             [sampled(21_000, gone=2, kept=1)],
         ]
     )
-    assert [own(evaluation) for evaluation in rows(taken)] == [("match", ""), ("drift", "")]
-    assert rows(taken)[1].drifts[0].violations == ("unassigned",)
+    assert [own(evaluation) for evaluation in rows(group_updates)] == [("match", ""), ("drift", "")]
+    assert rows(group_updates)[1].drifts[0].violations == ("unassigned",)
 
 
 def test_a_topic_that_was_created_after_the_record_is_not_drift_at_first() -> None:
@@ -131,5 +133,7 @@ def test_a_topic_that_was_created_after_the_record_is_not_drift_at_first() -> No
 
     Before, this was `drift` with rule `unassigned`, also for a topic that grew.
     """
-    taken = updates([[generation(10, "range", reading_member("a", kept=[0]))], [sampled(11_000, gone=3, kept=1)]])
-    assert [own(evaluation) for evaluation in rows(taken)] == [("unknown", "metadata_changed")]
+    group_updates = updates(
+        [[generation(10, "range", reading_member("a", kept=[0]))], [sampled(11_000, gone=3, kept=1)]]
+    )
+    assert [own(evaluation) for evaluation in rows(group_updates)] == [("unknown", "metadata_changed")]

@@ -25,9 +25,9 @@ SUBSCRIBED = modern_member(("orders", "sales"))
 STRATEGIES = [AS_JAVA_LEADER["uniform"]]
 
 
-def rows(taken: Iterable[GroupUpdate]) -> list[object]:
+def rows(group_updates: Iterable[GroupUpdate]) -> list[object]:
     """Return all rows of the history and of the rebalances of these updates."""
-    reported = update_rows("prod", taken, {})
+    reported = update_rows("prod", group_updates, {})
     return [reported[GROUP_GENERATIONS], reported[REBALANCES]]
 
 
@@ -38,12 +38,12 @@ def sampled(at_ms: int) -> TopicsSampled:
 
 def live(events: Sequence[LogEvent]) -> list[GroupUpdate]:
     """Read each record when it is written, with a sample after each record."""
-    record, taken = GroupState(GroupSnapshot("g")), []
+    record, group_updates = GroupState(GroupSnapshot("g")), []
     for event in events:
         for batch in ([event], [sampled(event.position.timestamp_ms + 1)]):
-            taken.append(apply_batch(record, batch, STRATEGIES))
-            record = taken[-1].record
-    return taken
+            group_updates.append(apply_batch(record, batch, STRATEGIES))
+            record = group_updates[-1].record
+    return group_updates
 
 
 def caught_up(events: Sequence[LogEvent], names: TopicNames = LISTED) -> list[GroupUpdate]:
@@ -88,9 +88,9 @@ def restless(rounds: int) -> list[LogEvent]:
     return events
 
 
-def topics(taken: Iterable[GroupUpdate]) -> set[str]:
+def topics(group_updates: Iterable[GroupUpdate]) -> set[str]:
     """Return the topics of all members in the rows of the history."""
-    reported = update_rows("prod", taken, {})[GROUP_GENERATIONS]
+    reported = update_rows("prod", group_updates, {})[GROUP_GENERATIONS]
     held = [partition for row in reported for member in row["members"] or () for partition in member["target"] or ()]
     return {partition.get("topic") or partition["topic_id"] for partition in held}
 

@@ -82,12 +82,12 @@ def names(evaluation: ConditionEvaluation, group_id: str = "g") -> set[str]:
     return {condition.name for condition in evaluation.active.get(group_id, ())}
 
 
-def tracker_after(*group_ids: ConditionInputs) -> ConditionTracker:
+def tracker_after(*samples: ConditionInputs) -> ConditionTracker:
     """Return a tracker that has evaluated and committed each of these inputs."""
-    watch = ConditionTracker(LIMITS)
-    for evaluate in group_ids:
-        watch.commit(watch.evaluate(evaluate))
-    return watch
+    tracker = ConditionTracker(LIMITS)
+    for sample in samples:
+        tracker.commit(tracker.evaluate(sample))
+    return tracker
 
 
 def changes(evaluation: ConditionEvaluation) -> list[tuple[str, str, bool]]:
@@ -97,38 +97,38 @@ def changes(evaluation: ConditionEvaluation) -> list[tuple[str, str, bool]]:
 
 def test_a_condition_starts_once_continues_with_new_details_and_ends_once() -> None:
     """Rules 2 and 4."""
-    watch = ConditionTracker(LIMITS)
-    begun = watch.evaluate(inputs(record(recent=restarts(3))))
+    tracker = ConditionTracker(LIMITS)
+    begun = tracker.evaluate(inputs(record(recent=restarts(3))))
     assert changes(begun) == [("g", "rebalance_storm", True), ("g", "flapping_member", True)]
     (_, flapping) = begun.active["g"]
     assert flapping == Condition("flapping_member", NOW_MS, "member pod joined and left 3 times in 10 minutes")
-    watch.commit(begun)
-    later = watch.evaluate(inputs(record(recent=restarts(4)), now_ms=NOW_MS + 30_000))
+    tracker.commit(begun)
+    later = tracker.evaluate(inputs(record(recent=restarts(4)), now_ms=NOW_MS + 30_000))
     assert later.changes == ()
     assert later.active["g"][1].since_ms == NOW_MS, "the start time stays"
     assert "4 times" in later.active["g"][1].detail
-    watch.commit(later)
-    ended = watch.evaluate(inputs(record(recent=restarts(4)), now_ms=NOW_MS + 60 * MINUTE_MS))
+    tracker.commit(later)
+    ended = tracker.evaluate(inputs(record(recent=restarts(4)), now_ms=NOW_MS + 60 * MINUTE_MS))
     assert changes(ended) == [("g", "rebalance_storm", False), ("g", "flapping_member", False)]
     assert (ended.active, ended.known) == ({}, {})
     assert "4 times" in ended.changes[1].condition.detail, "the end is reported with the last detail"
-    watch.commit(ended)
-    assert watch.evaluate(inputs(record(recent=restarts(4)), now_ms=NOW_MS + 61 * MINUTE_MS)).changes == ()
+    tracker.commit(ended)
+    assert tracker.evaluate(inputs(record(recent=restarts(4)), now_ms=NOW_MS + 61 * MINUTE_MS)).changes == ()
 
 
 def test_a_remembered_verdict_is_not_used_for_an_earlier_time() -> None:
     """If a clock goes back or a partition is read again, the window ends earlier than before."""
     stormy = record(recent=STORM)
-    watch = tracker_after(inputs(stormy, now_ms=NOW_MS + 60 * MINUTE_MS))
-    assert names(watch.evaluate(inputs(stormy))) == {"rebalance_storm"}
+    tracker = tracker_after(inputs(stormy, now_ms=NOW_MS + 60 * MINUTE_MS))
+    assert names(tracker.evaluate(inputs(stormy))) == {"rebalance_storm"}
 
 
 def test_an_uncommitted_change_is_found_again() -> None:
     """A row that could not be written is written at the next sample."""
-    watch = ConditionTracker(LIMITS)
+    tracker = ConditionTracker(LIMITS)
     assert (
-        watch.evaluate(inputs(record(recent=STORM))).changes
-        == watch.evaluate(inputs(record(recent=STORM))).changes
+        tracker.evaluate(inputs(record(recent=STORM))).changes
+        == tracker.evaluate(inputs(record(recent=STORM))).changes
         != ()
     )
 
@@ -161,27 +161,27 @@ def test_a_condition_at_the_next_sample(
     then: ConditionInputs, shown: set[str], changed: list[tuple[str, str, bool]], why: str
 ) -> None:
     """Rules 1 and 2: an unknown condition does not end and is not shown."""
-    watch = tracker_after(inputs(record(recent=STORM)))
-    evaluation = watch.evaluate(then)
+    tracker = tracker_after(inputs(record(recent=STORM)))
+    evaluation = tracker.evaluate(then)
     assert (names(evaluation), changes(evaluation)) == (shown, changed), why
 
 
 def test_a_condition_keeps_its_start_time_after_an_unknown_time() -> None:
-    watch = tracker_after(inputs(record(recent=STORM)), inputs(record(recent=STORM), now_ms=None))
-    evaluation = watch.evaluate(inputs(record(recent=STORM), now_ms=NOW_MS + 9_000))
+    tracker = tracker_after(inputs(record(recent=STORM)), inputs(record(recent=STORM), now_ms=None))
+    evaluation = tracker.evaluate(inputs(record(recent=STORM), now_ms=NOW_MS + 9_000))
     assert evaluation.changes == ()
     assert evaluation.active["g"][0].since_ms == NOW_MS
 
 
 def test_a_restart_repeats_no_start_and_loses_no_end() -> None:
     """Rule 3: changes are computed from the last rows in the table."""
-    watch = ConditionTracker(LIMITS)
-    reported = {
+    tracker = ConditionTracker(LIMITS)
+    last_rows = {
         ("g", "rebalance_storm"): Condition("rebalance_storm", 5, "9 rebalances in 10 minutes"),
         ("gone", "silent_group"): Condition("silent_group", 7, "no member committed for 9 minutes"),
     }
-    watch.restore(reported)
-    evaluation = watch.evaluate(inputs(record(recent=STORM)))
+    tracker.restore(last_rows)
+    evaluation = tracker.evaluate(inputs(record(recent=STORM)))
     assert evaluation.active["g"][0].since_ms == 5
     assert changes(evaluation) == [("gone", "silent_group", False)]
     assert evaluation.changes[0].read_up_to_ms is None
@@ -192,7 +192,7 @@ FED: Ends = {("orders", 0): busy()}
 
 
 @pytest.mark.parametrize(
-    ("evaluate", "found", "why"),
+    ("condition_inputs", "found", "why"),
     [
         (inputs(record(), commits=SILENT, ends=FED), {"stuck_rebalance"}, "silent, and no listing contradicts it"),
         (inputs(record(), commits=SILENT, ends=FED, listed={"g": "Stable"}), {"silent_group"}, "listed as Stable"),
@@ -225,13 +225,13 @@ FED: Ends = {("orders", 0): busy()}
         ),
     ],
 )
-def test_stuck_and_silent_groups(evaluate: ConditionInputs, found: set[str], why: str) -> None:
+def test_stuck_and_silent_groups(condition_inputs: ConditionInputs, found: set[str], why: str) -> None:
     """Rules 11 to 13 of `silence.py` for a sample."""
-    assert names(ConditionTracker(LIMITS).evaluate(evaluate)) == found, why
+    assert names(ConditionTracker(LIMITS).evaluate(condition_inputs)) == found, why
 
 
 @pytest.mark.parametrize(
-    ("evaluate", "goes_on", "why"),
+    ("condition_inputs", "goes_on", "why"),
     [
         (inputs(record(), commits=SILENT, ends={}), True, "end offsets could not be sampled"),
         (
@@ -252,10 +252,12 @@ def test_stuck_and_silent_groups(evaluate: ConditionInputs, found: set[str], why
         ),
     ],
 )
-def test_an_unknown_silence_does_not_end_the_condition(evaluate: ConditionInputs, goes_on: bool, why: str) -> None:
+def test_an_unknown_silence_does_not_end_the_condition(
+    condition_inputs: ConditionInputs, goes_on: bool, why: str
+) -> None:
     """Rule 2."""
-    watch = tracker_after(inputs(record(), commits=SILENT, ends=FED))
-    evaluation = watch.evaluate(evaluate)
+    tracker = tracker_after(inputs(record(), commits=SILENT, ends=FED))
+    evaluation = tracker.evaluate(condition_inputs)
     assert (("g", "stuck_rebalance") in evaluation.known) is goes_on, why
     assert names(evaluation) == set(), "an unknown condition is not shown"
 
@@ -313,10 +315,10 @@ def test_a_silent_static_member_is_named(commits: Commits, ends: Ends, detail: s
     evaluation = ConditionTracker(LIMITS).evaluate(
         inputs(static(*pods), commits=commits, ends=ends, listed={"g": "Stable"})
     )
-    reported = [
+    details = [
         condition.detail for condition in evaluation.active.get("g", ()) if condition.name == "silent_static_member"
     ]
-    assert reported == ([] if detail is None else [detail]), why
+    assert details == ([] if detail is None else [detail]), why
 
 
 GROWN: list[GroupEvent] = [
@@ -332,10 +334,10 @@ GROWN: list[GroupEvent] = [
 def test_a_member_that_does_not_reach_its_target_is_named_with_its_allowed_time() -> None:
     """Rule 16 of `reconciliation.py`. Both members are the same program on the same host."""
     modern = GroupState(advanced(GROWN))
-    watch = tracker_after(inputs(modern, now_ms=10_000))
-    assert watch.evaluate(inputs(modern, now_ms=300_000)).active == {}
+    tracker = tracker_after(inputs(modern, now_ms=10_000))
+    assert tracker.evaluate(inputs(modern, now_ms=300_000)).active == {}
     modern = GroupState(advanced([joined(299, "late")], modern.snapshot))
-    evaluation = watch.evaluate(inputs(modern, now_ms=7 * MINUTE_MS + 9_000))
+    evaluation = tracker.evaluate(inputs(modern, now_ms=7 * MINUTE_MS + 9_000))
     (condition,) = evaluation.active["g"]
     assert condition.name == "stuck_reconciliation"
     assert condition.detail == (
@@ -343,17 +345,17 @@ def test_a_member_that_does_not_reach_its_target_is_named_with_its_allowed_time(
         " (allowed: 5 minutes)"
     )
     arrived = GroupState(advanced([current(300, number=4), current(301, "n", (), 4)], modern.snapshot))
-    watch.commit(evaluation)
-    assert changes(watch.evaluate(inputs(arrived, now_ms=8 * MINUTE_MS))) == [("g", "stuck_reconciliation", False)]
+    tracker.commit(evaluation)
+    assert changes(tracker.evaluate(inputs(arrived, now_ms=8 * MINUTE_MS))) == [("g", "stuck_reconciliation", False)]
 
 
 def test_a_polled_group_is_evaluated_as_of_the_last_poll() -> None:
     """For polled groups, the snapshot and the read time both use partition -1."""
     snapshot = advanced([written(0, 1)])
     polled = GroupState(_at_poll(snapshot), rebalance_history=RebalanceHistory(recent=tuple(STORM)))
-    evaluate = replace(inputs(polled), now_ms={-1: NOW_MS})
-    assert names(ConditionTracker(LIMITS).evaluate(evaluate)) == {"rebalance_storm"}
-    assert names(ConditionTracker(LIMITS).evaluate(replace(evaluate, now_ms={0: NOW_MS}))) == set(), (
+    condition_inputs = replace(inputs(polled), now_ms={-1: NOW_MS})
+    assert names(ConditionTracker(LIMITS).evaluate(condition_inputs)) == {"rebalance_storm"}
+    assert names(ConditionTracker(LIMITS).evaluate(replace(condition_inputs, now_ms={0: NOW_MS}))) == set(), (
         "the group was never polled"
     )
 
@@ -371,21 +373,21 @@ RECENT = st.lists(st.sampled_from([0.5, 2, 4, 8, 12, 40]), max_size=7).map(
 
 @given(st.lists(st.dictionaries(st.sampled_from("gh"), RECENT), max_size=4), st.sets(st.integers(0, 3)))
 def test_starts_and_ends_alternate_and_add_up_to_the_active_conditions(
-    group_ids: list[dict[str, list[RebalanceSummary]]], unread: Iterable[int]
+    samples: list[dict[str, list[RebalanceSummary]]], unread: Iterable[int]
 ) -> None:
     """Replaying the rows of the table gives the active conditions of the last sample, also after unknown samples."""
-    watch, reported = ConditionTracker(LIMITS), set[tuple[str, str]]()
-    for number, groups in enumerate(group_ids):
+    tracker, active_keys = ConditionTracker(LIMITS), set[tuple[str, str]]()
+    for number, groups in enumerate(samples):
         records = [record(name, recent) for name, recent in groups.items()]
-        evaluation = watch.evaluate(inputs(*records, now_ms=None if number in unread else NOW_MS))
+        evaluation = tracker.evaluate(inputs(*records, now_ms=None if number in unread else NOW_MS))
         for change in evaluation.changes:
             key = (change.group_id, change.condition.name)
-            assert (key in reported) is not change.active, "no condition starts twice or ends twice"
-            reported ^= {key}
-        watch.commit(evaluation)
-        assert reported == set(evaluation.known)
+            assert (key in active_keys) is not change.active, "no condition starts twice or ends twice"
+            active_keys ^= {key}
+        tracker.commit(evaluation)
+        assert active_keys == set(evaluation.known)
         shown = {(group_id, one.name) for group_id, held in evaluation.active.items() for one in held}
-        assert shown <= reported
+        assert shown <= active_keys
 
 
 def synthetic_groups(groups: int, restless: int) -> ConditionInputs:
@@ -416,11 +418,11 @@ def _named(snapshot: GroupSnapshot, name: str) -> GroupSnapshot:
 
 def test_an_evaluation_needs_few_calls_per_group_whatever_it_commits() -> None:
     """The sampler evaluates 10,000 groups every five seconds, and half of them rebalanced recently."""
-    evaluate = synthetic_groups(1_000, 500)
-    watch = tracker_after(evaluate)
-    again = replace(evaluate, silence=evaluate.silence)
+    condition_inputs = synthetic_groups(1_000, 500)
+    tracker = tracker_after(condition_inputs)
+    again = replace(condition_inputs, silence=condition_inputs.silence)
     with counted_calls() as calls:
-        assert watch.evaluate(again).active == {}
+        assert tracker.evaluate(again).active == {}
     assert calls.total() < 15 * 1_000, "about nine calls per group when this was written, with ten partitions each"
 
 

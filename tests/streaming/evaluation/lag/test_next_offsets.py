@@ -69,7 +69,7 @@ class Watch:
     """A group on one partition, sampled every five seconds as in `LagWatch`."""
 
     def __init__(self, log: Log) -> None:
-        self.log, self.now_ms, self.looks = log, 0, 0
+        self.log, self.now_ms, self.fetches = log, 0, 0
         self._ends, self._starts = SampledOffsets(END_OFFSET_POINTS), SampledOffsets(LOG_START_POINTS)
         self._windows, self._unmoved, self._next = CommitWindows(), UnmovedCommits(), NextOffsets()
         self._is_suspect = np.array([False])
@@ -95,9 +95,9 @@ class Watch:
         behind = rows_with_lag(report, unmoved, self._is_suspect)
         stable = {of: log.last_stable for of in topic_partitions(report, behind) if log.last_stable is not None}
         rows = rows_near_end(report, behind, unmoved, stable)
-        looks = self._next.due_fetches(rows, self.now_ms)
-        self.looks += len(looks)
-        self._next.add_results({fetch: log.fetch(fetch) for fetch in looks}, self.now_ms)
+        fetches = self._next.due_fetches(rows, self.now_ms)
+        self.fetches += len(fetches)
+        self._next.add_results({fetch: log.fetch(fetch) for fetch in fetches}, self.now_ms)
         report = self._next.apply(report, rows)
         if report.partitions["lag"][0].is_valid:
             next_offset = report.partitions["next_offset"].to_numpy()
@@ -127,7 +127,7 @@ def test_a_commit_before_the_marker_of_a_transaction_has_no_lag():
         assert (row["lag"], row["lag_seconds"], row["lag_seconds_kind"]) == (0, 0.0, "exact")
         assert Status(row["status"]) is Status.OK
         assert row["unknown_reason"] is None
-    assert watch.looks <= 2, "one fetch in all, not one per sample"
+    assert watch.fetches <= 2, "one fetch in all, not one per sample"
 
 
 def test_retention_that_removes_only_a_marker_loses_no_record():
@@ -166,11 +166,11 @@ def test_without_read_permission_the_lag_is_unknown():
     assert (row["lag_seconds"], row["lag_seconds_kind"], row["status"]) == (None, "unknown", None)
     watch.log.start = watch.log.end
     assert watch.sample()["records_lost"] is None
-    assert watch.looks == 1, "a topic without permission is not fetched at each sample"
+    assert watch.fetches == 1, "a topic without permission is not fetched at each sample"
     watch.sample(REFUSED_FOR_MS // SECOND_MS)
     watch.log.start = 0
     watch.sample()
-    assert watch.looks == 2
+    assert watch.fetches == 2
 
 
 @pytest.mark.parametrize("is_readable", [True, False])
@@ -299,24 +299,24 @@ def test_fetches_are_limited_and_the_nearest_to_the_end_go_first():
     unmoved = np.full(count, 5_000)
     rows = rows_near_end(report, rows_with_lag(report, unmoved, unmoved < 0), unmoved, {})
     known = NextOffsets()
-    looked: list[int] = []
+    fetched: list[int] = []
     for _ in range(3):
-        looks = known.due_fetches(rows, 9)
-        looked += [fetch.partition for fetch in looks]
+        fetches = known.due_fetches(rows, 9)
+        fetched += [fetch.partition for fetch in fetches]
         known.add_results(
-            {fetch: Tail(fetch.from_offset, is_record=True, read_to=fetch.from_offset) for fetch in looks}, 9
+            {fetch: Tail(fetch.from_offset, is_record=True, read_to=fetch.from_offset) for fetch in fetches}, 9
         )
-    assert looked == list(reversed(range(count)))
+    assert fetched == list(reversed(range(count)))
     assert known.due_fetches(rows, 9) == []
 
 
-LOOKS = st.sampled_from([FetchFailure.REFUSED, FetchFailure.FAILED, None])
+FETCHES = st.sampled_from([FetchFailure.REFUSED, FetchFailure.FAILED, None])
 
 
 @given(
     st.lists(st.tuples(st.booleans(), st.integers(0, 3)), max_size=12),
     st.integers(0, 12),
-    LOOKS,
+    FETCHES,
     st.none() | st.integers(0, 12),
 )
 def test_lag_is_between_the_records_and_the_offsets_left(

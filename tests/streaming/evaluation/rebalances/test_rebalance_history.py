@@ -56,16 +56,16 @@ NAMED = TopicsSampled({"orders": TopicMetadata(9, 10**9, topic_id="id")})
 
 def updates(batches: Sequence[Sequence[GroupEvent]], record: GroupState = FRESH) -> list[GroupUpdate]:
     """Return the updates of consecutive batches. Each starts from the stored form of the previous state."""
-    taken = []
+    group_updates = []
     for batch in batches:
-        taken.append(apply_batch(record, batch, RANGE))
-        record = GROUP_CODEC.decode(*GROUP_CODEC.encode(taken[-1].record))
-    return taken
+        group_updates.append(apply_batch(record, batch, RANGE))
+        record = GROUP_CODEC.decode(*GROUP_CODEC.encode(group_updates[-1].record))
+    return group_updates
 
 
-def rebalances(taken: Sequence[GroupUpdate]) -> list[ReportedRebalance]:
+def rebalances(group_updates: Sequence[GroupUpdate]) -> list[ReportedRebalance]:
     """Return the rebalances that became rows."""
-    return [rebalance for update in taken for rebalance in update.rebalances]
+    return [rebalance for update in group_updates for rebalance in update.rebalances]
 
 
 @st.composite
@@ -142,15 +142,15 @@ def test_a_section_that_is_read_again_gives_no_second_row(events: list[GroupEven
 
 @given(generations())
 def test_totals_are_the_sum_of_the_rows_and_survive_their_encodings(events: list[GroupEvent]) -> None:
-    taken = updates([events, [NAMED]])
-    rows = rebalances(taken)
+    group_updates = updates([events, [NAMED]])
+    rows = rebalances(group_updates)
     by_cause = Counter(row.rebalance.primary_cause or "unknown" for row in rows if row.rebalance.kind == "rebalance")
-    totals = taken[-1].record.rebalance_history.totals
+    totals = group_updates[-1].record.rebalance_history.totals
     assert totals.rebalances_by_cause == dict(by_cause)
     moved = sum(row.rebalance.movement.moved_partitions or 0 for row in rows if row.rebalance.kind == "rebalance")
     assert sum(totals.moved_partitions.values()) == moved
     assert not rows or rows[-1].totals == totals
-    for update in taken:
+    for update in group_updates:
         assert decode_update(encode_update(update)) == update
 
 

@@ -25,19 +25,21 @@ def places(**troubles: int | tuple[int, float]) -> Mapping[str, Place]:
     return {name: place_of(name, *((one,) if isinstance(one, int) else one)) for name, one in troubles.items()}
 
 
-def selected_groups(looks: Iterable[Mapping[str, Place]], most: int = 1, every_ms: int = SCRAPE_MS) -> list[list[str]]:
+def selected_groups(
+    samples: Iterable[Mapping[str, Place]], most: int = 1, every_ms: int = SCRAPE_MS
+) -> list[list[str]]:
     """Return the groups with full detail at each sample."""
     held: Mapping[str, RankEntry] = {}
     found = []
-    for number, look in enumerate(looks):
-        ranked = rank_entries(look, held, number * every_ms)
+    for number, sample in enumerate(samples):
+        ranked = rank_entries(sample, held, number * every_ms)
         held = {group_id: ranked[group_id] for group_id in list(ranked)[:most]}
         found.append(sorted(held))
     return found
 
 
 @pytest.mark.parametrize(
-    ("looks", "expected", "why"),
+    ("samples", "expected", "why"),
     [
         ([places(a=2, b=5)], [["a"]], "rule 1"),
         ([places(a=5, b=10), places(a=5, b=2)], [["a"], ["b"]], "rule 1: a worse trouble is shown at once"),
@@ -55,8 +57,8 @@ def selected_groups(looks: Iterable[Mapping[str, Place]], most: int = 1, every_m
         ),
     ],
 )
-def test_groups_with_full_detail(looks: Sequence[Mapping[str, Place]], expected: list[list[str]], why: str) -> None:
-    assert selected_groups(looks) == expected, why
+def test_groups_with_full_detail(samples: Sequence[Mapping[str, Place]], expected: list[list[str]], why: str) -> None:
+    assert selected_groups(samples) == expected, why
 
 
 @pytest.mark.parametrize(
@@ -81,8 +83,8 @@ def test_a_long_trouble_keeps_its_place_from_its_last_moment() -> None:
 
 def test_a_status_that_changes_at_every_sample_changes_the_view_once() -> None:
     """Burrow 738: one lower lag clears WARN, and the next sample has WARN again."""
-    looks = [places(a=8 if number % 2 else 10, b=8 if number % 2 == 0 else 10) for number in range(20)]
-    found = selected_groups(looks)
+    samples = [places(a=8 if number % 2 else 10, b=8 if number % 2 == 0 else 10) for number in range(20)]
+    found = selected_groups(samples)
     assert sum(one != other for one, other in pairwise(found)) <= 1
 
 
@@ -90,11 +92,11 @@ troubled = st.dictionaries(st.sampled_from("abcdef"), st.tuples(st.integers(1, 1
 
 
 @given(st.lists(troubled, max_size=12), st.integers(1, 4))
-def test_the_same_request_twice_gives_the_same_result(looks: list[dict[str, tuple[int, float]]], most: int) -> None:
+def test_the_same_request_twice_gives_the_same_result(samples: list[dict[str, tuple[int, float]]], most: int) -> None:
     """Two Prometheus servers that scrape at the same time see the same groups."""
-    as_places = [places(**look) for look in looks]
+    as_places = [places(**sample) for sample in samples]
     once = selected_groups(as_places, most, every_ms=0)
-    twice = selected_groups([look for look in as_places for _ in range(2)], most, every_ms=0)
+    twice = selected_groups([sample for sample in as_places for _ in range(2)], most, every_ms=0)
     assert twice == [one for one in once for _ in range(2)]
 
 

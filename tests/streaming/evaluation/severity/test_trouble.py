@@ -28,13 +28,13 @@ def group(group_id: str = "g", **facts: object) -> GroupReport:
         return {name: left.pop(name) for name in names.split() if name in left}
 
     own = msgspec.structs.replace(StrategyDrift("range", True, "match"), **given("verdict drift_partitions violations"))
-    violations = given("owned_twice_partitions not_subscribed_partitions unowned_partitions")
+    violation_counts = given("owned_twice_partitions not_subscribed_partitions unowned_partitions")
     shares = Imbalance(measure=PARTITIONS, scope=MEMBER, **given("idle largest idle_in_any_assignment excess"))
     waiting = given("unowned_records")
     report = GroupReport(
         group_id,
         Membership("classic", protocol="range", **given("state")),
-        AssignmentReport((own,), **violations),
+        AssignmentReport((own,), **violation_counts),
         FairnessReport((shares,), **given("skewed_topics remedy")),
         lag=GroupLag(**given("records unknown seconds status records_lost seconds_until_lost")),
         **waiting,
