@@ -84,7 +84,7 @@ class State:
 
     def take(self, rows: tuple[StateRow, ...]) -> None:
         """Run a batch."""
-        for partition, state_key, payload in rows:
+        for kind, state_key, payload in rows:
             if kind == GROUP_KIND:
                 record = self.records.get(state_key, GroupState(GroupSnapshot(state_key)))
                 update = apply_batch(record, [decode_event(payload)], STRATEGIES)
