@@ -22,8 +22,8 @@ SHARED_LINES = {
     "%d rows appended to %s in %.1f ms": "the tables are shared",
     "could not write a checkpoint of table %s: %s": "the tables are shared",
     "added columns to table %s: %s": "the tables are shared",
-    "removed %d damaged files of %s that are not needed: %s": "the folder of a checkpoint belongs to one cluster",
-    "upkeep of the tables took %.1f s": "the tables are shared",
+    "removed %d damaged files that are not needed from %s: %s": "the folder of a checkpoint belongs to one cluster",
+    "the maintenance of the tables took %.1f s": "the tables are shared",
     "stopped": "the whole process",
 }
 """Log lines about resources that all clusters share, each with its reason."""

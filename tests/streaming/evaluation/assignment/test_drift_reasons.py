@@ -20,7 +20,7 @@ from streaming.evaluation.assignment.drift import (
 )
 from streaming.evaluation.snapshot_evaluation import evaluate_snapshot
 from streaming.protocol.classic import Assignment, ClassicMember
-from tests.streaming.evaluation.assignment.test_drift import AFTER_MS, BEFORE_MS, BOTH, group, throughout
+from tests.streaming.evaluation.assignment.test_drift import AFTER_MS, BEFORE_MS, BOTH, group, sampled_before_and_after
 from tests.streaming.groups import member
 
 # Rules 5 to 9: a difference from the replay is drift only if a rule is broken or the leader's library is known.
@@ -134,7 +134,9 @@ LAWFUL = [
 def test_a_difference_from_the_replay_is_drift_only_with_a_reason(
     protocol: str, members: list[ClassicMember], verdict: str, violations: tuple[str, ...], why: str
 ) -> None:
-    evaluation = evaluate_snapshot(group(members, {"orders": throughout(4)}, protocol), [AS_JAVA_LEADER[protocol]])
+    evaluation = evaluate_snapshot(
+        group(members, {"orders": sampled_before_and_after(4)}, protocol), [AS_JAVA_LEADER[protocol]]
+    )
     assert evaluation is not None
     (own,) = evaluation.drifts
     assert (own.verdict, own.violations) == (verdict, violations), why
@@ -200,7 +202,7 @@ def test_a_corrupted_assignment_is_drift_for_every_strategy_and_library(
         replace(java(member_id, []), assignment=replace(assignment, partitions=tuple(sorted(partitions))))
         for member_id, partitions in broken.items()
     ]
-    snapshot = group(members, {"orders": throughout(3 * count)}, protocol)
+    snapshot = group(members, {"orders": sampled_before_and_after(3 * count)}, protocol)
     evaluation = evaluate_snapshot(snapshot, [AS_JAVA_LEADER[protocol]])
     assert evaluation is not None
     (own,) = evaluation.drifts

@@ -15,7 +15,7 @@ from streaming.evaluation.group_update import GroupState, apply_batch
 from streaming.evaluation.snapshot_evaluation import evaluate_snapshot
 from streaming.group.snapshot import GroupSnapshot
 from streaming.protocol.classic import Assignment, ClassicMember, Subscription
-from tests.streaming.evaluation.assignment.test_drift import AFTER_MS, BEFORE_MS, group, throughout
+from tests.streaming.evaluation.assignment.test_drift import AFTER_MS, BEFORE_MS, group, sampled_before_and_after
 from tests.streaming.groups import Held, advanced, member, metadata, written
 
 
@@ -86,19 +86,19 @@ def test_librdkafka_does_not_sort_static_members_first(protocol: str) -> None:
         librdkafka(member_id, *numbers, instance_id=instance_id)
         for (member_id, instance_id), numbers in zip(STATIC_AND_DYNAMIC, held, strict=True)
     ]
-    assert own(group(members, {"orders": throughout(15)}, protocol), protocol).verdict == MATCH
+    assert own(group(members, {"orders": sampled_before_and_after(15)}, protocol), protocol).verdict == MATCH
 
 
 def test_librdkafka_orders_ids_by_their_bytes() -> None:
     """Java sorts by UTF-16, where U+1F680 is before U+FFFD. Before, a group with such client ids drifted."""
     members = [librdkafka("\N{REPLACEMENT CHARACTER}-1", 0, 1), librdkafka("\N{ROCKET}-1", 2)]
-    assert own(group(members, {"orders": throughout(3)}), "range").verdict == MATCH
+    assert own(group(members, {"orders": sampled_before_and_after(3)}), "range").verdict == MATCH
 
 
 def test_a_librdkafka_leader_that_orders_as_java_drifts() -> None:
     """The replay is exact for librdkafka also, so a different order is drift."""
     members = [librdkafka("a-1", 1), librdkafka("z-1", 0)]
-    found = own(group(members, {"orders": throughout(2)}), "range")
+    found = own(group(members, {"orders": sampled_before_and_after(2)}), "range")
     assert (found.verdict, found.violations, found.drift_partitions) == (DRIFT, ("replay_differs",), 2)
 
 
@@ -143,27 +143,27 @@ def test_kafka_go_assigns_roundrobin_separately_for_each_topic() -> None:
         kafka_go("a", {topic: [0, 2] for topic in topics}, topics),
         kafka_go("b", {topic: [1] for topic in topics}, topics),
     ]
-    found = own(group(members, {topic: throughout(3) for topic in topics}, "roundrobin"), "roundrobin")
+    found = own(group(members, {topic: sampled_before_and_after(3) for topic in topics}, "roundrobin"), "roundrobin")
     assert (found.verdict, found.drift_partitions) == (EQUIVALENT, 0)
 
 
 def test_kafka_go_assigns_partitions_in_the_order_in_which_the_broker_lists_them() -> None:
     """No record has this order, so every even assignment is valid. In this test the broker lists 2, 0, 3, 1."""
     members = [kafka_go("a", {"orders": [0, 2]}, ["orders"]), kafka_go("b", {"orders": [1, 3]}, ["orders"])]
-    assert own(group(members, {"orders": throughout(4)}), "range").verdict == EQUIVALENT
+    assert own(group(members, {"orders": sampled_before_and_after(4)}), "range").verdict == EQUIVALENT
 
 
 def test_aiokafka_does_not_sort_static_members_first() -> None:
     """It sorts members only by member id. Before, a static member after a dynamic one was reported as drift."""
     dynamic = of_library("aiokafka-0.14.0-7", {"orders": [0]}, version=0, user_data=b"", assigned_version=0)
     static = of_library("pod-0-5f", {"orders": [1]}, version=0, user_data=b"", assigned_version=0, instance_id="pod-0")
-    assert own(group([dynamic, static], {"orders": throughout(2)}), "range").verdict == MATCH
+    assert own(group([dynamic, static], {"orders": sampled_before_and_after(2)}), "range").verdict == MATCH
 
 
 def test_kafka_go_that_is_uneven_in_a_topic_drifts_by_the_partitions_in_excess() -> None:
     """One of four partitions has a wrong owner. kafka-go does not use range's order, so only this partition drifts."""
     members = [kafka_go("a", {"orders": [0, 1, 2]}, ["orders"]), kafka_go("b", {"orders": [3]}, ["orders"])]
-    found = own(group(members, {"orders": throughout(4)}, "roundrobin"), "roundrobin")
+    found = own(group(members, {"orders": sampled_before_and_after(4)}, "roundrobin"), "roundrobin")
     assert (found.verdict, found.violations, found.drift_partitions) == (DRIFT, ("unbalanced",), 1)
 
 
@@ -171,7 +171,7 @@ def test_an_unnecessary_move_counts_in_its_rebalance_and_is_not_drift() -> None:
     """Under aiokafka one partition moved without need. Before, 11 of 12 were misplaced until the next rebalance."""
     before = [kafka_python_sticky("a", [0, 1], []), kafka_python_sticky("b", [2, 3], [])]
     after = [kafka_python_sticky("a", [2, 3], [0, 1]), kafka_python_sticky("b", [0, 1], [2, 3])]
-    found = own(group(after, {"orders": throughout(4)}, "sticky"), "sticky")
+    found = own(group(after, {"orders": sampled_before_and_after(4)}, "sticky"), "sticky")
     assert (found.verdict, found.drift_partitions, found.misplaced) == (EQUIVALENT, 0, ())
     events = [written(9, 2, before), written(10, 3, after)]
     rebalance = apply_batch(GroupState(GroupSnapshot("g")), events, []).rebalances[-1].rebalance
@@ -183,7 +183,7 @@ def test_drift_of_a_sticky_group_counts_rule_violations_and_not_ties() -> None:
     numbers = [list(range(place, 24, 3)) for place in range(3)]
     members = [member(name, {"orders": of}) for name, of in zip("abc", numbers, strict=True)]
     members[1] = member("b", {"orders": [*numbers[1], 0]})
-    found = own(group(members, {"orders": throughout(24)}, "sticky"), "sticky")
+    found = own(group(members, {"orders": sampled_before_and_after(24)}, "sticky"), "sticky")
     assert (found.verdict, found.violations) == (DRIFT, ("assigned_twice",))
     assert found.misplaced == (MisplacedPartition("orders", 0, ("a", "b"), "a"),)
 
@@ -191,7 +191,7 @@ def test_drift_of_a_sticky_group_counts_rule_violations_and_not_ties() -> None:
 def test_an_uneven_sticky_group_has_as_many_misplaced_partitions_as_must_move() -> None:
     """5 and 1 become 3 and 3 with two moves."""
     members = [member("a", {"orders": [0, 1, 2, 3, 4]}), member("b", {"orders": [5]})]
-    found = own(group(members, {"orders": throughout(6)}, "sticky"), "sticky")
+    found = own(group(members, {"orders": sampled_before_and_after(6)}, "sticky"), "sticky")
     assert (found.verdict, found.violations, found.drift_partitions) == (DRIFT, ("unbalanced",), 2)
     assert {one.expected_member for one in found.misplaced} == {"b"}
 
@@ -216,7 +216,7 @@ def test_previous_partitions_of_a_kafka_python_member_are_its_claim_unless_java_
 def test_without_a_leaders_id_promises_of_all_candidates_are_evaluated() -> None:
     """DescribeGroups returns no leader. All members write as Java does, so an uneven range is wrong in any case."""
     members = [member("a", {"orders": [0, 1, 2]}), member("b", {"orders": [3]})]
-    described = group(members, {"orders": throughout(4)})
+    described = group(members, {"orders": sampled_before_and_after(4)})
     assert described.classic is not None
     nameless = msgspec.structs.replace(described, classic=replace(described.classic, leader=None))
     found = own(nameless, "range")

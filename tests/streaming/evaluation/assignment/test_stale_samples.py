@@ -85,7 +85,7 @@ def test_a_deleted_topic_is_not_drift(strategy: str, left: int | None) -> None:
 
 @pytest.mark.parametrize("server_assignor", ["uniform", "range"])
 def test_a_deleted_topic_is_no_drift_of_a_kip_848_group(server_assignor: str) -> None:
-    """The same where the coordinator assigns: it knows at once that the topic is gone."""
+    """The coordinator assigns the partitions, and it knows at once that the topic is gone."""
 
     def targets(offsets_topic_offset: int, number: int, held: IdPartitions) -> list[GroupEvent]:
         return [

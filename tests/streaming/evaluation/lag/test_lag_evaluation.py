@@ -26,7 +26,10 @@ def evaluated(
     log_start: int = 0,
     rules: StatusRules = DEFAULT_RULES,
 ) -> LagEvaluation:
-    """Evaluate groups on `orders`: (group, partition, one committed offset per second). `ends` are sampled likewise."""
+    """Evaluate groups on `orders`, given as (group, partition, one committed offset per second).
+
+    `ends` has one end offset per second.
+    """
     last = len(ends) - 1
     rows = [("orders", number, offsets) for _, number, offsets in commits]
     sampled_ends, starts, windows = SampledOffsets(END_OFFSET_POINTS), SampledOffsets(LOG_START_POINTS), CommitWindows()

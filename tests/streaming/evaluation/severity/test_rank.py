@@ -75,7 +75,7 @@ def test_a_group_keeps_its_place_for_a_limited_time(later_ms: int, expected: str
 
 
 def test_a_long_trouble_keeps_its_place_from_its_last_moment() -> None:
-    """Rule 2: the time does not start at the first moment, or a long storm would end without delay."""
+    """Rule 2: the time starts at the last moment. Otherwise, a group would lose its place when a long storm ends."""
     before = {"a": RankEntry(place_of("a", 2), 0)}
     again = rank_entries(places(a=2, b=9), before, HELD_MS)
     assert again["a"].since_ms == HELD_MS
