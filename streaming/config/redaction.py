@@ -132,7 +132,8 @@ def _secrets_in_value(value: Any) -> Iterator[str]:  # noqa: ANN401 - any part o
 def _secrets_in_map_value(name: str, value: SecretStr) -> Iterator[str]:
     """Return the secrets in a value of `spark.conf`.
 
-    A setting can contain `-Dname=value` or `name="value";`. Then this inner value is also a secret, because a log line can contain it alone.
+    A setting can contain `-Dname=value` or `name="value";`. Then this inner value is also a secret, because a log
+    line can contain it alone.
     """
     text = value.get_secret_value()
     yield from _credentials_in(text)

@@ -23,7 +23,7 @@ from tests.end_to_end.conftest import Group, create_topics, produce
 from tests.end_to_end.ghosts import Ghosts, WriteGhost, write_record
 from tests.end_to_end.kafka_reference import KafkaReference
 from tests.end_to_end.monitor_process import MonitorProcess, until
-from tests.streaming.combine.gap_model import gaps_plainly
+from tests.streaming.combine.gap_model import compute_gaps
 from tests.streaming.log_records import LogRecord
 from tests.streaming.spark.checkpoints import fill_with_garbage, truncate
 
@@ -256,7 +256,7 @@ def _check_gaps_against_log(monitor: MonitorProcess, kafka_reference: KafkaRefer
         LogRecord(record.key, record.value, record.partition, record.offset, record.timestamp_ms)
         for record in kafka_reference.records()
     ]
-    gaps = [asdict(gap) for gap in gaps_plainly(records, STUCK_AFTER_SECONDS) if gap.group_id == group_id]
+    gaps = [asdict(gap) for gap in compute_gaps(records, STUCK_AFTER_SECONDS) if gap.group_id == group_id]
     expected = sorted((gap.pop("position").offsets_topic_offset, gap) for gap in gaps)
 
     def gap_rows() -> list[tuple[int, dict[str, object]]]:

@@ -1,4 +1,4 @@
-"""What the tests of `streaming` share: one real broker, started when the first test asks for it."""
+"""Shared fixtures of the tests of `streaming`. One real broker starts when the first test requests it."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
     from streaming.embedded import EmbeddedBroker
 
-# What is slow on a busy machine, or on the first call into Arrow, is not wrong.
+# A test that is slow on a busy machine, or in the first call into Arrow, is not wrong.
 settings.register_profile("no deadline", deadline=None, max_examples=EXAMPLES)
 settings.load_profile("no deadline")
 
 
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
-    """Give tests that only need some broker the one they share; their topics and groups have names of their own."""
-    from streaming.embedded import EmbeddedBroker  # noqa: PLC0415 - the pure core's tests load no Kafka client
+    """Return the shared broker. Tests use their own topic names and group ids."""
+    from streaming.embedded import EmbeddedBroker  # noqa: PLC0415 - the tests of the pure core must not load a Kafka client
 
     with EmbeddedBroker(tmp_path_factory.mktemp("broker")) as running:
         yield running

@@ -1,4 +1,4 @@
-"""Groups as values, for tests of what is made of them: members, metadata, events, snapshots."""
+"""Values for tests of groups: members, metadata, events and snapshots."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Held = Mapping[str, Sequence[int]]
 """Topic to partitions."""
 
 
-def member(  # noqa: PLR0913 - what a member can be
+def member(  # noqa: PLR0913 - the fields of a member
     member_id: str,
     held: Held | None = None,
     topics: Sequence[str] = ("orders",),
@@ -39,7 +39,7 @@ def member(  # noqa: PLR0913 - what a member can be
     user_data: bytes | None = None,
     owned: Sequence[tuple[str, int]] = (),
 ) -> ClassicMember:
-    """Return a member that subscribes to `topics` and was given `held`."""
+    """Return a member that subscribes to `topics` and owns `held`."""
     assigned = tuple((topic, partition) for topic, numbers in (held or {}).items() for partition in numbers)
     return ClassicMember(
         member_id=member_id,
@@ -75,14 +75,14 @@ def metadata(
 
 
 def at(offsets_topic_offset: int) -> Position:
-    """Return a position; every record is written a second after the offset before it."""
+    """Return a position. Its time is one second per offset."""
     return Position(0, offsets_topic_offset, offsets_topic_offset * SECOND_MS)
 
 
 def written(
     offsets_topic_offset: int, generation_id: int, members: Iterable[ClassicMember] | None = None
 ) -> GroupEvent:
-    """Return a generation's record, of one member unless told otherwise."""
+    """Return the record of a generation. By default it has one member."""
     return GroupMetadataWritten(
         at(offsets_topic_offset), metadata(generation_id, [member("m")] if members is None else members)
     )
@@ -99,12 +99,12 @@ def tombstoned(offsets_topic_offset: int) -> GroupEvent:
 
 
 def epoch(offsets_topic_offset: int, number: int = 3, group_type: str = CONSUMER) -> LogEvent:
-    """Return the epoch of a group whose assignment the coordinator makes."""
+    """Return the epoch of a group with server-side assignment."""
     return EpochWritten(at(offsets_topic_offset), group_type, number)
 
 
 def target_epoch(offsets_topic_offset: int, number: int | None = 3, group_type: str = CONSUMER) -> LogEvent:
-    """Return the epoch a group's targets were computed for."""
+    """Return the epoch for which a group's targets were computed."""
     return TargetEpochWritten(at(offsets_topic_offset), group_type, number)
 
 
@@ -115,7 +115,7 @@ def modern_member(
     instance_id: str | None = None,
     server_assignor: str | None = None,
 ) -> ModernMember:
-    """Return a KIP-848 member as it described itself."""
+    """Return a KIP-848 member with the fields that it sends."""
     return ModernMember(
         instance_id, None, "client", "/127.0.0.1", tuple(topics), regex, 300_000, server_assignor, classic=None
     )
@@ -124,12 +124,12 @@ def modern_member(
 def joined(
     offsets_topic_offset: int, member_id: str = "m", member: ModernMember | None = None, group_type: str = CONSUMER
 ) -> LogEvent:
-    """Return the record of a member that described itself."""
+    """Return the record of a new member."""
     return MemberWritten(at(offsets_topic_offset), group_type, member_id, member or modern_member())
 
 
 def left(offsets_topic_offset: int, member_id: str = "m", group_type: str = CONSUMER) -> Sequence[LogEvent]:
-    """Return the three records that take a member away, the last at `offsets_topic_offset` + 2."""
+    """Return the three tombstones of a member. The last is at `offsets_topic_offset` + 2."""
     return (
         CurrentWritten(at(offsets_topic_offset), group_type, member_id, None),
         TargetWritten(at(offsets_topic_offset + 1), group_type, member_id, None),
@@ -140,11 +140,11 @@ def left(offsets_topic_offset: int, member_id: str = "m", group_type: str = CONS
 def target(
     offsets_topic_offset: int, member_id: str = "m", held: IdPartitions = (("id", (0, 1)),), group_type: str = CONSUMER
 ) -> LogEvent:
-    """Return what a member shall have."""
+    """Return the target of a member."""
     return TargetWritten(at(offsets_topic_offset), group_type, member_id, held)
 
 
-def current(  # noqa: PLR0913, PLR0917 - what an assignment is
+def current(  # noqa: PLR0913, PLR0917 - the fields of an assignment
     offsets_topic_offset: int,
     member_id: str = "m",
     held: IdPartitions = (("id", (0, 1)),),
@@ -152,13 +152,16 @@ def current(  # noqa: PLR0913, PLR0917 - what an assignment is
     state: str = "Stable",
     group_type: str = CONSUMER,
 ) -> LogEvent:
-    """Return what a member has at an epoch."""
+    """Return a member's current assignment at an epoch."""
     assignment = MemberAssignment(number, number - 1, state, held, ())
     return CurrentWritten(at(offsets_topic_offset), group_type, member_id, assignment)
 
 
 def formed(offsets_topic_offset: int, number: int = 3, group_type: str = CONSUMER) -> Sequence[LogEvent]:
-    """Return the five records of one member that joins alone and gets all; the last is `offsets_topic_offset` + 4."""
+    """Return the five records of one member that joins alone and gets all.
+
+    The last is at `offsets_topic_offset` + 4.
+    """
     return (
         joined(offsets_topic_offset, group_type=group_type),
         epoch(offsets_topic_offset + 1, number, group_type),
@@ -169,7 +172,7 @@ def formed(offsets_topic_offset: int, number: int = 3, group_type: str = CONSUME
 
 
 def sampled(sampled_at_ms: int, /, **partitions: int | None) -> TopicsSampled:
-    """Return partition counts as the driver hands them back."""
+    """Return partition counts in the form of feedback from the driver."""
     return TopicsSampled({topic: TopicMetadata(count, sampled_at_ms) for topic, count in partitions.items()})
 
 

@@ -1,4 +1,4 @@
-"""Judged lag as a value, for tests of what is made of it."""
+"""Evaluated lag, for tests that use it as input."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from streaming.evaluation.lag.sampled_offsets import SampledOffsets
 
 
 def evaluated_lag(commits: pa.Table, sample: ClusterSample) -> LagEvaluation:
-    """Return what the first sample of all says: no status, for nobody has seen the commits come."""
+    """Return the evaluation of the first sample. It has no status, because no earlier commits are known."""
     ends, starts = SampledOffsets(END_OFFSET_POINTS), SampledOffsets(LOG_START_POINTS)
     ends.add(sample.end_offsets, sample.sampled_at_ms)
     starts.add(sample.log_start_offsets, sample.sampled_at_ms)

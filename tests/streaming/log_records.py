@@ -1,4 +1,4 @@
-"""Records of `__consumer_offsets` as a broker would write them, for tests of what reads them."""
+"""Records of `__consumer_offsets` in the broker's encoding, for tests."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ RECORDS_SCHEMA = pa.schema(
 
 @dataclass(frozen=True)
 class LogRecord:
-    """One record at its place."""
+    """A record with its position in the log."""
 
     key: bytes | None
     value: bytes | None
@@ -47,7 +47,7 @@ class LogRecord:
 
 
 def commit_key(group: str, topic: str = "orders", partition: int = 0, *, legacy: bool = False) -> bytes:
-    """Return the key of an offset commit, of record type 0 where `legacy`."""
+    """Return the key of an offset commit. With `legacy` its record type is 0."""
     layout = LEGACY_OFFSET_COMMIT if legacy else OFFSET_COMMIT
     return record_key(layout, group=group, topic=topic, partition=partition)
 
@@ -138,22 +138,22 @@ TARGET_EPOCH_LAYOUTS = {
 
 
 def target_epoch_key(group_type: str, group: str) -> bytes:
-    """Return the key of the epoch that targets were computed for."""
+    """Return the key of a target epoch record."""
     return record_key(TARGET_EPOCH_LAYOUTS[group_type], groupId=group)
 
 
 def target_epoch_value(group_type: str, epoch: int) -> bytes:
-    """Return the epoch that targets were computed for."""
+    """Return the value of a target epoch record."""
     return record_value(TARGET_EPOCH_LAYOUTS[group_type], 0, assignmentEpoch=epoch)
 
 
 def consumer_member_key(group: str, member_id: str) -> bytes:
-    """Return the key of a KIP-848 member's own description."""
+    """Return the key of a KIP-848 member record."""
     return record_key(CONSUMER_GROUP_MEMBER_METADATA, groupId=group, memberId=member_id)
 
 
 def consumer_member_value() -> bytes:
-    """Return how a KIP-848 member describes itself."""
+    """Return the value of a KIP-848 member record."""
     return record_value(
         CONSUMER_GROUP_MEMBER_METADATA,
         0,
@@ -169,6 +169,6 @@ def consumer_member_value() -> bytes:
 
 
 def record_batch(records: Sequence[LogRecord], schema: pa.Schema = RECORDS_SCHEMA) -> pa.RecordBatch:
-    """Return the records as Spark hands them to the combine step."""
+    """Return the records in the form in which Spark passes them to the combine step."""
     rows = [vars(record) for record in records]
     return pa.RecordBatch.from_pylist(rows, schema=schema)

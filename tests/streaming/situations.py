@@ -1,4 +1,4 @@
-"""One group in every situation that the monitor tells apart, made by the code that makes it in a running monitor."""
+"""One group in every situation that the monitor distinguishes, made with the monitor's own code."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ Offsets = Mapping[tuple[str, int], int]
 
 @dataclass(frozen=True)
 class Situation:
-    """What happened: events, one batch each, then a sample. `committed` are offsets, `ends` the end offsets.
+    """Events, one batch each, and then a sample. `committed` are committed offsets, and `ends` are end offsets.
 
-    `listed` is what the last listing has of the group. `is_later_than_records`: the sample shows what no record tells,
-    so that rows of the tables, which are as of a record, may tell another verdict or state.
+    `listed` is the group in the last listing. With `is_later_than_records` the sample shows more than the records.
+    In this case, rows of the tables may have a different verdict or state, because a row is as of its record.
     """
 
     why: str
@@ -79,7 +79,7 @@ class Situation:
 
 @dataclass(frozen=True)
 class Shown:
-    """What a monitor has in that situation: its registry, and what it wrote."""
+    """The monitor's values in a situation: its monitor state, and the updates that became rows."""
 
     monitor_state: MonitorState
     updates: Sequence[GroupUpdate]
@@ -88,7 +88,7 @@ class Shown:
 
 
 def shown(situation: Situation) -> Shown:
-    """Let it happen."""
+    """Apply the events and the sample of a situation."""
     record, updates = GroupState(GroupSnapshot(GROUP)), []
     for event in situation.events:
         updates.append(apply_batch(record, [event], STRATEGIES))
@@ -129,22 +129,22 @@ def _commits(committed: Offsets) -> pa.Table:
 
 
 def generation(members: Iterable[ClassicMember], **kind: str) -> GroupEvent:
-    """A generation of another kind than range."""
+    """Return a generation that can have a different strategy or protocol type than range."""
     return GroupMetadataWritten(Position(0, 5, 5), metadata(3, members, **kind))
 
 
 def without(member_of: ClassicMember, part: str) -> ClassicMember:
-    """A member one part of which could not be read."""
+    """Return a member with one undecodable part."""
     return replace(member_of, **{part: None})
 
 
 def known(**partitions: int | None) -> TopicsSampled:
-    """Partition counts, sampled after everything that is written; topics have ids."""
+    """Return partition counts that were sampled after all records. The topics have ids."""
     return TopicsSampled({topic: TopicMetadata(count, 10**9, topic_id="id") for topic, count in partitions.items()})
 
 
 def of(*members: ClassicMember) -> GroupEvent:
-    """A generation of range with these members."""
+    """Return a generation of range with these members."""
     return written(5, 3, members)
 
 
@@ -170,23 +170,25 @@ CROSSED = [
     target(8, "n", (("id", (1, 2)),)),
     target_epoch(9, 4),
 ]
-"""uniform would leave these targets as they are, range would not."""
+"""uniform would keep these targets, range would not."""
 STORM = Condition("rebalance_storm", 900_000, "9 rebalances in 10 minutes")
 
 
 def listed(state: str, group_type: str = "classic", protocol_type: str = "consumer") -> ListedGroup:
-    """What a coordinator lists."""
+    """Return the group in a coordinator's listing."""
     return ListedGroup(group_type, protocol_type, state, 1)
 
 
 SITUATIONS = {
-    "stable": Situation("as range does it, and all is read", STABLE, CAUGHT_UP),
-    "behind": Situation("it has lag", STABLE, BEHIND),
-    "never committed": Situation("there is no lag to be known", STABLE),
-    "drift": Situation("not as range does it", [of(member("a", {"orders": [0, 1, 2]}), member("b")), NAMES], BEHIND),
-    "idle member": Situation("two of four", [of(A, B, member("c"), member("d")), NAMES], BEHIND),
+    "stable": Situation("the assignment equals range's, and all records are read", STABLE, CAUGHT_UP),
+    "behind": Situation("the group has lag", STABLE, BEHIND),
+    "never committed": Situation("without commits the lag is unknown", STABLE),
+    "drift": Situation(
+        "the assignment differs from range's", [of(member("a", {"orders": [0, 1, 2]}), member("b")), NAMES], BEHIND
+    ),
+    "idle member": Situation("two of four members are idle", [of(A, B, member("c"), member("d")), NAMES], BEHIND),
     "topic skew": Situation(
-        "the same members have the one more",
+        "the same members have the extra partition",
         [
             written(
                 5,
@@ -199,10 +201,10 @@ SITUATIONS = {
             sampled(9_000, t=2, u=2, v=2),
         ],
     ),
-    "empty": Situation("the last member left, records wait", [*STABLE, emptied(7, 4)], BEHIND),
-    "deleted": Situation("its tombstone came", [*STABLE, tombstoned(7)]),
+    "empty": Situation("the last member left, and records wait", [*STABLE, emptied(7, 4)], BEHIND),
+    "deleted": Situation("the tombstone of the group was read", [*STABLE, tombstoned(7)]),
     "deleted, commits go on": Situation(
-        "somebody uses the name with assign()",
+        "a client uses the group id with assign()",
         [*STABLE, tombstoned(7)],
         BEHIND,
         listed=listed("Empty", protocol_type=""),
@@ -212,10 +214,10 @@ SITUATIONS = {
         committed=BEHIND,
         listed=listed("Empty", protocol_type=""),
     ),
-    "commits only, not listed": Situation("no right to list it", committed=BEHIND),
-    "commits only, blocked": Situation("behind an open transaction", committed=BEHIND, is_blocked=True),
+    "commits only, not listed": Situation("the permission to list the group is missing", committed=BEHIND),
+    "commits only, blocked": Situation("an open transaction blocks its commits", committed=BEHIND, is_blocked=True),
     "blocked": Situation(
-        "an open transaction hides what happened last",
+        "an open transaction hides the last records",
         STABLE,
         BEHIND,
         conditions=(STORM,),
@@ -226,25 +228,25 @@ SITUATIONS = {
         "brokers have not answered for minutes", STABLE, BEHIND, conditions=(STORM,), sampled_ago_ms=300_000
     ),
     "preparing a rebalance": Situation(
-        "a listing shows what no record tells",
+        "only the listing shows the state",
         STABLE,
         BEHIND,
         listed=listed("PreparingRebalance"),
         is_later_than_records=True,
     ),
     "polled in mid-rebalance": Situation(
-        "the coordinator shows no assignment",
+        "the coordinator returns no assignment",
         [answered(7, classic(classic_member("a", [0]), state="PreparingRebalance"))],
     ),
-    "reconciling": Situation("KIP-848: members are on their way to their targets", TARGETS, {("orders", 0): 4}),
+    "reconciling": Situation("KIP-848: members move to their targets", TARGETS, {("orders", 0): 4}),
     "assigning": Situation("KIP-848: the coordinator is making the assignment", TARGETS[:-3]),
     "reconciled": Situation(
-        "KIP-848: they arrived",
+        "KIP-848: all members have their targets",
         [*TARGETS, current(10, held=(("id", (0,)),), number=4), current(11, "n", (("id", (1,)),), number=4)],
         {("orders", 0): 4, ("orders", 1): 100},
     ),
     "reconciling to an unfair target": Situation(
-        "KIP-848: /metrics said rebalancing, page and table said drift",
+        "KIP-848: before, /metrics had rebalancing, page and table had drift",
         [
             *formed(0),
             known(orders=2),
@@ -257,12 +259,12 @@ SITUATIONS = {
         ],
     ),
     "assignor reported": Situation(
-        "KIP-848: no member names an assignor, its coordinator does",
+        "KIP-848: the coordinator reports an assignor, and no member names one",
         [*formed(0), known(orders=2), AssignorReported(3, "uniform"), *TARGETS[6:]],
         {("orders", 0): 4},
     ),
     "assignor reported after the last record": Situation(
-        "KIP-848: rows have no strategy, everything else has",
+        "KIP-848: only the rows have no strategy",
         [*CROSSED, AssignorReported(4, "range")],
         is_later_than_records=True,
     ),
@@ -271,45 +273,56 @@ SITUATIONS = {
         [*CROSSED, AssignorReported(4, "range"), AssignorReported(4, "uniform")],
         is_later_than_records=True,
     ),
-    "half known": Situation("records of a KIP-848 group were compacted away", [epoch(0, 3)]),
+    "half known": Situation("records of a KIP-848 group were compacted", [epoch(0, 3)]),
     "share group": Situation("members share partitions", formed(0, group_type=SHARE)),
     "streams group": Situation(
-        "its state is in a listing only", formed(0, group_type=STREAMS), listed=listed("NotReady", STREAMS, "streams")
+        "only a listing has its state", formed(0, group_type=STREAMS), listed=listed("NotReady", STREAMS, "streams")
     ),
-    "Kafka Streams": Situation("tasks, not partitions", [generation([A, B], protocol="stream"), NAMES], BEHIND),
-    "Kafka Connect": Situation("no partitions at all", [generation([A], protocol_type="connect")]),
-    "strategy of a stranger": Situation("nobody knows `mine`", [generation([A, B], protocol="mine"), NAMES], BEHIND),
-    "assignment unreadable": Situation("of one member", [of(A, without(B, "assignment")), NAMES], BEHIND),
-    "subscription unreadable": Situation("of one member", [of(A, without(B, "subscription")), NAMES], BEHIND),
-    "record unreadable": Situation(
-        "the last one went to quarantine",
+    "Kafka Streams": Situation(
+        "the group assigns tasks, not partitions", [generation([A, B], protocol="stream"), NAMES], BEHIND
+    ),
+    "Kafka Connect": Situation("the group assigns no partitions", [generation([A], protocol_type="connect")]),
+    "unknown strategy": Situation(
+        "the monitor does not know `mine`", [generation([A, B], protocol="mine"), NAMES], BEHIND
+    ),
+    "assignment undecodable": Situation(
+        "the assignment of one member", [of(A, without(B, "assignment")), NAMES], BEHIND
+    ),
+    "subscription undecodable": Situation(
+        "the subscription of one member", [of(A, without(B, "subscription")), NAMES], BEHIND
+    ),
+    "record undecodable": Situation(
+        "the last record is in quarantine",
         [*STABLE, DecodeFailed(Position(0, 7, 7), CLASSIC, "group", "")],
         BEHIND,
     ),
-    "topic sizes unknown": Situation("not sampled yet", STABLE[:1], BEHIND),
-    "no owner": Situation("of one partition, records wait", [of(A, member("b")), NAMES], BEHIND),
-    "two owners": Situation("of one partition", [of(A, member("b", {"orders": [1, 2]})), NAMES], BEHIND),
+    "topic sizes unknown": Situation("the topic was not sampled yet", STABLE[:1], BEHIND),
+    "no owner": Situation("one partition has no owner, and records wait", [of(A, member("b")), NAMES], BEHIND),
+    "two owners": Situation("one partition has two owners", [of(A, member("b", {"orders": [1, 2]})), NAMES], BEHIND),
     "not subscribed": Situation(
-        "the owner does not subscribe",
+        "the owner does not subscribe to the topic",
         [of(A, member("b", {"orders": [2]}, ("t",))), sampled(9_000, orders=3, t=0)],
         BEHIND,
     ),
-    "topic deleted": Situation("after the commit", STABLE, BEHIND, topics={"orders": None}),
+    "topic deleted": Situation("the topic was deleted after the commit", STABLE, BEHIND, topics={"orders": None}),
     "no leader": Situation(
-        "for a partition: its end is unknown", STABLE, BEHIND, ends={("orders", 0): 100, ("orders", 1): 100}
+        "one partition has no leader, so its end offset is unknown",
+        STABLE,
+        BEHIND,
+        ends={("orders", 0): 100, ("orders", 1): 100},
     ),
     "records lost": Situation(
-        "retention was faster", STABLE, BEHIND, starts={("orders", number): 60 for number in range(3)}
+        "retention deleted unread records", STABLE, BEHIND, starts={("orders", number): 60 for number in range(3)}
     ),
     "commits only, stale sample": Situation(
-        "its commits are in the log: 404 would be wrong", committed=BEHIND, sampled_ago_ms=300_000
+        "its commits are in the log, so 404 would be wrong", committed=BEHIND, sampled_ago_ms=300_000
     ),
-    "storm": Situation("a condition holds", STABLE, CAUGHT_UP, conditions=(STORM,)),
+    "storm": Situation("a condition is active", STABLE, CAUGHT_UP, conditions=(STORM,)),
     "failed rebalance": Situation(
-        "joined and never synced, proven by the log", [*STABLE, written(7, 6, [A, B])], CAUGHT_UP
+        "a member joined and never synced, and no offset is missing", [*STABLE, written(7, 6, [A, B])], CAUGHT_UP
     ),
     "static member": Situation(
-        "it came back under a new member id",
+        "a static member returned with a new member id",
         [
             of(member("a", {"orders": [0, 1]}, instance_id="pod-0"), B),
             NAMES,

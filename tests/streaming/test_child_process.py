@@ -1,4 +1,4 @@
-"""Our children never outlive us, and live as long as we want."""
+"""Tests that child processes never outlive the monitor, and do not end too early."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ time.sleep(600)
 
 
 def test_a_child_ends_when_its_parent_is_killed(tmp_path: Path):
-    """`kill -9` gives the parent no chance to clean up: the kernel does."""
+    """`kill -9` gives the parent no chance to stop the child. The kernel stops it."""
     command = [sys.executable, "-c", _PARENT, str(tmp_path / "output")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
@@ -38,8 +38,8 @@ def test_a_child_ends_when_its_parent_is_killed(tmp_path: Path):
     assert not child.is_running()
 
 
-def test_a_child_outlives_the_thread_that_asked_for_it(tmp_path: Path):
-    """The kernel ties a child to the *thread* that forked it: a worker thread's end must not take the broker along."""
+def test_a_child_outlives_the_thread_that_started_it(tmp_path: Path):
+    """The kernel ties a child to the *thread* that forked it. The end of a worker thread must not stop the broker."""
     children: list[ChildProcess] = []
     asking = threading.Thread(target=lambda: children.append(ChildProcess(_SLEEPER, tmp_path / "output")))
     asking.start()
@@ -49,7 +49,7 @@ def test_a_child_outlives_the_thread_that_asked_for_it(tmp_path: Path):
     children[0].kill()
 
 
-def test_a_child_that_ignores_the_request_to_end_is_killed_after_the_grace(tmp_path: Path):
+def test_a_child_that_ignores_sigterm_is_killed_after_the_grace_period(tmp_path: Path):
     stubborn = (
         "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(1, flush=True); time.sleep(600)"
     )
@@ -60,7 +60,7 @@ def test_a_child_that_ignores_the_request_to_end_is_killed_after_the_grace(tmp_p
     assert child.exit_code == -signal.SIGKILL
 
 
-def test_what_a_child_says_and_how_it_ended_can_be_read(tmp_path: Path):
+def test_the_output_and_exit_code_of_a_child_can_be_read(tmp_path: Path):
     child = ChildProcess(["sh", "-c", "echo out; echo err >&2; exit 3"], tmp_path / "output")
     assert child.wait(timeout_seconds=10)
     assert child.exit_code == 3

@@ -1,4 +1,4 @@
-"""Finding Java: the right one is found, and any other situation is one line with its remedy."""
+"""Tests of the search for Java. Every other situation gives one line with its remedy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     ("shown", "version"),
     [
         pytest.param('openjdk version "17.0.15" 2025-04-15', 17, id="an update release"),
-        pytest.param('openjdk version "21" 2023-09-19', 21, id="a first release has no dots"),
+        pytest.param('openjdk version "21" 2023-09-19', 21, id="the first release of a version has no dots"),
         pytest.param('java version "1.8.0_392"', 8, id="before 9 the feature version came second"),
         pytest.param('openjdk version "22-ea" 2024-03-19', 22, id="an early access build"),
         pytest.param(
@@ -25,24 +25,24 @@ if TYPE_CHECKING:
         ),
     ],
 )
-def test_the_feature_version_is_read_from_what_java_shows(shown: str, version: int):
+def test_the_feature_version_is_read_from_javas_output(shown: str, version: int):
     assert feature_version(shown) == version
 
 
-def test_something_that_is_not_java_is_told_by_what_it_said():
+def test_a_program_that_is_not_java_is_named_with_its_output():
     with pytest.raises(JavaError, match=r"shows no version .'hello'.*apt install"):
         feature_version("hello\n")
 
 
-def test_java_home_wins_over_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """As for Spark: two programs of one pipeline must not run on two Javas."""
+def test_java_home_takes_precedence_over_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Spark does the same. Two programs of one pipeline must not use two Java versions."""
     ours = _java_that_shows(tmp_path, 'openjdk version "21.0.1"')
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     assert find_java() == ours
 
 
 @pytest.mark.parametrize("version", [8, 11, 16, 18, 22, 25])
-def test_a_java_of_another_version_is_named_with_the_remedy(
+def test_an_unsupported_java_version_is_named_with_the_remedy(
     version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     java = _java_that_shows(tmp_path, f'openjdk version "{version}.0.1"')
@@ -61,15 +61,15 @@ def test_a_java_home_without_java_is_named(tmp_path: Path, monkeypatch: pytest.M
         find_java()
 
 
-def test_no_java_at_all_names_the_package_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_without_java_the_package_to_install_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(JavaError, match="no java found: apt install openjdk-17-jre-headless"):
         find_java()
 
 
-@pytest.mark.skipif(shutil.which("java") is None, reason="there is no java here")
-def test_the_java_of_this_machine_is_found_and_fits(monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.skipif(shutil.which("java") is None, reason="java is not installed")
+def test_the_java_of_this_machine_is_found_and_is_supported(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("JAVA_HOME", raising=False)
     assert java_version(find_java()) in SUPPORTED_JAVA_VERSIONS
 

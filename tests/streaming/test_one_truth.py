@@ -1,7 +1,7 @@
-"""Rule 9: whoever asks about a group hears the same, from `/metrics`, tables, page, API or command line.
+"""Rule 9: `/metrics`, tables, pages, API and command line show the same values of a group.
 
-The metric said `rebalancing` where page and table said `drift`; groups that only commit had lag in `/metrics` and no
-page.
+Before, the metric was `rebalancing` where page and table had `drift`. Groups that only commit had lag in `/metrics` but
+no page.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from tests.streaming.prometheus.test_metrics import named
 from tests.streaming.situations import CLUSTER, GROUP, NOW_MS, SITUATIONS, Shown, Situation, shown
 
 STALE_AFTER_MS = 30_000
-"""As `cluster_view` of the pages has it."""
+"""The value that `cluster_view` of the pages uses."""
 NOTHING = "\N{EN DASH}"
 
 
 def report_of(had: Shown, situation: Situation) -> GroupReport | None:
-    """Return the one report that everybody renders."""
+    """Return the report from which every output is rendered."""
     is_fresh = situation.sampled_ago_ms <= STALE_AFTER_MS
     return had.monitor_state.reports(had.monitor_state.view(), is_fresh=is_fresh).get(GROUP)
 
 
 def facts(report: GroupReport) -> dict[str, Any]:
-    """Return what is compared, by the names that the API has."""
+    """Return the compared values, with the names of the API fields."""
     membership, assignment, lag, total = report.membership, report.assignment, report.lag, report.fairness.partitions
     return {
         "group_type": membership.group_type,
@@ -80,12 +80,12 @@ def metrics(had: Shown) -> Mapping[tuple[str, tuple[tuple[str, str], ...]], floa
 
 
 def shown_by_metrics(had: Shown) -> dict[str, Any]:
-    """Return the same facts from `/metrics`: no series is unknown, an empty label too."""
+    """Return the same facts from `/metrics`. A missing series or an empty label means unknown."""
     series = metrics(had)
 
     def value(name: str, **labels: str) -> float | None:
         found = named(series, f"rebalance_monitor_{name}", group=GROUP, **labels)
-        assert len(found) <= 1, f"{name} is told once"
+        assert len(found) <= 1, f"{name} has one series"
         return next(iter(found.values()), None)
 
     def labels(name: str) -> list[dict[str, str]]:
@@ -152,7 +152,7 @@ def pages_of(had: Shown, tables: Path) -> Pages:
 
 
 @pytest.mark.parametrize("name", SITUATIONS)
-def test_metrics_page_and_api_tell_what_the_report_tells(name: str, tmp_path: Path) -> None:
+def test_metrics_page_and_api_show_the_values_of_the_report(name: str, tmp_path: Path) -> None:
     situation = SITUATIONS[name]
     had = shown(situation)
     report, pages = report_of(had, situation), pages_of(had, tmp_path)
@@ -168,22 +168,22 @@ def test_metrics_page_and_api_tell_what_the_report_tells(name: str, tmp_path: Pa
     assert shown_by_api(listed) == expected, situation.why
     assert [one["text"] for one in document["troubles"]] == [trouble.text for trouble in report.troubles]
     text = Seen(ask(pages, f"/groups/{GROUP}").text).text
-    for said in (
+    for text_part in (
         f"state {report.membership.state} type {report.membership.group_type} ",
         f" strategy {strategy_words(report)} ",
         f" members {whole(report.membership.members)} ",
         f" rebalances {whole(report.rebalances.total)}",
         *(trouble.text for trouble in report.troubles),
     ):
-        assert said in text, situation.why
+        assert text_part in text, situation.why
     line = Seen(ask(pages, "/").text).text
     assert all(trouble.word in line for trouble in report.troubles), situation.why
     assert strategy_words(report) in line, situation.why
 
 
 @pytest.mark.parametrize("name", SITUATIONS)
-def test_tables_and_commands_tell_what_the_report_tells(name: str) -> None:
-    """Rows are as of a record: what a sample shows later is in none of them."""
+def test_tables_and_commands_show_the_values_of_the_report(name: str) -> None:
+    """Rows are as of a record, so they do not contain later samples."""
     situation = SITUATIONS[name]
     had = shown(situation)
     report = report_of(had, situation)
@@ -219,22 +219,22 @@ def test_tables_and_commands_tell_what_the_report_tells(name: str) -> None:
         assert sum(row["lag"] for row in lag) == report.lag.records
     for text in (describe_rebalance(row) for row in rows[REBALANCES]):
         for member in report.members.each:
-            assert f"{member.client_id} ({member.client_host})" not in text, "one spelling of a member"
+            assert f"{member.client_id} ({member.client_host})" not in text, "a member has the same text everywhere"
     changes = [ConditionChange(GROUP, one, True, None) for one in report.conditions]
-    said = [active_sentence(row) for row in condition_rows(CLUSTER, NOW_MS, changes)]
-    assert all(one.detail in line for one, line in zip(report.conditions, said, strict=True))
+    sentences = [active_sentence(row) for row in condition_rows(CLUSTER, NOW_MS, changes)]
+    assert all(one.detail in line for one, line in zip(report.conditions, sentences, strict=True))
 
 
-def test_who_reads_for_a_group_that_only_commits_is_unknown(tmp_path: Path) -> None:
-    """Its clients call assign(): that nobody reads would be a guess, and a wrong one."""
+def test_readers_of_a_group_that_only_commits_are_unknown(tmp_path: Path) -> None:
+    """Its clients call assign(). It would be wrong to show that no client reads."""
     pages = pages_of(shown(SITUATIONS["commits only"]), tmp_path)
     partitions = ask(pages, f"/api/v1/groups/{GROUP}").json()["partitions"]
     assert {(one["owner"], one["is_owner_known"]) for one in partitions} == {(None, False)}
     assert "The group only commits offsets." in Seen(ask(pages, f"/groups/{GROUP}").text).text
 
 
-def test_there_are_as_many_situations_as_the_monitor_tells_apart() -> None:
-    """Each verdict, each reason why lag is unknown, each kind of group; law 9 is worth what is tried of it."""
+def test_every_situation_that_the_monitor_distinguishes_is_included() -> None:
+    """Each verdict, each reason for an unknown lag and each kind of group must be in a situation."""
     reports = [report_of(shown(one), one) for one in SITUATIONS.values()]
     reported = [report for report in reports if report is not None]
     assert {report.membership.group_type for report in reported} == {"classic", "consumer", "share", "streams"}

@@ -1,4 +1,4 @@
-"""Folders of our own in the temporary folder: private, and gone with all that use them."""
+"""Tests of private folders in the temporary folder. They are removed with the last process that uses them."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ with private_folder("{PREFIX}"):
 
 
 @pytest.fixture(autouse=True)
-def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _use_separate_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setenv("TMPDIR", str(tmp_path))
 
 
-def test_nobody_else_may_enter_it_and_it_is_gone_afterwards(tmp_path: Path) -> None:
-    """Neither a secret nor a block of somebody's records is for other users of the machine."""
+def test_other_users_cannot_enter_the_folder_and_it_is_removed_afterwards(tmp_path: Path) -> None:
+    """Other users of the machine must not read secrets or records."""
     with private_folder(PREFIX) as folder:
         assert list(folder.path.iterdir()) == []
         (folder.path / "file").write_text("x")
@@ -60,8 +60,8 @@ def test_nobody_else_may_enter_it_and_it_is_gone_afterwards(tmp_path: Path) -> N
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_next_one_removes_what_a_killed_one_left_and_nothing_of_a_living_one(tmp_path: Path) -> None:
-    """A monitor that is killed every night for want of memory must not fill the disk."""
+def test_the_next_process_removes_the_folder_of_a_killed_one_and_none_of_a_living_one(tmp_path: Path) -> None:
+    """A monitor that is killed every night because of memory must not fill the disk."""
     with _running(_OWNER) as killed, _running(_OWNER) as living:
         left, in_use = (Path(_first_line(process)) for process in (killed, living))
         killed.kill()
@@ -73,15 +73,15 @@ def test_the_next_one_removes_what_a_killed_one_left_and_nothing_of_a_living_one
         living.kill()
 
 
-def test_the_folder_of_a_killed_one_stays_as_long_as_its_child_uses_it(tmp_path: Path) -> None:
-    """Spark's JVM outlives a killed monitor by some moments, and would make its folders again."""
+def test_the_folder_of_a_killed_process_stays_while_its_child_uses_it(tmp_path: Path) -> None:
+    """Spark's JVM outlives a killed monitor for a moment, and would create its folders again."""
     with _running(_OWNER_WITH_CHILD) as killed:
         path, child = _first_line(killed).split()
         killed.kill()
     with private_folder(PREFIX):
         assert Path(path).exists()
     os.kill(int(child), signal.SIGKILL)
-    for _ in range(1000):  # the kernel lets go of the lock some moments after the kill
+    for _ in range(1000):  # the kernel releases the lock shortly after the kill
         with private_folder(PREFIX):
             if not Path(path).exists():
                 break
@@ -89,8 +89,8 @@ def test_the_folder_of_a_killed_one_stays_as_long_as_its_child_uses_it(tmp_path:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_one_that_was_killed_while_it_removed_its_folder_leaves_it_to_the_next(tmp_path: Path) -> None:
-    """Whoever stops too slowly is killed. The lock must be the last to go."""
+def test_a_process_killed_while_it_removes_its_folder_leaves_the_rest_to_the_next(tmp_path: Path) -> None:
+    """A process that stops too slowly is killed. It must release the lock last."""
     half_removed = tmp_path / f"{PREFIX}old"
     half_removed.mkdir(mode=0o700)
     (half_removed / "lock").touch(mode=0o600)
@@ -99,20 +99,20 @@ def test_one_that_was_killed_while_it_removed_its_folder_leaves_it_to_the_next(t
 
 
 @pytest.mark.parametrize("mode", [0o700, 0o755, 0o777])
-def test_a_fifo_of_the_locks_name_does_not_block_the_start(tmp_path: Path, mode: int) -> None:
-    """Any local user can put one into the temporary folder: to open it waits for a writer for ever."""
+def test_a_fifo_with_the_name_of_the_lock_does_not_block_the_start(tmp_path: Path, mode: int) -> None:
+    """Any local user can create one in the temporary folder. Opening it would wait for a writer without end."""
     trap = tmp_path / f"{PREFIX}trap"
     trap.mkdir()
     os.mkfifo(trap / "lock")
     trap.chmod(mode)
     started = subprocess.run([sys.executable, "-c", _START], timeout=60, check=True, capture_output=True, text=True)
     assert started.stdout == "started\n"
-    assert (trap / "lock").is_fifo(), "not ours to remove"
+    assert (trap / "lock").is_fifo(), "the fifo belongs to a different user and stays"
 
 
 @pytest.mark.parametrize("kind", ["link to a folder", "link to a file", "folder that others may write", "file"])
-def test_what_others_may_have_made_is_left_alone(tmp_path: Path, kind: str) -> None:
-    """A link would have us remove a folder of our own."""
+def test_files_that_other_users_may_have_made_are_not_removed(tmp_path: Path, kind: str) -> None:
+    """A link could make the monitor remove one of its own folders."""
     elsewhere, trap = tmp_path / "elsewhere", tmp_path / f"{PREFIX}trap"
     elsewhere.mkdir(mode=0o700)
     (elsewhere / "lock").write_text("not to be removed")
@@ -126,15 +126,15 @@ def test_what_others_may_have_made_is_left_alone(tmp_path: Path, kind: str) -> N
         if kind == "link to a file":
             (trap / "lock").symlink_to(elsewhere / "lock")
         else:
-            (trap / "lock").write_text("not ours")
+            (trap / "lock").write_text("the folder belongs to a different user")
     with private_folder(PREFIX):
         pass
     assert (elsewhere / "lock").read_text() == "not to be removed"
     assert trap.exists()
 
 
-def test_those_that_start_at_the_same_time_leave_each_other_their_folders(tmp_path: Path) -> None:
-    """A folder that was there and not yet locked was a killed monitor's to whoever came by at that moment."""
+def test_processes_that_start_at_the_same_time_keep_each_others_folders(tmp_path: Path) -> None:
+    """Before, a new folder without its lock looked like the folder of a killed monitor."""
     all_made = threading.Barrier(8)
 
     def make() -> bool:

@@ -1,4 +1,4 @@
-"""Commit gaps said plainly: one record after another, dictionaries, every commit remembered. Slow and obvious."""
+"""Compute commit gaps one record at a time, as a reference for the tests. The model is slow and keeps every commit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COMMITS = (RecordType.OFFSET_COMMIT, RecordType.OFFSET_COMMIT_LEGACY)
 
 @dataclass
 class Commit:
-    """One commit where it stands."""
+    """A commit with its position in the log."""
 
     offset: int
     ms: int
@@ -29,7 +29,7 @@ class Commit:
 
 @dataclass
 class Gap:
-    """One gap: the commits before, the first ones after, and the partitions whose commit was deleted first."""
+    """A gap: the commits before it, the first commits after it, and the partitions whose commit was deleted first."""
 
     boundary: LogRecord
     group_id: str
@@ -44,7 +44,7 @@ class Gap:
 
 @dataclass
 class PartitionModel:
-    """One Kafka partition, read record by record."""
+    """State of one `__consumer_offsets` partition that is read record by record."""
 
     stuck_after_seconds: int
     clock_seconds: int = -1
@@ -57,7 +57,7 @@ class PartitionModel:
     closed: list[CommitGap] = field(default_factory=list)
 
     def read(self, record: LogRecord) -> None:
-        """Take in the next record."""
+        """Read the next record."""
         if record.offsets_topic_offset > self.next_offset:
             self.missing = record.offsets_topic_offset - 1
         self.next_offset = record.offsets_topic_offset + 1
@@ -65,17 +65,17 @@ class PartitionModel:
         for group in [group for group, gap in self.open.items() if self.clock_seconds > gap.until_seconds]:
             self.close(group, "round_passed")
         try:
-            self.take(record)
+            self.apply_record(record)
         except UndecodableRecord:
             self.missing = record.offsets_topic_offset
 
-    def take(self, record: LogRecord) -> None:
-        """Take in a record that can be read."""
+    def apply_record(self, record: LogRecord) -> None:
+        """Apply a record that can be decoded."""
         decoded, key = decode(record.key, record.value), record.key or b""
         position = Position(record.offsets_topic_partition, record.offsets_topic_offset, record.timestamp_ms)
         if decoded.key_type in COMMITS:
             is_tombstone = decoded.value is None or decoded.value["offset"] < 0
-            self.commit(canonical_key(key), record, is_tombstone=is_tombstone)
+            self.apply_commit(canonical_key(key), record, is_tombstone=is_tombstone)
             return
         reported, kind = log_event(decoded, position), RecordType(decoded.key_type)
         if reported is None:
@@ -86,12 +86,12 @@ class PartitionModel:
             self.close(group, "group_deleted")
             self.last_boundary.pop(group, None)
         elif kind is RecordType.GROUP_METADATA and decoded.value["members"]:
-            self.rebalance(group, group_id, decoded.value["generation"], record)
+            self.apply_boundary(group, group_id, decoded.value["generation"], record)
         elif kind in TARGET_EPOCHS and decoded.value is not None:
-            self.rebalance(group, group_id, decoded.value["assignmentEpoch"], record)
+            self.apply_boundary(group, group_id, decoded.value["assignmentEpoch"], record)
 
-    def commit(self, key: bytes, record: LogRecord, *, is_tombstone: bool) -> None:
-        """Take in a commit, or its deletion."""
+    def apply_commit(self, key: bytes, record: LogRecord, *, is_tombstone: bool) -> None:
+        """Apply a commit or the tombstone of a commit."""
         commit = Commit(record.offsets_topic_offset, record.timestamp_ms, self.missing)
         gap = self.open.get(group_bytes(key))
         if is_tombstone:
@@ -107,8 +107,8 @@ class PartitionModel:
         if gap and gap.before.keys() <= gap.after.keys() | gap.deleted:
             self.close(group_bytes(key), "all_committed")
 
-    def rebalance(self, group: bytes, group_id: str, generation_id: int, record: LogRecord) -> None:
-        """Take in a boundary."""
+    def apply_boundary(self, group: bytes, group_id: str, generation_id: int, record: LogRecord) -> None:
+        """Open a gap at a rebalance."""
         last_generation, last_offset = self.last_boundary.get(group, (None, None))
         if last_generation == generation_id:
             return
@@ -133,13 +133,17 @@ class PartitionModel:
             self.close(group, "nothing_before")
 
     def close(self, group: bytes, closed_by: str) -> None:
-        """Make the row of a group's open gap, if there is one."""
+        """Close the open gap of a group and add its row, if the group has an open gap."""
         if (gap := self.open.pop(group, None)) is None:
             return
         gap_ms, reason = self._group_gap(gap)
         silent = [key for key in gap.before if key not in gap.after and key not in gap.deleted]
         is_whole = all(gap.before[key].offset >= self.missing for key in silent)
-        waits = {key: self._gap(gap.before[key], gap.after[key]) for key in gap.before if key in _committed_first(gap)}
+        waits = {
+            key: self._duration_ms(gap.before[key], gap.after[key])
+            for key in gap.before
+            if key in _committed_first(gap)
+        }
         is_known = is_whole and all(wait is not None for wait in waits.values())
         worst = min(waits, key=lambda key: (-(waits[key] or 0), key)) if waits and is_known else None
         fields = decode(worst, None).key if worst else {}
@@ -173,7 +177,7 @@ class PartitionModel:
         return (first.ms - before.ms, None) if first.ms >= before.ms else (None, "clock_went_back")
 
     @staticmethod
-    def _gap(before: Commit, after: Commit) -> int | None:
+    def _duration_ms(before: Commit, after: Commit) -> int | None:
         is_known = after.missing_below <= before.offset and after.ms >= before.ms
         return after.ms - before.ms if is_known else None
 
@@ -183,12 +187,12 @@ def _committed_first(gap: Gap) -> set[bytes]:
 
 
 def group_bytes(key: bytes) -> bytes:
-    """Return the group's name in the key of a record."""
+    """Return the group id bytes of a record key."""
     return key[4 : 4 + int.from_bytes(key[2:4], "big")]
 
 
-def gaps_plainly(records: Iterable[LogRecord], stuck_after_seconds: int) -> list[CommitGap]:
-    """Return the gaps that closed, in the order of their boundaries."""
+def compute_gaps(records: Iterable[LogRecord], stuck_after_seconds: int) -> list[CommitGap]:
+    """Return the closed gaps, ordered by their boundaries."""
     partition_states: dict[int, PartitionModel] = {}
     for record in records:
         partition_states.setdefault(record.offsets_topic_partition, PartitionModel(stuck_after_seconds)).read(record)

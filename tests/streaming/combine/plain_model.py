@@ -1,4 +1,4 @@
-"""What combining means, said plainly: one record after another, dictionaries, the exact decoder. Slow and obvious."""
+"""Combine records one at a time, as a reference for the tests. The model uses dictionaries and the exact decoder."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COMMITS = (RecordType.OFFSET_COMMIT, RecordType.OFFSET_COMMIT_LEGACY)
 
 @dataclass
 class PartitionModel:
-    """All that one Kafka partition says beside membership."""
+    """State of one `__consumer_offsets` partition, without group membership."""
 
     first_offset: int
     last_offset: int
@@ -38,14 +38,14 @@ class PartitionModel:
 
 @dataclass
 class Combined:
-    """What a sequence of records comes to."""
+    """Result of combining a sequence of records."""
 
     partition_states: dict[int, PartitionModel] = field(default_factory=dict)
     events: list[tuple[str, GroupEvent]] = field(default_factory=list)
 
 
-def combined_plainly(records: Iterable[LogRecord]) -> Combined:
-    """Read records one by one."""
+def combine_one_by_one(records: Iterable[LogRecord]) -> Combined:
+    """Combine the records one by one."""
     combined = Combined()
     for record in records:
         partition_state = combined.partition_states.setdefault(
@@ -84,18 +84,18 @@ def _read(combined: Combined, partition_state: PartitionModel, record: LogRecord
 
 
 def _takes_place_of(newer: Commit, older: Commit) -> bool:
-    """Of the commits of one second the last is kept, and of its tombstones. A negative time (none) counts as 0."""
+    """Return True if `newer` replaces `older` because both are in the same second. A negative time counts as 0."""
     return max(0, newer[1]) // SLOT_MS == max(0, older[1]) // SLOT_MS and (newer[2] == -1) == (older[2] == -1)
 
 
-def combined_in_bulk(batches: Sequence[pa.RecordBatch]) -> Combined:
-    """Read records by the Combiner, and its rows in the words of the plain model."""
+def combine_in_bulk(batches: Sequence[pa.RecordBatch]) -> Combined:
+    """Combine the batches with the Combiner and return the result in the types of this model."""
     combiner = Combiner()
     for batch in batches:
         combiner.add(batch)
     combined = Combined()
-    for partition_state, state_key, payload in combiner.rows():
-        if partition_state == GROUP_KIND:
+    for kind, state_key, payload in combiner.rows():
+        if kind == GROUP_KIND:
             combined.events.append((state_key, decode_event(payload)))
             continue
         partition_batch = decode_partition_event(payload)
@@ -121,7 +121,7 @@ def combined_in_bulk(batches: Sequence[pa.RecordBatch]) -> Combined:
 
 
 def batch_commits(encoded: bytes) -> dict[bytes, list[Commit]]:
-    """Return commits by key, in the order they stand in."""
+    """Return the commits by key, in their stored order."""
     by_key: dict[bytes, list[Commit]] = {}
     for row in commits_table(encoded).to_pylist():
         commit = (row["offsets_topic_offset"], row["timestamp_ms"], row["committed_offset"])
@@ -130,7 +130,7 @@ def batch_commits(encoded: bytes) -> dict[bytes, list[Commit]]:
 
 
 def known_commits(encoded: bytes) -> dict[bytes, Commit]:
-    """Return commits by key, refusing a table that has a key twice."""
+    """Return the commits by key. A table with a duplicate key fails."""
     by_key = batch_commits(encoded)
     assert all(len(commits) == 1 for commits in by_key.values())
     return {key: commit for key, (commit,) in by_key.items()}
@@ -139,14 +139,14 @@ def known_commits(encoded: bytes) -> dict[bytes, Commit]:
 def merged_partitions(
     tasks: Sequence[Sequence[pa.RecordBatch]],
 ) -> dict[int, tuple[PartitionSnapshot, dict[bytes, Commit]]]:
-    """Return the lanes after several micro-batches, each the batches of its one task."""
+    """Return the partition states after several micro-batches. Each micro-batch is the list of batches of one task."""
     partition_states: dict[int, PartitionSnapshot] = {}
     for task in tasks:
         combiner = Combiner()
         for batch in task:
             combiner.add(batch)
-        for partition_state, state_key, payload in combiner.rows():
-            if partition_state != GROUP_KIND:
+        for kind, state_key, payload in combiner.rows():
+            if kind != GROUP_KIND:
                 known = partition_states.get(int(state_key), PartitionSnapshot(int(state_key)))
                 partition_states[int(state_key)] = merge_partition(known, decode_partition_event(payload))
     return {

@@ -1,4 +1,4 @@
-"""Hypothesis strategies: logs of several Kafka partitions, friendly and hostile records mixed, and ways to cut them."""
+"""Hypothesis strategies for logs of several `__consumer_offsets` partitions, with valid and damaged records."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def membership(draw: Callable[..., Any]) -> Bytes:
 
 @st.composite
 def damaged(draw: Callable[..., Any]) -> Bytes:
-    """Draw a good record damaged by a seed, cut off, or with bytes behind."""
+    """Draw a valid record that is damaged at random, truncated, or has extra bytes at its end."""
     key, value = draw(commits() | membership())
     seed, other = draw(st.integers(0, 2**32)), draw(commits())
     if draw(st.booleans()):
@@ -82,7 +82,10 @@ ANY_RECORD: st.SearchStrategy[Bytes] = st.one_of(commits(), commits(), commits()
 
 @st.composite
 def logs(draw: Callable[..., Any], max_records: int = 40, partitions: int = 3) -> list[LogRecord]:
-    """Draw what one task reads: partitions interleaved, each in offset order, some offsets missing."""
+    """Draw the records that one task reads.
+
+    Partitions are interleaved, in offset order, and some offsets are missing.
+    """
     ends = dict.fromkeys(range(partitions), 0)
     records = []
     for key, value in draw(st.lists(ANY_RECORD, max_size=max_records)):
@@ -97,7 +100,7 @@ def logs(draw: Callable[..., Any], max_records: int = 40, partitions: int = 3) -
 
 @st.composite
 def pieces(draw: Callable[..., Any], records: Sequence[LogRecord], max_cuts: int = 6) -> list[list[LogRecord]]:
-    """Draw a way to cut records into consecutive pieces, empty ones included."""
+    """Draw a split of the records into consecutive pieces. Pieces can be empty."""
     cuts = sorted(draw(st.lists(st.integers(0, len(records)), max_size=max_cuts)))
     bounds = [0, *cuts, len(records)]
     return [list(records[start:end]) for start, end in pairwise(bounds)]

@@ -1,4 +1,4 @@
-"""The bulk rules vouch only for what the exact decoder reads alike, and for all that brokers write."""
+"""Tests that the bulk rules agree with the exact decoder, and accept all records that brokers write."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ TOPIC_ID = uuid_text(bytes(range(16)))
 HEADER_V4 = commit_value(41, 4)[:14]
 
 
-def vouched(records: list[Bytes]) -> list[int | None]:
-    """Return the committed offset of each record the bulk rules vouch for, None for the others."""
+def accepted_offsets(records: list[Bytes]) -> list[int | None]:
+    """Return the committed offset of each record that the bulk rules accept, and None for each other record."""
     keys, values = (pa.array(list(column), pa.binary()) for column in zip(*records, strict=True))
     check = check_commits(BinaryColumn.of(keys), BinaryColumn.of(values))
     rows = zip(check.is_sound.tolist(), check.committed_offset.tolist(), strict=True)
     return [committed if sound else None for sound, committed in rows]
 
 
-def agrees(record: Bytes, committed_offset: int) -> bool:
-    """Say whether the exact decoder reads the commit that was vouched for."""
+def exact_decoder_agrees(record: Bytes, committed_offset: int) -> bool:
+    """Return True if the exact decoder reads the same commit."""
     key, value = record
     try:
         decoded = decode(key, value)
@@ -42,31 +42,33 @@ def agrees(record: Bytes, committed_offset: int) -> bool:
 
 
 @given(st.lists(ANY_RECORD, min_size=1, max_size=20))
-def test_what_is_vouched_for_the_exact_decoder_reads_alike(records: list[Bytes]) -> None:
-    for record, committed in zip(records, vouched(records), strict=True):
-        assert committed is None or agrees(record, committed)
+def test_the_exact_decoder_agrees_with_every_accepted_record(records: list[Bytes]) -> None:
+    for record, committed in zip(records, accepted_offsets(records), strict=True):
+        assert committed is None or exact_decoder_agrees(record, committed)
 
 
-def test_what_is_vouched_for_among_damaged_records_the_exact_decoder_reads_alike() -> None:
-    """20,000 real records damaged by a recorded seed, side by side in one buffer, as neighbours are in Arrow."""
+def test_the_exact_decoder_agrees_with_every_accepted_record_among_damaged_records() -> None:
+    """The buffer has 20,000 real records, damaged with a fixed seed. They are adjacent, as in an Arrow array."""
     random = Random(20261121)
     sampled = [(key, value) for key, value in sample_records() if key[:2] in (b"\x00\x00", b"\x00\x01")]
     records: list[Bytes] = [mutate_record(random, sampled) for _ in range(20_000)]
-    answers = vouched(records)
+    answers = accepted_offsets(records)
     assert [
-        record for record, one in zip(records, answers, strict=True) if one is not None and not agrees(record, one)
+        record
+        for record, one in zip(records, answers, strict=True)
+        if one is not None and not exact_decoder_agrees(record, one)
     ] == []
-    assert 1_000 < sum(one is not None for one in answers) < 15_000, "both sides of the rules were reached"
+    assert 1_000 < sum(one is not None for one in answers) < 15_000, "the records include accepted and refused ones"
 
 
 @given(commits())
-def test_no_prefix_of_a_commit_is_vouched_for(record: Bytes) -> None:
-    """Bytes cut off at any place: what stands behind them in the buffer is another record's."""
+def test_no_prefix_of_a_commit_is_accepted(record: Bytes) -> None:
+    """A commit is truncated at any position. The bytes after it in the buffer belong to the next record."""
     key, value = record
     assume(value is not None)
     cut: list[Bytes] = [(key, (value or b"")[:end]) for end in range(len(value or b""))]
     cut += [((key or b"")[:end], value) for end in range(len(key or b""))]
-    assert set(vouched(cut)) <= {None}
+    assert set(accepted_offsets(cut)) <= {None}
 
 
 @pytest.mark.parametrize(
@@ -77,14 +79,14 @@ def test_no_prefix_of_a_commit_is_vouched_for(record: Bytes) -> None:
         (commit_key("g"), commit_value(41, 4, "x" * 126), "the longest metadata with a length of one byte"),
         (commit_key("g"), commit_value(41, 4, topic_id=TOPIC_ID), "a topic id (Kafka 4.1)"),
         (commit_key("g"), commit_value(41, 3, "x" * 4096), "metadata of the broker's limit"),
-        (commit_key("", ""), commit_value(41), "empty names are names"),
+        (commit_key("", ""), commit_value(41), "empty names are valid names"),
         (commit_key("g" * 32767, "t" * 249), commit_value(41), "the longest group id"),
         (commit_key("\N{ROCKET}", partition=2**31 - 1), commit_value(41), "names beyond the BMP"),
     ],
 )
-def test_what_brokers_write_takes_the_fast_way(key: bytes, value: bytes, why: str) -> None:
-    """The firehose must not fall to one Python call a record because somebody likes long names."""
-    assert vouched([(key, value), (key, None)]) == [41, TOMBSTONE], why
+def test_records_that_brokers_write_use_the_bulk_rules(key: bytes, value: bytes, why: str) -> None:
+    """Valid but unusual names must not need one Python call per record."""
+    assert accepted_offsets([(key, value), (key, None)]) == [41, TOMBSTONE], why
 
 
 @pytest.mark.parametrize(
@@ -93,25 +95,25 @@ def test_what_brokers_write_takes_the_fast_way(key: bytes, value: bytes, why: st
         (None, commit_value(41), "no key"),
         (b"", commit_value(41), "an empty key"),
         (b"\x00", commit_value(41), "half a record type"),
-        (group_key("g"), None, "a group's tombstone is no commit's"),
-        (commit_key("g", legacy=True), commit_value(41, 0), "legacy keys are spelled anew by the exact way"),
-        (commit_key("g") + b"\x00", commit_value(41), "bytes behind the key"),
-        (commit_key("g"), commit_value(41) + b"\x00", "bytes behind the value"),
-        (commit_key("g"), b"", "an empty value is no tombstone"),
-        (commit_key("g"), commit_value(41, 4, "x" * 127), "a length of two bytes"),
+        (group_key("g"), None, "the tombstone of a group, not of a commit"),
+        (commit_key("g", legacy=True), commit_value(41, 0), "the exact decoder normalises legacy keys"),
+        (commit_key("g") + b"\x00", commit_value(41), "extra bytes after the key"),
+        (commit_key("g"), commit_value(41) + b"\x00", "extra bytes after the value"),
+        (commit_key("g"), b"", "an empty value is not a tombstone"),
+        (commit_key("g"), commit_value(41, 4, "x" * 127), "the metadata length needs two bytes"),
         (
             commit_key("g"),
             HEADER_V4 + b"\x90" + b"\x80" * 143 + bytes(9),
-            "a length that never ends, of a fitting first byte",
+            "a varint length that never ends, with a plausible first byte",
         ),
         (commit_key("g"), commit_value(-1), "no committed offset"),
         (commit_key("g"), b"\x00\x05" + commit_value(41)[2:], "value version 5"),
         (b"\x00\x01\xff\xff\x00\x01t\x00\x00\x00\x00", None, "a null group"),
-        (b"\x00\x01\x7f\xff\x00\x01t\x00\x00\x00\x00", None, "a group longer than the key"),
+        (b"\x00\x01\x7f\xff\x00\x01t\x00\x00\x00\x00", None, "the group length is larger than the key"),
     ],
 )
-def test_what_is_unusual_is_left_to_the_exact_decoder(key: bytes | None, value: bytes | None, why: str) -> None:
-    assert vouched([(key, value), (commit_key("g"), commit_value(7))]) == [None, 7], why
+def test_unusual_records_are_left_to_the_exact_decoder(key: bytes | None, value: bytes | None, why: str) -> None:
+    assert accepted_offsets([(key, value), (commit_key("g"), commit_value(7))]) == [None, 7], why
 
 
 @given(commits(), st.binary(max_size=4), st.booleans())

@@ -1,4 +1,4 @@
-"""Commit gaps do not depend on how records came: in one batch or in twenty, reduced early, run twice, restored."""
+"""Tests that commit gaps do not depend on batch sizes, early reduction, repeated batches or a restore."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from streaming.combine.partition_state import (
     advance_partition,
     decode_partition_event,
 )
-from tests.streaming.combine.gap_model import gaps_plainly
+from tests.streaming.combine.gap_model import compute_gaps
 from tests.streaming.combine.strategies import logs, pieces
 from tests.streaming.log_records import (
     LogRecord,
@@ -36,12 +36,12 @@ from tests.streaming.log_records import (
 )
 
 STUCK_AFTER_SECONDS = 300
-UNREADABLE = (b"\x00\x63", b"")
+UNDECODABLE = (b"\x00\x63", b"")
 STEPS_MS = ([0, 100, 1_000, 5_000], [1_000, 5_000, 60_000, 120_000], [0, 5_000, 50_000, 400_000, -20_000])
 
 
 def group_record(rng: Random) -> tuple[bytes, bytes | None]:
-    """Return a commit (most likely), its deletion, a generation, a target epoch, a group's tombstone, or rubbish."""
+    """Return a random record: most often a commit, or a tombstone, generation, target epoch or invalid bytes."""
     group = rng.choice(["a", "bb"])
     (kind,) = rng.choices(["commit", "deleted", "generation", "epoch", "ended", "rubbish"], [60, 8, 12, 4, 1, 1])
     key = commit_key(group, "orders", rng.randrange(3), legacy=rng.random() < 0.1)
@@ -57,14 +57,14 @@ def group_record(rng: Random) -> tuple[bytes, bytes | None]:
         return target_epoch_key(group_type, group), target_epoch_value(group_type, rng.randrange(1, 4))
     if kind == "ended":
         return rng.choice([group_key(group), other_group_key("consumer", group)]), None
-    return UNREADABLE
+    return UNDECODABLE
 
 
 @st.composite
 def group_logs(draw: Callable[..., Any]) -> list[LogRecord]:
-    """Draw two Kafka partitions of two groups, whole or with holes; time goes on, stands, leaps, goes back.
+    """Draw two `__consumer_offsets` partitions with two groups. Offsets can be missing, and clocks can jump or go back.
 
-    The records are a seed's: drawn one by one they hardly ever make a rebalance with commits on both sides.
+    A random seed makes the records. Drawn one by one, they rarely include a rebalance with commits on both sides.
     """
     rng, kafka_offsets, times_ms = Random(draw(st.integers(0, 2**32))), [0, 0], [10_000, 10_000]
     hole_rate, steps_ms = draw(st.sampled_from([0, 0, 0.05])), draw(st.sampled_from(STEPS_MS))
@@ -79,49 +79,49 @@ def group_logs(draw: Callable[..., Any]) -> list[LogRecord]:
 
 
 def gaps_of(batches: Sequence[Sequence[LogRecord]], *, is_restored: bool = False) -> list[CommitGap]:
-    """Return the gaps that close over micro-batches; `is_restored`: each lane goes through its stored bytes."""
+    """Return the gaps that close over the micro-batches. With `is_restored`, each state is encoded and decoded."""
     partition_states: dict[int, PartitionSnapshot] = {}
     closed: list[CommitGap] = []
     for records in batches:
         combiner = Combiner()
         for start in range(0, len(records), 7):
             combiner.add(record_batch(records[start : start + 7]))
-        for partition_state, state_key, payload in combiner.rows():
-            if partition_state == GROUP_KIND:
+        for kind, state_key, payload in combiner.rows():
+            if kind == GROUP_KIND:
                 continue
             known = partition_states.get(int(state_key), PartitionSnapshot(int(state_key)))
             if is_restored:
                 known = PARTITION_CODEC.decode(*PARTITION_CODEC.encode(known))
-            partition_states[int(state_key)], reported = advance_partition(
+            partition_states[int(state_key)], event = advance_partition(
                 known, decode_partition_event(payload), STUCK_AFTER_SECONDS
             )
-            closed += reported.gaps if isinstance(reported, GapsClosed) else ()
+            closed += event.gaps if isinstance(event, GapsClosed) else ()
     return sorted(closed, key=lambda gap: gap.position)
 
 
 @given(group_logs())
-def test_in_bulk_gaps_are_what_they_are_record_by_record(records: list[LogRecord]) -> None:
-    assert gaps_of([records]) == gaps_plainly(records, STUCK_AFTER_SECONDS)
+def test_gaps_in_bulk_equal_gaps_record_by_record(records: list[LogRecord]) -> None:
+    assert gaps_of([records]) == compute_gaps(records, STUCK_AFTER_SECONDS)
 
 
 @given(st.data())
 def test_one_batch_or_twenty_give_the_same_gaps(data: st.DataObject) -> None:
     records = data.draw(group_logs())
     batches = [piece for piece in data.draw(pieces(records, max_cuts=20)) if piece]
-    assert gaps_of(batches, is_restored=data.draw(st.booleans())) == gaps_plainly(records, STUCK_AFTER_SECONDS)
+    assert gaps_of(batches, is_restored=data.draw(st.booleans())) == compute_gaps(records, STUCK_AFTER_SECONDS)
 
 
 @given(st.data())
 def test_reducing_early_changes_no_gap(data: st.DataObject) -> None:
-    """Memory is bounded by reducing what has gathered; when that happens must not show."""
+    """The combiner reduces pending rows to limit memory. The time of the reduction must not change the result."""
     records = data.draw(group_logs())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(combiner_module, "PENDING_COMMIT_ROWS", data.draw(st.integers(0, 9)))
-        assert gaps_of([records]) == gaps_plainly(records, STUCK_AFTER_SECONDS)
+        assert gaps_of([records]) == compute_gaps(records, STUCK_AFTER_SECONDS)
 
 
 @given(st.data())
-def test_hostile_records_of_many_partitions_change_nothing_of_that(data: st.DataObject) -> None:
+def test_damaged_records_of_many_partitions_change_no_gap(data: st.DataObject) -> None:
     records = data.draw(logs())
     batches = [piece for piece in data.draw(pieces(records, max_cuts=20)) if piece]
-    assert gaps_of(batches) == gaps_plainly(records, STUCK_AFTER_SECONDS)
+    assert gaps_of(batches) == compute_gaps(records, STUCK_AFTER_SECONDS)

@@ -1,4 +1,4 @@
-"""Commit gaps by their numbered rules (`streaming/combine/gaps.py`). A log is told as (second, what happened)."""
+"""Tests for the numbered rules of `streaming/combine/gaps.py`. A log is a list of (second, event) pairs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from streaming.evaluation.group_update import GroupState, apply_batch
 from streaming.evaluation.rebalances import rebalances as kinds
 from streaming.events import decode_event
 from streaming.group.snapshot import GroupSnapshot
-from tests.streaming.combine.test_gap_splits import STUCK_AFTER_SECONDS, UNREADABLE
+from tests.streaming.combine.test_gap_splits import STUCK_AFTER_SECONDS, UNDECODABLE
 from tests.streaming.log_records import (
     LogRecord,
     commit_key,
@@ -40,14 +40,14 @@ from tests.streaming.log_records import (
     target_epoch_value,
 )
 
-Told = Sequence[tuple[float, str]]
+Log = Sequence[tuple[float, str]]
 
 
-def log_of(reported: Told) -> list[LogRecord]:
-    """Return the records of group g, one offset each; `hole` is an offset without a record."""
+def log_of(log: Log) -> list[LogRecord]:
+    """Return the records of group g with consecutive offsets. `hole` is an offset without a record."""
     return [
         LogRecord(*record, 0, offsets_topic_offset, int(1000 * seconds))
-        for offsets_topic_offset, (seconds, what) in enumerate(reported)
+        for offsets_topic_offset, (seconds, what) in enumerate(log)
         if (record := _record(*what.split())) is not None
     ]
 
@@ -66,24 +66,24 @@ def _record(what: str, number: str = "0") -> tuple[bytes, bytes | None] | None:
         "shares": (target_epoch_key("share", "g"), target_epoch_value("share", int(number))),
         "ended": (group_key("g"), None),
         "another": (commit_key("gg", "orders", int(number)), commit_value(1)),
-        "rubbish": UNREADABLE,
+        "rubbish": UNDECODABLE,
         "hole": None,
     }
     return records[what]
 
 
 def advanced(snapshot: PartitionSnapshot, records: Sequence[LogRecord]) -> tuple[PartitionSnapshot, GapsClosed]:
-    """Return the lane after a batch, through its stored bytes, and what it told."""
+    """Return the state after a batch, encoded and decoded again, and the closed gaps."""
     combiner = Combiner()
     combiner.add(record_batch(records))
-    (payload,) = [payload for partition_state, _, payload in combiner.rows() if partition_state != GROUP_KIND]
-    after, reported = advance_partition(snapshot, decode_partition_event(payload), STUCK_AFTER_SECONDS)
-    return PARTITION_CODEC.decode(*PARTITION_CODEC.encode(after)), reported or GapsClosed((), {})
+    (payload,) = [payload for kind, _, payload in combiner.rows() if kind != GROUP_KIND]
+    after, closed = advance_partition(snapshot, decode_partition_event(payload), STUCK_AFTER_SECONDS)
+    return PARTITION_CODEC.decode(*PARTITION_CODEC.encode(after)), closed or GapsClosed((), {})
 
 
-def gaps_in(reported: Told) -> list[CommitGap]:
-    """Return the gaps that close within a log, in the order of their boundaries."""
-    closed = advanced(PartitionSnapshot(0), log_of(reported))[1].gaps
+def gaps_in(log: Log) -> list[CommitGap]:
+    """Return the gaps that close within a log, ordered by their boundaries."""
+    closed = advanced(PartitionSnapshot(0), log_of(log))[1].gaps
     return sorted(closed, key=lambda gap: gap.position)
 
 
@@ -92,132 +92,132 @@ def is_shown(gap: CommitGap, expected: dict[str, Any]) -> bool:
 
 
 FIRST = [(0, "generation 1"), (1, "commit 0"), (2, "commit 1"), (6, "commit 0"), (7, "commit 1")]
-"""Generation 1, two partitions, each committed every five seconds; what follows starts at offset 5."""
+"""Generation 1 with two partitions, each committed every five seconds. Later events start at offset 5."""
 
-RULES: list[tuple[Told, dict[str, Any], str]] = [
+RULES: list[tuple[Log, dict[str, Any], str]] = [
     (
         [(8, "generation 2"), (19, "commit 0"), (21, "commit 1")],
         {"commit_gap_ms": 12_000, "worst_partition": 1, "worst_gap_ms": 14_000, "silent_partitions": 0},
-        "5: from 7 to 19, whatever partition; the worst from 7 to 21",
+        "5: the group's gap is from 7 to 19; the worst partition's gap is from 7 to 21",
     ),
     (
         [(8, "generation 2"), (19, "commit 1"), (20, "commit 0")],
         {"commit_gap_ms": 12_000, "worst_partition": 0, "worst_gap_ms": 14_000, "worst_topic": "orders"},
-        "5: each partition from its own commit before",
+        "5: each partition counts from its own last commit",
     ),
     (
         [(8, "generation 2"), (9, "commit 0"), (10, "commit 1")],
         {"usual_interval_ms": 5_000},
-        "6: the generation before",
+        "6: the interval comes from the generation before",
     ),
     (
         [(8, "generation 2"), (8, "another 0"), (12, "commit 0"), (13, "commit 1")],
         {"commit_gap_ms": 5_000},
-        "3: a group whose name begins alike is another group",
+        "3: a group id that is a prefix of the other group id is a different group",
     ),
     (
         [(8, "generation 2"), (9, "commit 2"), (11, "commit 0"), (12, "commit 1")],
         {"commit_gap_ms": 2_000, "worst_gap_ms": 5_000, "worst_partition": 0},
-        "5: a new partition's first commit ends the group's gap; it has no gap itself",
+        "5: a new partition's first commit ends the group's gap; the new partition has no gap",
     ),
     (
         [(8, "generation 2"), (9, "commit 0"), (9, "delete 1")],
         {"commit_gap_ms": 2_000, "worst_partition": 0, "silent_partitions": 0, "closed_by": "all_committed"},
-        "3: a deleted partition is awaited no more",
+        "3: a deleted partition is not pending any more",
     ),
     (
         [(7, "delete 1"), (8, "generation 2"), (9, "commit 0")],
         {"commit_gap_ms": 3_000, "silent_partitions": 0},
-        "2: a deleted commit is none: the last one before is at 6",
+        "2: a deleted commit does not count: the last commit before is at 6",
     ),
     (
         [(8, "generation 2"), (9, "delete 0"), (9, "delete 1"), (12, "commit 0")],
         {"commit_gap_ms": None, "unknown_reason": "no_commit_after", "closed_by": "all_committed"},
-        "4: what comes behind the record that closed it counts no more",
+        "4: commits after the record that closed the gap do not count",
     ),
     (
         [(8, "generation 2"), (9, "commit 0"), (20, "generation 3")],
         {"commit_gap_ms": 2_000, "silent_partitions": 1, "closed_by": "next_rebalance", "worst_partition": 0},
-        "4: the next boundary ends it; 5: the silent one is not the worst",
+        "4: the next boundary ends the gap; 5: the silent partition is not the worst",
     ),
     (
         [(8, "generation 2"), (20, "generation 3"), (21, "commit 0")],
         {"commit_gap_ms": None, "unknown_reason": "no_commit_after", "silent_partitions": 2},
-        "7: nobody committed between two rebalances",
+        "7: no member committed between two rebalances",
     ),
     (
         [(8, "generation 2"), (9, "generation 2"), (12, "commit 0"), (13, "commit 1")],
         {"commit_gap_ms": 5_000, "closed_by": "all_committed"},
-        "1: a static member's rejoin within the generation is no boundary",
+        "1: the rejoin of a static member in the same generation is not a boundary",
     ),
     (
         [(8, "emptied 2"), (60, "generation 3"), (61, "commit 0"), (62, "commit 1")],
         {"generation_id": 3, "commit_gap_ms": 54_000},
-        "1: an empty group's record opens none; the time without members is part of the next gap",
+        "1: an empty group's record opens no gap; the time without members is part of the next gap",
     ),
     (
         [(8, "generation 2"), (308, "another 0"), (308.9, "commit 0"), (309, "another 0"), (309, "commit 1")],
         {"commit_gap_ms": 301_900, "silent_partitions": 1, "closed_by": "round_passed"},
-        "4: a record 301 seconds later ends it; one within the round, to the second, does not",
+        "4: a record 301 seconds later ends the gap; a record in second 300 does not",
     ),
     (
         [(8, "generation 2"), (309, "another 0"), (100, "commit 0"), (100, "commit 1")],
         {"commit_gap_ms": None, "unknown_reason": "no_commit_after", "closed_by": "round_passed"},
-        "4: the order of the log decides, also where a clock went back",
+        "4: the order of the log decides, also if a clock went back",
     ),
     (
         [(8, "generation 2"), (9, "commit 0"), (10, "ended")],
         {"commit_gap_ms": 2_000, "silent_partitions": 1, "closed_by": "group_deleted"},
-        "4: the tombstone ends it",
+        "4: the group's tombstone ends the gap",
     ),
     (
         [(8, "generation 2"), (9, "hole"), (12, "commit 0"), (13, "commit 1")],
         {"commit_gap_ms": None, "unknown_reason": "offsets_missing", "worst_gap_ms": None, "usual_interval_ms": 5_000},
-        "7: compacted away, aborted, or a transaction's marker: a commit may have been there",
+        "7: the missing offset may have been a commit (compacted, aborted, or a transaction marker)",
     ),
     (
         [(8, "generation 2"), (9, "rubbish"), (12, "commit 0"), (13, "commit 1")],
         {"commit_gap_ms": None, "unknown_reason": "offsets_missing"},
-        "7: as for one that nobody could read",
+        "7: an undecodable record counts as a missing offset",
     ),
     (
         [(8, "generation 2"), (9, "commit 0"), (10, "hole"), (13, "commit 1")],
         {"commit_gap_ms": 2_000, "unknown_reason": None, "worst_gap_ms": None, "worst_partition": None},
-        "7: the group's gap is whole, one partition's is not, and it may be the worst",
+        "7: the group's gap is known; one partition's gap is unknown and may be the worst",
     ),
     (
         [(8, "generation 2"), (9, "commit 0"), (10, "hole"), (13, "generation 3")],
         {"commit_gap_ms": 2_000, "silent_partitions": None, "worst_gap_ms": None},
-        "7: whether the other was silent nobody knows",
+        "7: it is unknown whether the other partition was silent",
     ),
     (
         [(8, "generation 2"), (9, "hole"), (10, "generation 3")],
         {"commit_gap_ms": None, "unknown_reason": "offsets_missing"},
-        "7: nor whether nobody committed",
+        "7: it is unknown whether any member committed",
     ),
     (
         [(7, "hole"), (8, "generation 2"), (9, "commit 0"), (9, "commit 1")],
         {"unknown_reason": "offsets_missing", "usual_interval_ms": None},
-        "7: nor how often they commit",
+        "7: the usual commit interval is unknown",
     ),
     (
         [(8, "generation 2"), (6.5, "commit 0"), (9, "commit 1")],
         {"commit_gap_ms": None, "unknown_reason": "clock_went_back", "worst_gap_ms": 2_000},
-        "8: from 7 to 6.5 is no time; each partition's own is",
+        "8: a group gap from 7 to 6.5 is impossible; the gap of each partition is valid",
     ),
     (
         [(8, "epoch 2"), (8, "targets 2"), (12, "commit 0"), (13, "commit 1")],
         {"generation_id": 2, "commit_gap_ms": 5_000},
-        "1: a KIP-848 group's boundary is its targets' epoch",
+        "1: the boundary of a KIP-848 group is the record with its target epoch",
     ),
-    ([(8, "tasks 2"), (12, "commit 0"), (13, "commit 1")], {"commit_gap_ms": 5_000}, "1: and a streams group's"),
+    ([(8, "tasks 2"), (12, "commit 0"), (13, "commit 1")], {"commit_gap_ms": 5_000}, "1: the same for a streams group"),
 ]
 
 
-@pytest.mark.parametrize(("reported", "expected", "why"), RULES, ids=[why for _, _, why in RULES])
-@pytest.mark.parametrize("one_batch", [True, False], ids=["one batch", "a batch each"])
-def test_each_rule_holds(reported: Told, expected: dict[str, Any], why: str, one_batch: bool) -> None:
-    records, partition_state, closed = log_of([*FIRST, *reported]), PartitionSnapshot(0), []
+@pytest.mark.parametrize(("log", "expected", "why"), RULES, ids=[why for _, _, why in RULES])
+@pytest.mark.parametrize("one_batch", [True, False], ids=["one batch", "one batch per record"])
+def test_each_rule(log: Log, expected: dict[str, Any], why: str, one_batch: bool) -> None:
+    records, partition_state, closed = log_of([*FIRST, *log]), PartitionSnapshot(0), []
     for batch in [records] if one_batch else [[record] for record in records]:
         partition_state, event = advanced(partition_state, batch)
         closed += event.gaps
@@ -226,7 +226,7 @@ def test_each_rule_holds(reported: Told, expected: dict[str, Any], why: str, one
 
 
 def test_the_first_generation_of_a_log_has_no_commit_before_it() -> None:
-    """Rule 4: nothing to wait for, so it is told at once; the start of a compacted log is no proof of anything."""
+    """Rule 4: the gap closes at once. The start of a compacted log does not prove that no earlier commit existed."""
     (whole,) = gaps_in([(0, "generation 1")])
     assert is_shown(whole, {"unknown_reason": "no_commit_before", "closed_by": "nothing_before"})
     (holed,) = gaps_in([(0, "hole"), (0, "generation 1")])
@@ -238,7 +238,7 @@ def test_share_groups_commit_no_offsets_and_have_no_gaps() -> None:
 
 
 def test_several_rebalances_without_a_commit_reach_back_to_the_same_last_commit() -> None:
-    """A storm: only the last of its rebalances has a commit after it, and shows how long nobody committed in all."""
+    """In a rebalance storm only the last rebalance has a commit after it. Its gap covers the whole storm."""
     storm = [(10 + number, f"generation {2 + number}") for number in range(5)]
     *without, last = gaps_in([*FIRST, *storm, (30, "commit 0"), (31, "commit 1")])[1:]
     assert [gap.unknown_reason for gap in without] == ["no_commit_after"] * 4
@@ -247,17 +247,17 @@ def test_several_rebalances_without_a_commit_reach_back_to_the_same_last_commit(
 
 
 def test_compaction_makes_gaps_unknown_and_never_longer() -> None:
-    """Rule: never a guess. Of a compacted log only the last record of each key is left."""
-    reported = [*FIRST, (8, "generation 2"), (9, "commit 0"), (10, "commit 1"), (14, "commit 0"), (15, "commit 1")]
-    records = [*log_of(reported), LogRecord(*(_record("another") or UNREADABLE), 0, len(reported), 400_000)]
+    """A compacted log has only the last record of each key, so the gap must become unknown."""
+    log = [*FIRST, (8, "generation 2"), (9, "commit 0"), (10, "commit 1"), (14, "commit 0"), (15, "commit 1")]
+    records = [*log_of(log), LogRecord(*(_record("another") or UNDECODABLE), 0, len(log), 400_000)]
     last_of_key = {record.key: record for record in records}
     compacted = [record for record in records if last_of_key[record.key] is record]
     _, event = advanced(PartitionSnapshot(0), compacted)
     assert [(gap.commit_gap_ms, gap.unknown_reason) for gap in event.gaps] == [(None, "offsets_missing")]
 
 
-def test_a_gap_outlives_a_restart_and_a_batch_that_runs_again_tells_nothing_twice() -> None:
-    """Rule: exactly once. The lane's stored bytes hold the open gap."""
+def test_a_gap_survives_a_restart_and_a_repeated_batch_returns_no_gap_twice() -> None:
+    """Each gap is returned exactly once. The encoded partition state includes the open gap."""
     partition_state, _ = advanced(PartitionSnapshot(0), log_of([*FIRST, (8, "generation 2")]))
     assert [gap.generation_id for gap in partition_state.gaps.open.values()] == [2]
     records = log_of([*FIRST, (8, "generation 2"), (19, "commit 0"), (21, "commit 1")])[-2:]
@@ -281,12 +281,12 @@ def test_totals_are_absolute_and_end_with_the_group() -> None:
 @pytest.mark.parametrize(
     ("gap_ms", "bucket", "why"),
     [
-        (0, 0, "no time at all"),
-        (1_000, 0, "an upper bound is in its bucket"),
-        (1_001, 1, "and a millisecond more is not"),
+        (0, 0, "a gap of zero"),
+        (1_000, 0, "an upper bound belongs to its bucket"),
+        (1_001, 1, "one millisecond more belongs to the next bucket"),
         (300_000, 4, "the last bound"),
-        (300_001, len(GAP_BUCKETS_SECONDS), "longer than any"),
-        (None, None, "unknown counts nowhere"),
+        (300_001, len(GAP_BUCKETS_SECONDS), "a gap longer than the last bound"),
+        (None, None, "an unknown gap is in no bucket"),
     ],
 )
 def test_gaps_are_counted_in_prometheus_buckets(gap_ms: int | None, bucket: int | None, why: str) -> None:
@@ -296,8 +296,8 @@ def test_gaps_are_counted_in_prometheus_buckets(gap_ms: int | None, bucket: int 
     assert totals.sum_ms == (gap_ms or 0)
 
 
-def test_commits_that_vanished_are_no_commits_before() -> None:
-    """The driver found a commit gone without a record: the next rebalance does not wait for it."""
+def test_vanished_commits_do_not_count_as_commits_before() -> None:
+    """The driver found that a commit is gone without a tombstone. The next rebalance does not wait for it."""
     partition_state, _ = advanced(PartitionSnapshot(0), log_of(FIRST))
     vanished = CommitsVanished((commit_key("g", "orders", 1),), (4,))
     partition_state, event = advance_partition(partition_state, vanished)
@@ -306,36 +306,39 @@ def test_commits_that_vanished_are_no_commits_before() -> None:
     assert [(gap.commit_gap_ms, gap.closed_by) for gap in closed.gaps] == [(3_000, "all_committed")]
 
 
-LIVES: list[tuple[Told, str]] = [
+LIVES: list[tuple[Log, str]] = [
     ([(1, "generation 1"), (2, "generation 2"), (3, "emptied 3"), (4, "generation 4")], "classic"),
-    ([(1, "generation 1"), (2, "ended"), (3, "generation 1"), (4, "generation 2")], "classic, created anew"),
+    (
+        [(1, "generation 1"), (2, "ended"), (3, "generation 1"), (4, "generation 2")],
+        "a classic group that is recreated",
+    ),
     (
         [
             *[(1, "member 0"), (1, "epoch 1"), (1, "targets 1")],
             *[(2, "member 1"), (2, "epoch 2"), (3, "targets 2")],
             *[(4, "gone 0"), (4, "gone 1"), (4, "epoch 3"), (5, "member 2"), (5, "epoch 4"), (5, "targets 4")],
         ],
-        "KIP-848: an epoch that nobody is left in has no targets",
+        "KIP-848: an epoch without members has no targets",
     ),
     (
         [(1, "generation 1"), (2, "ended"), (2, "member 0"), (2, "epoch 2"), (2, "targets 2")],
-        "upgraded: the tombstone's append goes on with the new group's records",
+        "upgrade: the tombstone and the records of the new group are in one append",
     ),
-    ([(1, "generation 5"), (2, "generation 5"), (3, "generation 6")], "a generation that is written twice"),
+    ([(1, "generation 5"), (2, "generation 5"), (3, "generation 6")], "the same generation is written twice"),
 ]
 
 
-@pytest.mark.parametrize(("reported", "why"), LIVES, ids=[why for _, why in LIVES])
-def test_a_gap_stands_at_the_position_of_its_rebalance(reported: Told, why: str) -> None:
-    """The two tables are joined by it: every rebalance that gives members partitions has a gap, and no other row."""
-    records = log_of(reported)
+@pytest.mark.parametrize(("log", "why"), LIVES, ids=[why for _, why in LIVES])
+def test_a_gap_has_the_position_of_its_rebalance(log: Log, why: str) -> None:
+    """The position joins the two tables. Each rebalance that assigns partitions has exactly one gap."""
+    records = log_of(log)
     combiner = Combiner()
     combiner.add(record_batch(records))
-    events = [decode_event(payload) for partition_state, _, payload in combiner.rows() if partition_state == GROUP_KIND]
+    events = [decode_event(payload) for kind, _, payload in combiner.rows() if kind == GROUP_KIND]
     update = apply_batch(GroupState(GroupSnapshot("g")), events, [assignor_named("range")])
     gives = {kinds.REBALANCE, kinds.FIRST_SEEN, kinds.CREATED, kinds.UPGRADED, kinds.DOWNGRADED}
     found = [of.rebalance for of in update.rebalances if of.rebalance.kind in gives]
-    assert [(of.position, of.generation_id) for of in found] == _boundaries(gaps_in(reported)), why
+    assert [(of.position, of.generation_id) for of in found] == _boundaries(gaps_in(log)), why
 
 
 def _boundaries(gaps: Iterable[CommitGap]) -> list[tuple[Any, int]]:

@@ -1,4 +1,4 @@
-"""Which partition is a group's own: Kafka's arithmetic, one by one and in bulk."""
+"""Tests for the own partition of a group, computed one by one and in bulk."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ GROUP_BYTES = st.one_of(
 
 
 def key_of(group: bytes) -> bytes:
-    """Return the key of a commit of a group whose name is any bytes."""
+    """Return the commit key of a group whose name can be any bytes."""
     return b"\x00\x01" + len(group).to_bytes(2, "big") + group + b"\x00\x01t\x00\x00\x00\x00"
 
 
 @given(st.lists(GROUP_BYTES, min_size=1, max_size=6), st.sampled_from([1, 3, 50, 120]))
-def test_in_bulk_every_group_has_the_partition_that_kafka_computes(groups: list[bytes], count: int) -> None:
-    """`GroupCoordinatorService.partitionFor`: names are UTF-16 to it, malformed UTF-8 is what Java makes of it.
+def test_every_group_gets_in_bulk_the_partition_that_kafka_computes(groups: list[bytes], count: int) -> None:
+    """`GroupCoordinatorService.partitionFor` hashes UTF-16. Java decides how malformed UTF-8 is decoded.
 
-    The hash of "polygenelubricants" is the smallest integer, which `Utils.abs` maps to 0.
+    The hash of "polygenelubricants" is the smallest integer, and `Utils.abs` maps it to 0.
     """
     own = OwnPartitions((count,))
     names = [decode(key_of(group), None).key["group"] for group in groups]
@@ -43,15 +43,15 @@ def test_in_bulk_every_group_has_the_partition_that_kafka_computes(groups: list[
 @pytest.mark.parametrize(
     ("counts", "partition", "is_own", "why"),
     [
-        ((50,), 12, True, "Kafka's own answer for my-group"),
+        ((50,), 12, True, "Kafka computes partition 12 for my-group"),
         ((50,), 42, False, "another group's"),
-        ((50, 60), 12, True, "brokers that were not restarted yet still write there"),
-        ((50, 60), 42, True, "the partition by the present count"),
-        ((60,), 12, False, "nobody knows that the topic once had 50 partitions"),
-        ((), 99, True, "nothing is known of the topic"),
+        ((50, 60), 12, True, "brokers that have not restarted still write to the partition of the old count"),
+        ((50, 60), 42, True, "the partition of the current count"),
+        ((60,), 12, False, "the earlier count of 50 is unknown"),
+        ((), 99, True, "no count is known"),
     ],
 )
-def test_own_is_a_partition_by_any_count_that_was_seen(
+def test_a_partition_is_own_for_any_count_that_was_seen(
     counts: tuple[int, ...], partition: int, is_own: bool, why: str
 ) -> None:
     own = OwnPartitions(counts)

@@ -1,4 +1,4 @@
-"""Lanes: what a Kafka partition comes to, however its records were spread over batches."""
+"""Tests that the state of a `__consumer_offsets` partition does not depend on the split into batches."""
 
 from __future__ import annotations
 
@@ -19,20 +19,16 @@ from streaming.combine.partition_state import (
     encode_partition_event,
     merge_partition,
 )
-from tests.streaming.combine.plain_model import combined_plainly, known_commits, merged_partitions
+from tests.streaming.combine.plain_model import combine_one_by_one, known_commits, merged_partitions
 from tests.streaming.combine.strategies import logs, pieces
 from tests.streaming.log_records import LogRecord, commit_key, commit_value, record_batch
 
 
 def batches_of(records: list[LogRecord]) -> list[PartitionBatch]:
-    """Return what one micro-batch says of each partition."""
+    """Return the batch of each partition for one micro-batch."""
     combiner = Combiner()
     combiner.add(record_batch(records))
-    return [
-        decode_partition_event(payload)
-        for partition_state, _, payload in combiner.rows()
-        if partition_state != GROUP_KIND
-    ]
+    return [decode_partition_event(payload) for kind, _, payload in combiner.rows() if kind != GROUP_KIND]
 
 
 def _commit(offsets_topic_offset: int, group: str = "g", committed: int | None = 1) -> LogRecord:
@@ -46,7 +42,7 @@ def _merged(snapshot: PartitionSnapshot, records: list[LogRecord]) -> PartitionS
 
 
 @given(st.data())
-def test_one_micro_batch_or_twenty_give_the_same_lanes(data: st.DataObject) -> None:
+def test_one_micro_batch_or_twenty_give_the_same_partition_states(data: st.DataObject) -> None:
     records = data.draw(logs())
     chunked = [[record_batch(piece)] for piece in data.draw(pieces(records, max_cuts=20))]
     assert merged_partitions(chunked) == merged_partitions([[record_batch(records)]])
@@ -54,7 +50,7 @@ def test_one_micro_batch_or_twenty_give_the_same_lanes(data: st.DataObject) -> N
 
 @given(st.data())
 def test_a_replayed_batch_changes_nothing(data: st.DataObject) -> None:
-    """Rule: nothing twice. Spark runs a batch again after a crash; counts and commits stay as they are."""
+    """Spark runs a batch again after a crash. Counts and commits must not change."""
     records = data.draw(logs())
     batches = [[record_batch(piece)] for piece in data.draw(pieces(records)) if piece]
     again = data.draw(st.integers(0, max(0, len(batches) - 1)))
@@ -63,8 +59,8 @@ def test_a_replayed_batch_changes_nothing(data: st.DataObject) -> None:
 
 
 @given(logs())
-def test_a_lane_holds_the_live_commits_and_the_absolute_counts(records: list[LogRecord]) -> None:
-    plain = combined_plainly(records).partition_states
+def test_a_partition_state_has_the_live_commits_and_the_absolute_counts(records: list[LogRecord]) -> None:
+    plain = combine_one_by_one(records).partition_states
     partition_states = merged_partitions([[record_batch(records)]])
     assert partition_states.keys() == plain.keys()
     for offsets_topic_partition, (partition_state, commits) in partition_states.items():
@@ -78,14 +74,14 @@ def test_a_lane_holds_the_live_commits_and_the_absolute_counts(records: list[Log
 @pytest.mark.parametrize(
     ("offsets", "last_missing", "why"),
     [
-        ([0, 1, 2], -1, "whole from the start"),
-        ([5, 6], 4, "the start was compacted away or expired"),
-        ([0, 2, 3], 1, "one missing inside a batch: aborted, compacted, or a transaction marker"),
+        ([0, 1, 2], -1, "no offset is missing"),
+        ([5, 6], 4, "the first records were compacted or deleted by retention"),
+        ([0, 2, 3], 1, "one offset is missing inside a batch (aborted, compacted, or a transaction marker)"),
         ([0, 1, 9], 8, "the highest missing offset counts"),
     ],
 )
 @pytest.mark.parametrize("one_batch", [True, False])
-def test_gaps_are_seen_within_batches_and_between_them(
+def test_missing_offsets_are_seen_within_batches_and_between_them(
     offsets: list[int], last_missing: int, why: str, one_batch: bool
 ) -> None:
     partition_state = PartitionSnapshot(0)
@@ -94,14 +90,14 @@ def test_gaps_are_seen_within_batches_and_between_them(
     assert partition_state.last_missing_offset == last_missing, why
 
 
-def test_a_quarantined_record_leaves_a_hole_in_what_is_known() -> None:
-    """A generation whose record could not be read was synced all the same: it must not pass for a failed one."""
+def test_a_quarantined_record_counts_as_a_missing_offset() -> None:
+    """The generation of an undecodable record was synced. It must not be taken for a failed generation."""
     partition_state = _merged(PartitionSnapshot(0), [_commit(0), LogRecord(b"\x00", b"", 0, 1, 1), _commit(2)])
     assert partition_state.last_missing_offset == 1
     assert partition_state.records_skipped == {"truncated": 1}
 
 
-def test_a_tombstone_of_a_later_batch_deletes_and_of_an_unknown_key_does_nothing() -> None:
+def test_a_tombstone_in_a_later_batch_deletes_and_one_for_an_unknown_key_does_nothing() -> None:
     partition_state = _merged(PartitionSnapshot(0), [_commit(0, "a"), _commit(1, "b"), _commit(2, "never seen", None)])
     partition_state = _merged(partition_state, [_commit(3, "a", None)])
     assert known_commits(partition_state.commits).keys() == {commit_key("b")}
@@ -109,7 +105,7 @@ def test_a_tombstone_of_a_later_batch_deletes_and_of_an_unknown_key_does_nothing
     assert partition_state.commits == b""
 
 
-def test_commits_survive_their_encoding_and_none_take_no_bytes() -> None:
+def test_commits_survive_their_encoding_and_no_commits_take_no_bytes() -> None:
     (batch,) = batches_of([_commit(0), _commit(1, "h", None)])
     assert commits_bytes(commits_table(batch.commits)) == batch.commits
     assert commits_table(b"").schema == COMMIT_SCHEMA
@@ -117,7 +113,7 @@ def test_commits_survive_their_encoding_and_none_take_no_bytes() -> None:
 
 
 @given(logs())
-def test_lanes_and_batches_survive_their_encoding(records: list[LogRecord]) -> None:
+def test_partition_states_and_batches_survive_their_encoding(records: list[LogRecord]) -> None:
     for batch in batches_of(records):
         assert decode_partition_event(encode_partition_event(batch)) == batch
         partition_state = merge_partition(PartitionSnapshot(batch.offsets_topic_partition), batch)

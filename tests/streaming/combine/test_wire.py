@@ -1,4 +1,4 @@
-"""Bulk readers against Python's own, over any Arrow array: nulls, slices, empty strings, 64-bit offsets."""
+"""Tests that the bulk readers agree with Python for any Arrow array: nulls, slices, empty strings, 64-bit offsets."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def test_a_column_without_a_single_byte_reads_as_zeros(rows: list[bytes | None],
     assert column.length.tolist() == [-1 if row is None else 0 for row in rows]
 
 
-def test_places_outside_the_buffer_can_be_asked_for() -> None:
-    """Callers compute for all rows at once and drop what lengths forbid: asking must not raise."""
+def test_positions_outside_the_buffer_do_not_raise() -> None:
+    """Callers compute positions for all rows and drop invalid ones later by the length."""
     column = BinaryColumn.of(pa.array([b"ab"]))
     column.int_at(np.array([-(2**62), -1, 2, 2**62]), 8)
 
 
 def test_a_null_row_with_bytes_beneath_it_is_null() -> None:
-    """Arrow allows a null slot to span bytes."""
+    """Arrow allows bytes in a null slot."""
     validity, offsets = pa.py_buffer(b"\x02"), pa.py_buffer(np.array([0, 2, 4], np.int32).tobytes())
     array = pa.Array.from_buffers(pa.binary(), 2, [validity, offsets, pa.py_buffer(b"abcd")])
     assert BinaryColumn.of(array).length.tolist() == [-1, 2]

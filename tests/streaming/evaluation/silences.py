@@ -1,4 +1,4 @@
-"""Commits beside end offsets that were sampled for a while, as the sampler knows them, for tests of silence."""
+"""Commits and sampled end offsets, for tests of silence."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from streaming.events import TopicMetadata
 MINUTE_MS = 60_000
 NOW_MS = 100 * MINUTE_MS
 Commits = Mapping[tuple[str, str, int], tuple[int, float]]
-"""By group, topic and partition the committed offset, and how many minutes ago."""
+"""Committed offset and its age in minutes, by group, topic and partition."""
 Ends = Mapping[tuple[str, int], Sequence[int]]
-"""By topic and partition the end offset minute by minute, the last one now."""
+"""End offset of each minute, by topic and partition. The last one is now."""
 
 
 def busy(minutes: int = 30, a_minute: int = 10) -> Sequence[int]:
-    """Return end offsets of a partition that gets records all the time; now it ends at 10 times the minutes."""
+    """Return end offsets of a partition that always gets records. The last offset is ten times the minutes."""
     return [a_minute * minute for minute in range(minutes + 1)]
 
 
-def evaluated(commits: Commits, ends: Ends) -> tuple[LagEvaluation, SampledOffsets]:
-    """Return the evaluation of the last sample and what is known of end offsets then."""
+def evaluate_commits(commits: Commits, ends: Ends) -> tuple[LagEvaluation, SampledOffsets]:
+    """Return the evaluation of the last sample, and the sampled end offsets."""
     sampled = SampledOffsets(END_OFFSET_POINTS)
     longest = max(map(len, ends.values()), default=1)
     for minutes_ago in range(longest - 1, -1, -1):
@@ -45,11 +45,11 @@ def evaluated(commits: Commits, ends: Ends) -> tuple[LagEvaluation, SampledOffse
 
 
 def sample_of(end_offsets: Mapping[tuple[str, int], int]) -> ClusterSample:
-    """Return the sample of now; `__consumer_offsets` has one partition, read to its end."""
+    """Return the sample of now. `__consumer_offsets` has one partition, which was read to its end."""
     topics = {topic: TopicMetadata(9, NOW_MS) for topic, _ in end_offsets}
     return ClusterSample(NOW_MS, topics, end_offsets, {}, {0: LogEnds(20, 20)}, 1)
 
 
 def silence(commits: Commits, ends: Ends, limits: Limits | None = None) -> Silence:
-    """Return what such a sample says of silent groups."""
-    return Silence(*evaluated(commits, ends), limits or Limits())
+    """Return the silence computed from such a sample."""
+    return Silence(*evaluate_commits(commits, ends), limits or Limits())

@@ -1,4 +1,7 @@
-"""What-if of an evaluated generation, and the topic skew it removes: the numbers are the rules of `alternatives`."""
+"""Tests of the what-if of an evaluated generation and of its topic skew.
+
+The numbers are the rules of `alternatives`.
+"""
 
 from __future__ import annotations
 
@@ -33,30 +36,33 @@ SKEWED = [
     member("b", {topic: [1] for topic in TOPICS}, TOPICS),
     member("c", {}, TOPICS),
 ]
-"""Range over three topics of two partitions: `c` is idle though there are six."""
+"""Range over three topics of two partitions: `c` is idle although there are six partitions."""
 
 
 def known(**partitions: int) -> TopicsSampled:
-    """Return the partition counts, sampled after everything that is written."""
+    """Return the partition counts, sampled after all records."""
     return TopicsSampled({topic: TopicMetadata(count, LATER_MS) for topic, count in partitions.items()})
 
 
-def of_group(members: Sequence[ClassicMember], **partitions: int) -> Alternatives | None:
-    """Return what is computed for the generation of the members."""
+def alternatives_of(members: Sequence[ClassicMember], **partitions: int) -> Alternatives | None:
+    """Return the alternatives for the generation of these members."""
     snapshot = advanced([written(0, 1, members), known(**partitions)])
     evaluation = evaluate_snapshot(snapshot, BOTH)
     assert evaluation is not None
     return compute_alternatives(evaluation, snapshot, BOTH)
 
 
-def evenly(members: int, partitions: int) -> list[ClassicMember]:
-    """Return members of the topic `orders` as roundrobin deals it."""
+def evenly_assigned(members: int, partitions: int) -> list[ClassicMember]:
+    """Return members of the topic `orders` with roundrobin's assignment."""
     return [member(f"c{one:03}", {"orders": range(one, partitions, members)}) for one in range(members)]
 
 
-def test_a_skewed_group_sees_who_would_remove_that_and_at_what_price() -> None:
-    """Sticky moves two of the six; under range a fourth member would be idle too: it deals each topic by itself."""
-    found = of_group(SKEWED, t=2, u=2, v=2)
+def test_a_skewed_group_gets_the_strategy_that_removes_the_skew_and_its_cost() -> None:
+    """Sticky moves two of six.
+
+    Under range a fourth member would also be idle, because range assigns topics separately.
+    """
+    found = alternatives_of(SKEWED, t=2, u=2, v=2)
     assert found is not None
     assert (found.group_strategy, found.is_skewed, found.remedy) == ("range", True, "sticky")
     assert [
@@ -78,40 +84,47 @@ def test_a_skewed_group_sees_who_would_remove_that_and_at_what_price() -> None:
     ("members", "partitions", "changes", "why"),
     [
         (2, 4, {AS_IT_IS, "1 member more", "1 member fewer"}, "2: small"),
-        (1, 4, {AS_IT_IS, "1 member more"}, "2: nobody would be left"),
-        (2, MOST_PARTITIONS_CHANGED, {AS_IT_IS, "1 member more", "1 member fewer"}, "2: the last that is small"),
+        (1, 4, {AS_IT_IS, "1 member more"}, "2: no member would remain"),
+        (
+            2,
+            MOST_PARTITIONS_CHANGED,
+            {AS_IT_IS, "1 member more", "1 member fewer"},
+            "2: the largest group that counts as small",
+        ),
         (2, MOST_PARTITIONS_CHANGED + 1, {AS_IT_IS}, "2: large"),
         (2, MOST_PARTITIONS + 1, set(), "2: too large"),
     ],
 )
-def test_the_larger_the_group_the_less_is_computed(members: int, partitions: int, changes: set[str], why: str) -> None:
-    """Rule of bounds: one huge group must not hold up all others."""
-    found = of_group(evenly(members, partitions), orders=partitions)
+def test_fewer_alternatives_are_computed_for_larger_groups(
+    members: int, partitions: int, changes: set[str], why: str
+) -> None:
+    """One huge group must not delay all other groups."""
+    found = alternatives_of(evenly_assigned(members, partitions), orders=partitions)
     assert {one.change for one in found.outcomes} == changes if found else not changes, why
 
 
 @pytest.mark.parametrize(
     ("events", "why"),
     [
-        ([written(0, 1, [member("m", {"orders": [0]})])], "1: nobody knows how many partitions there are"),
+        ([written(0, 1, [member("m", {"orders": [0]})])], "1: the number of partitions is unknown"),
         ([written(0, 1, [member("m", {"orders": [0]})]), known(orders=2)], "1: a partition has no owner"),
         (
             [written(0, 1, [member("m", {"orders": [0]}), member("n", {"orders": [0]})]), known(orders=1)],
             "1: a partition has two owners",
         ),
-        ([written(0, 1, [member("m", {}, [])])], "nothing is shared"),
+        ([written(0, 1, [member("m", {}, [])])], "no partition is assigned"),
     ],
 )
-def test_nothing_is_computed_from_what_is_not_whole(events: Sequence[GroupEvent], why: str) -> None:
+def test_nothing_is_computed_from_an_incomplete_assignment(events: Sequence[GroupEvent], why: str) -> None:
     snapshot = advanced(events)
     evaluation = evaluate_snapshot(snapshot, BOTH)
     assert evaluation is not None
     assert compute_alternatives(evaluation, snapshot, BOTH) is None, why
 
 
-def test_kafka_streams_divides_tasks_and_has_numbers_but_neither_score_nor_alternatives() -> None:
-    from streaming.events import GroupMetadataWritten  # noqa: PLC0415 - only here
-    from tests.streaming.groups import at  # noqa: PLC0415 - only here
+def test_kafka_streams_assigns_tasks_and_has_numbers_but_neither_score_nor_alternatives() -> None:
+    from streaming.events import GroupMetadataWritten  # noqa: PLC0415 - used only in this test
+    from tests.streaming.groups import at  # noqa: PLC0415 - used only in this test
 
     members = [member("a", {"orders": [0, 1, 2]}), member("b")]
     snapshot = advanced([GroupMetadataWritten(at(0), metadata(1, members, protocol="stream")), known(orders=3)])
@@ -122,14 +135,14 @@ def test_kafka_streams_divides_tasks_and_has_numbers_but_neither_score_nor_alter
     assert compute_alternatives(evaluation, snapshot, BOTH) is None
 
 
-def test_a_users_strategy_that_fails_is_an_outcome_with_its_reason() -> None:
+def test_a_custom_strategy_that_fails_gives_an_outcome_with_its_reason() -> None:
     class Broken:
         name = "own"
 
         def assign(self, group: GroupSpec) -> GroupAssignment:
             raise AssignorFailedError("exception", f"{len(group.members)} members are too many")
 
-    snapshot = advanced([written(0, 1, evenly(2, 4)), known(orders=4)])
+    snapshot = advanced([written(0, 1, evenly_assigned(2, 4)), known(orders=4)])
     evaluation = evaluate_snapshot(snapshot, [Broken()])
     assert evaluation is not None
     found = compute_alternatives(evaluation, snapshot, [Broken()])
@@ -143,12 +156,12 @@ def test_a_users_strategy_that_fails_is_an_outcome_with_its_reason() -> None:
     )
 
 
-def test_of_several_generations_of_one_turn_the_last_is_computed_and_kept_as_it_is() -> None:
-    """Rule 4. In a turn of its own each is; what is kept does not tell the difference."""
+def test_only_the_last_of_several_generations_in_one_batch_is_computed_and_kept() -> None:
+    """Rule 4. In separate batches each generation is computed. The stored state is the same in both cases."""
     fresh = GroupState(GroupSnapshot("g"))
-    learned = apply_batch(fresh, [written(0, 1, evenly(2, 4)), known(orders=4)], BOTH)
+    learned = apply_batch(fresh, [written(0, 1, evenly_assigned(2, 4)), known(orders=4)], BOTH)
     learned = apply_batch(learned.record, [known(orders=4)], BOTH)
-    generations = [written(1, 2, evenly(3, 4)), written(2, 3, evenly(4, 4))]
+    generations = [written(1, 2, evenly_assigned(3, 4)), written(2, 3, evenly_assigned(4, 4))]
     at_once = apply_batch(learned.record, generations, BOTH)
     first = apply_batch(learned.record, generations[:1], BOTH)
     second = apply_batch(first.record, generations[1:], BOTH)
@@ -163,18 +176,18 @@ def test_of_several_generations_of_one_turn_the_last_is_computed_and_kept_as_it_
     assert {one.change for one in at_once.record.alternatives.outcomes} == {AS_IT_IS}  # type: ignore[union-attr]
 
 
-def test_a_verdict_that_stands_keeps_its_alternatives_and_one_that_goes_takes_them_along() -> None:
-    learned = apply_batch(GroupState(GroupSnapshot("g")), [written(0, 1, evenly(2, 4)), known(orders=4)], BOTH)
+def test_alternatives_are_kept_and_removed_together_with_their_verdict() -> None:
+    learned = apply_batch(GroupState(GroupSnapshot("g")), [written(0, 1, evenly_assigned(2, 4)), known(orders=4)], BOTH)
     learned = apply_batch(learned.record, [known(orders=4)], BOTH)
-    again = apply_batch(learned.record, [written(1, 1, evenly(2, 4))], BOTH)
+    again = apply_batch(learned.record, [written(1, 1, evenly_assigned(2, 4))], BOTH)
     assert (again.alternatives, again.record.alternatives) == (None, learned.record.alternatives)
     assert again.record.alternatives is not None
     assert apply_batch(again.record, [written(2, 2, ())], BOTH).record.alternatives is None
 
 
 @given(groups())
-def test_the_groups_own_strategy_has_no_excess_that_another_has_not(spec: GroupSpec) -> None:
-    """The score is against the fairest there can be, so whoever reaches 100 has no excess, and nobody goes below 0."""
+def test_a_strategy_with_a_score_of_100_has_no_excess(spec: GroupSpec) -> None:
+    """The score is relative to the fairest possible assignment. So 100 means no excess, and no score is below 0."""
     if not spec.members:
         return
     held = BUILT_IN["roundrobin"].assign(spec).members
@@ -186,7 +199,9 @@ def test_the_groups_own_strategy_has_no_excess_that_another_has_not(spec: GroupS
         )
         for one in spec.members
     ]
-    found = of_group(members, **{topic: count for topic, count in spec.partitions.items() if topic.isidentifier()})
+    found = alternatives_of(
+        members, **{topic: count for topic, count in spec.partitions.items() if topic.isidentifier()}
+    )
     for one in found.outcomes if found else ():
         assert one.excess_partitions is not None
         assert one.excess_partitions >= 0

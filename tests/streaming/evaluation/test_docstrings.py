@@ -1,4 +1,4 @@
-"""The examples in the docstrings of what is evaluated are true."""
+"""Run the examples in the docstrings of the evaluated modules."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ MODULES = [
 
 @pytest.mark.parametrize("name", MODULES)
 def test_every_example_in_a_docstring_is_true(name: str) -> None:
-    """An example is the first thing a reader tries."""
+    """Readers try the example first."""
     assert doctest.testmod(importlib.import_module(name)).failed == 0

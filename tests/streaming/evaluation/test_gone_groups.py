@@ -1,4 +1,4 @@
-"""Groups that ended without a record: nobody lists them any more. Before and after a rebuild they are the same."""
+"""Tests of groups that ended without a record, because no coordinator lists them. A rebuild must not change them."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ RANGE = (assignor_named("range"),)
 FRESH = GroupState(GroupSnapshot("g"))
 LAST, LATER = [written(5, 7)], [written(9, 8)]
 ENDED = [LAST, [GroupVanished(5, 90)]]
-"""By the listing's clock the group was gone before its last record was written."""
+"""By the clock of the listing, the group was gone before its last record was written."""
 
 
 def updates(batches: Iterable[Sequence[GroupEvent]], record: GroupState = FRESH) -> list[GroupUpdate]:
-    """Return the turns of consecutive batches."""
-    taken = []
+    """Return the updates of consecutive batches."""
+    group_updates = []
     for batch in batches:
-        taken.append(apply_batch(record, batch, RANGE))
-        record = taken[-1].record
-    return taken
+        group_updates.append(apply_batch(record, batch, RANGE))
+        record = group_updates[-1].record
+    return group_updates
 
 
-def rows(taken: Iterable[GroupUpdate]) -> list[GroupSnapshot]:
-    """Return the snapshots that became rows, in the order of their times: `rebuild` goes on from the last one."""
-    reported = [snapshot for update in taken for snapshot in update.history]
+def rows(group_updates: Iterable[GroupUpdate]) -> list[GroupSnapshot]:
+    """Return the snapshots that became rows, ordered by time. `rebuild` continues from the last row."""
+    reported = [snapshot for update in group_updates for snapshot in update.history]
     return sorted(reported, key=lambda one: one.position.timestamp_ms if one.position else 0)
 
 
 def seed_of(last: GroupSnapshot) -> GroupState:
-    """Return what `rebuild` makes of a group's last row."""
+    """Return the state that `rebuild` makes from a group's last row."""
     assert last.position is not None
     resume = Resume(last.position.offsets_topic_offset, last.group_type, last.state, last.generation_id, last.totals, 0)
     return GroupState(
@@ -44,18 +44,18 @@ def seed_of(last: GroupSnapshot) -> GroupState:
     )
 
 
-def test_the_end_is_the_last_row_whatever_the_clocks_say() -> None:
-    """Both rows have the offset of the last record. A rebuild took the wrong one and wrote the end again."""
+def test_the_end_is_the_last_row_for_any_clock() -> None:
+    """Both rows have the offset of the last record. Before, a rebuild used the wrong row and wrote the end again."""
     assert rows(updates(ENDED))[-1].state == GONE
 
 
-@pytest.mark.parametrize("again", [[GroupVanished(5, 95)], []], ids=["found missing again", "not asked for yet"])
-def test_a_group_that_comes_back_after_a_rebuild_is_created_anew(again: list[GroupEvent]) -> None:
-    """The log may still hold the last record. Counted on from there, the new group was a rebalance of the old one."""
+@pytest.mark.parametrize("again", [[GroupVanished(5, 95)], []], ids=["found missing again by a poll", "not polled yet"])
+def test_a_group_that_returns_after_a_rebuild_is_created_again(again: list[GroupEvent]) -> None:
+    """The log may still have the last record. Before, the new group counted as a rebalance of the old group."""
     ended = updates(ENDED)
     (lived_on,) = updates([LATER], ended[-1].record)
     reread, found, rebuilt = updates([LAST, again, LATER], seed_of(rows(ended)[-1]))
-    assert GONE not in {one.state for one in rows([reread, found, rebuilt])}, "that row is in the table"
+    assert GONE not in {one.state for one in rows([reread, found, rebuilt])}, "this row is already in the table"
     assert rebuilt.record.snapshot.totals == lived_on.record.snapshot.totals == GroupTotals(incarnations=2)
     assert [one.rebalance.kind for one in rebuilt.rebalances] == ["created"]
     assert [one.rebalance.kind for one in lived_on.rebalances] == ["created"]

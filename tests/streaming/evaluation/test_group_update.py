@@ -1,4 +1,4 @@
-"""A group's turn: verdicts wait for what they lack and are made final once, however events are spread over batches."""
+"""Tests of group updates: a verdict waits for missing inputs and becomes final once, for any split into batches."""
 
 from __future__ import annotations
 
@@ -61,22 +61,24 @@ HOLDS_BOTH = [member("m", {"orders": [0, 1]})]
 
 
 def updates(batches: Iterable[Sequence[GroupEvent]], record: GroupState = FRESH) -> list[GroupUpdate]:
-    """Return the turns of consecutive batches."""
-    taken = []
+    """Return the updates of consecutive batches."""
+    group_updates = []
     for batch in batches:
-        taken.append(apply_batch(record, batch, STRATEGIES))
-        record = taken[-1].record
-    return taken
+        group_updates.append(apply_batch(record, batch, STRATEGIES))
+        record = group_updates[-1].record
+    return group_updates
 
 
-def finals(taken: Iterable[GroupUpdate]) -> list[Evaluation]:
+def finals(group_updates: Iterable[GroupUpdate]) -> list[Evaluation]:
     """Return the verdicts that became rows."""
-    return [evaluation for update in taken for evaluation in update.evaluations]
+    return [evaluation for update in group_updates for evaluation in update.evaluations]
 
 
-def own_verdicts(taken: Iterable[GroupUpdate]) -> list[tuple[int, str]]:
-    """Return (log offset, verdict on the group's strategy) of the verdicts that became rows."""
-    return [(evaluation.position.offsets_topic_offset, evaluation.drifts[0].verdict) for evaluation in finals(taken)]
+def own_verdicts(group_updates: Iterable[GroupUpdate]) -> list[tuple[int, str]]:
+    """Return (log offset, verdict for the group's strategy) of the verdicts that became rows."""
+    return [
+        (evaluation.position.offsets_topic_offset, evaluation.drifts[0].verdict) for evaluation in finals(group_updates)
+    ]
 
 
 KNOWN = sampled(1, orders=2)
@@ -86,14 +88,18 @@ NAMED = TopicsSampled({"orders": TopicMetadata(2, 99 * SECOND_MS, topic_id="id")
 @pytest.mark.parametrize(
     ("batches", "verdicts", "why"),
     [
-        ([[written(5, 1, HOLDS_BOTH)]], [], "metadata is missing: the verdict waits"),
-        ([[written(5, 1, HOLDS_BOTH)], [KNOWN]], [(5, MATCH)], "the metadata comes: final"),
-        ([[written(5, 1, HOLDS_BOTH)], [KNOWN], [KNOWN]], [(5, MATCH)], "final once, not again"),
-        ([[written(5, 1, HOLDS_BOTH)], [sampled(1, sales=9)], [KNOWN]], [(5, MATCH)], "another topic's does not do"),
+        ([[written(5, 1, HOLDS_BOTH)]], [], "metadata is missing, so the verdict waits"),
+        ([[written(5, 1, HOLDS_BOTH)], [KNOWN]], [(5, MATCH)], "the metadata arrives: final"),
+        ([[written(5, 1, HOLDS_BOTH)], [KNOWN], [KNOWN]], [(5, MATCH)], "final once, not twice"),
+        (
+            [[written(5, 1, HOLDS_BOTH)], [sampled(1, sales=9)], [KNOWN]],
+            [(5, MATCH)],
+            "the metadata of a different topic does not count",
+        ),
         (
             [[written(5, 1, HOLDS_BOTH)], [written(6, 2, HOLDS_BOTH)]],
             [(5, UNKNOWN)],
-            "a newer record takes its place: what was never known stays unknown",
+            "a newer record replaces it: the verdict stays unknown",
         ),
         (
             [[written(5, 1, HOLDS_BOTH)], [KNOWN, written(6, 2, HOLDS_BOTH)]],
@@ -105,18 +111,30 @@ NAMED = TopicsSampled({"orders": TopicMetadata(2, 99 * SECOND_MS, topic_id="id")
             [(5, MATCH), (6, MATCH)],
             "the same in two batches",
         ),
-        ([[written(5, 1, HOLDS_BOTH)], [emptied(6, 2)]], [(5, UNKNOWN)], "all left before it was known"),
-        ([[written(5, 1, HOLDS_BOTH)], [tombstoned(6)]], [(5, UNKNOWN)], "deleted before it was known"),
-        ([[written(5, 1, HOLDS_BOTH)], [epoch(6)], [KNOWN]], [(5, UNKNOWN)], "upgraded before it was known"),
+        (
+            [[written(5, 1, HOLDS_BOTH)], [emptied(6, 2)]],
+            [(5, UNKNOWN)],
+            "all members left before the metadata was known",
+        ),
+        (
+            [[written(5, 1, HOLDS_BOTH)], [tombstoned(6)]],
+            [(5, UNKNOWN)],
+            "the group was deleted before the metadata was known",
+        ),
+        (
+            [[written(5, 1, HOLDS_BOTH)], [epoch(6)], [KNOWN]],
+            [(5, UNKNOWN)],
+            "the group was upgraded before the metadata was known",
+        ),
         (
             [[written(5, 1, HOLDS_BOTH)], [KNOWN], [written(6, 1, [member("n", {"orders": [0, 1]})])]],
             [(5, MATCH)],
-            "a static member rejoined at the same generation: the leader decided nothing new",
+            "a static member rejoined in the same generation: the leader decided nothing new",
         ),
         (
             [[written(5, 1, HOLDS_BOTH)], [KNOWN], [emptied(6, 1)], [written(7, 1, HOLDS_BOTH)]],
             [(5, MATCH), (7, UNKNOWN)],
-            "an empty group keeps no verdict, whatever its number; when it is back, topics must be learned anew",
+            "an empty group has no verdict; when members return, topics must be sampled again",
         ),
         ([[emptied(5, 1)], [KNOWN]], [], "no members, no verdict"),
         ([[written(5, 1, [member("m", {"orders": [1, 0, 3]})])], [sampled(5001, orders=9)]], [(5, DRIFT)], "a drift"),
@@ -129,22 +147,24 @@ def test_verdicts_wait_and_become_final_once(
     assert own_verdicts(updates([*batches, closing])) == verdicts, why
 
 
-def test_a_verdict_that_waits_is_shown_as_unknown_meanwhile() -> None:
+def test_a_verdict_that_waits_is_shown_as_unknown() -> None:
     (update,) = updates([[written(5, 1, HOLDS_BOTH)]])
     assert update.record.evaluation is not None
     assert not update.record.evaluation.is_complete
     assert {drift.verdict for drift in update.record.evaluation.drifts} == {UNKNOWN}
-    assert update.record.evaluation.imbalances[0].total == 2, "how partitions are shared needs no metadata"
+    assert update.record.evaluation.imbalances[0].total == 2, "the imbalance of partitions needs no metadata"
 
 
-def test_an_answer_to_a_skip_wakes_no_verdict() -> None:
-    taken = updates([[written(5, 1, HOLDS_BOTH), written(6, 3, HOLDS_BOTH)], [SkipSettled(6, log_was_whole=True)]])
-    assert taken[1].evaluations == ()
-    assert taken[1].record.snapshot.totals.rebalances_failed == 1
+def test_a_settled_skip_does_not_evaluate_a_verdict_again() -> None:
+    group_updates = updates(
+        [[written(5, 1, HOLDS_BOTH), written(6, 3, HOLDS_BOTH)], [SkipSettled(6, log_was_whole=True)]]
+    )
+    assert group_updates[1].evaluations == ()
+    assert group_updates[1].record.snapshot.totals.rebalances_failed == 1
 
 
-def test_rows_in_any_order_are_taken_in_log_order() -> None:
-    """A group's rows reach the state function as several chunks, in no order."""
+def test_rows_in_any_order_are_applied_in_log_order() -> None:
+    """A group's rows reach the state function in several chunks, in any order."""
     events = [written(7, 3), written(5, 1), tombstoned(8), written(6, 2)]
     (update,) = updates([events])
     assert [snapshot.position and snapshot.position.offsets_topic_offset for snapshot in update.history] == [5, 6, 7, 8]
@@ -152,7 +172,7 @@ def test_rows_in_any_order_are_taken_in_log_order() -> None:
 
 
 @given(histories(), st.data())
-def test_history_and_totals_do_not_depend_on_how_records_are_spread_over_batches(
+def test_history_and_totals_do_not_depend_on_the_split_into_batches(
     events: list[GroupEvent], data: st.DataObject
 ) -> None:
     cuts = sorted(data.draw(st.lists(st.integers(0, len(events)), max_size=20)))
@@ -166,7 +186,7 @@ def test_history_and_totals_do_not_depend_on_how_records_are_spread_over_batches
 
 @st.composite
 def mixed_batches(draw: Callable[..., Any]) -> list[list[GroupEvent]]:
-    """Draw a group's batches with facts handed back among them, batches replayed included."""
+    """Draw a group's batches with feedback between the records. Some batches are replayed."""
     events = draw(histories())
     cuts = sorted(draw(st.lists(st.integers(0, len(events)), max_size=5)))
     bounds = [0, *cuts, len(events)]
@@ -184,7 +204,7 @@ def mixed_batches(draw: Callable[..., Any]) -> list[list[GroupEvent]]:
 
 @given(mixed_batches())
 def test_each_position_and_strategy_gets_at_most_one_row(batches: list[list[GroupEvent]]) -> None:
-    """Rows are keyed by record position: a second verdict on it would be a second row for one fact."""
+    """Rows have the record position as key. A second verdict for a record would be a duplicate row."""
     evaluations = finals(updates(batches))
     rows = Counter((one.position, drift.strategy) for one in evaluations for drift in one.drifts)
     assert all(count == 1 for count in rows.values())
@@ -192,7 +212,7 @@ def test_each_position_and_strategy_gets_at_most_one_row(batches: list[list[Grou
 
 
 @given(mixed_batches())
-def test_turns_and_records_survive_their_encodings(batches: list[list[GroupEvent]]) -> None:
+def test_updates_and_states_survive_their_encodings(batches: list[list[GroupEvent]]) -> None:
     for update in updates(batches):
         assert decode_update(encode_update(update)) == update
         assert GROUP_CODEC.decode(*GROUP_CODEC.encode(update.record)) == update.record
@@ -203,13 +223,13 @@ def test_a_replayed_batch_leaves_no_history_and_no_verdict() -> None:
     first, again = updates([batch, batch])
     assert len(first.history) == 2
     assert again.history == ()
-    assert own_verdicts([again]) == [(6, MATCH)], "what the replay adds is metadata, known late"
+    assert own_verdicts([again]) == [(6, MATCH)], "the replay adds only metadata, which was known late"
     assert again.record.snapshot.totals == first.record.snapshot.totals
 
 
 @given(mixed_batches(), st.data())
-def test_a_fact_that_is_sent_twice_is_one(batches: list[list[GroupEvent]], data: st.DataObject) -> None:
-    """Rule: nothing twice. What had no effect for a while is sent again, and a busy machine reads both in one batch."""
+def test_an_external_fact_that_is_sent_twice_counts_once(batches: list[list[GroupEvent]], data: st.DataObject) -> None:
+    """A fact without effect is sent again after some time. On a busy machine, one batch can contain both."""
     offsets = sorted(
         {one.position.offsets_topic_offset for batch in batches for one in batch if isinstance(one, LogEvent)}
     )
@@ -225,13 +245,13 @@ def test_a_fact_that_is_sent_twice_is_one(batches: list[list[GroupEvent]], data:
 @pytest.mark.parametrize(
     "facts",
     [
-        pytest.param([GroupVanished(5, 90)] * 2, id="sent again while a slow batch kept it waiting"),
-        pytest.param([GroupVanished(5, 90), KNOWN, GroupVanished(5, 90)], id="sent again with another fact"),
+        pytest.param([GroupVanished(5, 90)] * 2, id="sent again while a slow batch delayed it"),
+        pytest.param([GroupVanished(5, 90), KNOWN, GroupVanished(5, 90)], id="sent again after a different fact"),
         pytest.param([GroupVanished(5, 80), GroupVanished(5, 90)], id="found again by a later listing"),
     ],
 )
-def test_an_end_that_no_record_tells_of_is_told_once(facts: list[GroupEvent]) -> None:
-    """What is found again by a later listing has another time, and is the same end."""
+def test_an_end_without_a_record_is_reported_once(facts: list[GroupEvent]) -> None:
+    """A later listing finds the same end with a different time."""
     _, at_once = updates([[written(5, 1)], facts])
     assert [one.state for one in at_once.history] == [GONE]
     one_by_one = updates([[written(5, 1)], *([fact] for fact in facts)])
@@ -240,11 +260,11 @@ def test_an_end_that_no_record_tells_of_is_told_once(facts: list[GroupEvent]) ->
 
 GROWN = OwnPartitions((50, 60))
 EARLIER, HOME, FOREIGN = 12, 42, 13
-"""The partitions of my-group by both counts, and one that is not its own by either."""
+"""The partitions of my-group by both counts, and a partition that is not its own by either count."""
 
 
 def in_partition(offsets_topic_partition: int, *events: GroupEvent) -> list[LogEvent]:
-    """Return the records at the same offsets of a partition."""
+    """Return the records in this partition, with the same offsets."""
     records = [event for event in events if isinstance(event, LogEvent)]
     return [
         replace(event, position=replace(event.position, offsets_topic_partition=offsets_topic_partition))
@@ -252,10 +272,10 @@ def in_partition(offsets_topic_partition: int, *events: GroupEvent) -> list[LogE
     ]
 
 
-def test_after_the_partition_count_changed_a_group_goes_on_in_its_home_whatever_the_batches() -> None:
-    """Brokers that run on write to the earlier partition, restarted ones to the home, where the group begins anew.
+def test_after_a_change_of_the_partition_count_a_group_continues_in_its_new_partition() -> None:
+    """Restarted brokers write to the new partition, where the group starts again. Others write to the old one.
 
-    What times out in the earlier partition afterwards is about a group that nobody uses: it must not empty this one.
+    Later timeouts in the earlier partition are about the old group. They must not empty the new one.
     """
     earlier = in_partition(EARLIER, written(900, 40), written(901, 41))
     home = in_partition(HOME, written(5, 1), written(6, 2))
@@ -268,8 +288,8 @@ def test_after_the_partition_count_changed_a_group_goes_on_in_its_home_whatever_
         assert (record.snapshot.generation_id, record.snapshot.state) == (2, "Stable")
 
 
-def test_the_move_to_a_different_partition_is_a_group_created_anew() -> None:
-    """Its members and partitions are not compared with those of before, and counted twice is nothing."""
+def test_a_group_that_moves_to_a_different_partition_is_created_again() -> None:
+    """Its members and partitions are not compared with the earlier ones, and nothing is counted twice."""
     record = GroupState(GroupSnapshot("my-group"))
     moved = apply_batch(
         record,
@@ -282,8 +302,8 @@ def test_the_move_to_a_different_partition_is_a_group_created_anew() -> None:
     assert (again.history, again.rebalances) == ((), ())
 
 
-def test_a_group_without_a_record_in_its_home_stays_where_it_is() -> None:
-    """The brokers were not restarted yet, or nobody has used the group since."""
+def test_a_group_without_a_record_in_its_new_partition_stays_in_the_old_one() -> None:
+    """The brokers have not restarted yet, or no member has used the group since."""
     record = GroupState(GroupSnapshot("my-group"))
     for offsets_topic_partition, event in (
         (EARLIER, written(900, 40)),
@@ -296,8 +316,8 @@ def test_a_group_without_a_record_in_its_home_stays_where_it_is() -> None:
     assert (record.snapshot.position, record.snapshot.generation_id) == (Position(EARLIER, 901, 901_000), 41)
 
 
-def test_a_storm_is_judged_from_its_end_but_every_record_is_kept() -> None:
-    """Strimzi 3225: a generation every few milliseconds. Old verdicts would come too late to act on."""
+def test_a_storm_is_evaluated_at_its_end_but_every_record_is_kept() -> None:
+    """Strimzi 3225: a generation every few milliseconds. Old verdicts would come too late."""
     known = updates([[written(0, 0, HOLDS_BOTH)], [sampled(0, orders=2)]])[-1].record
     storm = [written(offset, offset, HOLDS_BOTH) for offset in range(1, 201)]
     (update,) = updates([storm], known)
@@ -307,37 +327,37 @@ def test_a_storm_is_judged_from_its_end_but_every_record_is_kept() -> None:
     )
 
 
-# A dead group's totals are kept for a week, then nothing of it.
+# The totals of a deleted group are kept for a week. Then the whole group is removed.
 
 DEAD_RECORD = updates([[written(5, 1), tombstoned(6)]])[-1].record
 
 
-def test_the_dead_are_forgotten() -> None:
+def test_groups_deleted_for_a_week_are_removed() -> None:
     update = apply_batch(DEAD_RECORD, [GroupForgotten()], STRATEGIES)
     assert update.forgotten
     assert update.history == ()
 
 
-def test_a_group_that_came_back_is_not() -> None:
+def test_a_group_that_returned_is_not_removed() -> None:
     for events in ([GroupForgotten(), written(7, 1)], [written(7, 1), GroupForgotten()]):
         update = apply_batch(DEAD_RECORD, events, STRATEGIES)
         assert not update.forgotten
         assert update.record.snapshot.totals.incarnations == 2
 
 
-def test_the_living_are_not() -> None:
+def test_a_living_group_is_not_removed() -> None:
     alive = GroupState(advanced([written(5, 1)]))
     assert not apply_batch(alive, [GroupForgotten()], STRATEGIES).forgotten
 
 
-# Snapshots in which topics are known by id only wait for their names; the wait changes neither order nor content.
+# Snapshots with unnamed topic ids wait for names. Waiting does not change their order or content.
 
 
-def reported(taken: Iterable[GroupUpdate]) -> list[tuple[int, str]]:
+def reported_states(group_updates: Iterable[GroupUpdate]) -> list[tuple[int, str]]:
     """Return (log offset, state) of the snapshots that became rows."""
     return [
         (snapshot.position.offsets_topic_offset, snapshot.state)
-        for update in taken
+        for update in group_updates
         for snapshot in update.history
         if snapshot.position
     ]
@@ -346,35 +366,39 @@ def reported(taken: Iterable[GroupUpdate]) -> list[tuple[int, str]]:
 @pytest.mark.parametrize(
     ("batches", "rows", "why"),
     [
-        ([formed(0)], [(1, "Assigning")], "nothing is held at its first epoch; then ids come without names"),
-        ([formed(0), [NAMED]], [(1, "Assigning"), (3, "Reconciling"), (4, "Stable")], "the names come"),
-        ([[NAMED, *formed(0)]], [(1, "Assigning")], "names of topics nobody subscribed to yet do not stay"),
+        (
+            [formed(0)],
+            [(1, "Assigning")],
+            "no partition is assigned in the first epoch; later snapshots have ids without names",
+        ),
+        ([formed(0), [NAMED]], [(1, "Assigning"), (3, "Reconciling"), (4, "Stable")], "the names arrive"),
+        ([[NAMED, *formed(0)]], [(1, "Assigning")], "names of topics without a subscriber are not kept"),
         (
             [formed(0), [tombstoned(5)], [NAMED]],
             [(1, "Assigning"), (3, "Reconciling"), (4, "Stable"), (5, "Dead")],
-            "what is named waits behind what is not: rows come in log order",
+            "a row with names waits for an earlier row without names: rows are in log order",
         ),
         (
             [formed(0), [NAMED], [joined(5, "n"), epoch(6, 4)]],
             [(1, "Assigning"), (3, "Reconciling"), (4, "Stable"), (6, "Assigning")],
-            "known names serve what comes later",
+            "known names are used for later rows",
         ),
     ],
 )
 def test_rows_wait_for_the_names_of_topics(
     batches: list[list[GroupEvent]], rows: list[tuple[int, str]], why: str
 ) -> None:
-    assert reported(updates(batches)) == rows, why
+    assert reported_states(updates(batches)) == rows, why
 
 
-def test_a_row_that_waited_has_the_names() -> None:
+def test_a_row_that_waited_contains_the_names() -> None:
     *_, last = updates([formed(0), [NAMED]])
     assert [snapshot.modern.topic_names for snapshot in last.history if snapshot.modern] == [{"id": "orders"}] * 2
     assert last.record.pending == ()
 
 
-def test_waiting_rows_are_few_and_none_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A broker that answers nothing for an hour must not grow the state. The group has one member."""
+def test_waiting_rows_are_limited_and_none_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker that does not answer for an hour must not grow the state. The group has one member."""
     monkeypatch.setattr(update_of_group, "PENDING_MEMBERS", 8)
     restless = [event for number in range(40) for event in (target(5 + 2 * number), target_epoch(6 + 2 * number))]
     (update,) = updates([[*formed(0), *restless]])
@@ -382,18 +406,20 @@ def test_waiting_rows_are_few_and_none_is_lost(monkeypatch: pytest.MonkeyPatch) 
     assert len(update.history) + 8 == 3 + 40
 
 
-def test_an_epochs_targets_are_judged_once_however_long_members_move() -> None:
-    taken = updates([formed(0), [NAMED], [*left(5), epoch(8, 4)]])
-    reported = [
-        (evaluation.position.offsets_topic_offset, evaluation.drifts[0].verdict) for evaluation in finals(taken)
+def test_targets_of_an_epoch_are_evaluated_once_however_long_members_move() -> None:
+    group_updates = updates([formed(0), [NAMED], [*left(5), epoch(8, 4)]])
+    states = [
+        (evaluation.position.offsets_topic_offset, evaluation.drifts[0].verdict) for evaluation in finals(group_updates)
     ]
-    assert reported == [(1, "rebalancing"), (3, UNKNOWN)]
-    assert taken[-1].record.evaluation is None, "nobody is there any more"
+    assert states == [(1, "rebalancing"), (3, UNKNOWN)]
+    assert group_updates[-1].record.evaluation is None, "the group has no members any more"
 
 
-def test_a_group_whose_targets_are_being_made_is_rebalancing() -> None:
-    taken = updates([formed(0), [NAMED], [joined(5, "n"), epoch(6, 4)]])
-    assert taken[-2].record.evaluation is not None
-    evaluation = taken[-1].record.evaluation
+def test_a_group_without_targets_for_its_epoch_is_rebalancing() -> None:
+    group_updates = updates([formed(0), [NAMED], [joined(5, "n"), epoch(6, 4)]])
+    assert group_updates[-2].record.evaluation is not None
+    evaluation = group_updates[-1].record.evaluation
     assert evaluation is not None
-    assert [drift.verdict for drift in evaluation.drifts] == ["rebalancing"], "the last epoch's is not this one's"
+    assert [drift.verdict for drift in evaluation.drifts] == ["rebalancing"], (
+        "the verdict of the earlier epoch is not used"
+    )

@@ -1,4 +1,4 @@
-"""A coordinator's report of the default assignor: the verdict follows it, and no row is written twice."""
+"""Tests of the default assignor that a coordinator reports: the verdict uses it, and no row is written twice."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ UNEVEN = [
     target(4, "b", (("id", (3,)),)),
     target_epoch(5),
 ]
-"""Targets that break the rules of uniform and of range; the broker may have an assignor of its own."""
+"""Targets that break the rules of uniform and of range. The broker may have a custom assignor."""
 
 
 @pytest.mark.parametrize(
@@ -37,42 +37,47 @@ UNEVEN = [
     [
         ([UNEVEN, [FOUR, UNIFORM]], ("uniform", DRIFT), ("uniform", DRIFT), "the report comes with the metadata"),
         ([UNEVEN, [FOUR, RANGE]], ("server-range", DRIFT), ("server-range", DRIFT), "with the metadata"),
-        ([UNEVEN, [RANGE], [FOUR]], ("server-range", DRIFT), ("server-range", DRIFT), "the report is first"),
+        ([UNEVEN, [RANGE], [FOUR]], ("server-range", DRIFT), ("server-range", DRIFT), "the report arrives first"),
         ([UNEVEN, [FOUR]], ("", UNKNOWN), ("", UNKNOWN), "no report"),
-        ([UNEVEN, [FOUR], [MINE]], ("", UNKNOWN), ("mine", NOT_EVALUATED), "one that only the broker has"),
+        ([UNEVEN, [FOUR], [MINE]], ("", UNKNOWN), ("mine", NOT_EVALUATED), "an assignor that only the broker has"),
         ([UNEVEN, [FOUR], [RANGE]], ("", UNKNOWN), ("server-range", DRIFT), "late: the row stays"),
         (
             [UNEVEN, [FOUR, RANGE], [UNIFORM]],
             ("server-range", DRIFT),
             ("uniform", DRIFT),
-            "a different one is reported",
+            "the coordinator reports a different assignor",
         ),
         (
             [UNEVEN, [FOUR, RANGE], [MINE], [RANGE]],
             ("server-range", DRIFT),
             ("server-range", DRIFT),
-            "and the same again",
+            "the coordinator reports the same assignor again",
         ),
-        ([UNEVEN, [FOUR], [AssignorReported(4, "range")]], ("", UNKNOWN), ("", UNKNOWN), "of a different epoch"),
+        (
+            [UNEVEN, [FOUR], [AssignorReported(4, "range")]],
+            ("", UNKNOWN),
+            ("", UNKNOWN),
+            "the report is about a different epoch",
+        ),
     ],
 )
 def test_a_reported_assignor_decides_the_verdict_and_each_row_is_written_once(
     batches: list[list[GroupEvent]], rows: tuple[str, str], shown: tuple[str, str], why: str
 ) -> None:
-    """Whether the report comes before or after the row, the group is shown with the verdict of its strategy."""
+    """The report can come before or after the row. The group is shown with the verdict of its strategy."""
 
     def own(evaluation: Evaluation) -> tuple[str, str]:
         return next((one.strategy, one.verdict) for one in evaluation.drifts if one.is_group_strategy)
 
-    record, taken = FRESH, []
+    record, group_updates = FRESH, []
     for batch in batches:
-        taken.append(apply_batch(record, batch, SERVER_STRATEGIES))
-        record = taken[-1].record
-    assert [own(one) for one in finals(taken) if one.position.offsets_topic_offset == 5] == [rows], why
+        group_updates.append(apply_batch(record, batch, SERVER_STRATEGIES))
+        record = group_updates[-1].record
+    assert [own(one) for one in finals(group_updates) if one.position.offsets_topic_offset == 5] == [rows], why
     assert record.evaluation is not None
     assert own(record.evaluation) == shown, why
-    assert record.evaluation.position.offsets_topic_offset == 5, "of the same record"
-    assert record.evaluation == record.evaluation.without_topics(), "what is kept stays small"
+    assert record.evaluation.position.offsets_topic_offset == 5, "the verdict of the same record"
+    assert record.evaluation == record.evaluation.without_topics(), "the stored evaluation stays small"
 
 
 REPORTS = st.builds(AssignorReported, st.integers(0, 5), st.sampled_from(["uniform", "range", "mine"]))
@@ -80,7 +85,7 @@ REPORTS = st.builds(AssignorReported, st.integers(0, 5), st.sampled_from(["unifo
 
 @st.composite
 def kip_848_batches(draw: Callable[..., Any]) -> list[list[GroupEvent]]:
-    """Draw a KIP-848 group's epochs, each in batches of one record, with reports and samples among them."""
+    """Draw the epochs of a KIP-848 group, one record per batch, with reports and samples between them."""
     samples = st.integers(1, 60_000).map(
         lambda at_ms: TopicsSampled({"orders": TopicMetadata(2, at_ms, topic_id="id")})
     )
@@ -94,13 +99,13 @@ def kip_848_batches(draw: Callable[..., Any]) -> list[list[GroupEvent]]:
 
 
 @given(kip_848_batches())
-def test_reports_at_any_time_make_no_second_row(batches: list[list[GroupEvent]]) -> None:
-    """Rows are keyed by record and strategy, whenever coordinators answer and samples come."""
-    record, taken = FRESH, []
+def test_reports_at_any_time_give_no_second_row(batches: list[list[GroupEvent]]) -> None:
+    """Rows have record and strategy as key, for any order of reports and samples."""
+    record, group_updates = FRESH, []
     for batch in batches:
-        taken.append(apply_batch(record, batch, SERVER_STRATEGIES))
-        record = taken[-1].record
-    evaluations = finals(taken)
+        group_updates.append(apply_batch(record, batch, SERVER_STRATEGIES))
+        record = group_updates[-1].record
+    evaluations = finals(group_updates)
     rows = Counter((one.position, drift.strategy) for one in evaluations for drift in one.drifts)
     assert all(count == 1 for count in rows.values())
     assert GROUP_CODEC.decode(*GROUP_CODEC.encode(record)) == record

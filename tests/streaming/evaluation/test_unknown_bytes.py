@@ -1,4 +1,4 @@
-"""One member whose bytes nobody could read costs what needs them and nothing else; "unknown" is never "nothing"."""
+"""Tests that undecodable bytes of one member make only dependent results unknown. Unknown never means empty."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ ASSIGNMENT, SUBSCRIPTION = "member_assignment", "member_subscription"
 STRATEGIES = (assignor_named("range"), assignor_named("roundrobin"))
 
 
-def holds(member_id: str, *held: int) -> ClassicMember:
-    """Return a member that holds these partitions of `orders`."""
+def owner(member_id: str, *held: int) -> ClassicMember:
+    """Return a member that owns these partitions of `orders`."""
     return member(member_id, {"orders": held})
 
 
@@ -35,66 +35,66 @@ def without(what: str, one: ClassicMember) -> ClassicMember:
 
 
 def evaluated(*members: ClassicMember) -> Evaluation:
-    """Return the verdicts on a group whose topic has four partitions."""
+    """Return the verdicts for a group whose topic has four partitions."""
     found = evaluate_snapshot(advanced([written(10, 3, members), sampled(11_000, orders=4)]), STRATEGIES)
     assert found is not None
     return found
 
 
 def last_rebalance(before: list[ClassicMember], after: list[ClassicMember]) -> tuple[Rebalance, GroupState]:
-    """Return what happened between two generations, and what is kept of the group."""
+    """Return the rebalance between two generations, and the stored state."""
     update = apply_batch(GroupState(GroupSnapshot("g")), [written(10, 3, before), written(11, 4, after)], STRATEGIES)
     return update.rebalances[-1].rebalance, update.record
 
 
 @pytest.mark.parametrize("what", [ASSIGNMENT, SUBSCRIPTION])
-def test_the_group_is_stable_with_all_its_members_and_names_what_is_unknown(what: str) -> None:
-    """The whole group was Unknown, without members, for one member's bytes."""
-    group = advanced([written(10, 3, [holds("a", 0, 1), without(what, holds("b", 2, 3))])])
+def test_the_group_is_stable_with_all_members_and_names_the_unknown_part(what: str) -> None:
+    """Before, the bytes of one member made the whole group Unknown, without members."""
+    group = advanced([written(10, 3, [owner("a", 0, 1), without(what, owner("b", 2, 3))])])
     assert (group.state, group.member_count(), group.generation_id) == ("Stable", 2, 3)
     assert not_known(group) == (what,)
 
 
 @pytest.mark.parametrize("what", [ASSIGNMENT, SUBSCRIPTION])
-def test_the_verdict_is_unknown_by_name_and_final(what: str) -> None:
-    """Unknown bytes were read as no bytes: partitions that somebody may hold were called unassigned."""
-    found = evaluated(holds("a", 0, 1), without(what, holds("b", 2, 3)))
+def test_the_verdict_is_unknown_with_a_reason_and_final(what: str) -> None:
+    """Before, undecodable bytes counted as empty, so partitions with a possible owner were unassigned."""
+    found = evaluated(owner("a", 0, 1), without(what, owner("b", 2, 3)))
     assert {(drift.verdict, drift.reason) for drift in found.drifts} == {(UNKNOWN, what)}
     assert {drift.drift_partitions for drift in found.drifts} == {None}
     assert found.is_complete
     assert what in found.not_known
 
 
-def test_how_even_the_work_is_shared_is_unknown_where_some_of_it_is() -> None:
-    """A member whose assignment is unknown does not hold 0 partitions."""
-    found = evaluated(holds("a", 0, 1), without(ASSIGNMENT, holds("b", 2, 3)))
+def test_the_imbalance_is_unknown_with_an_unknown_assignment() -> None:
+    """A member with an unknown assignment does not own 0 partitions."""
+    found = evaluated(owner("a", 0, 1), without(ASSIGNMENT, owner("b", 2, 3)))
     assert {one.unknown_reason for one in found.imbalances} == {ASSIGNMENT}
     assert {one.total for one in found.imbalances} == {None}
 
 
-def test_numbers_stay_and_the_score_is_unknown_where_a_subscription_is() -> None:
-    """Who holds what is known; what is the fairest division hangs on who subscribes to what."""
-    found = evaluated(holds("a", 0, 1, 2), without(SUBSCRIPTION, holds("b", 3)))
+def test_with_an_unknown_subscription_only_the_score_is_unknown() -> None:
+    """The owners are known, but the fairest assignment depends on the subscriptions."""
+    found = evaluated(owner("a", 0, 1, 2), without(SUBSCRIPTION, owner("b", 3)))
     by_member = found.imbalances[0]
     assert (by_member.largest, by_member.smallest) == (3, 1)
     assert (by_member.score, by_member.score_reason) == (None, SUBSCRIPTION)
 
 
-def test_partitions_of_a_member_without_a_subscription_are_real_ones() -> None:
-    """Its topics were not sampled, so each partition it held was an `unknown_partition`."""
-    group = advanced([written(10, 3, [without(SUBSCRIPTION, holds("a", 0, 1))])])
+def test_partitions_of_a_member_with_unknown_subscription_exist() -> None:
+    """Before, its topics were not sampled, so each of its partitions was an `unknown_partition`."""
+    group = advanced([written(10, 3, [without(SUBSCRIPTION, owner("a", 0, 1))])])
     assert group.subscribed_topics() == ("orders",)
-    evaluation = evaluated(without(SUBSCRIPTION, holds("a", 0, 1, 2, 3)))
+    evaluation = evaluated(without(SUBSCRIPTION, owner("a", 0, 1, 2, 3)))
     assert {drift.violations for drift in evaluation.drifts} == {()}
 
 
-def test_two_owners_among_the_other_members_are_shown() -> None:
-    """The unread bytes of a third member made it unknown; that no law is broken is unknown still."""
-    twice = [holds("a", 0, 1), holds("b", 1, 2), without(ASSIGNMENT, holds("c"))]
+def test_two_owners_among_the_other_members_are_reported() -> None:
+    """Before, the unknown bytes of a third member hid them. Without such a violation, the result is still unknown."""
+    twice = [owner("a", 0, 1), owner("b", 1, 2), without(ASSIGNMENT, owner("c"))]
     update = apply_batch(GroupState(GroupSnapshot("g")), [written(10, 3, twice)], STRATEGIES)
     shown = evaluate(RecordedGroup("g", update.record, state="Stable"))
-    violations = shown.assignment
-    assert (violations.owned_twice_partitions, violations.not_subscribed_partitions, violations.unowned_partitions) == (
+    assignment = shown.assignment
+    assert (assignment.owned_twice_partitions, assignment.not_subscribed_partitions, assignment.unowned_partitions) == (
         1,
         None,
         None,
@@ -102,54 +102,54 @@ def test_two_owners_among_the_other_members_are_shown() -> None:
     assert [trouble.word for trouble in shown.troubles] == ["two owners"]
 
 
-def test_causes_that_are_proven_stay() -> None:
-    """Who came and who went does not need the bytes of a third member."""
-    unknown = without(ASSIGNMENT, without(SUBSCRIPTION, holds("b", 2, 3)))
-    found, record = last_rebalance([holds("a", 0, 1), holds("b", 2, 3)], [holds("a", 0, 1), unknown, holds("c")])
+def test_proven_causes_stay() -> None:
+    """Joined and left members are known without the bytes of a third member."""
+    unknown = without(ASSIGNMENT, without(SUBSCRIPTION, owner("b", 2, 3)))
+    found, record = last_rebalance([owner("a", 0, 1), owner("b", 2, 3)], [owner("a", 0, 1), unknown, owner("c")])
     assert found.causes == ("member_joined",)
     assert found.not_known == (SUBSCRIPTION, ASSIGNMENT)
     assert (found.movement.moved_partitions, found.movement.fewest_moves) == (None, None)
     assert found.movement.unowned == ()
-    assert [change.key for change in found.changes] == ["c"], "what b has now is unknown, so it lost nothing"
+    assert [change.key for change in found.changes] == ["c"], "b's present partitions are unknown, so b lost nothing"
     assert record.unowned_partitions() is None
 
 
-def test_a_cause_that_may_be_in_the_unread_bytes_is_unknown_and_not_unexplained() -> None:
-    """The member may have changed its subscription: nobody knows."""
-    before = [holds("a", 0, 1), holds("b", 2, 3)]
-    found, _ = last_rebalance(before, [holds("a", 0, 1), without(SUBSCRIPTION, holds("b", 2, 3))])
+def test_a_cause_that_may_be_in_the_unknown_bytes_is_unknown_and_not_unexplained() -> None:
+    """The member may have changed its subscription."""
+    before = [owner("a", 0, 1), owner("b", 2, 3)]
+    found, _ = last_rebalance(before, [owner("a", 0, 1), without(SUBSCRIPTION, owner("b", 2, 3))])
     assert found.causes is None
     assert found.primary_cause is None
 
 
-def test_moves_are_known_again_one_generation_after_the_bytes_are() -> None:
-    """What somebody had before is unknown, so how much moved is too; one rebalance later it is known."""
-    unknown = [holds("a", 0, 1), without(ASSIGNMENT, holds("b", 2, 3))]
-    found, _ = last_rebalance(unknown, [holds("a", 0, 1), holds("b", 2, 3)])
+def test_moves_are_known_one_generation_after_the_bytes_are_known() -> None:
+    """The previous owners are unknown, so the moves are unknown. One rebalance later they are known."""
+    unknown = [owner("a", 0, 1), without(ASSIGNMENT, owner("b", 2, 3))]
+    found, _ = last_rebalance(unknown, [owner("a", 0, 1), owner("b", 2, 3)])
     assert found.movement.moved_partitions is None
-    again, _ = last_rebalance([holds("a", 0, 1), holds("b", 2, 3)], [holds("a", 0, 2), holds("b", 1, 3)])
+    again, _ = last_rebalance([owner("a", 0, 1), owner("b", 2, 3)], [owner("a", 0, 2), owner("b", 1, 3)])
     assert again.movement.moved_partitions == 2
 
 
-def test_a_topic_that_the_group_left_leaves_although_one_member_was_given_nothing() -> None:
-    """An assignment of no bytes was "not read", so the lag of a topic that nobody reads grew for ever."""
-    nothing = replace(holds("b"), assignment=NOTHING_ASSIGNED)
-    group = advanced([written(10, 3, [holds("a", 0, 1), nothing])])
+def test_a_topic_that_the_group_left_is_removed_although_one_member_has_no_assignment() -> None:
+    """Before, an empty assignment counted as undecodable, so the lag of an unread topic grew without end."""
+    nothing = replace(owner("b"), assignment=NOTHING_ASSIGNED)
+    group = advanced([written(10, 3, [owner("a", 0, 1), nothing])])
     assert read_topics(group) == ReadTopics("Stable", frozenset({"orders"}))
-    unknown = advanced([written(10, 3, [holds("a", 0, 1), without(ASSIGNMENT, holds("b"))])])
+    unknown = advanced([written(10, 3, [owner("a", 0, 1), without(ASSIGNMENT, owner("b"))])])
     assert read_topics(unknown) == ReadTopics("Stable", None)
 
 
-def test_a_member_that_the_leader_left_out_has_nothing_and_the_verdict_is_known() -> None:
-    """sarama, kafka-go and KafkaJS write no assignment for a member that gets nothing."""
-    found = evaluated(holds("a", 0, 1, 2, 3), replace(holds("b"), assignment=NOTHING_ASSIGNED))
+def test_a_member_without_an_assignment_in_the_record_owns_nothing_and_the_verdict_is_known() -> None:
+    """sarama, kafka-go and KafkaJS write no assignment for a member without partitions."""
+    found = evaluated(owner("a", 0, 1, 2, 3), replace(owner("b"), assignment=NOTHING_ASSIGNED))
     (own,) = [drift for drift in found.drifts if drift.is_group_strategy]
     assert own.verdict == "drift"
     assert found.imbalances[0].smallest == 0
 
 
-def test_a_member_stored_before_these_fields_were_there_is_read() -> None:
-    """A checkpoint outlives the program: a field more has a default that old bytes decode to."""
+def test_a_member_stored_before_these_fields_existed_is_read() -> None:
+    """A checkpoint outlives the program: a new field has a default, which old bytes decode to."""
     subscription = {"version": 3, "topics": ["t"], "user_data": None, "owned": [], "generation_id": -1, "rack_id": None}
     stored = msgspec.msgpack.encode(subscription)
     assert msgspec.msgpack.decode(stored, type=Subscription) == Subscription(3, ("t",), None, (), -1, None)

@@ -1,4 +1,4 @@
-"""Records to events, and events across process borders."""
+"""Tests of the conversion from records to events, and of the encoding of events."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 
 
 @pytest.mark.parametrize("group_type", [CONSUMER, SHARE, STREAMS])
-def test_an_epoch_is_an_event_of_every_newer_type_and_its_tombstone_the_groups_end(group_type: str) -> None:
+def test_an_epoch_is_an_event_of_every_newer_type_and_its_tombstone_is_the_groups_end(group_type: str) -> None:
     """KIP-848, KIP-932 and KIP-1071."""
     key = other_group_key(group_type, "g")
     alive = log_event(decode(key, other_group_value(group_type, 7)), POSITION)
@@ -83,7 +83,7 @@ MEMBER_VALUE: Mapping[str, object] = {
         "supportedProtocols": [{"name": "range", "metadata": b"\x00"}],
     },
 }
-"""Serves every type's member record: the encoder takes of it what the layout has."""
+"""The fields of every member record. The encoder uses those that the layout has."""
 MEMBER = ModernMember("i", None, "c", "/h", ("a", "b"), "a.*", 45, "uniform", ClassicProtocols(9, ("range",)))
 TOPIC_PARTITIONS = [{"topicId": ID, "partitions": [0, 2]}]
 CURRENT_VALUE = {
@@ -147,7 +147,7 @@ ENTRIES: list[tuple[RecordLayout, Mapping[str, object], ModernEvent]] = [
     (
         layouts.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT,
         CURRENT_VALUE | TASKS,
-        # Its states count from 1: what is UnrevokedPartitions elsewhere is Stable here.
+        # The states of this layout count from 1, so the number of UnrevokedPartitions is Stable here.
         CurrentWritten(POSITION, STREAMS, "m", MemberAssignment(4, 3, "Stable", (), ())),
     ),
     (
@@ -159,10 +159,10 @@ ENTRIES: list[tuple[RecordLayout, Mapping[str, object], ModernEvent]] = [
 
 
 @pytest.mark.parametrize(("layout", "value", "event"), ENTRIES, ids=[layout.name for layout, *_ in ENTRIES])
-def test_every_entry_of_a_group_is_an_event_and_its_tombstone_the_same_without_the_entry(
+def test_every_entry_of_a_group_gives_an_event_and_its_tombstone_gives_the_same_event_without_the_entry(
     layout: RecordLayout, value: Mapping[str, object], event: ModernEvent
 ) -> None:
-    """`GroupMetadataManager.replay` has one method a record type; each puts one entry or takes it away."""
+    """`GroupMetadataManager.replay` has one method per record type. Each method adds or removes one entry."""
     key = record_key(layout, groupId="g", memberId="m", regularExpression="a.*")
     assert log_event(decode(key, record_value(layout, 0, **value)), POSITION) == ("g", event)
     last_field = event.__struct_fields__[-1]
@@ -170,8 +170,8 @@ def test_every_entry_of_a_group_is_an_event_and_its_tombstone_the_same_without_t
     assert log_event(decode(key, None), POSITION) == ("g", taken_away)
 
 
-def test_what_older_coordinators_recorded_of_topics_gives_their_names() -> None:
-    """Key type 4, written up to Kafka 4.0: since then records name topics by id only."""
+def test_topic_names_come_from_records_of_older_coordinators() -> None:
+    """Key type 4 was written up to Kafka 4.0. Later records have only topic ids."""
     layout = layouts.CONSUMER_GROUP_PARTITION_METADATA
     topic = {"topicId": ID, "topicName": "orders", "numPartitions": 3, "partitionMetadata": ()}
     value = record_value(layout, 0, topics=[topic])
@@ -197,16 +197,16 @@ def test_a_classic_group_is_written_and_tombstoned() -> None:
 @pytest.mark.parametrize(
     ("key", "value", "why"),
     [
-        (commit_key("g"), commit_value(1), "a commit says nothing of members"),
-        (commit_key("g"), None, "nor does its tombstone: a group with assign() only has no metadata to die of"),
+        (commit_key("g"), commit_value(1), "a commit contains no members"),
+        (commit_key("g"), None, "a commit tombstone is not the end of a group: a group with assign() has no metadata"),
     ],
 )
 def test_records_without_membership_are_no_events(key: bytes, value: bytes | None, why: str) -> None:
     assert log_event(decode(key, value), POSITION) is None, why
 
 
-def test_a_member_written_twice_is_one_member_and_the_last_entry_wins() -> None:
-    """ClassicGroup.add puts members into a map by id. Two of one id once stopped the query: no group was evaluated."""
+def test_a_member_written_twice_is_one_member_with_the_last_entry() -> None:
+    """ClassicGroup.add puts members into a map by id. Before, two members with one id stopped the query."""
     twice = [member_fields("m", held={"orders": [0]}), member_fields("n"), member_fields("m", held={"orders": [1]})]
     event = log_event(decode(group_key("g"), group_value(1, twice)), POSITION)
     assert event is not None
@@ -217,8 +217,8 @@ def test_a_member_written_twice_is_one_member_and_the_last_entry_wins() -> None:
 
 
 @given(ANY_RECORD)
-def test_any_record_is_an_event_or_none_or_refused_and_every_event_crosses_process_borders(record: Bytes) -> None:
-    """Rule: input is hostile. Nothing but UndecodableRecord may come out of reading it."""
+def test_every_record_gives_an_event_or_none_or_is_refused_and_every_event_can_be_encoded(record: Bytes) -> None:
+    """The input is hostile: decoding must only raise UndecodableRecord."""
     try:
         grouped = log_event(decode(*record), POSITION)
     except UndecodableRecord:
@@ -247,7 +247,7 @@ def test_every_kind_of_event_survives_its_encoding(event: GroupEvent) -> None:
 
 
 @given(st.binary(max_size=30))
-def test_bytes_that_are_no_event_are_refused_by_one_exception(garbage: bytes) -> None:
+def test_bytes_without_an_event_are_refused_with_one_exception(garbage: bytes) -> None:
     with pytest.raises(msgspec.DecodeError):
         decode_event(garbage)
 
@@ -265,12 +265,12 @@ def test_bytes_that_are_no_event_are_refused_by_one_exception(garbage: bytes) ->
             for layout, _, event in ENTRIES
             if not isinstance(event, RegexResolved)
         ),
-        (commit_key("g"), None, "a commit is no membership"),
-        (b"\x00\x63", None, "a type nobody knows"),
-        (b"\x00\x02\x00\x09g", None, "a key cut short"),
+        (commit_key("g"), None, "a commit contains no membership"),
+        (b"\x00\x63", None, "an unknown type"),
+        (b"\x00\x02\x00\x09g", None, "a truncated key"),
     ],
 )
-def test_a_record_in_quarantine_is_an_event_of_the_group_its_key_names(
+def test_a_quarantined_record_is_an_event_of_the_group_in_its_key(
     key: bytes, event: tuple[str, GroupEvent] | None, why: str
 ) -> None:
     assert decode_failed_event(key, POSITION) == event, why

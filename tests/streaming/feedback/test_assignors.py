@@ -1,4 +1,4 @@
-"""The assignor that no record has: when a coordinator is asked, and what of its answer goes to the group."""
+"""Tests of the assignor that no record contains: when a coordinator is asked, and which answer the group gets."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ UNIFORM = AssignorReported(3, "uniform")
 
 
 def record_of(*events: GroupEvent) -> GroupState:
-    """Return what is stored of a group after events, a batch each."""
+    """Return the stored state of a group after these events, one batch each."""
     record = GroupState(GroupSnapshot("g"))
     for event in events:
         record = apply_batch(record, [event], STRATEGIES).record
@@ -56,23 +56,23 @@ def record_of(*events: GroupEvent) -> GroupState:
     [
         ([], False, "nothing is known"),
         (formed(0), True, "no member names an assignor"),
-        ([*formed(0), UNIFORM], True, "it is in the state, but a broker that restarts may report a different one"),
-        ([joined(0, "m", NAMES_RANGE), epoch(1)], False, "a member names one"),
-        ([*formed(0), joined(5, "n", NAMES_RANGE)], False, "one of two members names one"),
-        ([*formed(0), *left(5)], False, "nobody is assigned anything"),
-        ([written(0, 3)], False, "a classic group's record has the strategy"),
+        ([*formed(0), UNIFORM], True, "it is in the state, but a restarted broker may report a different one"),
+        ([joined(0, "m", NAMES_RANGE), epoch(1)], False, "a member names an assignor"),
+        ([*formed(0), joined(5, "n", NAMES_RANGE)], False, "one of two members names an assignor"),
+        ([*formed(0), *left(5)], False, "no member has an assignment"),
+        ([written(0, 3)], False, "a classic group's record contains the strategy"),
         (formed(0, group_type=SHARE), False, "a share group has no server assignor of this kind"),
-        ([epoch(0), target(1)], False, "the member's own record is missing: it may name one"),
+        ([epoch(0), target(1)], False, "the member's record is missing: it may name an assignor"),
         (
             [*formed(0), DecodeFailed(at(5), CONSUMER, "member", "n")],
             False,
-            "a record that may name one is unreadable",
+            "an undecodable record may name an assignor",
         ),
-        ([*formed(0), tombstoned(5)], False, "the group is over"),
-        ([answered(1, modern(3))], False, "polled: each answer has it"),
+        ([*formed(0), tombstoned(5)], False, "the group was deleted"),
+        ([answered(1, modern(3))], False, "polled: each answer contains it"),
     ],
 )
-def test_only_a_living_group_whose_members_name_no_assignor_lacks_it(
+def test_only_a_living_group_whose_members_name_no_assignor_needs_the_answer(
     events: Sequence[GroupEvent], lacks: bool, why: str
 ) -> None:
     assert lacks_assignor(advanced(events)) == lacks, why
@@ -89,16 +89,16 @@ DRIFTING = [
     known(orders=4),
     UNIFORM,
 ]
-"""One member has three of four partitions: that breaks the rules of every assignor."""
+"""One member has three of four partitions. This breaks the rules of every assignor."""
 
 
 @pytest.mark.parametrize(
     ("events", "last", "after_seconds", "due", "why"),
     [
-        (formed(0), None, 0, True, "never asked"),
-        (formed(0), AssignorRequest(0, 3, UNIFORM), ASK_AGAIN_SECONDS - 1, False, "the answer is on its way"),
-        (formed(0), AssignorRequest(0, 3), ASK_AGAIN_SECONDS - 1, False, "no answer: not again at once"),
-        (formed(0), AssignorRequest(0, 3), ASK_AGAIN_SECONDS, True, "no answer, and a while has passed"),
+        (formed(0), None, 0, True, "the coordinator was never asked"),
+        (formed(0), AssignorRequest(0, 3, UNIFORM), ASK_AGAIN_SECONDS - 1, False, "the answer is pending"),
+        (formed(0), AssignorRequest(0, 3), ASK_AGAIN_SECONDS - 1, False, "no answer: do not ask again at once"),
+        (formed(0), AssignorRequest(0, 3), ASK_AGAIN_SECONDS, True, "no answer, and enough time has passed"),
         (
             [*formed(0), UNIFORM],
             AssignorRequest(0, 3, UNIFORM),
@@ -113,26 +113,26 @@ DRIFTING = [
             AssignorRequest(0, 5, AssignorReported(5, "uniform")),
             1,
             False,
-            "the records are behind it",
+            "the records are older than the answer",
         ),
         (
             [*formed(0), UNIFORM, *FOUR],
             AssignorRequest(0, 3, UNIFORM),
             1,
             False,
-            "known, and nothing speaks against it",
+            "known, and nothing contradicts it",
         ),
         (
             [*DRIFTING, epoch(6, 4), target_epoch(7, 4)],
             AssignorRequest(0, 3, UNIFORM),
             1,
             True,
-            "a drift at a new epoch",
+            "drift at a new epoch",
         ),
-        (DRIFTING, AssignorRequest(0, 3, UNIFORM), 1, False, "a drift, confirmed at its epoch"),
+        (DRIFTING, AssignorRequest(0, 3, UNIFORM), 1, False, "drift, but the answer was confirmed at this epoch"),
     ],
 )
-def test_a_coordinator_is_asked_at_once_then_rarely_and_when_something_speaks_against_the_answer(
+def test_a_coordinator_is_asked_at_once_then_rarely_and_again_if_a_verdict_contradicts_the_answer(
     events: Sequence[GroupEvent], last: AssignorRequest | None, after_seconds: float, due: bool, why: str
 ) -> None:
     assert is_due(record_of(*events), last, after_seconds) == due, why
@@ -141,12 +141,12 @@ def test_a_coordinator_is_asked_at_once_then_rarely_and_when_something_speaks_ag
 @pytest.mark.parametrize(
     ("description", "reported", "why"),
     [
-        (modern(3), UNIFORM, "as its coordinator describes it"),
+        (modern(3), UNIFORM, "the coordinator's description"),
         (None, None, "no answer at all"),
-        (Unanswered("group_authorization_failed"), None, "the right DESCRIBE is missing"),
+        (Unanswered("group_authorization_failed"), None, "the DESCRIBE permission is missing"),
         (Unanswered("request_timed_out"), None, "the broker was too slow"),
-        (GroupNotFound(), None, "it is gone"),
-        (DescribedGroup("classic", "Stable", "consumer", "range", ()), None, "it was downgraded meanwhile"),
+        (GroupNotFound(), None, "the group is deleted"),
+        (DescribedGroup("classic", "Stable", "consumer", "range", ()), None, "the group was downgraded meanwhile"),
         (DescribedGroup("consumer", "Stable", "consumer", None, (), 3, 3), None, "the answer has no name"),
     ],
 )
@@ -163,13 +163,18 @@ def test_only_a_description_with_a_name_and_an_epoch_is_an_answer(
     [
         (formed(0), UNIFORM, True, "the group does not have it"),
         (formed(0), None, False, "there is no answer"),
-        ([*formed(0), UNIFORM], UNIFORM, False, "the group has it"),
+        ([*formed(0), UNIFORM], UNIFORM, False, "the group already has it"),
         ([*formed(0), UNIFORM], AssignorReported(3, "range"), True, "the broker reports a different one"),
-        ([*formed(0), *FOUR], UNIFORM, False, "of an earlier epoch, when other members may have named it"),
-        (formed(0), AssignorReported(4, "uniform"), False, "of an epoch that the records do not show yet"),
+        (
+            [*formed(0), *FOUR],
+            UNIFORM,
+            False,
+            "the answer is for an earlier epoch, in which other members may have named it",
+        ),
+        (formed(0), AssignorReported(4, "uniform"), False, "the answer is for an epoch that is not in the records yet"),
     ],
 )
-def test_an_answer_goes_to_a_group_that_can_use_it(
+def test_an_answer_is_sent_to_a_group_that_can_use_it(
     events: Sequence[GroupEvent], answer: AssignorReported | None, is_pending: bool, why: str
 ) -> None:
     snapshot = advanced(events)
@@ -179,8 +184,8 @@ def test_an_answer_goes_to_a_group_that_can_use_it(
 
 
 @given(st.integers(2, 5), st.sampled_from(["uniform", "range", "mine"]))
-def test_once_handed_back_it_is_not_awaited_any_more(number: int, assignor: str) -> None:
-    """Level-triggered: what the state shows is not sent again."""
+def test_after_its_feedback_an_answer_is_not_pending(number: int, assignor: str) -> None:
+    """Level-triggered: a fact that is in the state is not sent again."""
     snapshot = advanced(formed(0, number))
     last = AssignorRequest(0, number, AssignorReported(number, assignor))
     fact = pending_assignor(snapshot, last)

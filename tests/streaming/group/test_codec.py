@@ -1,4 +1,4 @@
-"""State outlives the program: every stored form is read for ever, or refused by name."""
+"""Tests that every stored form of a state is read, or refused with its version."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CODEC = StateCodec(_Today, version=3, migrations={1: _renamed, 2: _counted})
 @pytest.mark.parametrize(
     ("version", "stored", "why"),
     [
-        (1, {"title": "g"}, "two migrations, one after the other"),
+        (1, {"title": "g"}, "two consecutive migrations"),
         (2, {"name": "g"}, "one migration"),
         (3, {"name": "g", "count": 1}, "none"),
     ],
@@ -46,7 +46,7 @@ def test_older_versions_are_migrated_step_by_step(version: int, stored: dict[str
 
 
 @pytest.mark.parametrize("version", [4, 0, -1, 2**31 - 1])
-def test_a_version_no_way_leads_from_is_refused_with_the_remedy(version: int) -> None:
+def test_a_version_without_a_migration_is_refused_with_the_remedy(version: int) -> None:
     with pytest.raises(
         StateVersionError, match=rf"has version {version}, but this monitor reads version 3: run .*rebuild"
     ):
@@ -54,7 +54,7 @@ def test_a_version_no_way_leads_from_is_refused_with_the_remedy(version: int) ->
     assert issubclass(StateVersionError, RemedyError), "commands print it without a traceback"
 
 
-def test_what_is_encoded_says_todays_version() -> None:
+def test_an_encoded_state_has_the_present_version() -> None:
     version, encoded = CODEC.encode(_Today("g", 7))
     assert version == 3
     assert CODEC.decode(version, encoded) == _Today("g", 7)
@@ -62,7 +62,7 @@ def test_what_is_encoded_says_todays_version() -> None:
 
 @pytest.mark.parametrize(("codec", "oldest"), [(GROUP_CODEC, 1), (PARTITION_CODEC, 1)])
 def test_every_older_version_of_a_state_has_its_own_migration(codec: StateCodec[object], oldest: int) -> None:
-    """Groups and lanes are versioned apart: what makes an old group a new one must not touch a lane."""
+    """Groups and partition states have separate versions. A migration of groups must not change a partition state."""
     assert sorted(codec._migrations) == list(range(oldest, codec.version))
 
 
@@ -73,7 +73,10 @@ MANY = [
 
 
 def test_a_group_of_a_thousand_members_on_ten_thousand_partitions_is_stored_in_less_than_two_megabytes() -> None:
-    """The issue's bound, with a hundred topics subscribed to by each: their names alone are 9 MB as they are."""
+    """The limit is from the issue.
+
+    Each member subscribes to a hundred topics: their names alone are 9 MB uncompressed.
+    """
     _, stored = GROUP_CODEC.encode(GroupState(advanced([written(0, 1, MANY)])))
     assert len(stored) < 2_000_000
     assert len(GROUP_CODEC.decode(GROUP_CODEC.version, stored).snapshot.classic.members) == 1_000

@@ -1,4 +1,4 @@
-"""Rule 10 of `advance`: what coordinators answer, and what may be counted from it."""
+"""Tests of rule 10 of `advance`: coordinators' answers, and which counts they allow."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STATIC_AGAIN = classic(
 
 
 def after(*groups: DescribedGroup) -> GroupSnapshot:
-    """Return the snapshot after these answers in turn."""
+    """Return the snapshot after these consecutive answers."""
     snapshot = GroupSnapshot("g")
     for number, group in enumerate(groups):
         snapshot = advance(snapshot, answered(number, group))
@@ -34,25 +34,30 @@ def after(*groups: DescribedGroup) -> GroupSnapshot:
 @pytest.mark.parametrize(
     ("answers", "rebalances", "empty_transitions", "why"),
     [
-        ([ALONE], 0, 0, "what came before the first answer is unknown"),
-        ([ALONE, ALONE], 0, 0, "the same again"),
-        ([ALONE, SHARED], 1, 0, "another member"),
-        ([SHARED, classic(classic_member("a", [1]), classic_member("b", [0]))], 1, 0, "the same members, swapped"),
+        ([ALONE], 0, 0, "events before the first answer are unknown"),
+        ([ALONE, ALONE], 0, 0, "the same answer again"),
+        ([ALONE, SHARED], 1, 0, "a member joined"),
+        (
+            [SHARED, classic(classic_member("a", [1]), classic_member("b", [0]))],
+            1,
+            0,
+            "the same members with exchanged partitions",
+        ),
         ([ALONE, classic(classic_member("a", [0, 1], subscription=OTHER_CLAIM))], 1, 0, "joined again with a claim"),
-        ([ALONE, REJOINING], 0, 0, "not done yet"),
-        ([ALONE, REJOINING, ALONE], 1, 0, "seen in the middle, and it ended as it was"),
-        ([ALONE, REJOINING, REJOINING, SHARED], 1, 0, "one that takes long"),
-        ([REJOINING, ALONE], 1, 0, "the first answer came in the middle"),
+        ([ALONE, REJOINING], 0, 0, "the rebalance has not ended yet"),
+        ([ALONE, REJOINING, ALONE], 1, 0, "a rebalance was seen, and it ended without a change"),
+        ([ALONE, REJOINING, REJOINING, SHARED], 1, 0, "a long rebalance"),
+        ([REJOINING, ALONE], 1, 0, "the first answer came during a rebalance"),
         ([ALONE, EMPTY], 0, 1, "the last member left"),
-        ([ALONE, REJOINING, EMPTY], 0, 1, "the last member was waited for in vain"),
+        ([ALONE, REJOINING, EMPTY], 0, 1, "the rebalance waited for the last member, which did not return"),
         ([EMPTY, ALONE], 1, 0, "the first member joined"),
-        ([STATIC, STATIC_AGAIN], 0, 0, "a static member rejoins within the generation (KIP-345)"),
+        ([STATIC, STATIC_AGAIN], 0, 0, "a static member rejoins in the same generation (KIP-345)"),
     ],
 )
-def test_a_classic_group_counts_the_changes_that_were_seen(
+def test_a_classic_group_counts_the_observed_changes(
     answers: list[DescribedGroup], rebalances: int, empty_transitions: int, why: str
 ):
-    """DescribeGroups names no generation: a lower bound, never a guess (law 2)."""
+    """DescribeGroups returns no generation, so the count is a lower bound."""
     snapshot = after(*answers)
     assert snapshot.totals == GroupTotals(rebalances=rebalances, empty_transitions=empty_transitions), why
     assert snapshot.generation_id is None
@@ -62,13 +67,13 @@ def test_a_classic_group_counts_the_changes_that_were_seen(
 @pytest.mark.parametrize(
     ("epochs", "rebalances", "incarnations", "why"),
     [
-        ((3,), 0, 1, "first sight"),
-        ((3, 7), 4, 1, "ConsumerGroupDescribe tells the epoch: nothing between polls is missed"),
-        ((7, 2), 0, 2, "a lower epoch is a group created anew"),
+        ((3,), 0, 1, "the first answer counts nothing"),
+        ((3, 7), 4, 1, "ConsumerGroupDescribe returns the epoch: changes between polls are counted"),
+        ((7, 2), 0, 2, "a lower epoch means a recreated group"),
     ],
 )
 def test_a_kip_848_group_counts_by_its_epochs(epochs: tuple[int, ...], rebalances: int, incarnations: int, why: str):
-    """Rule 4 holds for answers as for records."""
+    """Rule 4 applies to answers as to records."""
     groups = [modern(epoch, modern_member("a", [0], epoch=epoch, target=[0])) for epoch in epochs]
     snapshot = after(*groups)
     assert snapshot.totals == GroupTotals(rebalances=rebalances, incarnations=incarnations), why
@@ -83,35 +88,35 @@ def test_the_strategy_of_a_polled_group_comes_from_the_broker():
     assert (after(REJOINING).protocol, after(REJOINING).protocol_source) == (None, None)
 
 
-def test_an_answer_that_says_nothing_new_leaves_everything_as_it_is():
-    """The poller sends only what `advance` calls news, and a fact sent twice counts once (law 3)."""
+def test_an_answer_without_news_changes_nothing():
+    """The poller sends only news, as defined by `advance`. A fact that is sent twice counts once."""
     for group in (ALONE, EMPTY, modern(3, modern_member("a", [0], epoch=3, target=[0]))):
         snapshot = after(group)
         assert advance(snapshot, answered(5, group)) is snapshot
 
 
-def test_a_group_that_rebalances_keeps_its_state_and_its_topics_but_no_assignment():
-    """A coordinator tells members then, and neither what they want nor what they hold."""
+def test_a_rebalancing_group_keeps_its_state_and_topics_but_no_assignment():
+    """During a rebalance, a coordinator returns members without subscriptions and assignments."""
     snapshot = after(ALONE, REJOINING)
     assert (snapshot.state, snapshot.member_count()) == ("PreparingRebalance", 1)
     assert snapshot.classic is not None
     assert snapshot.classic.members[0].assignment is None
 
 
-def test_a_group_described_under_another_type_was_upgraded_and_goes_on():
-    """KIP-848's live upgrade keeps the group; that it was deleted in between nobody can tell, and nothing counts it."""
+def test_a_group_described_with_a_different_type_was_upgraded_and_continues():
+    """KIP-848's live upgrade keeps the group. A deletion in between would be invisible, so it is not counted."""
     snapshot = after(ALONE, SHARED, modern(5, modern_member("a", [0], epoch=5, target=[0])))
     assert (snapshot.group_type, snapshot.generation_id) == ("consumer", 5)
     assert snapshot.totals == GroupTotals(rebalances=1)
 
 
-def test_a_group_that_comes_back_after_its_end_is_another_one():
+def test_a_group_that_returns_after_its_end_is_a_new_group():
     dead = advance(after(ALONE), GroupTombstoned(Position(-1, 5, 0)))
     again = advance(dead, answered(6, ALONE))
     assert (again.state, again.totals.incarnations) == ("Stable", 2)
 
 
-def test_a_new_checkpoint_goes_on_counting_where_the_tables_left_a_polled_group():
+def test_a_new_checkpoint_continues_the_counts_of_a_polled_group_from_the_tables():
     """Rule 3: `rebuild` keeps totals."""
     resume = Resume(4, "consumer", "Stable", 3, GroupTotals(rebalances=9))
     seeded = GroupSnapshot("g", totals=resume.totals, resume=resume)
@@ -119,8 +124,8 @@ def test_a_new_checkpoint_goes_on_counting_where_the_tables_left_a_polled_group(
     assert snapshot.totals == GroupTotals(rebalances=10)
 
 
-def test_members_on_their_way_to_their_targets_are_no_row_each():
-    """A large group moves for minutes; a row a poll would say the same of it."""
+def test_moves_to_a_target_do_not_give_a_row_per_poll():
+    """A large group moves for minutes. Every row would be the same."""
     moving = modern(3, modern_member("a", [], epoch=2, target=[0]), state="Reconciling")
     further = modern(3, modern_member("a", [], epoch=3, target=[0]), state="Reconciling")
     there = modern(3, modern_member("a", [0], epoch=3, target=[0]))
@@ -135,7 +140,7 @@ def test_members_on_their_way_to_their_targets_are_no_row_each():
     assert reported == [True, False, True]
 
 
-def test_an_answer_crosses_process_borders_unchanged():
+def test_an_answer_survives_its_encoding():
     for group in (SHARED, REJOINING, modern(3, modern_member("a", [0], epoch=3, target=[1]))):
         event = answered(1, group)
         assert decode_event(encode_event(event)) == event

@@ -1,4 +1,4 @@
-"""Members in one form, whatever protocol they speak."""
+"""Tests of members in one form for all protocols."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.streaming.groups import (
 NAMED = TopicsSampled({"orders": TopicMetadata(4, 99_000, topic_id="id")})
 
 
-def test_a_classic_member_has_what_the_leader_gave_it_and_that_is_its_target() -> None:
+def test_the_assignment_of_a_classic_member_is_also_its_target() -> None:
     classic = member("m", {"orders": [1, 0]}, ["sales", "orders"], instance_id="i", owned=[("orders", 3)])
     assert members(advanced([written(0, 1, [classic])])) == (
         GroupMember(
@@ -44,8 +44,8 @@ def test_a_classic_member_has_what_the_leader_gave_it_and_that_is_its_target() -
     )
 
 
-def test_a_consumer_groups_member_has_shall_have_and_gives_up() -> None:
-    """A partition on its way: 0 stays, 1 goes, 2 comes."""
+def test_a_kip_848_member_has_assigned_target_and_revoked_partitions() -> None:
+    """During the change, partition 0 stays, 1 is revoked and 2 is added."""
     on_its_way = MemberAssignment(3, 2, "UnrevokedPartitions", (("id", (0,)),), (("id", (1,)),))
     moving = current(7, number=3)
     assert hasattr(moving, "current")
@@ -56,7 +56,7 @@ def test_a_consumer_groups_member_has_shall_have_and_gives_up() -> None:
     assert (one.member_epoch, one.owned) == (3, None)
 
 
-def test_what_no_record_told_is_none_and_not_nothing() -> None:
+def test_a_field_without_a_record_is_none_and_not_empty() -> None:
     """Rule 2: a member that just joined has unknown partitions, not zero."""
     (one,) = members(advanced([joined(0), epoch(1)]))
     assert (one.assigned, one.target, one.member_epoch) == (None, None, None)
@@ -64,13 +64,13 @@ def test_what_no_record_told_is_none_and_not_nothing() -> None:
     assert (idle.assigned, idle.target) == ((), ())
 
 
-def test_a_topic_nobody_can_name_is_given_by_its_id() -> None:
+def test_a_topic_without_a_name_is_shown_by_its_id() -> None:
     (one,) = members(advanced(formed(0)))
     assert one.assigned == (("id", 0), ("id", 1))
 
 
 @pytest.mark.parametrize("snapshot", [GroupSnapshot("g"), advanced([written(0, 1), tombstoned(1)])])
-def test_a_group_that_is_not_there_has_no_members(snapshot: GroupSnapshot) -> None:
+def test_a_deleted_or_empty_group_has_no_members(snapshot: GroupSnapshot) -> None:
     assert members(snapshot) == ()
 
 

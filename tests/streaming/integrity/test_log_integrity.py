@@ -1,4 +1,4 @@
-"""Whether the log is still the one that was read: the numbers are the rules of `continuity`."""
+"""Tests that a replaced log is found. The numbers are the rules of `log_integrity`."""
 
 from __future__ import annotations
 
@@ -19,23 +19,29 @@ from streaming.integrity.log_integrity import (
 )
 
 
-def test_the_examples_in_the_docstrings_are_true() -> None:
+def test_the_examples_in_the_docstrings_are_correct() -> None:
     assert doctest.testmod(streaming.integrity.log_integrity).failed == 0
 
 
 @pytest.mark.parametrize(
     ("positions", "read_id", "topic_id", "another", "why"),
     [
-        ({0: 9, 1: 9}, "A", "A", set(), "the same topic"),
-        ({0: 9, 1: 9}, "A", "B", {0, 1}, "deleted and created anew, however long it is by now"),
-        ({0: 0, 1: 9}, "A", "B", {1}, "of one partition nothing was read: it has nothing to be mistaken for"),
+        ({0: 9, 1: 9}, "A", "A", set(), "the topic id is the same"),
+        ({0: 9, 1: 9}, "A", "B", {0, 1}, "recreated, for any present length"),
+        ({0: 0, 1: 9}, "A", "B", {1}, "nothing was read from one partition, so it cannot be confused with the new one"),
         ({}, "A", "B", set(), "nothing was read at all"),
-        ({0: 9}, None, "B", set(), "a checkpoint of an older monitor does not say what it is of"),
-        ({0: 9}, "A", None, set(), "the topic is gone for the moment, or brokers were set back to before 2.8"),
-        ({-1: 9}, "A", "B", set(), "answers of coordinators are no log"),
+        ({0: 9}, None, "B", set(), "a checkpoint of an older monitor has no topic id"),
+        (
+            {0: 9},
+            "A",
+            None,
+            set(),
+            "the topic is absent at the moment, or brokers were downgraded to a version before 2.8",
+        ),
+        ({-1: 9}, "A", "B", set(), "answers of coordinators are not a log"),
     ],
 )
-def test_a_topic_of_another_id_is_another_log(
+def test_a_topic_with_a_different_id_is_a_different_log(
     positions: dict[int, int], read_id: str | None, topic_id: str | None, another: set[int], why: str
 ) -> None:
     """Rule 3: KIP-516."""
@@ -45,16 +51,16 @@ def test_a_topic_of_another_id_is_another_log(
 @pytest.mark.parametrize(
     ("last_offset", "end", "is_rewound", "why"),
     [
-        (99, 100, False, "all is read"),
-        (99, 5_000, False, "there is more to read"),
-        (97, 100, False, "it ends in a transaction's markers, which nobody is handed"),
+        (99, 100, False, "all records are read"),
+        (99, 5_000, False, "more records can be read"),
+        (97, 100, False, "it ends with transaction markers, which consumers do not receive"),
         (99, 99, True, "an unclean leader election cost the last record"),
-        (99, 3, True, "created anew, and somebody has committed since"),
-        (99, 0, True, "created anew"),
-        (-1, 0, False, "nothing was read of it yet"),
+        (99, 3, True, "recreated, and commits were written since"),
+        (99, 0, True, "the topic was recreated"),
+        (-1, 0, False, "nothing was read from it yet"),
     ],
 )
-def test_a_partition_ends_behind_what_was_read_or_is_another(
+def test_a_partition_that_ends_before_the_read_offset_is_a_different_one(
     last_offset: int, end: int, is_rewound: bool, why: str
 ) -> None:
     """Rule 1: KAFKA-3410 and every `unclean.leader.election.enable=true`."""
@@ -68,7 +74,7 @@ GROWTH = st.dictionaries(st.integers(-1, 5), st.integers(0, 50))
 
 @given(OFFSETS, GROWTH)
 def test_a_log_that_only_grows_is_never_rewound_and_loses_nothing(read: dict[int, int], growth: dict[int, int]) -> None:
-    """Read up to anywhere, it may grow by anything, and partitions may be added."""
+    """It is read up to any offset. It can grow by any number of records, and partitions can be added."""
     ends = {
         number: LogEnds(end, end, log_start=0)
         for number in {*read, *growth}
@@ -82,13 +88,13 @@ def test_a_log_that_only_grows_is_never_rewound_and_loses_nothing(read: dict[int
     assert not count_lost_offsets(read, ends)
 
 
-def test_the_numbers_of_answers_are_not_a_log() -> None:
-    """With `source.kind = admin-api` they are ours, and the clock they are made from may be set back."""
+def test_positions_of_answers_are_not_a_log() -> None:
+    """With `source.kind = admin-api` the monitor makes the positions from a clock, which can be set back."""
     assert not find_backward_positions({-1: 1_000}, {-1: 10})
 
 
-def test_what_no_broker_told_is_not_judged() -> None:
-    """Rules 1 to 3: a partition without a leader has no end for now, an old broker may tell no start."""
+def test_partitions_without_a_broker_answer_are_not_evaluated() -> None:
+    """Rules 1 to 3: a partition without a leader has no known end, and an old broker may return no start."""
     partition_states = {0: PartitionSnapshot(0, last_offset=9)}
     assert not find_truncated_partitions(partition_states, {})
     assert count_lost_offsets({0: 10}, {0: LogEnds(50, 50)}) == {}

@@ -1,4 +1,4 @@
-"""Ghosts: what records tell of and coordinators do not. Proof is needed, not the lack of an answer."""
+"""Tests of groups that exist in records but not in any coordinator. A missing answer is no proof."""
 
 from __future__ import annotations
 
@@ -37,35 +37,35 @@ SUSPECT = Suspect(offsets_topic_partition=0, after_offset=50, read_up_to=100, li
 
 
 def record(*events: GroupEvent) -> Mapping[str, GroupState]:
-    """Return the one group after its records."""
+    """Return the state of the one group after its records."""
     return {"g": GroupState(advanced(events))}
 
 
 @pytest.mark.parametrize(
     ("groups", "listing", "sample", "suspects", "why"),
     [
-        (record(written(50, 1)), WITHOUT, SAMPLE, {"g": SUSPECT}, "alive to us, unknown to them"),
-        (record(*formed(46)), WITHOUT, SAMPLE, {"g": SUSPECT}, "the same of a KIP-848 group"),
+        (record(written(50, 1)), WITHOUT, SAMPLE, {"g": SUSPECT}, "alive by the records, unknown to all coordinators"),
+        (record(*formed(46)), WITHOUT, SAMPLE, {"g": SUSPECT}, "the same for a KIP-848 group"),
         (record(written(50, 1)), WITH, SAMPLE, {}, "listed"),
-        (record(tombstoned(50)), WITHOUT, SAMPLE, {}, "dead to both"),
-        (record(), WITHOUT, SAMPLE, {}, "nobody wrote of it yet"),
+        (record(tombstoned(50)), WITHOUT, SAMPLE, {}, "deleted by the records and not listed"),
+        (record(), WITHOUT, SAMPLE, {}, "a group without records yet"),
         (
             record(written(50, 1)),
             GroupListing(9_000, {}, (ListingGap(2, "coordinator_load_in_progress"),)),
             SAMPLE,
             {},
-            "a listing with gaps lacks groups that are there",
+            "an incomplete listing can lack groups that exist",
         ),
         (
             record(written(50, 1)),
             WITHOUT,
             ClusterSample(9_100, offsets_topic_partitions=50),
             {},
-            "where its partition ends is not known: nobody can say when it was read",
+            "the end of its partition is unknown, so the time of reading is unknown",
         ),
     ],
 )
-def test_suspect_is_who_is_alive_to_us_and_unknown_to_every_coordinator(
+def test_a_suspect_is_alive_by_the_records_and_unknown_to_every_coordinator(
     groups: Mapping[str, GroupState],
     listing: GroupListing,
     sample: ClusterSample,
@@ -78,14 +78,14 @@ def test_suspect_is_who_is_alive_to_us_and_unknown_to_every_coordinator(
 @pytest.mark.parametrize(
     ("groups", "listing", "stays", "why"),
     [
-        (record(written(50, 1)), WITHOUT, True, "not a word"),
-        (record(written(50, 1), written(60, 2)), WITHOUT, False, "a record came"),
-        (record(written(50, 1), tombstoned(60)), WITHOUT, False, "its tombstone came"),
-        (record(written(50, 1)), WITH, False, "it is listed again: its coordinator had moved"),
-        ({}, WITHOUT, False, "forgotten meanwhile"),
+        (record(written(50, 1)), WITHOUT, True, "no new record and no listing"),
+        (record(written(50, 1), written(60, 2)), WITHOUT, False, "the group has a new record"),
+        (record(written(50, 1), tombstoned(60)), WITHOUT, False, "the group has a tombstone"),
+        (record(written(50, 1)), WITH, False, "the group is listed again: its coordinator had moved"),
+        ({}, WITHOUT, False, "the group was removed from the state meanwhile"),
     ],
 )
-def test_a_suspect_is_cleared_by_any_word_of_it(
+def test_any_new_record_or_listing_clears_a_suspect(
     groups: Mapping[str, GroupState], listing: GroupListing, stays: bool, why: str
 ) -> None:
     assert keep_silent_suspects({"g": SUSPECT}, groups, listing) == ({"g": SUSPECT} if stays else {}), why
@@ -94,9 +94,7 @@ def test_a_suspect_is_cleared_by_any_word_of_it(
 @pytest.mark.parametrize(
     ("positions", "read"), [({0: 99}, False), ({0: 100}, True), ({0: 101}, True), ({}, False), ({1: 500}, False)]
 )
-def test_a_tombstone_may_be_ahead_until_the_log_is_read_to_where_it_ended(
-    positions: Mapping[int, int], read: bool
-) -> None:
+def test_a_tombstone_may_follow_until_the_log_is_read_to_its_end(positions: Mapping[int, int], read: bool) -> None:
     assert is_read(SUSPECT, positions) is read
 
 
@@ -119,14 +117,18 @@ DESCRIBED = {"orders": TopicMetadata(3, 1), "deleted": TopicMetadata(None, 1)}
 @pytest.mark.parametrize(
     ("answers", "missing", "why"),
     [
-        ({"g": {("orders", 0): OFFSET}}, [1], "one of two is known"),
-        ({"g": {}}, [0, 1], "the group has committed nothing that they know of"),
-        ({"g": {("orders", 0): OFFSET, ("orders", 1): OFFSET, ("sales", 5): OFFSET}}, [], "and more besides"),
-        ({"g": Unanswered("group_authorization_failed")}, [], "no answer is no proof"),
-        ({}, [], "it was not asked for"),
+        ({"g": {("orders", 0): OFFSET}}, [1], "the coordinator knows one of two commits"),
+        ({"g": {}}, [0, 1], "the coordinator knows no commit of the group"),
+        (
+            {"g": {("orders", 0): OFFSET, ("orders", 1): OFFSET, ("sales", 5): OFFSET}},
+            [],
+            "the coordinator knows both commits and one more",
+        ),
+        ({"g": Unanswered("group_authorization_failed")}, [], "an error is no proof"),
+        ({}, [], "the group was not polled"),
     ],
 )
-def test_a_commit_is_suspect_if_its_groups_coordinator_answers_and_does_not_know_it(
+def test_a_commit_is_suspect_if_its_coordinator_answers_without_it(
     answers: Mapping[str, OffsetsByPartition | Unanswered], missing: Sequence[int], why: str
 ) -> None:
     known = commits(("g", "orders", 0, 10), ("g", "orders", 1, 11))
@@ -134,16 +136,14 @@ def test_a_commit_is_suspect_if_its_groups_coordinator_answers_and_does_not_know
 
 
 @pytest.mark.parametrize(("topic", "is_suspect"), [("orders", True), ("deleted", True), ("secret", False)])
-def test_offsets_of_topics_we_may_not_describe_are_left_out_of_the_answer_without_a_word(
-    topic: str, is_suspect: bool
-) -> None:
-    """Rule 4. Without it a missing right on a topic would look like its commits deleted, lag and all."""
+def test_an_answer_lacks_offsets_of_topics_without_permission(topic: str, is_suspect: bool) -> None:
+    """Rule 4: otherwise, a missing permission for a topic would look like deleted commits."""
     found = suspected_commits(commits(("g", topic, 0, 10)), {"g": {}}, DESCRIBED)
     assert found.num_rows == is_suspect
 
 
-def test_missing_commits_are_told_to_the_partition_they_stand_in() -> None:
-    """That is the group's own by the count at the time, which may not be the present one."""
+def test_missing_commits_are_reported_to_the_partition_that_contains_them() -> None:
+    """The group's own partition can be a different one since the partition count changed."""
     groups = ["a", "b", "c", "d"]
     ends = {partition: LogEnds(1_000 + partition, 1_000) for partition in range(50)}
     sample = ClusterSample(5, offsets_topic=ends, offsets_topic_partitions=50)

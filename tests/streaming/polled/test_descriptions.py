@@ -1,4 +1,4 @@
-"""A coordinator's description as an event: everything it tells, nothing it does not."""
+"""Tests of the conversion of a coordinator's description to an event."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def seen(group: DescribedGroup) -> GroupSnapshot:
     return advance(GroupSnapshot("g"), answered(1, group))
 
 
-def test_a_classic_members_bytes_are_read_and_what_no_answer_holds_is_none():
-    """Rule 2: no leader, no generation, no timeouts."""
+def test_a_classic_members_bytes_are_decoded_and_fields_without_an_answer_are_none():
+    """Rule 2: an answer contains no leader, generation or timeouts."""
     snapshot = seen(classic(classic_member("b", [2]), classic_member("a", [0, 1], instance_id="i")))
     first, second = members(snapshot)
     assert (first.member_id, first.group_instance_id, first.assigned) == ("a", "i", (("t", 0), ("t", 1)))
@@ -28,7 +28,7 @@ def test_a_classic_members_bytes_are_read_and_what_no_answer_holds_is_none():
     assert {member.session_timeout_ms for member in snapshot.classic.members} == {None}
 
 
-def test_bytes_that_nobody_can_read_go_to_quarantine_and_the_other_members_are_known():
+def test_undecodable_bytes_are_quarantined_and_the_other_members_are_known():
     """Rule 4: one hostile member must not hide a group."""
     hostile = DescribedMember("x", "c", "/h", subscription=b"\x00", assignment=assignment([1]))
     event, refusals = described_event("g", classic(hostile, classic_member("a", [0])), Position(POLLED_PARTITION, 1, 0))
@@ -37,14 +37,14 @@ def test_bytes_that_nobody_can_read_go_to_quarantine_and_the_other_members_are_k
     assert [member.subscription is None for member in event.classic.members] == [False, True]
 
 
-def test_bytes_of_another_protocol_type_are_not_read():
-    """Kafka Connect's are its own; reading them as a consumer's would invent partitions."""
+def test_bytes_of_other_protocol_types_are_not_decoded():
+    """Kafka Connect has its own format. Decoding it as a consumer's would invent partitions."""
     group = DescribedGroup("classic", "Stable", "connect", "sessioned", (classic_member("a", [0]),))
     assert [member.assigned for member in members(seen(group))] == [None]
 
 
-def test_a_member_of_a_kip_848_group_is_stable_when_it_has_its_target_and_its_epoch():
-    """`ConsumerGroupMember.isReconciledTo`, from what ConsumerGroupDescribe tells."""
+def test_a_kip_848_member_is_stable_if_it_has_its_target_and_its_epoch():
+    """`ConsumerGroupMember.isReconciledTo`, with the fields of ConsumerGroupDescribe."""
     snapshot = seen(
         modern(
             3,
@@ -65,16 +65,16 @@ def test_a_member_of_a_kip_848_group_is_stable_when_it_has_its_target_and_its_ep
     assert not_known(snapshot) == ("pending_revocation",)
 
 
-def test_a_regular_expression_is_known_and_the_topics_it_stands_for_are_said_not_to_be():
-    """KIP-848: the coordinator resolves it, and its description does not tell to what."""
+def test_a_regular_expression_is_known_and_its_topics_are_marked_unknown():
+    """KIP-848: the coordinator resolves the expression, but its description does not contain the topics."""
     member = DescribedMember(
         "a", "c", "/h", member_epoch=3, subscribed_topics=(), subscribed_regex="t.*", held=(), target=()
     )
     assert not_known(seen(modern(3, member))) == ("resolved_regex", "pending_revocation")
 
 
-def test_a_streams_group_has_members_and_the_state_its_coordinator_tells():
-    """KIP-1071: from the log its state cannot be told; asked, the coordinator says it."""
+def test_a_streams_group_has_members_and_the_state_from_its_coordinator():
+    """KIP-1071: the log does not contain its state. The coordinator returns it."""
     member = DescribedMember("a", "c", "/h", member_epoch=2, active_tasks=(HeldTask("0", (1,)),))
     snapshot = seen(DescribedGroup("streams", "Stable", "streams", None, (member,), 2, 2))
     assert (snapshot.state, snapshot.member_count(), snapshot.generation_id) == ("Stable", 1, 2)

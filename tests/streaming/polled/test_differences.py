@@ -1,4 +1,4 @@
-"""Polls against what is known: after its rows, the state says what the poll said, and the same poll is no news."""
+"""Tests of polls and the known state: rows make the state equal to the poll, and a repeated poll gives no rows."""
 
 from __future__ import annotations
 
@@ -57,31 +57,35 @@ OFFSETS = st.one_of(
 
 @st.composite
 def polls(draw: st.DrawFn) -> Poll:
-    """Draw a poll: offsets are asked of groups that are listed, so not of those that are gone."""
+    """Draw a poll. Offsets are requested only for listed groups, so not for deleted groups."""
     groups = draw(st.dictionaries(st.sampled_from(GROUP_IDS), DESCRIPTIONS))
-    offsets = {group_id: draw(OFFSETS) for group_id, said in groups.items() if not isinstance(said, GroupNotFound)}
+    offsets = {
+        group_id: draw(OFFSETS)
+        for group_id, description in groups.items()
+        if not isinstance(description, GroupNotFound)
+    }
     return polled(groups, offsets)
 
 
 class State:
-    """The query's state and the commit book, as a batch leaves them."""
+    """The query's state and the committed offsets after each batch."""
 
     def __init__(self) -> None:
         self.records: dict[str, GroupState] = {}
-        self.state_rows: dict[int, PartitionSnapshot] = {}
+        self.partition_states: dict[int, PartitionSnapshot] = {}
         self.committed_offsets = CommittedOffsets()
         self.rows_reported = 0
 
     def known(self) -> KnownState:
-        """Return what the poller finds."""
-        polled_lane = self.state_rows.get(POLLED_PARTITION, PartitionSnapshot(POLLED_PARTITION))
+        """Return the known state that the poller reads."""
+        polled_state = self.partition_states.get(POLLED_PARTITION, PartitionSnapshot(POLLED_PARTITION))
         groups = {group_id: record.snapshot for group_id, record in self.records.items()}
-        return KnownState(groups, commits_by_group(self.committed_offsets.view().commits), polled_lane.last_offset)
+        return KnownState(groups, commits_by_group(self.committed_offsets.view().commits), polled_state.last_offset)
 
     def take(self, rows: tuple[StateRow, ...]) -> None:
         """Run a batch."""
-        for partition, state_key, payload in rows:
-            if partition == GROUP_KIND:
+        for kind, state_key, payload in rows:
+            if kind == GROUP_KIND:
                 record = self.records.get(state_key, GroupState(GroupSnapshot(state_key)))
                 update = apply_batch(record, [decode_event(payload)], STRATEGIES)
                 self.records[state_key] = update.record
@@ -89,46 +93,46 @@ class State:
             else:
                 event = decode_partition_event(payload)
                 assert isinstance(event, PartitionBatch)
-                known = self.state_rows.get(
+                known = self.partition_states.get(
                     event.offsets_topic_partition, PartitionSnapshot(event.offsets_topic_partition)
                 )
-                self.state_rows[event.offsets_topic_partition] = merge_partition(known, event)
+                self.partition_states[event.offsets_topic_partition] = merge_partition(known, event)
                 self.committed_offsets.apply(commits_table(event.commits))
 
 
-def _says(state: State, poll: Poll) -> None:
-    """Check that the state says what the poll said, and nothing of what the poll did not answer."""
+def _check_equal(state: State, poll: Poll) -> None:
+    """Check that the state equals the poll, and that unanswered parts did not change."""
     known = state.known()
-    for group_id, said in poll.descriptions.items():
+    for group_id, description in poll.descriptions.items():
         snapshot = known.groups.get(group_id)
-        if isinstance(said, GroupNotFound):
+        if isinstance(description, GroupNotFound):
             assert snapshot is None or snapshot.is_over
             assert group_id not in known.commits
-        elif not isinstance(said, Unanswered):
+        elif not isinstance(description, Unanswered):
             assert snapshot is not None
-            assert (snapshot.group_type, snapshot.state) == (said.group_type, said.state)
-            assert snapshot.member_count() == len(said.members)
+            assert (snapshot.group_type, snapshot.state) == (description.group_type, description.state)
+            assert snapshot.member_count() == len(description.members)
     for group_id, answer in poll.offsets.items():
         if not isinstance(answer, Unanswered):
             assert known.commits.get(group_id, {}) == {at: commit.offset for at, commit in answer.items()}
 
 
 @given(st.lists(polls(), max_size=6))
-def test_after_its_rows_the_state_says_what_the_poll_said_and_the_same_poll_is_no_news(several: list[Poll]) -> None:
-    """The poller's whole contract; a restart between any two polls is one of the cases, for it remembers nothing."""
+def test_after_its_rows_the_state_equals_the_poll_and_the_same_poll_gives_no_rows(drawn_polls: list[Poll]) -> None:
+    """The whole contract of the poller includes restarts between polls, because the poller keeps no state."""
     state = State()
     last_number = -1
-    for poll in several:
+    for poll in drawn_polls:
         found = differences(poll, state.known())
         assert found.first_number > last_number
         state.take(found.rows)
         last_number = found.last_number if found.rows else last_number
-        _says(state, poll)
+        _check_equal(state, poll)
         assert differences(poll, state.known()).rows == ()
 
 
 @given(polls())
-def test_rows_taken_in_twice_change_nothing(poll: Poll) -> None:
+def test_rows_that_are_applied_twice_change_nothing(poll: Poll) -> None:
     """Rule 3: an interrupted batch runs again with the same file."""
     state = State()
     rows = differences(poll, state.known()).rows
@@ -139,10 +143,10 @@ def test_rows_taken_in_twice_change_nothing(poll: Poll) -> None:
 
 
 @given(polls())
-def test_every_event_has_a_position_of_its_own(poll: Poll) -> None:
-    """Tables are idempotent by position: two groups must not share one."""
+def test_every_event_has_its_own_position(poll: Poll) -> None:
+    """Tables are idempotent by position, so two groups must not share one."""
     found = differences(poll, KnownState())
-    events = [decode_event(payload) for partition, _, payload in found.rows if partition == GROUP_KIND]
+    events = [decode_event(payload) for kind, _, payload in found.rows if kind == GROUP_KIND]
     positions = [event.position for event in events if isinstance(event, LogEvent)]
     assert [position.offsets_topic_offset for position in positions] == list(
         range(found.first_number, found.first_number + len(events))
@@ -151,8 +155,8 @@ def test_every_event_has_a_position_of_its_own(poll: Poll) -> None:
     assert not events or found.last_number == positions[-1].offsets_topic_offset
 
 
-def test_numbers_follow_the_clock_and_never_fall_behind_what_was_taken_in() -> None:
-    """They rise over a new checkpoint, which knows none; and over a clock that was set back."""
+def test_numbers_follow_the_clock_and_are_always_above_applied_numbers() -> None:
+    """They also increase after a new checkpoint without numbers, and after a clock was set back."""
     poll = polled({"g": classic()})
     assert differences(poll, KnownState()).first_number == START_MS * NUMBERS_PER_MS
     ahead = START_MS * NUMBERS_PER_MS + 7
@@ -160,8 +164,8 @@ def test_numbers_follow_the_clock_and_never_fall_behind_what_was_taken_in() -> N
     assert ahead < 2**48, "positions are packed with their partition into 64 bits"
 
 
-def test_a_mark_is_a_row_without_news_and_says_how_far_polling_has_come() -> None:
-    """Readiness waits until the first complete poll has gone through the query, also on a cluster without a group."""
+def test_a_mark_is_a_row_without_news_that_shows_the_progress_of_polling() -> None:
+    """Readiness waits until the first complete poll has passed the query, also on a cluster without groups."""
     found = differences(polled({}), KnownState(), is_marked=True)
     [(partition, state_key, payload)] = found.rows
     batch = decode_partition_event(payload)
@@ -171,20 +175,20 @@ def test_a_mark_is_a_row_without_news_and_says_how_far_polling_has_come() -> Non
     assert differences(polled({}), KnownState()).rows == ()
 
 
-def test_unreadable_bytes_are_quarantined_once_with_their_group() -> None:
-    """A poll every five seconds must not fill the quarantine table with one member."""
+def test_undecodable_bytes_are_quarantined_once_with_their_group() -> None:
+    """A poll every five seconds must not fill the quarantine table with the same member."""
     hostile = classic(classic_member("x", [0], subscription=b"\x00"))
     state = State()
     state.take(differences(polled({"g": hostile}), state.known()).rows)
-    assert state.state_rows[POLLED_PARTITION].records_skipped == {"truncated": 1}
+    assert state.partition_states[POLLED_PARTITION].records_skipped == {"truncated": 1}
     assert differences(polled({"g": hostile}), state.known()).rows == ()
 
 
-def test_only_lanes_with_changed_commits_have_a_row_beside_the_first() -> None:
-    """A lane's state is written whole: a million commits must not be because one changed."""
+def test_only_partitions_with_changed_commits_have_a_row_beside_the_first() -> None:
+    """A partition state is written as a whole. One changed commit must not write a million commits again."""
     offsets: Mapping[str, Mapping[tuple[str, int], int]] = {f"g{number}": {("t", 0): 1} for number in range(200)}
     state = State()
     state.take(differences(polled({}, offsets), state.known()).rows)
-    assert set(state.state_rows) == {POLLED_PARTITION - number for number in range(POLLED_PARTITIONS)}
+    assert set(state.partition_states) == {POLLED_PARTITION - number for number in range(POLLED_PARTITIONS)}
     found = differences(polled({}, {**offsets, "g7": {("t", 0): 2}}), state.known())
     assert {state_key for _, state_key, _ in found.rows} == {"-1", str(polled_partition("g7"))}

@@ -1,4 +1,4 @@
-"""Whether our decoder and Kafka's read the same in the same bytes."""
+"""Compare the results of our decoder and of Kafka's decoder for the same bytes."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 def as_json(value: Any) -> Any:  # noqa: ANN401 - any JSON value
-    """Return a decoded value as JSON shows it: bytes as base64."""
+    """Return a decoded value in its JSON form: bytes as base64."""
     return json.loads(json.dumps(value, default=lambda raw: b64encode(raw).decode()))
 
 
-def our_answer(line: Mapping[str, Any]) -> Any:  # noqa: ANN401 - any JSON value
-    """Return what our decoder reads in an input line of the oracle, in the oracle's words."""
+def decode_line(line: Mapping[str, Any]) -> Any:  # noqa: ANN401 - any JSON value
+    """Return our decoder's result for an input line of the oracle, in the oracle's format."""
     try:
         if "key" in line:
             record = decode(*raw_record(line))
@@ -36,8 +36,8 @@ def our_answer(line: Mapping[str, Any]) -> Any:  # noqa: ANN401 - any JSON value
 
 
 def disagreement(line: Mapping[str, Any]) -> str | None:
-    """Return the case and both answers where they differ, fields in another order included."""
-    ours = our_answer(line["input"])
+    """Return the case and both results if they differ, also if only the order of fields differs."""
+    ours = decode_line(line["input"])
     if json.dumps(ours) == json.dumps(line["kafka"]):
         return None
     return f"input {line['input']}\nKafka {line['kafka']}\nours  {ours}"

@@ -1,6 +1,6 @@
-"""Records written by hand: each reaches one corner of the format, and says which.
+"""Hand-written records. Each record tests one corner case of the format, which `why` names.
 
-What Kafka reads in them stands in the golden file, not here: the corner is ours, the answer is Kafka's.
+The golden file contains Kafka's results for these records. It also contains `why`, so a change needs new golden files.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What each client library wrote into `__consumer_offsets`, and what Kafka's Admin described at that moment.
+"""Records that each client library wrote into `__consumer_offsets`, and the description by Kafka's Admin at that time.
 
-`clients/README.md` says how the file was made.
+`clients/README.md` describes how the file was made.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ PATH = Path(__file__).parent / "clients" / "memberships.jsonl.gz"
 
 @dataclass(frozen=True)
 class DescribedMember:
-    """A member as Kafka's Admin described it, and its library and topics as the one who started it knows them.
+    """A member as Kafka's Admin described it, with the library and topics that the capturing program knows.
 
     Attributes:
-        topics: None where Kafka described a member that was thought to have left.
+        topics: None if Kafka described a member that the capturing program had already stopped.
 
     """
 
@@ -36,7 +36,7 @@ class DescribedMember:
 
 @dataclass(frozen=True)
 class CapturedRecord:
-    """A record of the group, of the kinds that hold no commit."""
+    """A record of the group that is not a commit."""
 
     timestamp_ms: int
     key: bytes
@@ -45,11 +45,11 @@ class CapturedRecord:
 
 @dataclass(frozen=True)
 class Membership:
-    """One group at one moment.
+    """A group at one moment.
 
     Attributes:
         partitions: the existing topics of the group, with their partition counts.
-        broken_law: what is wrong with the assignment that the library made, None if nothing is.
+        broken_law: the broken rule if the library's assignment is wrong, otherwise None.
         records: the latest record of each key, in log order.
 
     """
@@ -68,7 +68,7 @@ class Membership:
 
 @cache
 def memberships() -> tuple[Membership, ...]:
-    """Every line of the file."""
+    """Return every line of the file."""
     with gzip.open(PATH, "rt", encoding="utf-8") as lines:
         return tuple(_membership(json.loads(line)) for line in lines)
 

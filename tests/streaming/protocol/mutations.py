@@ -1,4 +1,4 @@
-"""Seeded damage to records: bits flipped, bytes cut, spliced, replaced by edge values, or made up."""
+"""Damage records with a seed: flip bits, cut or splice bytes, insert edge values, or invent bytes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from random import Random
 
 EDGES = (
-    b"\xff\xff\xff\xff",  # -1: a null length, the greatest unsigned
-    b"\x7f\xff\xff\xff",  # the greatest int32: a length no record can hold
+    b"\xff\xff\xff\xff",  # -1: a null length, the greatest unsigned int
+    b"\x7f\xff\xff\xff",  # the greatest int32: longer than any record
     b"\x80\x00\x00\x00",  # the least int32
     b"\xff\xff",
     b"\x80\x00",
@@ -25,7 +25,7 @@ EDGES = (
     b"\x81\x80\x80\x80\x00",  # an overlong varint of 1
     b"\x80\x80\x80\x80\x80\x01",  # a varint of six bytes
     b"\xed\xa0\x80",  # an encoded surrogate
-    b"\xf0\x9f\xa6",  # a character cut short
+    b"\xf0\x9f\xa6",  # a truncated character
 )
 
 
@@ -57,7 +57,7 @@ def _overwrite_by_edge(random: Random, raw: bytes, _other: bytes) -> bytes:
 
 
 def _replace_tail_by_edge(random: Random, raw: bytes, _other: bytes) -> bytes:
-    return raw[: -random.randint(1, 3)] + random.choice(EDGES)  # where the tagged fields of most values lie
+    return raw[: -random.randint(1, 3)] + random.choice(EDGES)  # the tagged fields of most values are at the end
 
 
 def _splice(random: Random, raw: bytes, other: bytes) -> bytes:
@@ -68,15 +68,15 @@ def _renumber(random: Random, raw: bytes, _other: bytes) -> bytes:
     return random.randint(-2, 26).to_bytes(2, "big", signed=True) + raw[2:]
 
 
-def _make_up(random: Random, raw: bytes, _other: bytes) -> bytes:
+def _invent(random: Random, raw: bytes, _other: bytes) -> bytes:
     return raw[:2] + random.randbytes(random.randint(0, 60))
 
 
-_KINDS = (_flip, _cut, _remove, _insert_edge, _overwrite_by_edge, _replace_tail_by_edge, _splice, _renumber, _make_up)
+_KINDS = (_flip, _cut, _remove, _insert_edge, _overwrite_by_edge, _replace_tail_by_edge, _splice, _renumber, _invent)
 
 
 def mutate(random: Random, raw: bytes, other: bytes) -> bytes:
-    """Return ``raw`` damaged once or twice; ``other`` is what is spliced into it."""
+    """Return ``raw`` with one or two damages. Bytes of ``other`` can be spliced into it."""
     for _ in range(random.choice((1, 1, 2))):
         if raw and other:
             raw = random.choice(_KINDS)(random, raw, other)
@@ -84,7 +84,7 @@ def mutate(random: Random, raw: bytes, other: bytes) -> bytes:
 
 
 def mutate_record(random: Random, records: Sequence[tuple[bytes, bytes | None]]) -> tuple[bytes, bytes | None]:
-    """Return one of the records with its value damaged, or its key, or both."""
+    """Return one of the records with a damaged value, a damaged key, or both."""
     (key, value), (other_key, other_value) = random.choice(records), random.choice(records)
     if value is None or random.random() < 0.2:
         key = mutate(random, key, other_key)

@@ -1,4 +1,4 @@
-"""Record files of these tests: the real sample, and the golden answers of Kafka's own classes."""
+"""Record files of these tests: the real sample, and the golden results of Kafka's own classes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KAFKA_VERSION = "4.2.0"
 
 
 def lines_of(path: Path) -> list[str]:
-    """Return the lines of a gzipped file; a name in a record can hold U+2028, so only line feeds part them."""
+    """Return the lines of a gzipped file. Only line feeds separate them, because a name can contain U+2028."""
     return gzip.decompress(path.read_bytes()).decode().removesuffix("\n").split("\n")
 
 
@@ -34,7 +34,7 @@ def sample_records() -> list[tuple[bytes, bytes | None]]:
 
 
 def golden_lines(name: str) -> list[Any]:
-    """Return the golden lines of a file, refusing one that was edited by hand."""
+    """Return the golden lines of a file. A file that was edited by hand fails."""
     first, *lines = lines_of(GOLDEN / f"{name}.jsonl.gz")
     header = json.loads(first)
     digest = hashlib.sha256("\n".join(lines).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Hypothesis strategies: fields of any message, by its layout."""
+"""Hypothesis strategies for the fields of any message, from its layout."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _field(field: Field, version: int) -> st.SearchStrategy[Any]:
 
 
 def fields_of(layout: Struct, version: int) -> st.SearchStrategy[dict[str, Any]]:
-    """Return a strategy for a struct's fields; tagged ones may be absent."""
+    """Return a strategy for a struct's fields. Tagged fields may be absent."""
     present = [field for field in layout.fields if field.since <= version <= field.until]
     return st.fixed_dictionaries(
         {field.name: _field(field, version) for field in present if field.tag is None},

@@ -1,8 +1,8 @@
-"""Our decoder reads what Kafka 4.2.0's own classes read, and refuses what they refuse.
+"""Tests that our decoder reads and refuses the same bytes as the classes of Kafka 4.2.0.
 
-The golden file holds Kafka's answers to hand-made corners (``cases.py``), to records of every type and version that
-Kafka serialised from random fields, to the real sample and to seeded mutations of all of them.
-``oracle/regenerate.py`` makes it, and with ``--check`` compares fresh records.
+The golden file has Kafka's results for four kinds of records: hand-made corner cases (``cases.py``), records of every
+type and version with random fields, the real sample, and mutations of all of them with fixed seeds.
+``oracle/regenerate.py`` makes the file, and with ``--check`` compares new records.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ BY_HAND = [line for line in GOLDEN if "why" in line["input"]]
 
 
 @pytest.mark.parametrize("line", BY_HAND, ids=lambda line: line["input"]["why"])
-def test_a_corner_of_the_format_reads_as_kafka_reads_it(line: dict[str, Any]) -> None:
+def test_a_corner_case_of_the_format_is_read_as_by_kafka(line: dict[str, Any]) -> None:
     assert disagreement(line) is None
 
 
-def test_every_hand_made_corner_has_kafkas_answer() -> None:
-    """A corner added to ``cases.py`` counts only once Kafka was asked."""
+def test_every_hand_made_case_has_a_result_of_kafka() -> None:
+    """A case added to ``cases.py`` counts only with Kafka's result in the golden file."""
     assert [line["input"] for line in BY_HAND] == list(CASES)
 
 
-def test_thousands_of_whole_and_damaged_records_read_as_kafka_reads_them() -> None:
+def test_thousands_of_whole_and_damaged_records_are_read_as_by_kafka() -> None:
     found = [text for text in map(disagreement, GOLDEN) if text]
     assert found == []
 
@@ -46,8 +46,8 @@ def test_the_golden_records_cover_every_type_in_every_version_and_as_a_tombstone
     assert covered == expected
 
 
-def test_the_golden_records_are_neither_all_whole_nor_all_damaged() -> None:
-    """The comparison means something only if both decoders accept many records and refuse many."""
+def test_the_golden_records_include_many_whole_and_many_damaged_records() -> None:
+    """The comparison is only meaningful if both decoders accept many records and refuse many."""
     refused = sum("refused" in line["kafka"] for line in GOLDEN)
     assert refused > 500
     assert len(GOLDEN) - refused > 2000

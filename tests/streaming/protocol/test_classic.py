@@ -1,4 +1,4 @@
-"""The typed view of a classic group's metadata, by hand-made values of every version and by the real sample."""
+"""Tests of the typed view of a classic group's metadata, with values of every version and with the real sample."""
 
 from __future__ import annotations
 
@@ -71,14 +71,14 @@ def _record(version: int, *members: dict[str, Any], **changes: object) -> Decode
 @pytest.mark.parametrize(
     ("version", "timestamp_ms", "rebalance_timeout_ms", "instance_id"),
     [
-        (0, None, 45_000, None),  # no rebalance timeout: the coordinator takes the session timeout
+        (0, None, 45_000, None),  # no rebalance timeout: the coordinator uses the session timeout
         (1, None, 300_000, None),
         (2, 1_700_000_000_000, 300_000, None),
         (3, 1_700_000_000_000, 300_000, "i-1"),
         (4, 1_700_000_000_000, 300_000, "i-1"),
     ],
 )
-def test_each_version_gives_what_it_holds_and_none_for_the_rest(
+def test_each_version_gives_its_fields_and_none_for_the_others(
     version: int, timestamp_ms: int | None, rebalance_timeout_ms: int, instance_id: str | None
 ) -> None:
     group = group_metadata(_record(version, _member()))
@@ -105,7 +105,7 @@ def test_each_version_gives_what_it_holds_and_none_for_the_rest(
         (1, Subscription(1, ("b", "a"), b"u", (("b", 1), ("b", 0), ("a", 2)), -1, None)),  # KIP-429: owned partitions
         (2, Subscription(2, ("b", "a"), b"u", (("b", 1), ("b", 0), ("a", 2)), 6, None)),  # KIP-792: their generation
         (3, Subscription(3, ("b", "a"), b"u", (("b", 1), ("b", 0), ("a", 2)), 6, "r1")),  # KIP-881: rack
-        (9, Subscription(9, ("b", "a"), b"u", (("b", 1), ("b", 0), ("a", 2)), 6, "r1")),  # a version to come, read as 3
+        (9, Subscription(9, ("b", "a"), b"u", (("b", 1), ("b", 0), ("a", 2)), 6, "r1")),  # a future version, read as 3
     ],
 )
 def test_a_subscription_of_each_version(version: int, expected: Subscription) -> None:
@@ -115,16 +115,16 @@ def test_a_subscription_of_each_version(version: int, expected: Subscription) ->
 
 @pytest.mark.parametrize("rack", [None, ""])
 def test_a_null_or_empty_rack_is_no_rack(rack: str | None) -> None:
-    """``ConsumerProtocol.deserializeSubscription``; librdkafka writes the empty one."""
+    """``ConsumerProtocol.deserializeSubscription``. librdkafka writes an empty rack."""
     (member,) = group_metadata(_record(3, _member(subscription=_subscription(3, rackId=rack)))).members
     assert member.subscription is not None
     assert member.subscription.rack_id is None
 
 
-def test_an_assignment_of_no_bytes_is_nothing_and_a_subscription_of_no_bytes_is_unknown() -> None:
-    """A leader that gives a member nothing may leave it out; no client writes a subscription of no bytes.
+def test_an_empty_assignment_assigns_nothing_and_an_empty_subscription_is_unknown() -> None:
+    """A leader may leave out a member without partitions. No client writes an empty subscription.
 
-    Both were None, so a topic that the group had left stayed in its lag, and real topics were unknown partitions.
+    Before, both were None. A topic that the group had left stayed in its lag, and real topics were unknown partitions.
     """
     refusals: list[Refusal] = []
     (member,) = group_metadata(_record(3, _member(subscription=b"", assignment=b"")), refusals).members
@@ -133,8 +133,11 @@ def test_an_assignment_of_no_bytes_is_nothing_and_a_subscription_of_no_bytes_is_
 
 
 @pytest.mark.parametrize("protocol_type", ["connect", "sr", ""])
-def test_the_bytes_of_another_protocol_type_are_opaque(protocol_type: str) -> None:
-    """Connect and Schema Registry put their own formats there: not ours to read, and no reason for a refusal."""
+def test_the_bytes_of_other_protocol_types_are_opaque(protocol_type: str) -> None:
+    """Connect and Schema Registry have their own formats.
+
+    These bytes are not decoded and are no reason for a refusal.
+    """
     record = _record(3, _member(subscription=b"\xff\xff", assignment=b"\x00"), protocolType=protocol_type)
     (member,) = group_metadata(record).members
     assert (member.subscription, member.assignment) == (None, None)
@@ -155,10 +158,10 @@ def test_an_empty_group_has_no_protocol_no_leader_and_no_members() -> None:
         ({"assignment": bytes.fromhex("0000 7fffffff")}, "array_too_long", "assignment.assignedPartitions"),
     ],
 )
-def test_refused_bytes_of_a_member_cost_that_member_alone_and_name_it(
+def test_undecodable_bytes_of_a_member_affect_only_that_member_and_name_it(
     changes: dict[str, bytes], reason: str, field: str
 ) -> None:
-    """One member that nobody could read hid its whole group: no members, no verdict, state Unknown."""
+    """Before, one undecodable member hid its whole group: no members, no verdict, state Unknown."""
     refusals: list[Refusal] = []
     group = group_metadata(_record(3, _member(), _member(memberId="m-2", **changes)), refusals)
     assert [(refusal.reason, refusal.field) for _, refusal in refusals] == [(reason, f"value.members[1].{field}")]
@@ -176,7 +179,10 @@ def test_refused_bytes_of_a_member_cost_that_member_alone_and_name_it(
 def test_a_subscription_that_ends_before_owned_partitions_is_read_as_version_0(
     version: int, user_data: bytes | None
 ) -> None:
-    """kafka-go writes version 1 and Faust version 4, both with the fields of version 0: their groups were invisible."""
+    """kafka-go writes version 1 and Faust version 4, both with version 0 fields.
+
+    Before, their groups were invisible.
+    """
     raw = _versioned(version, encode(CONSUMER_PROTOCOL_SUBSCRIPTION, 0, {"topics": ["b", "a"], "userData": user_data}))
     refusals: list[Refusal] = []
     (member,) = group_metadata(_record(3, _member(subscription=raw)), refusals).members
@@ -185,8 +191,8 @@ def test_a_subscription_that_ends_before_owned_partitions_is_read_as_version_0(
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_a_subscription_that_is_cut_anywhere_else_is_refused(version: int) -> None:
-    """Only the end of the user data is a place where a library stops on purpose."""
+def test_a_subscription_that_is_cut_at_any_other_position_is_refused(version: int) -> None:
+    """Only after the user data do libraries stop on purpose."""
     whole = _subscription(version, userData=b"u")
     ends_with_user_data = len(_subscription(0, userData=b"u"))
     for length in range(1, len(whole)):
@@ -201,13 +207,13 @@ def test_a_subscription_that_is_cut_anywhere_else_is_refused(version: int) -> No
     [(KEY, None), (bytes.fromhex("0003 0001 67"), bytes.fromhex("0000 00000001 00"))],
     ids=["a tombstone", "another record type"],
 )
-def test_only_a_classic_groups_metadata_has_the_view(key: bytes, value: bytes | None) -> None:
+def test_only_a_classic_groups_metadata_has_this_view(key: bytes, value: bytes | None) -> None:
     with pytest.raises(ValueError, match="not a GroupMetadata record"):
         group_metadata(decode(key, value))
 
 
-def test_the_groups_of_the_real_sample_have_one_owner_a_partition() -> None:
-    """What the leaders of real groups sent: each partition to one member, each member within its subscription."""
+def test_the_groups_of_the_real_sample_have_one_owner_per_partition() -> None:
+    """Leaders of real groups assigned each partition to one member that subscribes to its topic."""
     decoded = [decode(key, value) for key, value in sample_records()]
     groups = [group_metadata(record) for record in decoded if record.name == "GroupMetadata" and record.value]
     assert len(groups) == 229

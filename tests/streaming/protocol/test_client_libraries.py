@@ -1,4 +1,4 @@
-"""Records of every client library in use are read, and show what Kafka's Admin described when they were written."""
+"""Tests that records of every client library are decoded and agree with the description by Kafka's Admin."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _decoded(line: Membership, kind: RecordType) -> list[DecodedRecord]:
 
 @pytest.mark.parametrize("group", [group for group, lines in _BY_GROUP.items() if lines[0].group_type == "classic"])
 def test_a_classic_group_of_any_library_shows_the_members_and_assignment_that_kafka_describes(group: str):
-    """A group of kafka-go or Faust was invisible: its subscriptions end before a field of their version."""
+    """Before, a group of kafka-go or Faust was invisible: its subscriptions end before a field of their version."""
     for line in _BY_GROUP[group]:
         (record,) = _decoded(line, RecordType.GROUP_METADATA)
         refusals: list[Refusal] = []
@@ -49,7 +49,7 @@ def test_a_classic_group_of_any_library_shows_the_members_and_assignment_that_ka
 
 @pytest.mark.parametrize("group", [group for group, lines in _BY_GROUP.items() if lines[0].group_type == "consumer"])
 def test_a_consumer_group_of_any_library_shows_the_members_that_kafka_describes(group: str):
-    """KIP-848: every kind of record that a group's coordinator writes for these clients is read."""
+    """KIP-848: every kind of record that a coordinator writes for these clients is decoded."""
     for line in _BY_GROUP[group]:
         members = _decoded(line, RecordType.CONSUMER_GROUP_MEMBER_METADATA)
         shown = {
@@ -64,6 +64,6 @@ def test_a_consumer_group_of_any_library_shows_the_members_that_kafka_describes(
         assert held == {member.member_id: len(member.assignment) for member in line.members}, line.step
 
 
-def test_every_library_is_there_in_every_version_with_every_strategy_static_and_mixed():
-    """A library that is left out is one whose records nobody has tried."""
+def test_every_library_is_included_in_every_version_with_every_strategy_static_and_mixed():
+    """Without a library in this list, its records would be untested."""
     assert {line.group for line in memberships()} == {plan.name for plan in plans()}

@@ -1,4 +1,4 @@
-"""User data of sticky members, in Java's two versions and in kafka-python's own form."""
+"""Tests of the user data of sticky members, in Java's two versions and in kafka-python's format."""
 
 from __future__ import annotations
 
@@ -24,9 +24,7 @@ TOPICS = st.lists(
 
 
 @given(TOPICS, st.integers(-1, 2**31 - 1))
-def test_version_1_names_the_owned_partitions_and_their_generation(
-    topics: list[dict[str, Any]], generation: int
-) -> None:
+def test_version_1_has_the_owned_partitions_and_their_generation(topics: list[dict[str, Any]], generation: int) -> None:
     owned, found = sticky_user_data(
         encode(STICKY_USER_DATA, 1, {"previousAssignment": topics, "generation": generation})
     )
@@ -43,27 +41,33 @@ def test_version_0_has_no_generation(topics: list[dict[str, Any]]) -> None:
 
 @given(st.binary(max_size=60))
 def test_user_data_of_any_bytes_never_raises(user_data: bytes) -> None:
-    """The assignor forgets a claim that it can't read; so do we."""
+    """The assignor ignores a claim that it cannot read, and so does the monitor."""
     owned, generation = sticky_user_data(user_data)
     assert generation is None or isinstance(generation, int)
     assert isinstance(owned, tuple)
 
 
 @pytest.mark.parametrize("user_data", [None, b""])
-def test_no_user_data_is_no_claim_and_no_generation(user_data: bytes | None) -> None:
+def test_no_user_data_gives_no_claim_and_no_generation(user_data: bytes | None) -> None:
     assert sticky_user_data(user_data) == ((), None)
     assert kafka_python_sticky_user_data(user_data) is None
 
 
-def test_a_claim_written_by_kafka_python_is_read_in_its_own_form_only() -> None:
-    """kafka-python 3 leads the claim by a version: a Java leader forgets it, a kafka-python leader does not."""
+def test_a_claim_written_by_kafka_python_is_read_only_in_its_own_format() -> None:
+    """kafka-python 3 writes a version before the claim.
+
+    A Java leader ignores such a claim, a kafka-python leader reads it.
+    """
     user_data = bytes.fromhex("0001 00000001 0001 74 00000002 00000001 00000002 00000007")
     assert kafka_python_sticky_user_data(user_data) == ((("t", 1), ("t", 2)), 7)
     assert sticky_user_data(user_data) == ((), -1)
 
 
-def test_the_sticky_claims_in_the_real_sample_are_kafka_pythons_and_name_subscribed_topics() -> None:
-    """Its ``real-kp-sticky-*`` groups are kafka-python's; each claim is of a generation before the record's."""
+def test_the_sticky_claims_in_the_real_sample_are_in_kafka_pythons_format_and_contain_subscribed_topics() -> None:
+    """The ``real-kp-sticky-*`` groups are kafka-python's.
+
+    Each claim is from an earlier generation than the record's.
+    """
     claims = 0
     for record in (decode(key, value) for key, value in sample_records()):
         if record.name != "GroupMetadata" or record.value is None or record.value["protocol"] != "sticky":
@@ -81,10 +85,10 @@ def test_the_sticky_claims_in_the_real_sample_are_kafka_pythons_and_name_subscri
 
 
 @given(TOPICS, st.integers(-1, 2**31 - 1), st.sampled_from([0, 1]))
-def test_javas_form_is_never_taken_for_kafka_pythons(
+def test_javas_format_is_never_read_as_kafka_pythons(
     topics: list[dict[str, Any]], generation: int, version: int
 ) -> None:
-    """To kafka-python the first half of Java's array length is the version and the rest does not fit."""
+    """kafka-python reads the first half of Java's array length as the version, and the rest is invalid."""
     java = encode(STICKY_USER_DATA, version, {"previousAssignment": topics, "generation": generation})
     as_kafka_python = kafka_python_sticky_user_data(java)
     assert as_kafka_python is None or not topics

@@ -1,7 +1,7 @@
-"""Consumer groups of Kafka 3.7, KIP-848's early access: refused record by record, never misread.
+"""Tests of consumer groups of Kafka 3.7 (early access of KIP-848). Their records are refused and never misread.
 
-3.7 wrote other fields under the same version 0 (for client-side assignors), as its schemas warned, and no later
-Kafka reads them either. The bytes are those that a broker of 3.7.2 wrote for a Java consumer of a topic of three
+Kafka 3.7 wrote other fields with the same version 0 (for client-side assignors), as its schemas warned. No later
+Kafka reads them either. A broker of version 3.7.2 wrote these bytes for a Java consumer of a topic with three
 partitions.
 """
 
@@ -16,25 +16,25 @@ _MEMBER = _GROUP + "0016734e434d33795765546236457144794461766b5f3151"
 _TOPIC_ID = "0400912cb09541b993faf6ade5bf3bb8"
 
 _REFUSED = {
-    # An epoch stood before the topics: its first byte reads as an array that is null.
+    # Version 3.7 has an epoch before the topics. Its first byte is read as a null array.
     "PartitionMetadata": (
         "0004" + _GROUP,
         f"0000 00000000 02 {_TOPIC_ID} 0274 00000003 01 00 00",
         "null_field at value.topics",
     ),
-    # The assignors stood where the tagged fields begin.
+    # Version 3.7 has the assignors at the start of the tagged fields.
     "MemberMetadata": (
         "0005" + _MEMBER,
         "0000 0000 03 6331 0b 2f3132372e302e302e31 02 0274 01 000493e0 00 01 00",
         "truncated at value.taggedFields",
     ),
-    # An error code stood before the partitions.
+    # Version 3.7 has an error code before the partitions.
     "TargetAssignmentMember": (
         "0007" + _MEMBER,
         f"0000 00 02 {_TOPIC_ID} 04 00000000 00000001 00000002 00 0000 01 00",
         "null_field at value.topicPartitions",
     ),
-    # The target's epoch stood before the state.
+    # Version 3.7 has the target's epoch before the state.
     "CurrentMemberAssignment": (
         "0008" + _MEMBER,
         f"0000 00000001 00000000 00000001 02 {_TOPIC_ID} 04 00000000 00000001 00000002 00 01 01 00 0000 01 00",
@@ -44,13 +44,13 @@ _REFUSED = {
 
 
 @pytest.mark.parametrize(("key", "value", "refusal"), _REFUSED.values(), ids=_REFUSED)
-def test_a_record_that_names_members_or_partitions_is_refused(key: str, value: str, refusal: str):
+def test_a_record_with_members_or_partitions_is_refused(key: str, value: str, refusal: str):
     with pytest.raises(UndecodableRecord, match=f"^{refusal}$"):
         decode(bytes.fromhex(key), bytes.fromhex(value))
 
 
 @pytest.mark.parametrize(("key_type", "field"), [("0003", "epoch"), ("0006", "assignmentEpoch")])
-def test_an_epoch_has_had_the_same_layout_from_the_start(key_type: str, field: str):
+def test_an_epoch_has_the_same_layout_in_all_versions(key_type: str, field: str):
     record = decode(bytes.fromhex(key_type + _GROUP), bytes.fromhex("0000 00000002 00"))
     assert record.value == {field: 2}
 

@@ -1,6 +1,6 @@
-"""200,000 damaged records, by recorded seeds: each is decoded or refused with its reason, and none takes undue memory.
+"""Tests with 200,000 damaged records from fixed seeds. Each is decoded or refused with a reason, with limited memory.
 
-The input is hostile: anybody who may write to the topic, or to a group's metadata, chooses these bytes.
+The input is hostile: any client with write permission, and any member of a group, can choose these bytes.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ SEEDS = range(20261121, 20261131)
 RECORDS_PER_SEED = 20_000
 REASONS = {getattr(reasons, name) for name in dir(reasons) if name.isupper()}
 
-# The dearest bytes are those of structs of a few empty fields, a dict and some lists each: up to 90 times their size.
+# The most expensive bytes are structs of a few empty fields. Each becomes a dict and lists of up to 90 times the size.
 MEMORY_PER_BYTE = 120
 MEMORY_PER_RECORD = 16_384
 
 
 def _whole_records() -> list[tuple[bytes, bytes | None]]:
-    """Return the real sample and what Kafka accepted of the golden records: every type and version."""
+    """Return the real sample and the golden records that Kafka accepted, with every type and version."""
     golden = [raw_record(line["input"]) for line in golden_lines("records") if "key" in line["kafka"]]
     return sample_records() + golden
 
@@ -39,9 +39,9 @@ WHOLE = _whole_records()
 
 
 def _outcome(key: bytes, value: bytes | None) -> str:
-    """Decode as the monitor does, typed views included; return the reason of a refusal or how far it came.
+    """Decode like the monitor, with typed views. Return the reason of a refusal or the reached step.
 
-    A refusal of one member's bytes, which does not cost the record, counts too.
+    A refusal of only one member's bytes is also counted.
     """
     refusals: list[Refusal] = []
     try:
@@ -62,17 +62,17 @@ def test_a_damaged_record_is_decoded_or_refused_with_its_reason(seed: int) -> No
     random = Random(seed)
     outcomes = Counter(_outcome(*mutate_record(random, WHOLE)) for _ in range(RECORDS_PER_SEED))
     assert set(outcomes) <= REASONS | {"tombstone", "decoded"}
-    assert outcomes["decoded"] > RECORDS_PER_SEED / 10, "damage that nothing survives tests little"
+    assert outcomes["decoded"] > RECORDS_PER_SEED / 10, "enough damaged records are still decodable"
 
 
-def test_every_reason_is_reached_by_the_damage() -> None:
-    """A reason that no damaged record reaches would be untested, or dead; these two have tests of their own."""
+def test_the_damaged_records_reach_every_reason() -> None:
+    """A reason that no damaged record reaches is untested or dead code. The two exceptions have their own tests."""
     random = Random(SEEDS[0])
     reached = {_outcome(*mutate_record(random, WHOLE)) for _ in range(3 * RECORDS_PER_SEED)}
     assert REASONS - reached <= {reasons.MISSING_KEY, reasons.UNKNOWN_EMBEDDED_VERSION}
 
 
-def test_a_damaged_record_spelled_out_is_an_answer_or_an_error() -> None:
+def test_a_damaged_record_as_json_is_a_result_or_an_error() -> None:
     random = Random(SEEDS[1])
     for _ in range(RECORDS_PER_SEED):
         answer = render_record(*mutate_record(random, WHOLE))
@@ -101,14 +101,16 @@ def test_no_damaged_record_takes_more_memory_than_its_size_justifies() -> None:
     ],
     ids=["members", "topics of an embedded subscription"],
 )
-def test_a_length_no_record_can_hold_is_refused_before_anything_is_made(key: str, value: str, length: str) -> None:
+def test_a_length_that_no_record_can_have_is_refused_before_memory_is_allocated(
+    key: str, value: str, length: str
+) -> None:
     raw = bytes.fromhex(value.format(length=length))
     assert _outcome(bytes.fromhex(key), raw) == reasons.ARRAY_TOO_LONG
     _assert_within_budget(bytes.fromhex(key), raw)
 
 
-def test_the_dearest_record_stays_within_the_budget() -> None:
-    """5,000 empty copartition groups of four bytes each: a dict and three lists for every one."""
+def test_the_most_expensive_record_stays_within_the_memory_limit() -> None:
+    """It has 5,000 empty copartition groups of four bytes each. Every group becomes a dict and three lists."""
     groups = bytes.fromhex("01 01 01 00") * 5000
     value = bytes.fromhex("0000 00000001 02 01 01 01 01 01 01") + varint(5001) + groups + bytes(2)
     key = bytes.fromhex("0017 0001 67")
@@ -117,8 +119,8 @@ def test_the_dearest_record_stays_within_the_budget() -> None:
 
 
 @pytest.mark.parametrize("count", ["ffffffff07", "ffffffff0f"])
-def test_a_tag_count_no_record_can_hold_costs_nothing(count: str) -> None:
-    """2,147,483,647 tags are announced and none comes; -1 tags are none."""
+def test_a_tag_count_that_no_record_can_have_allocates_nothing(count: str) -> None:
+    """The record announces 2,147,483,647 tags but has none. A count of -1 means no tags."""
     raw = bytes.fromhex(f"0000 00000005 {count}")
     assert _outcome(bytes.fromhex("0003 0001 67"), raw) in {reasons.TRUNCATED, "decoded"}
     _assert_within_budget(bytes.fromhex("0003 0001 67"), raw)

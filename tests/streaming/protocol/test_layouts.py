@@ -1,4 +1,4 @@
-"""The layouts say what the official message definitions of Kafka 4.2.0 say, field by field."""
+"""Tests that the layouts equal the official message definitions of Kafka 4.2.0, field by field."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OURS: dict[str, Message] = {
 
 
 def _versions(text: str, highest: int) -> range:
-    """Return the versions a definition names: ``3``, ``0-4``, ``4+`` or ``none``."""
+    """Return the versions in a definition: ``3``, ``0-4``, ``4+`` or ``none``."""
     if text == "none":
         return range(0)
     first, _, last = text.removesuffix("+").partition("-")
@@ -39,7 +39,7 @@ def _official_field(facts: dict[str, Any], highest: int) -> dict[str, Any]:
     return {
         "name": name[0].lower() + name[1:],
         "type": (is_array, nested or element),
-        # StreamsGroupMetadataValue's last tagged field names no versions but the tagged ones.
+        # The last tagged field of StreamsGroupMetadataValue has only tagged versions.
         "versions": _versions(facts["versions"] if "versions" in facts else facts["taggedVersions"], highest),
         "nullable": bool(_versions(facts.get("nullableVersions", "none"), highest)),
         "tag": facts.get("tag"),
@@ -63,7 +63,7 @@ def _our_field(field: Field, highest: int, parent_since: int = 0) -> dict[str, A
         "versions": range(since, min(field.until, highest) + 1),
         "nullable": field.nullable,
         "tag": field.tag,
-        # The definitions name no default where it is the type's zero, and say null for an empty list or struct.
+        # The definitions have no default for the type's zero value, and null for an empty list or struct.
         "default": None if field.default in (ZERO_UUID, ()) else field.default,
     }
 
@@ -79,7 +79,7 @@ def test_a_layout_has_the_official_fields_in_the_official_order(name: str) -> No
 
 
 @pytest.mark.parametrize("name", sorted(OFFICIAL))
-def test_a_layout_is_flexible_from_the_official_version_on(name: str) -> None:
+def test_a_layout_is_flexible_from_the_same_version_as_the_official_one(name: str) -> None:
     official, ours = OFFICIAL[name], OURS[name]
     versions = range(ours.highest_version + 1)
     flexible = [version for version in versions if version >= ours.flexible_since]

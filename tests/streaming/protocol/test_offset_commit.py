@@ -1,4 +1,4 @@
-"""The typed view of an offset commit, and the byte places that the bulk path relies on."""
+"""Tests of the typed view of an offset commit, and of the byte positions that the bulk decoder uses."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def _value(version: int, **changes: object) -> bytes:
     ("version", "leader_epoch", "expire_timestamp_ms", "topic_id"),
     [
         (0, None, None, None),
-        (1, None, 8, None),  # the only version with an expiry of its own
+        (1, None, 8, None),  # the only version with an expiry field
         (2, None, None, None),
         (3, 5, None, None),  # KIP-320: leader epoch
         (4, 5, None, TOPIC_ID),
     ],
 )
-def test_each_version_gives_what_it_holds_and_none_for_the_rest(
+def test_each_version_gives_its_fields_and_none_for_the_others(
     version: int, leader_epoch: int | None, expire_timestamp_ms: int | None, topic_id: str | None
 ) -> None:
     commit = offset_commit(decode(KEY, _value(version, topicId=TOPIC_ID)))
@@ -65,14 +65,14 @@ def test_minus_one_and_the_zero_topic_id_mean_none() -> None:
     [(KEY, None), (bytes.fromhex("0003 0001 67"), bytes.fromhex("0000 00000001 00"))],
     ids=["a tombstone", "another record type"],
 )
-def test_only_an_offset_commit_has_the_view(key: bytes, value: bytes | None) -> None:
+def test_only_an_offset_commit_has_this_view(key: bytes, value: bytes | None) -> None:
     with pytest.raises(ValueError, match="not an offset commit"):
         offset_commit(decode(key, value))
 
 
 @given(st.integers(0, 4), st.data())
-def test_the_byte_places_hold_in_every_version(version: int, data: st.DataObject) -> None:
-    """The bulk path reads these places out of whole columns without decoding."""
+def test_the_byte_positions_are_the_same_in_every_version(version: int, data: st.DataObject) -> None:
+    """The bulk decoder reads these positions from whole columns without decoding."""
     fields: dict[str, Any] = data.draw(fields_of(Struct(OFFSET_COMMIT.value.fields), version))
     value = version.to_bytes(2, "big") + encode(OFFSET_COMMIT.value, version, fields)
     offset = int.from_bytes(value[COMMITTED_OFFSET_AT : COMMITTED_OFFSET_AT + 8], "big", signed=True)
@@ -87,14 +87,16 @@ NAMES = st.text(max_size=40).filter(lambda name: name.isascii() or not any("\ud8
 
 
 @given(NAMES, NAMES, st.integers(0, 2**31 - 1))
-def test_a_key_made_for_a_polled_commit_is_the_one_a_broker_writes(group_id: str, topic: str, partition: int) -> None:
-    """Whoever reads it back must not tell it from a record's."""
+def test_a_key_made_for_a_polled_commit_equals_the_key_that_a_broker_writes(
+    group_id: str, topic: str, partition: int
+) -> None:
+    """A reader must not see a difference from a record of the log."""
     key = offset_commit_key(group_id, topic, partition)
     assert decode(key, None).key == {"group": group_id, "topic": topic, "partition": partition}
     assert canonical_key(key) == key
 
 
-def test_the_record_types_are_those_of_the_layouts() -> None:
+def test_the_record_types_equal_those_of_the_layouts() -> None:
     commits = [layout for layout in RECORD_LAYOUTS if layout in (LEGACY_OFFSET_COMMIT, OFFSET_COMMIT)]
     assert sorted(RecordType(one.key_type) for one in commits) == list(KEY_TYPES)
     assert OFFSET_COMMIT.value.highest_version == max(METADATA_LENGTH_AT)

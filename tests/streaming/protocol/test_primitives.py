@@ -1,4 +1,4 @@
-"""Primitive types behave as Java's do."""
+"""Tests that primitive types are decoded as in Java."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tests.bench.encoder import varint
 from tests.streaming.protocol.records import golden_lines
 
 
-def test_malformed_utf8_is_replaced_as_java_replaces_it() -> None:
-    """Every sequence of one to four of 25 edge bytes, 406,900 in all, against the digest of Java's answers."""
+def test_malformed_utf8_is_replaced_as_in_java() -> None:
+    """All 406,900 sequences of one to four of 25 edge bytes are compared with the digest of Java's results."""
     (golden,) = golden_lines("utf8")
     edges = bytes.fromhex(golden["edges"])
     digest = hashlib.sha256()
@@ -27,17 +27,17 @@ def test_malformed_utf8_is_replaced_as_java_replaces_it() -> None:
 
 
 @given(st.text())
-def test_well_formed_text_stays_as_it_is(text: str) -> None:
+def test_well_formed_text_is_unchanged(text: str) -> None:
     assert str(text.encode(), "utf-8", JAVA_UTF8_ERRORS) == text
 
 
-def test_the_error_handler_is_for_decoding_only() -> None:
+def test_the_error_handler_is_only_for_decoding() -> None:
     with pytest.raises(UnicodeEncodeError):
         "\ud800".encode("utf-8", JAVA_UTF8_ERRORS)
 
 
 @given(st.integers(0, 2**31 - 1), st.binary(max_size=3))
-def test_a_varint_reads_back_and_leaves_what_follows(value: int, rest: bytes) -> None:
+def test_a_varint_is_decoded_and_later_bytes_are_left(value: int, rest: bytes) -> None:
     encoded = varint(value)
     assert unsigned_varint(encoded + rest, 0) == (value, len(encoded))
 
@@ -57,13 +57,13 @@ def test_a_varint_is_a_java_int(encoded: str, value: int, why: str) -> None:
     assert unsigned_varint(raw, 0) == (value, len(raw)), why
 
 
-def test_a_varint_that_goes_on_after_five_bytes_is_refused() -> None:
+def test_a_varint_of_more_than_five_bytes_is_refused() -> None:
     with pytest.raises(UndecodableRecord, match="bad_varint"):
         unsigned_varint(bytes.fromhex("808080808001"), 0)
 
 
-def test_one_less_than_the_least_length_wraps_to_the_greatest() -> None:
-    """Java's ``readUnsignedVarint() - 1``: not a null but a length beyond any record."""
+def test_the_smallest_length_minus_one_wraps_to_the_greatest_length() -> None:
+    """Java computes ``readUnsignedVarint() - 1``. The result is not null but a length greater than any record."""
     assert compact_length(bytes.fromhex("8080808008"), 0)[0] - 1 == 2**31 - 1
 
 
@@ -76,5 +76,5 @@ def test_one_less_than_the_least_length_wraps_to_the_greatest() -> None:
         (b"\xfb\xef\xbe" * 5 + b"\xfb", "----" * 5 + "-w"),
     ],
 )
-def test_a_uuid_prints_as_url_safe_base64_without_padding(raw: bytes, text: str) -> None:
+def test_a_uuid_is_url_safe_base64_without_padding(raw: bytes, text: str) -> None:
     assert uuid_text(raw) == text

@@ -1,4 +1,4 @@
-"""Laws of the generated readers, over every message in every version."""
+"""Property tests of the generated readers, for every message in every version."""
 
 from __future__ import annotations
 
@@ -59,22 +59,24 @@ def _shown(layout: object, value: Any) -> Any:  # noqa: ANN401 - a value of any 
 
 
 @given(written_messages())
-def test_what_is_written_is_read(written: Written) -> None:
-    """And tagged fields that hold their default are left out, as Kafka's JSON converters leave them out."""
+def test_a_written_message_is_read_back(written: Written) -> None:
+    """Tagged fields with their default value are left out, as in Kafka's JSON converters."""
     message, version, fields, raw = written
     assert READERS[message.name, version](raw, 0) == _without_tagged_defaults(Struct(message.fields), fields)
 
 
 @given(written_messages(), st.binary(min_size=1, max_size=4), st.binary(max_size=3))
-def test_a_reader_starts_where_told_and_ignores_what_follows(written: Written, behind: bytes, before: bytes) -> None:
+def test_a_reader_starts_at_its_offset_and_ignores_later_bytes(written: Written, behind: bytes, before: bytes) -> None:
     message, version, _, raw = written
     read = READERS[message.name, version]
     assert read(before + raw + behind, len(before)) == read(raw, 0)
 
 
 @given(written_messages(), st.data())
-def test_a_message_cut_anywhere_is_refused_with_the_field_it_stopped_at(written: Written, data: st.DataObject) -> None:
-    """Truncation always is an error; an array whose elements are cut off may say so before it is begun."""
+def test_a_truncated_message_is_refused_with_the_field_at_which_reading_stopped(
+    written: Written, data: st.DataObject
+) -> None:
+    """Truncation is always an error. A truncated array may be refused before its first element."""
     message, version, _, raw = written
     end = data.draw(st.integers(0, len(raw) - 1))
     with pytest.raises(UndecodableRecord) as caught:
@@ -85,18 +87,18 @@ def test_a_message_cut_anywhere_is_refused_with_the_field_it_stopped_at(written:
 
 @given(st.sampled_from(MESSAGES), st.binary(max_size=80))
 def test_any_bytes_are_read_or_refused(message_and_version: tuple[Message, int], raw: bytes) -> None:
-    """No other exception leaves a reader, whatever the bytes: input is hostile."""
+    """A reader raises no other exception for any bytes, because the input is hostile."""
     message, version = message_and_version
     try:
         fields = READERS[message.name, version](raw, 0)
     except UndecodableRecord as refusal:
-        assert refusal.field  # noqa: PT017 - the other outcome is a return
+        assert refusal.field  # noqa: PT017 - without a refusal the test returns
     else:
         assert set(fields) <= {field.name for field in message.fields}
 
 
 @pytest.mark.parametrize(("message", "version"), MESSAGES, ids=lambda part: getattr(part, "name", part))
-def test_a_reader_is_python_that_names_each_field_of_its_version(message: Message, version: int) -> None:
+def test_the_python_code_of_a_reader_names_each_field_of_its_version(message: Message, version: int) -> None:
     source = reader_source(message, version)
     present = [field.name for field in message.fields if field.since <= version <= field.until]
     absent = [field.name for field in message.fields if not field.since <= version <= field.until]

@@ -1,4 +1,4 @@
-"""Markers, empty batches and holes are offsets without records; only headers are read."""
+"""Tests of markers, empty batches and holes, which are offsets without records. Only headers are read."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ RECORD, TRANSACTIONAL, MARKER = 0, 0x10, 0x20 | 0x10
 def batch(
     base_offset: int, offsets: int, *, records: int | None = None, attributes: int = RECORD, producer: int = -1
 ) -> bytes:
-    """Return a batch of magic 2 that covers some offsets; its records are left out, as nothing reads them."""
+    """Return a batch of magic 2 that covers these offsets. Its records are left out, because no test reads them."""
     count = offsets if records is None else records
     rest = struct.pack(">iBIhiqqqhii", 0, 2, 0, attributes, offsets - 1, 0, 0, producer, -1, -1, count)
     return struct.pack(">qi", base_offset, len(rest)) + rest
 
 
 def marker(offset: int, producer: int = 1) -> bytes:
-    """Return the end of a transaction."""
+    """Return the end marker of a transaction."""
     return batch(offset, 1, attributes=MARKER, producer=producer)
 
 
@@ -34,41 +34,41 @@ def in_transaction(offset: int, records: int, producer: int = 1) -> bytes:
 
 
 def nothing(read_to: int) -> Tail:
-    """Return that no record was found."""
+    """Return the result without a record."""
     return Tail(read_to, is_record=False, read_to=read_to)
 
 
 def record(offset: int) -> Tail:
-    """Return that a record was found."""
+    """Return the result with a record."""
     return Tail(offset, is_record=True, read_to=offset)
 
 
 CASES = [
-    (b"", 5, nothing(5), "nothing follows"),
-    (marker(5), 5, nothing(6), "a marker alone"),
-    (marker(5) + marker(6), 5, nothing(7), "two in a row"),
-    (batch(0, 5) + marker(5), 5, nothing(6), "the batch before the commit comes along"),
+    (b"", 5, nothing(5), "no batch follows"),
+    (marker(5), 5, nothing(6), "only a marker"),
+    (marker(5) + marker(6), 5, nothing(7), "two markers in a row"),
+    (batch(0, 5) + marker(5), 5, nothing(6), "the fetch also returns the batch before the commit"),
     (marker(5) + batch(6, 2), 5, record(6), "a record after the marker waits"),
     (batch(5, 3), 5, record(5), "a record at the commit"),
     (batch(3, 5), 5, record(5), "a record in the middle of a batch"),
-    (batch(5, 3, records=0), 5, nothing(8), "an empty batch, kept for its producer"),
+    (batch(5, 3, records=0), 5, nothing(8), "an empty batch, which the broker keeps for its producer"),
     (batch(9, 1), 5, record(9), "compaction removed 5 to 8"),
-    (batch(3, 5, records=2), 5, None, "a compacted batch: its records may all stand before 5"),
+    (batch(3, 5, records=2), 5, None, "a compacted batch: all of its records may be before 5"),
     (batch(6, 5, records=2), 5, record(6), "a compacted batch after the commit has a record"),
-    (marker(5) + batch(6, 2)[:30], 5, nothing(6), "a batch cut off shows nothing"),
+    (marker(5) + batch(6, 2)[:30], 5, nothing(6), "a truncated batch shows nothing"),
 ]
 
 
 @pytest.mark.parametrize(("batches", "offset", "tail", "why"), CASES, ids=[why for *_, why in CASES])
-def test_only_a_record_is_something_to_read(batches: bytes, offset: int, tail: Tail | None, why: str):
-    """A group that had read everything was shown one record late for ever: the last offset was a marker."""
+def test_only_a_record_counts_as_something_to_read(batches: bytes, offset: int, tail: Tail | None, why: str):
+    """Before, a group that had read all records was always one record late, because the last offset was a marker."""
     assert next_record(batches, offset) == tail, why
 
 
 @pytest.mark.parametrize("magic", [0, 1, 2])
 @pytest.mark.parametrize("offset", [0, 1, 2])
-def test_batches_as_a_client_writes_them_are_read(magic: int, offset: int):
-    """Old brokers keep messages of magic 0 and 1, which know no transactions."""
+def test_batches_in_a_clients_format_are_read(magic: int, offset: int):
+    """Old brokers keep messages of magic 0 and 1, which have no transactions."""
     builder = MemoryRecordsBuilder(magic, 0, 10_000)
     for number in range(3):
         builder.append(timestamp=1_000 + number, key=None, value=b"v", headers=[])
@@ -78,24 +78,28 @@ def test_batches_as_a_client_writes_them_are_read(magic: int, offset: int):
 
 
 ABORTED = [
-    (in_transaction(5, 3) + marker(8), Tail(5, is_record=False, read_to=9), "an aborted transaction alone"),
+    (in_transaction(5, 3) + marker(8), Tail(5, is_record=False, read_to=9), "only an aborted transaction"),
     (marker(5, 9) + in_transaction(6, 3) + marker(9), Tail(6, is_record=False, read_to=10), "after a marker"),
     (in_transaction(5, 3) + marker(8) + batch(9, 1), Tail(5, is_record=True, read_to=9), "a record follows"),
     (in_transaction(5, 3) + marker(8) + in_transaction(9, 1), Tail(5, is_record=True, read_to=9), "its next one"),
-    (in_transaction(5, 3, producer=2), record(5), "of a producer that did not abort"),
-    (batch(5, 3, producer=1), record(5), "of the producer, but in no transaction"),
-    (in_transaction(3, 4) + marker(7), Tail(5, is_record=False, read_to=8), "the commit is in the middle of it"),
+    (in_transaction(5, 3, producer=2), record(5), "the producer did not abort"),
+    (batch(5, 3, producer=1), record(5), "the producer aborted, but the batch is not in a transaction"),
+    (
+        in_transaction(3, 4) + marker(7),
+        Tail(5, is_record=False, read_to=8),
+        "the commit is in the middle of the aborted transaction",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("batches", "tail", "why"), ABORTED, ids=[why for *_, why in ABORTED])
-def test_records_of_aborted_transactions_are_records_to_some_consumers_only(batches: bytes, tail: Tail, why: str):
-    """Librdkafka commits the offset after the last record that it delivered: before what was aborted since."""
+def test_records_of_aborted_transactions_are_records_only_for_some_consumers(batches: bytes, tail: Tail, why: str):
+    """With librdkafka, a group commits the offset after the last delivered record. Aborted records can follow."""
     assert next_record(batches, 5, [AbortedTransaction(producer_id=1, first_offset=3)]) == tail, why
 
 
 @given(st.binary(max_size=200), st.integers(0, 100))
-def test_any_bytes_end(garbage: bytes, offset: int):
-    """Rule 4: whatever a broker returns, reading it ends and never goes back."""
+def test_reading_ends_for_any_bytes(garbage: bytes, offset: int):
+    """Rule 4: for any bytes from a broker, reading ends and never goes back."""
     tail = next_record(garbage, offset)
     assert tail is None or tail.next_offset >= offset

@@ -1,4 +1,4 @@
-"""A record as one JSON object: Kafka's rendering, and the consumer protocol's bytes beside it."""
+"""Tests of a record as one JSON object: Kafka's format, and the decoded bytes of the consumer protocol."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def _only_member(answer: dict[str, Any]) -> dict[str, Any]:
     return dict(member)
 
 
-def test_record_key_and_value_are_what_kafkas_converters_write() -> None:
-    """Over the golden records; embedded bytes that are refused do not hide the record."""
+def test_record_key_and_value_equal_the_output_of_kafkas_converters() -> None:
+    """The test uses the golden records. Refused embedded bytes do not hide the record."""
     for line in golden_lines("records"):
         if "key" not in line["input"]:
             continue
@@ -53,7 +53,7 @@ def test_record_key_and_value_are_what_kafkas_converters_write() -> None:
         assert "error" in answer if "refused" in line["kafka"] else answer == line["kafka"]
 
 
-def test_a_members_subscription_and_assignment_stand_under_decoded() -> None:
+def test_a_members_subscription_and_assignment_are_in_the_field_decoded() -> None:
     assert _only_member(_group()) == {
         "memberId": "m",
         "subscription": {"version": 0, "topics": ["t"], "userData": None},
@@ -65,29 +65,29 @@ def test_a_members_subscription_and_assignment_stand_under_decoded() -> None:
     }
 
 
-def test_empty_bytes_are_spelled_out_as_null() -> None:
+def test_empty_bytes_are_decoded_as_null() -> None:
     member = _only_member(_group(subscription=b"", assignment=b""))
     assert (member["subscription"], member["assignment"]) == (None, None)
 
 
-def test_refused_bytes_are_an_error_in_their_place() -> None:
-    """The record is whole and Kafka prints it, so it is shown; only the member's part is not."""
+def test_refused_bytes_are_shown_as_an_error() -> None:
+    """The record is complete and Kafka prints it, so it is shown. Only the member's part is an error."""
     answer = _group(assignment=b"\x00")
     assert answer["record"] == "GroupMetadata"
     assert _only_member(answer)["assignment"] == {"error": "truncated", "field": "version"}
     assert _only_member(answer)["subscription"]["topics"] == ["t"]
 
 
-def test_the_bytes_of_another_protocol_type_are_not_spelled_out() -> None:
+def test_the_bytes_of_other_protocol_types_are_not_decoded() -> None:
     assert "decoded" not in _group(protocol_type="connect")
 
 
 @pytest.mark.parametrize(
     ("claim", "generation"),
     [(CLAIM, 7), (CLAIM[:-4], None), (b"\x00\x01" + CLAIM, 7)],
-    ids=["version 1", "version 0", "as kafka-python writes it"],
+    ids=["version 1", "version 0", "the format of kafka-python"],
 )
-def test_a_sticky_members_claim_is_spelled_out(claim: bytes, generation: int | None) -> None:
+def test_a_sticky_members_claim_is_decoded(claim: bytes, generation: int | None) -> None:
     subscription = SUBSCRIPTION[:-4] + len(claim).to_bytes(4, "big") + claim
     member = _only_member(_group("sticky", subscription=subscription))
     expected = {"partitions": (("t", 3),), "generation": generation}
@@ -95,8 +95,8 @@ def test_a_sticky_members_claim_is_spelled_out(claim: bytes, generation: int | N
     assert "stickyUserData" not in _only_member(_group("range", subscription=subscription))["subscription"]
 
 
-def test_the_protocols_of_a_classic_member_in_a_consumer_group_are_spelled_out() -> None:
-    """KIP-848: a member that still speaks the classic protocol keeps its subscriptions in the member's record."""
+def test_the_protocols_of_a_classic_member_in_a_consumer_group_are_decoded() -> None:
+    """KIP-848: the record of a member with the classic protocol contains its subscriptions."""
     fields = {
         "instanceId": None,
         "rackId": None,

@@ -1,4 +1,4 @@
-"""Whole records: what is refused, why and where; and the real sample."""
+"""Tests of whole records: refusals with their reason and field, and the real sample."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ REFUSALS = [
     ("a key cut in its string", COMMIT_KEY[:4], None, "truncated", "key.group"),
     ("a key cut before its partition", COMMIT_KEY[:8], None, "truncated", "key.partition"),
     ("a null group", bytes.fromhex("0001 ffff"), None, "null_field", "key.group"),
-    ("an empty value, which is no tombstone", COMMIT_KEY, b"", "truncated", "value"),
+    ("an empty value, which is not a tombstone", COMMIT_KEY, b"", "truncated", "value"),
     ("half a value version", COMMIT_KEY, b"\x00", "truncated", "value"),
-    ("a value version to come", COMMIT_KEY, b"\x00\x05", "unknown_value_version", "value"),
+    ("a future value version", COMMIT_KEY, b"\x00\x05", "unknown_value_version", "value"),
     ("a negative value version", COMMIT_KEY, b"\xff\xff", "unknown_value_version", "value"),
     ("the first of two fixed fields is cut", COMMIT_KEY, COMMIT_V4[:9], "truncated", "value.offset"),
     ("the second of two fixed fields is cut", COMMIT_KEY, COMMIT_V4[:12], "truncated", "value.leaderEpoch"),
     ("no tag count", COMMIT_KEY, COMMIT_V4, "truncated", "value.taggedFields"),
-    ("a topic id cut short", COMMIT_KEY, COMMIT_V4 + bytes.fromhex("01 00 10 aabb"), "truncated", "value.topicId"),
+    ("a truncated topic id", COMMIT_KEY, COMMIT_V4 + bytes.fromhex("01 00 10 aabb"), "truncated", "value.topicId"),
     (
-        "an unknown tag cut short",
+        "a truncated unknown tag",
         COMMIT_KEY,
         COMMIT_V4 + bytes.fromhex("01 07 02 aa"),
         "truncated",
@@ -105,7 +105,7 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize(("why", "key", "value", "reason", "field"), REFUSALS, ids=[row[0] for row in REFUSALS])
-def test_a_refusal_says_why_and_where(
+def test_a_refusal_has_its_reason_and_field(
     why: str, key: bytes | None, value: bytes | None, reason: str, field: str | None
 ) -> None:
     with pytest.raises(UndecodableRecord) as caught:
@@ -119,22 +119,22 @@ def test_any_key_and_value_are_decoded_or_refused(key: bytes | None, value: byte
     try:
         assert isinstance(decode(key, value), DecodedRecord)
     except UndecodableRecord as refusal:
-        assert refusal.reason  # noqa: PT017 - the other outcome is a return
+        assert refusal.reason  # noqa: PT017 - without a refusal the test returns
 
 
 @given(st.sampled_from(sorted(RecordType)), st.binary(max_size=80))
-def test_any_bytes_behind_a_known_record_type_are_decoded_or_refused(record_type: int, rest: bytes) -> None:
+def test_any_bytes_after_a_known_record_type_are_decoded_or_refused(record_type: int, rest: bytes) -> None:
     value = b"\x00\x00" + rest
     key = record_type.to_bytes(2, "big") + bytes.fromhex("0001 67 0001 6d 00000003")
     try:
         assert decode(key, value).value is not None
     except UndecodableRecord as refusal:
-        assert str(refusal.field).startswith("value")  # noqa: PT017 - the other outcome is a return
+        assert str(refusal.field).startswith("value")  # noqa: PT017 - without a refusal the test returns
 
 
 @pytest.mark.parametrize("record_type", sorted(RecordType))
-def test_a_tombstone_of_each_type_is_read_from_its_key_alone(record_type: int) -> None:
-    """The string fields of all keys come first, a partition last: this key is long enough for each."""
+def test_a_tombstone_of_each_type_is_decoded_from_its_key(record_type: int) -> None:
+    """In all keys the string fields come first and a partition last. This key is long enough for each type."""
     record = decode(record_type.to_bytes(2, "big") + bytes.fromhex("0001 67 0001 6d 00000003"), None)
     assert (record.key_type, record.value_version, record.value) == (record_type, None, None)
     assert "g" in record.key.values()
@@ -151,8 +151,8 @@ def test_the_real_sample_decodes_without_a_refusal() -> None:
     assert sum(record.value is None for record in records) == 399
 
 
-def test_a_refusal_survives_the_way_from_a_worker_to_the_driver() -> None:
-    """Spark pickles what its Python workers raise and return."""
+def test_a_refusal_survives_pickling_between_worker_and_driver() -> None:
+    """Spark pickles the results and exceptions of its Python workers."""
     refusal = pickle.loads(pickle.dumps(UndecodableRecord("truncated", "value.offset")))  # noqa: S301 - our own bytes
     assert (refusal.reason, refusal.field) == ("truncated", "value.offset")
 

@@ -1,4 +1,7 @@
-"""Records of every client library, evaluated: the right library leads, and what it made is no drift."""
+"""Tests on captured records of every client library.
+
+The leader's library must be recognised, and its assignments must not drift.
+"""
 
 from __future__ import annotations
 
@@ -26,17 +29,17 @@ GROUPS = {
 }
 STRATEGIES = [AS_JAVA_LEADER[name] for name in ("range", "roundrobin", "sticky", "cooperative-sticky")]
 ALIKE = frozenset({"aiokafka", "java-2.3", "kafka-python", "librdkafka"})
-"""Libraries some of whose versions write the same bytes: told apart by a default client id alone."""
+"""Libraries with versions that write the same bytes. Only the default client id identifies them."""
 
 
 def written(line: Membership) -> tuple[GroupMetadata, int]:
-    """Return the group's last record, and its time."""
+    """Return the group's last record and its time."""
     (found,) = [record for record in line.records if decode(record.key, None).key_type == RecordType.GROUP_METADATA]
     return group_metadata(decode(found.key, found.value)), found.timestamp_ms
 
 
 def evaluated(line: Membership) -> Evaluation:
-    """Return the verdicts, by partition counts that were the same before and after the record."""
+    """Return the verdicts. The partition counts are the same before and after the record."""
     metadata, timestamp_ms = written(line)
     topics = {
         topic: TopicMetadata(count, timestamp_ms + 1, since_ms=timestamp_ms - 1)
@@ -49,12 +52,12 @@ def evaluated(line: Membership) -> Evaluation:
 
 
 def leaders_library(line: Membership, metadata: GroupMetadata) -> str | None:
-    """Return who really led; None where Kafka described the group after its leader had gone."""
+    """Return the real leader's library, or None if Kafka described the group after its leader had left."""
     return next((member.library for member in line.members if member.member_id == metadata.leader), None)
 
 
 def renamed(metadata: GroupMetadata) -> GroupMetadata:
-    """Return the group with client ids as users set them."""
+    """Return the group with custom client ids."""
     names: Mapping[str, str] = {member.member_id: f"payments-{at}" for at, member in enumerate(metadata.members)}
 
     def with_name(member: ClassicMember) -> ClassicMember:
@@ -68,8 +71,8 @@ def renamed(metadata: GroupMetadata) -> GroupMetadata:
 
 
 @pytest.mark.parametrize("group", GROUPS)
-def test_the_library_that_led_is_named_or_one_of_those_that_write_alike(group: str) -> None:
-    """aiokafka, KafkaJS and Java 2.3 were called kafka-python."""
+def test_the_leaders_library_is_named_exactly_or_among_libraries_that_write_the_same_bytes(group: str) -> None:
+    """Before, aiokafka, KafkaJS and Java 2.3 were named kafka-python."""
     for line in GROUPS[group]:
         metadata, _ = written(line)
         library = leaders_library(line, metadata)
@@ -87,15 +90,15 @@ def test_the_library_that_led_is_named_or_one_of_those_that_write_alike(group: s
 
 
 STATIC_OTHERWISE = {
-    "java-2.3.1-range-static": {DIFFERS_FROM_JAVA},  # by member id, instance ids left out
-    "kafka-python-3.0.12-range-static": {DRIFT},  # passes over some of them: the last test here
+    "java-2.3.1-range-static": {DIFFERS_FROM_JAVA},  # sorted by member id, instance ids ignored
+    "kafka-python-3.0.12-range-static": {DRIFT},  # ignores some static members; see the last test in this file
 }
-"""Groups of static and dynamic members whose leader puts them in another order than Java since 2.4."""
+"""Groups of static and dynamic members. Their leader sorts the members in a different order than Java since 2.4."""
 
 
 @pytest.mark.parametrize("group", GROUPS)
-def test_what_a_library_makes_by_its_own_rules_is_no_drift(group: str) -> None:
-    """Groups of kafka-go were unbalanced by Java's rules, those of aiokafka misplaced after most joins."""
+def test_an_assignment_by_the_librarys_own_rules_is_not_drift(group: str) -> None:
+    """Before, kafka-go groups were unbalanced by Java's rules, and most aiokafka joins gave misplaced partitions."""
     for line in GROUPS[group]:
         (own,) = [drift for drift in evaluated(line).drifts if drift.is_group_strategy]
         if own.verdict == DRIFT and "kafkajs" in group:
@@ -105,8 +108,8 @@ def test_what_a_library_makes_by_its_own_rules_is_no_drift(group: str) -> None:
         assert (own.verdict == NOT_EVALUATED) == (line.assignor in {"RoundRobinAssigner", "faust", "rack-affinity"})
 
 
-def test_a_leader_that_ignores_what_members_subscribe_to_breaks_common_laws() -> None:
-    """KafkaJS, from the step on at which a member with other topics joins: nothing of it was seen."""
+def test_a_leader_that_ignores_subscriptions_breaks_common_rules() -> None:
+    """KafkaJS does this when a member with other topics joins. Before, the monitor did not notice it."""
     own = {
         line.step: drift
         for line in GROUPS["kafkajs-2.2.4-roundrobin"]
@@ -121,8 +124,8 @@ def test_a_leader_that_ignores_what_members_subscribe_to_breaks_common_laws() ->
     assert own["a fourth joined with other topics"].violations == ("not_subscribed", "unassigned")
 
 
-def test_a_leader_that_passes_over_static_members_shares_a_topic_unequally() -> None:
-    """kafka-python 3.0.12, `range`: of static members apart in its list it keeps those next to each other only."""
+def test_a_leader_that_ignores_static_members_shares_a_topic_unequally() -> None:
+    """kafka-python 3.0.12 `range` keeps only those static members that are adjacent in its list."""
     own = {
         line.step: drift
         for line in GROUPS["kafka-python-3.0.12-range-static"]

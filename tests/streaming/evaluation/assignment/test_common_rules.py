@@ -1,4 +1,4 @@
-"""The rules of `streaming.evaluation.assignment.common_rules`: each situation, what is found, and why."""
+"""Tests for the rules of `streaming.evaluation.assignment.common_rules`: each situation, its result, and the reason."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ ORDERS = "orders"
 def generation(
     offsets_topic_offset: int, *members: ClassicMember, protocol: str = "range", kind: str = "consumer"
 ) -> GroupEvent:
-    """Return a generation, written at 1,000 ms times its offset."""
+    """Return a generation. Its time in milliseconds is 1,000 times its offset."""
     return GroupMetadataWritten(
         at(offsets_topic_offset), metadata(offsets_topic_offset, members, protocol=protocol, protocol_type=kind)
     )
 
 
 def has(*held: int, owned: Sequence[int] = (), topics: Sequence[str] = (ORDERS,), name: str = "a") -> ClassicMember:
-    """Return a member of `orders`."""
+    """Return a member that subscribes to `orders`."""
     return member(name, {ORDERS: held}, topics, owned=[(ORDERS, number) for number in owned])
 
 
-def named(sampled_at_ms: int, count: int | None) -> TopicsSampled:
-    """Return `orders` as sampled, with the id that KIP-848 records have for it."""
+def sampled_with_id(sampled_at_ms: int, count: int | None) -> TopicsSampled:
+    """Return a sample of `orders` with the topic id that KIP-848 records contain."""
     return TopicsSampled({ORDERS: TopicMetadata(count, sampled_at_ms, topic_id="id")})
 
 
 def violations(*batches: Sequence[GroupEvent]) -> RuleViolations | None:
-    """Return what is found after the batches; each is a batch of its own, and all of them at once say the same."""
+    """Return the violations after the batches. One batch with all events must give the same result."""
     record = GroupState(GroupSnapshot("g"))
     for batch in batches:
         record = apply_batch(record, batch, [AS_JAVA_LEADER["range"]]).record
@@ -60,7 +60,7 @@ def violations(*batches: Sequence[GroupEvent]) -> RuleViolations | None:
 
 
 def unowned(*batches: Sequence[GroupEvent]) -> list[tuple[int, int]]:
-    """Return the partitions of `orders` without an owner, and since when."""
+    """Return the unowned partitions of `orders`, each with its start time."""
     found = violations(*batches)
     assert found is not None
     assert found.is_known
@@ -70,7 +70,7 @@ def unowned(*batches: Sequence[GroupEvent]) -> list[tuple[int, int]]:
 @pytest.mark.parametrize(
     ("batches", "found", "why"),
     [
-        ([[generation(10, has(0, 1, 2))], [sampled(11_000, orders=3)]], [], "all have an owner"),
+        ([[generation(10, has(0, 1, 2))], [sampled(11_000, orders=3)]], [], "all partitions have an owner"),
         (
             [[generation(10, has(0, 1, 2))], [sampled(11_000, orders=3)], [sampled(60_000, orders=6)]],
             [(3, 60_000), (4, 60_000), (5, 60_000)],
@@ -84,7 +84,7 @@ def unowned(*batches: Sequence[GroupEvent]) -> list[tuple[int, int]]:
         (
             [[generation(10, has(0, 1))], [sampled(11_000, orders=3)], [generation(20, has(0, 1))]],
             [],
-            "the sample is older than the record: the topic may have been made anew with two",
+            "the sample is older than the record: the topic may have been recreated with two partitions",
         ),
         (
             [
@@ -94,7 +94,7 @@ def unowned(*batches: Sequence[GroupEvent]) -> list[tuple[int, int]]:
                 [sampled(21_000, orders=3)],
             ],
             [(2, 11_000)],
-            "a later sample still has it: the time goes on",
+            "a later sample still has the partition: the start time stays",
         ),
         (
             [
@@ -104,12 +104,12 @@ def unowned(*batches: Sequence[GroupEvent]) -> list[tuple[int, int]]:
                 [sampled(21_000, orders=3)],
             ],
             [(2, 20_000)],
-            "a later sample still has it, and samples agree: unowned since the record",
+            "a later sample still has the partition, and samples agree: unowned since the record",
         ),
         (
             [[generation(10, has(0, 1, 2))], [sampled(11_000, orders=3)], [generation(20, has(0, 2))]],
             [(1, 20_000)],
-            "a higher partition is assigned, so this one exists, too",
+            "a higher partition is assigned, so this partition exists",
         ),
         (
             [
@@ -118,7 +118,7 @@ def unowned(*batches: Sequence[GroupEvent]) -> list[tuple[int, int]]:
                 [generation(20, has(0, 2)), generation(30, has(0, 2))],
             ],
             [(1, 20_000)],
-            "left out again: the time goes on",
+            "the partition is left out again: the start time stays",
         ),
         (
             [
@@ -127,7 +127,7 @@ def unowned(*batches: Sequence[GroupEvent]) -> list[tuple[int, int]]:
                 [generation(20, has(0, 2)), generation(30, has(0, 1, 2)), generation(40, has(0, 2))],
             ],
             [(1, 40_000)],
-            "it had an owner in between, be it in the same batch",
+            "the partition had an owner in between, even in the same batch",
         ),
         (
             [[generation(10, has(0, 1, 2))], [sampled(11_000, orders=3)], [sampled(20_000, orders=None)]],
@@ -142,7 +142,7 @@ def unowned(*batches: Sequence[GroupEvent]) -> list[tuple[int, int]]:
                 [sampled(21_000, orders=None)],
             ],
             [],
-            "1: it was deleted, and the next sample says so: looked at again",
+            "1: the topic was deleted, and the next sample shows this: evaluated again",
         ),
         (
             [
@@ -152,20 +152,28 @@ def unowned(*batches: Sequence[GroupEvent]) -> list[tuple[int, int]]:
                 [sampled(21_000, orders=1)],
             ],
             [],
-            "1: it came back smaller",
+            "1: the topic was recreated with fewer partitions",
         ),
-        ([[generation(10, has(0, 2**31 - 1))], [sampled(11_000, orders=2)]], [(1, 11_000)], "absurd numbers"),
-        ([[generation(10, has(0, owned=[7]))], [sampled(11_000, orders=1)]], [], "39: a claim to what does not exist"),
+        (
+            [[generation(10, has(0, 2**31 - 1))], [sampled(11_000, orders=2)]],
+            [(1, 11_000)],
+            "an absurd partition number must not cost time",
+        ),
+        (
+            [[generation(10, has(0, owned=[7]))], [sampled(11_000, orders=1)]],
+            [],
+            "39: a member claims a partition that does not exist",
+        ),
         (
             [[generation(10, has(0, topics=[ORDERS]), protocol="mine")], [sampled(11_000, orders=2)]],
             [(1, 11_000)],
-            "whatever the strategy: nobody need know it",
+            "the rule applies to every strategy, also to an unknown one",
         ),
         ([[generation(10, has(0), protocol="stream")], [sampled(11_000, orders=2)]], [(1, 11_000)], "Kafka Streams"),
         (
             [[generation(10, has(0), has(name="b", topics=["sales"]))], [sampled(11_000, orders=1, sales=2)]],
             [(0, 11_000), (1, 11_000)],
-            "32b: the leader ignores what members subscribe to: a whole topic is nobody's",
+            "32b: the leader ignores subscriptions: a whole topic has no owner",
         ),
     ],
 )
@@ -176,13 +184,15 @@ def test_partitions_without_an_owner(batches: list[list[GroupEvent]], found: lis
 @pytest.mark.parametrize(
     ("protocol", "claims", "is_withheld", "why"),
     [
-        ("cooperative-sticky", [1], True, "KIP-429: somebody gives it up first"),
-        ("mine", [1], True, "a strategy that nobody knows may be cooperative"),
-        ("cooperative-sticky", [], False, "nobody has it to give up"),
-        ("range", [1], False, "an eager strategy hands over at once, whatever a member claims"),
+        ("cooperative-sticky", [1], True, "KIP-429: a member revokes the partition first"),
+        ("mine", [1], True, "an unknown strategy may be cooperative"),
+        ("cooperative-sticky", [], False, "no member owned the partition before"),
+        ("range", [1], False, "an eager strategy moves partitions at once, whatever a member claims"),
     ],
 )
-def test_what_a_cooperative_round_withholds(protocol: str, claims: list[int], is_withheld: bool, why: str) -> None:
+def test_partitions_that_a_cooperative_round_withholds(
+    protocol: str, claims: list[int], is_withheld: bool, why: str
+) -> None:
     """Rule 5."""
     group = [generation(10, has(0, owned=[0, *claims]), protocol=protocol)]
     found = violations(group, [sampled(11_000, orders=2)])
@@ -195,11 +205,11 @@ def test_what_a_cooperative_round_withholds(protocol: str, claims: list[int], is
     ("protocol", "twice", "why"),
     [
         ("range", ((ORDERS, 1),), "two members read each record"),
-        ("stream", ((ORDERS, 1),), "an active task is one member's"),
-        ("RoundRobinAssigner", ((ORDERS, 1),), "KafkaJS deals each partition to one member"),
-        ("rack-affinity", ((ORDERS, 1),), "so does kafka-go"),
+        ("stream", ((ORDERS, 1),), "an active task has one owner"),
+        ("RoundRobinAssigner", ((ORDERS, 1),), "KafkaJS assigns each partition to one member"),
+        ("rack-affinity", ((ORDERS, 1),), "kafka-go assigns each partition to one member"),
         ("faust", (), "Faust's standby tables are partitions in the assignment of a second member"),
-        ("mine", (), "a strategy that nobody knows may share partitions on purpose"),
+        ("mine", (), "an unknown strategy may share partitions on purpose"),
     ],
 )
 def test_one_owner_unless_the_strategy_shares_partitions(
@@ -212,14 +222,17 @@ def test_one_owner_unless_the_strategy_shares_partitions(
 
 
 @pytest.mark.parametrize("protocol", ["range", "RoundRobinAssigner", "faust"])
-def test_an_owner_subscribes_to_its_topic_whatever_the_strategy(protocol: str) -> None:
-    """KafkaJS's leader gave partitions to a member that does not subscribe to their topic, and nothing showed it."""
+def test_an_owner_subscribes_to_its_topic_under_every_strategy(protocol: str) -> None:
+    """KafkaJS's leader assigned partitions to a member that does not subscribe to the topic.
+
+    Before, nothing showed it.
+    """
     found = violations([generation(10, has(0), has(1, name="b", topics=["sales"]), protocol=protocol)])
     assert found is not None
     assert found.not_subscribed == ((ORDERS, 1),)
 
 
-def test_a_member_whose_subscription_is_unknown_breaks_no_law_of_subscriptions() -> None:
+def test_a_member_with_unknown_subscription_breaks_no_subscription_rule() -> None:
     """Rule 6."""
     found = violations([generation(10, replace(has(0), subscription=None))])
     assert found is not None
@@ -229,54 +242,60 @@ def test_a_member_whose_subscription_is_unknown_breaks_no_law_of_subscriptions()
 @pytest.mark.parametrize(
     ("batches", "why"),
     [
-        ([[emptied(10, 1)]], "nobody is there"),
-        ([[generation(10, has(0))], [sampled(11_000, orders=2)], [emptied(20, 2)]], "nobody is there any more"),
-        ([[generation(10, has(0))], [tombstoned(11)]], "it is gone"),
-        ([[generation(10, has(0), kind="connect")], [sampled(11_000, orders=2)]], "Connect divides other things"),
-        ([[*formed(0, group_type="share")], [named(9_000, 3)]], "members of a share group share partitions"),
-        ([[*formed(0, group_type="streams")], [named(9_000, 3)]], "tasks are not in these records"),
+        ([[emptied(10, 1)]], "the group has no members"),
+        (
+            [[generation(10, has(0))], [sampled(11_000, orders=2)], [emptied(20, 2)]],
+            "the group has no members any more",
+        ),
+        ([[generation(10, has(0))], [tombstoned(11)]], "the group is deleted"),
+        (
+            [[generation(10, has(0), kind="connect")], [sampled(11_000, orders=2)]],
+            "Connect does not assign topic partitions",
+        ),
+        ([[*formed(0, group_type="share")], [sampled_with_id(9_000, 3)]], "members of a share group share partitions"),
+        ([[*formed(0, group_type="streams")], [sampled_with_id(9_000, 3)]], "these records do not contain tasks"),
     ],
 )
-def test_groups_without_these_laws(batches: list[list[GroupEvent]], why: str) -> None:
+def test_groups_without_common_rules(batches: list[list[GroupEvent]], why: str) -> None:
     """Rule 1."""
     assert violations(*batches) is None, why
 
 
-def test_a_kip_848_group_is_held_to_its_targets() -> None:
-    """Members on their way to their targets are at work: nothing is left out."""
-    assert unowned(formed(0), [named(9_000, 2)]) == []
-    assert unowned(formed(0), [named(9_000, 2)], [named(60_000, 3)]) == [(2, 60_000)]
+def test_a_kip_848_group_is_evaluated_by_its_targets() -> None:
+    """Members that still move to their targets are working, so no partition is unowned."""
+    assert unowned(formed(0), [sampled_with_id(9_000, 2)]) == []
+    assert unowned(formed(0), [sampled_with_id(9_000, 2)], [sampled_with_id(60_000, 3)]) == [(2, 60_000)]
     on_the_way = [*formed(0), current(5, held=(("id", (0,)),), state="UnrevokedPartitions")]
-    assert unowned(on_the_way, [named(9_000, 2)]) == []
+    assert unowned(on_the_way, [sampled_with_id(9_000, 2)]) == []
 
 
-def test_nothing_is_known_while_targets_are_made_and_the_time_goes_on_after_it() -> None:
-    """Rule 2: a guess would page, and a new start of the time would never page in a busy group."""
+def test_violations_are_unknown_during_a_rebalance_and_keep_their_start_time_after_it() -> None:
+    """Rule 2: a guess would alert. A new start time would never alert in a busy group."""
     left_out = [*formed(0), target(5, "m", (("id", (1,)),)), target_epoch(6, 3)]
-    found = violations(left_out, [named(9_000, 2)])
+    found = violations(left_out, [sampled_with_id(9_000, 2)])
     assert found is not None
     assert [(one.partition, one.since_ms) for one in found.unowned] == [(0, 9_000)]
     joins = [joined(10, "n", modern_member()), epoch(11, 4)]
-    while_assigning = violations(left_out, [named(9_000, 2)], joins)
-    assert while_assigning == replace_known(found, is_known=False)
+    while_assigning = violations(left_out, [sampled_with_id(9_000, 2)], joins)
+    assert while_assigning == with_is_known(found, is_known=False)
     assigned = [target(12, "m", (("id", (1,)),)), target(13, "n", ()), target_epoch(14, 4)]
-    assert unowned(left_out, [named(9_000, 2)], joins, assigned) == [(0, 9_000)]
+    assert unowned(left_out, [sampled_with_id(9_000, 2)], joins, assigned) == [(0, 9_000)]
 
 
-def replace_known(found: RuleViolations, *, is_known: bool) -> RuleViolations:
-    """Return what was found, known or not."""
+def with_is_known(found: RuleViolations, *, is_known: bool) -> RuleViolations:
+    """Return the violations with `is_known` replaced."""
     return RuleViolations(found.unowned, is_known=is_known)
 
 
-def test_which_partitions_have_no_owner_is_unknown_while_a_members_assignment_is() -> None:
-    """Rule 2: its partitions may be any."""
+def test_unowned_partitions_are_unknown_while_a_members_assignment_is_unknown() -> None:
+    """Rule 2: the member can own any partition."""
     found = violations([generation(10, has(0), replace(has(name="b"), assignment=None))], [sampled(11_000, orders=3)])
     assert found == RuleViolations(is_known=False)
     assert found.unowned_partitions() is None
 
 
-def test_other_members_still_break_laws_while_a_members_assignment_is_unknown() -> None:
-    """Two members read each record of a partition, and the unread bytes of a third one hid that."""
+def test_other_members_still_break_rules_while_a_members_assignment_is_unknown() -> None:
+    """Two members read each record of a partition. Before, an undecodable assignment of a third member hid this."""
     unread = replace(has(name="c"), assignment=None)
     found = violations([generation(10, has(0, 1), has(1, name="b"), has(2, name="d", topics=["sales"]), unread)])
     assert found is not None

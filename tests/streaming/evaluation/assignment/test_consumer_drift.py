@@ -1,4 +1,4 @@
-"""Targets of KIP-848 groups, held against the strategy the coordinator computed them by."""
+"""Tests that compare the targets of KIP-848 groups with the strategy that the coordinator used."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SERVER = (BUILT_IN["uniform"], BUILT_IN["server-range"])
 
 
 def settled(held: Mapping[str, Sequence[int]], assignor: str | None, partitions: int | None = 4) -> GroupSnapshot:
-    """Return a group of the topic `orders` that has the targets given."""
+    """Return a group of the topic `orders` with the given targets."""
     offsets = iter(range(100))
     records: list[LogEvent] = [
         *(joined(next(offsets), name, modern_member(server_assignor=assignor)) for name in held),
@@ -52,7 +52,7 @@ def settled(held: Mapping[str, Sequence[int]], assignor: str | None, partitions:
 
 
 def own(snapshot: GroupSnapshot) -> StrategyDrift:
-    """Return the verdict on the group's own strategy."""
+    """Return the verdict for the group's own strategy."""
     evaluation = evaluate_snapshot(snapshot, SERVER)
     assert evaluation is not None
     (found,) = [drift for drift in evaluation.drifts if drift.is_group_strategy]
@@ -62,38 +62,53 @@ def own(snapshot: GroupSnapshot) -> StrategyDrift:
 @pytest.mark.parametrize(
     ("held", "assignor", "verdict", "violations", "why"),
     [
-        ({"a": [0, 1], "b": [2, 3]}, "uniform", MATCH, (), "even, and uniform would leave it so"),
-        ({"a": [0, 3], "b": [1, 2]}, "uniform", MATCH, (), "which ones does not matter to it"),
-        ({"a": [0, 1, 2], "b": [3]}, "uniform", DRIFT, ("unbalanced",), "one has three, the other one"),
-        ({"a": [1], "b": [2, 3]}, "uniform", DRIFT, ("unassigned",), "nobody shall have 0"),
-        ({"a": [0, 1], "b": [2]}, "uniform", UNKNOWN, (), "nobody shall have 3: the topic may just have grown"),
-        ({"a": [0, 1, 2], "b": [2, 3]}, "uniform", DRIFT, ("assigned_twice",), "two shall have 2"),
-        ({"a": [0, 1], "b": [2, 3]}, "range", MATCH, (), "as range has it"),
-        ({"a": [0, 1], "b": [2, 3]}, None, MATCH, (), "nobody names a strategy: it is one of the broker's"),
-        ({"a": [0, 1, 2], "b": [3]}, None, UNKNOWN, (), "neither's; the broker may have one of its own"),
+        ({"a": [0, 1], "b": [2, 3]}, "uniform", MATCH, (), "even, and uniform would keep it"),
+        ({"a": [0, 3], "b": [1, 2]}, "uniform", MATCH, (), "uniform accepts any even assignment"),
+        (
+            {"a": [0, 1, 2], "b": [3]},
+            "uniform",
+            DRIFT,
+            ("unbalanced",),
+            "one member has three partitions, the other has one",
+        ),
+        ({"a": [1], "b": [2, 3]}, "uniform", DRIFT, ("unassigned",), "no target has partition 0"),
+        ({"a": [0, 1], "b": [2]}, "uniform", UNKNOWN, (), "no target has partition 3: the topic may just have grown"),
+        ({"a": [0, 1, 2], "b": [2, 3]}, "uniform", DRIFT, ("assigned_twice",), "two targets have partition 2"),
+        ({"a": [0, 1], "b": [2, 3]}, "range", MATCH, (), "the same as range"),
+        ({"a": [0, 1], "b": [2, 3]}, None, MATCH, (), "no record names a strategy: it is one of the broker's"),
+        (
+            {"a": [0, 1, 2], "b": [3]},
+            None,
+            UNKNOWN,
+            (),
+            "neither built-in strategy fits; the broker may use a custom assignor",
+        ),
         ({"a": [0, 1], "b": [2, 3]}, "mine", NOT_EVALUATED, (), "an assignor that only the broker has"),
     ],
 )
-def test_a_target_is_held_against_what_its_strategy_makes_of_it(
+def test_a_target_is_compared_with_its_strategy(
     held: Mapping[str, Sequence[int]], assignor: str | None, verdict: str, violations: tuple[str, ...], why: str
 ) -> None:
-    """KIP-848: the topic holds the target itself; Kafka's version decides which of many lawful answers it is."""
+    """KIP-848: the log has the target itself.
+
+    Several targets can be valid, and Kafka's version decides between them.
+    """
     found = own(settled(held, assignor))
     assert (found.verdict, found.violations) == (verdict, violations), why
 
 
 @pytest.mark.parametrize("assignor", ["uniform", "range", "mine", None])
-def test_a_target_of_a_topic_without_a_name_proves_nothing(assignor: str | None) -> None:
-    """A topic was created anew: its earlier partitions were "not subscribed", and the new ones "unassigned"."""
+def test_a_target_of_a_topic_without_a_name_gives_no_verdict(assignor: str | None) -> None:
+    """Before, for a recreated topic, the old partitions were `not_subscribed` and the new partitions `unassigned`."""
     group = settled({"a": [0, 1], "b": [2, 3]}, assignor)
     samples = [
         TopicsSampled({"orders": TopicMetadata(4, at_ms * SECOND_MS, topic_id="another", since_ms=1)})
         for at_ms in (100, 101)
     ]
-    anew = advanced(samples, group)
+    later = advanced(samples, group)
     verdict = NOT_EVALUATED if assignor == "mine" else UNKNOWN
-    assert (own(anew).verdict, own(anew).violations) == (verdict, ())
-    evaluation = evaluate_snapshot(anew, SERVER)
+    assert (own(later).verdict, own(later).violations) == (verdict, ())
+    evaluation = evaluate_snapshot(later, SERVER)
     assert evaluation is not None
     assert {one.score_reason for one in evaluation.imbalances if one.scope == "member"} == {"topic_names"}
 
@@ -101,8 +116,8 @@ def test_a_target_of_a_topic_without_a_name_proves_nothing(assignor: str | None)
 @pytest.mark.parametrize(
     ("held", "reported", "verdict", "strategy", "why"),
     [
-        ({"a": [0, 1], "b": [2, 3]}, "uniform", MATCH, "uniform", "as the reported one has it"),
-        ({"a": [0, 1], "b": [2, 3]}, "range", MATCH, "server-range", "as the reported one has it"),
+        ({"a": [0, 1], "b": [2, 3]}, "uniform", MATCH, "uniform", "matches the reported assignor"),
+        ({"a": [0, 1], "b": [2, 3]}, "range", MATCH, "server-range", "matches the reported assignor"),
         ({"a": [0, 1, 2], "b": [3]}, "uniform", DRIFT, "uniform", "without a report it would be unknown"),
         ({"a": [0, 1, 2], "b": [3]}, "range", DRIFT, "server-range", "without a report it would be unknown"),
         (
@@ -110,22 +125,22 @@ def test_a_target_of_a_topic_without_a_name_proves_nothing(assignor: str | None)
             "range",
             DIFFERS_FROM_JAVA,
             "server-range",
-            "without a report uniform would explain it",
+            "without a report, uniform would explain the target",
         ),
         ({"a": [0, 1], "b": [2, 3]}, "mine", NOT_EVALUATED, "mine", "an assignor that only the broker has"),
     ],
 )
-def test_a_target_is_held_against_the_assignor_that_the_coordinator_reports(
+def test_a_target_is_compared_with_the_assignor_that_the_coordinator_reports(
     held: Mapping[str, Sequence[int]], reported: str, verdict: str, strategy: str, why: str
 ) -> None:
-    """ConsumerGroupDescribe names the default assignor, which no record does."""
+    """ConsumerGroupDescribe returns the default assignor. No record contains it."""
     snapshot = advanced([AssignorReported(3, reported)], settled(held, None))
     found = own(snapshot)
     assert (found.verdict, found.strategy) == (verdict, strategy), why
 
 
 def settled_by_votes(held: Mapping[str, Sequence[int]], *votes: str) -> GroupSnapshot:
-    """Return the same group, its members asking for these strategies."""
+    """Return the same group with members that vote for these strategies."""
     group = settled(held, None)
     assert group.modern is not None
     asking = dict(zip(held, votes, strict=True))
@@ -141,24 +156,36 @@ def settled_by_votes(held: Mapping[str, Sequence[int]], *votes: str) -> GroupSna
             ("range", "uniform"),
             MATCH,
             "uniform",
-            "range would not have it so, uniform would",
+            "range would assign differently, uniform would keep it",
         ),
-        ({"a": [0, 1], "b": [2, 3]}, ("range", "uniform"), MATCH, "uniform", "both would leave it so"),
-        ({"a": [0, 1, 2], "b": [3]}, ("range", "uniform"), DRIFT, "uniform", "it breaks the rules of both"),
-        ({"a": [0, 1, 2], "b": [3]}, ("mine", "uniform"), UNKNOWN, "", "it may be the one that only the broker has"),
+        ({"a": [0, 1], "b": [2, 3]}, ("range", "uniform"), MATCH, "uniform", "both strategies would keep it"),
+        (
+            {"a": [0, 1, 2], "b": [3]},
+            ("range", "uniform"),
+            DRIFT,
+            "uniform",
+            "the target breaks the rules of both strategies",
+        ),
+        (
+            {"a": [0, 1, 2], "b": [3]},
+            ("mine", "uniform"),
+            UNKNOWN,
+            "",
+            "the other strategy exists only in the broker and may have made the target",
+        ),
     ],
 )
-def test_a_tie_of_votes_is_judged_by_the_better_strategy(
+def test_a_tie_of_votes_is_evaluated_by_the_better_strategy(
     held: Mapping[str, Sequence[int]], votes: tuple[str, str], verdict: str, strategy: str, why: str
 ) -> None:
-    """The coordinator takes any of the equals; the first by name was taken for the one, and lawful targets drifted."""
+    """The coordinator can use any strategy of a tie. Before, the first name was assumed, and valid targets drifted."""
     snapshot = settled_by_votes(held, *votes)
     found = own(snapshot)
     assert (found.verdict, found.strategy) == (verdict, strategy), why
     assert snapshot.protocol is None
 
 
-def test_without_partition_counts_nothing_is_said() -> None:
+def test_without_partition_counts_the_verdict_is_unknown() -> None:
     snapshot = settled({"a": [0], "b": [1]}, "uniform", partitions=2)
     unsampled = advanced([TopicsSampled({})], GroupSnapshot("g"))
     assert own(snapshot).verdict == MATCH
@@ -166,8 +193,8 @@ def test_without_partition_counts_nothing_is_said() -> None:
 
 
 @given(st.sampled_from(["uniform", "server-range"]), st.integers(1, 5), st.integers(1, 12))
-def test_a_strategy_leaves_its_own_answer_as_it_is(name: str, members: int, partitions: int) -> None:
-    """The law behind `match`: both server assignors are sticky, so what they made is a fixed point."""
+def test_a_strategy_keeps_its_own_assignment(name: str, members: int, partitions: int) -> None:
+    """`match` relies on this. Both server assignors are sticky, so they do not change their own result."""
     ids = [f"m{number}" for number in range(members)]
     spec = GroupSpec(tuple(MemberSubscription(one, ("orders",)) for one in ids), {"orders": partitions})
     made = BUILT_IN[name].assign(spec).members
@@ -180,7 +207,7 @@ def test_a_strategy_leaves_its_own_answer_as_it_is(name: str, members: int, part
 def test_every_strategy_has_one_verdict_and_one_of_them_is_the_groups_own(
     assignor: str | None, owner_of: list[int]
 ) -> None:
-    """The table is keyed by record and strategy: two verdicts of one strategy would be one row twice."""
+    """The key of the table is record and strategy. Two verdicts of one strategy would be a duplicate row."""
     held = {str(name): [number for number, owner in enumerate(owner_of) if owner == name] for name in range(3)}
     evaluation = evaluate_snapshot(settled(held, assignor, 6), tuple(BUILT_IN.values()))
     assert evaluation is not None

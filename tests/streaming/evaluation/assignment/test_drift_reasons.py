@@ -1,4 +1,4 @@
-"""Rules 5 to 9 of `evaluation.assignment.drift`: what makes a difference from the replay drift, and what does not."""
+"""Tests for rules 5 to 9 of `evaluation.assignment.drift`: which differences from the replay are drift."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from streaming.evaluation.assignment.drift import (
 )
 from streaming.evaluation.snapshot_evaluation import evaluate_snapshot
 from streaming.protocol.classic import Assignment, ClassicMember
-from tests.streaming.evaluation.assignment.test_drift import AFTER_MS, BEFORE_MS, BOTH, group, throughout
+from tests.streaming.evaluation.assignment.test_drift import AFTER_MS, BEFORE_MS, BOTH, group, sampled_before_and_after
 from tests.streaming.groups import member
 
-# Rules 5 to 9: a difference from the replay is drift only where something is wrong, or the leader's program is known.
+# Rules 5 to 9: a difference from the replay is drift only if a rule is broken or the leader's library is known.
 
 
 def java(member_id: str, held: Sequence[int], owned: Sequence[int] = ()) -> ClassicMember:
-    """Return a member as Java's clients write it: version 3, no user data."""
+    """Return a member as Java clients write it: version 3, no user data."""
     return member(member_id, {"orders": held}, owned=[("orders", partition) for partition in owned])
 
 
 def other(member_id: str, held: Sequence[int], owned: Sequence[int] = ()) -> ClassicMember:
-    """Return the same as a program writes it that nobody can name: assignments of version 2, user data empty."""
+    """Return a member of an unknown library: assignments of version 2, empty user data."""
     written = java(member_id, held, owned)
     assert written.assignment is not None
     return replace(written, assignment=replace(written.assignment, version=2, user_data=b""))
 
 
 def version_0(member_id: str, held: Sequence[int]) -> ClassicMember:
-    """Return the same as kafka-python, aiokafka and Java before 2.4 write it: version 0, user data empty."""
+    """Return a member as kafka-python, aiokafka and Java before 2.4 write it: version 0, empty user data."""
     written = java(member_id, held)
     assert written.assignment is not None
     assert written.subscription is not None
@@ -51,14 +51,20 @@ def version_0(member_id: str, held: Sequence[int]) -> ClassicMember:
 
 
 LAWFUL = [
-    ("range", [other("a", [0, 2]), other("b", [1, 3])], DIFFERS_FROM_JAVA, (), "range of another program"),
-    ("range", [java("a", [0, 2]), java("b", [1, 3])], DRIFT, (REPLAY_DIFFERS,), "Java would have cut it in two pieces"),
+    ("range", [other("a", [0, 2]), other("b", [1, 3])], DIFFERS_FROM_JAVA, (), "the range of a different library"),
+    (
+        "range",
+        [java("a", [0, 2]), java("b", [1, 3])],
+        DRIFT,
+        (REPLAY_DIFFERS,),
+        "Java would have assigned two consecutive ranges",
+    ),
     (
         "range",
         [other("a", [0, 1, 2]), other("b", [3])],
         DIFFERS_FROM_JAVA,
         (),
-        "nobody knows what its library promises",
+        "the promises of its library are unknown",
     ),
     ("range", [java("a", [0, 1, 2]), java("b", [3])], DRIFT, ("unbalanced",), "Java's range is even in each topic"),
     (
@@ -66,46 +72,58 @@ LAWFUL = [
         [version_0("a", [0, 1, 2]), version_0("b", [3])],
         DRIFT,
         ("unbalanced",),
-        "kafka-python, aiokafka or old Java: each of them promises to be even",
+        "kafka-python, aiokafka or old Java: each of them promises an even assignment",
     ),
-    ("sticky", [other("a", [0, 1, 2]), other("b", [3])], DIFFERS_FROM_JAVA, (), "uneven, and no promise is known"),
+    (
+        "sticky",
+        [other("a", [0, 1, 2]), other("b", [3])],
+        DIFFERS_FROM_JAVA,
+        (),
+        "uneven, but no promise of the library is known",
+    ),
     ("roundrobin", [other("a", [0, 1]), other("b", [2, 3])], DIFFERS_FROM_JAVA, (), "as even as roundrobin"),
-    ("sticky", [other("a", [0, 3]), other("b", [1, 2])], EQUIVALENT, (), "nobody owned anything: one is as good"),
-    ("sticky", [java("a", [0, 3]), java("b", [1, 2])], EQUIVALENT, (), "also where it is Java"),
+    (
+        "sticky",
+        [other("a", [0, 3]), other("b", [1, 2])],
+        EQUIVALENT,
+        (),
+        "no member owned a partition before: both assignments are valid",
+    ),
+    ("sticky", [java("a", [0, 3]), java("b", [1, 2])], EQUIVALENT, (), "the same for a Java leader"),
     (
         "sticky",
         [other("a", [2, 3], owned=[0, 1]), other("b", [0, 1], owned=[2, 3])],
         EQUIVALENT,
         (),
-        "all could have stayed: that is the rebalance's fault, and every owner is a right one now",
+        "all partitions could have stayed: this counts in the rebalance, and every owner is valid now",
     ),
     (
         "cooperative-sticky",
         [other("a", [0, 1], owned=[0, 1, 2, 3]), other("b", [])],
         MATCH,
         (),
-        "the first round as Java has it: 2 and 3 are given up, and go to nobody yet",
+        "the first round as in Java: 2 and 3 are revoked and have no owner yet",
     ),
     (
         "cooperative-sticky",
         [other("a", [2, 3], owned=[0, 1, 2, 3]), other("b", [])],
         WITHHELD,
         (),
-        "a first round that lets others go",
+        "a first round that revokes other partitions",
     ),
     (
         "cooperative-sticky",
         [other("a", [0, 1], owned=[0, 1, 2, 3]), other("b", [2, 3])],
         DRIFT,
         ("handed_over_early",),
-        "b consumes what a has not given up: each record twice",
+        "b consumes a partition that a has not revoked: each record is read twice",
     ),
     (
         "cooperative-sticky",
         [other("a", [0, 1], owned=[0, 1]), other("b", [3], owned=[3])],
         DRIFT,
         ("unassigned",),
-        "nobody owns 2 and nobody gets it",
+        "no member owned 2 and no member gets it",
     ),
 ]
 
@@ -116,15 +134,19 @@ LAWFUL = [
 def test_a_difference_from_the_replay_is_drift_only_with_a_reason(
     protocol: str, members: list[ClassicMember], verdict: str, violations: tuple[str, ...], why: str
 ) -> None:
-    evaluation = evaluate_snapshot(group(members, {"orders": throughout(4)}, protocol), [AS_JAVA_LEADER[protocol]])
+    evaluation = evaluate_snapshot(
+        group(members, {"orders": sampled_before_and_after(4)}, protocol), [AS_JAVA_LEADER[protocol]]
+    )
     assert evaluation is not None
     (own,) = evaluation.drifts
     assert (own.verdict, own.violations) == (verdict, violations), why
     assert bool(own.misplaced) == (verdict == DRIFT)
-    assert (own.drift_partitions is None) == (verdict == DIFFERS_FROM_JAVA), "no alarm for another program's way"
+    assert (own.drift_partitions is None) == (verdict == DIFFERS_FROM_JAVA), (
+        "a different library's assignment counts no drift"
+    )
 
 
-def test_what_a_verdict_had_to_do_without_is_named() -> None:
+def test_a_verdict_names_its_missing_inputs() -> None:
     late = evaluate_snapshot(group([other("a", [0])], {"orders": (1, AFTER_MS)}), BOTH)
     assert late is not None
     assert late.not_known == ("metadata_of_the_time", "leader_implementation")
@@ -139,7 +161,7 @@ CORRUPTIONS = ["drop", "double", "foreign", "pile"]
 
 
 def corrupted(held: dict[str, list[tuple[str, int]]], how: str, at: int) -> dict[str, list[tuple[str, int]]]:
-    """Return the assignment broken in one way."""
+    """Return the assignment with one kind of damage."""
     members = sorted(held)
     giver = members[at % len(members)]
     taker = members[(at + 1) % len(members)]
@@ -163,13 +185,13 @@ def corrupted(held: dict[str, list[tuple[str, int]]], how: str, at: int) -> dict
     st.sampled_from(CORRUPTIONS),
     st.integers(0, 3),
 )
-def test_a_corrupted_assignment_is_drift_whatever_the_strategy_and_whoever_made_it(
+def test_a_corrupted_assignment_is_drift_for_every_strategy_and_library(
     protocol: str, count: int, how: str, at: int
 ) -> None:
-    """Injected into lawful answers of every strategy: lost, doubled, foreign, piled on one member.
+    """Partitions of a valid assignment are dropped, doubled, foreign, or all given to one member.
 
-    The first three break laws of every library; that nobody has all is a promise, so there Java leads.
-    A partition beyond the topic's end is not among them: a topic created anew with fewer looks just the same.
+    The first three break the rules of every library. Evenness is only a promise, so for the fourth kind Java leads.
+    A partition beyond the topic's end is left out. A topic recreated with fewer partitions looks the same.
     """
     ids = [f"m{number}" for number in range(count)]
     spec = GroupSpec(tuple(MemberSubscription(one, ("orders",)) for one in ids), {"orders": 3 * count, "foreign": 1})
@@ -180,7 +202,7 @@ def test_a_corrupted_assignment_is_drift_whatever_the_strategy_and_whoever_made_
         replace(java(member_id, []), assignment=replace(assignment, partitions=tuple(sorted(partitions))))
         for member_id, partitions in broken.items()
     ]
-    snapshot = group(members, {"orders": throughout(3 * count)}, protocol)
+    snapshot = group(members, {"orders": sampled_before_and_after(3 * count)}, protocol)
     evaluation = evaluate_snapshot(snapshot, [AS_JAVA_LEADER[protocol]])
     assert evaluation is not None
     (own,) = evaluation.drifts

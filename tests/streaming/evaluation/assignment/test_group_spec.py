@@ -1,4 +1,4 @@
-"""The leader's inputs, rebuilt: what each member said, and which topics are known well enough."""
+"""Tests that the leader's inputs are rebuilt: the fields of each member, and the topics with known partition counts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CLAIMED = (("orders", 1), ("orders", 2))
         (
             member("m", instance_id="i", rack_id="r"),
             MemberSubscription("m", ("orders",), "i", "r"),
-            "a static member in a rack",
+            "a static member with a rack",
         ),
         (
             member("m", owned=[("orders", 0)]),
@@ -35,26 +35,26 @@ CLAIMED = (("orders", 1), ("orders", 2))
         (
             member("m", user_data=STICKY_V1),
             MemberSubscription("m", ("orders",), owned=CLAIMED, generation_id=7, subscription_generation=-1),
-            "KIP-54: sticky claims in its user data, of a generation of its own",
+            "KIP-54: sticky claims in the user data, with their own generation",
         ),
         (
             member("m", user_data=STICKY_V0),
             MemberSubscription("m", ("orders",), owned=CLAIMED, user_data_version=0),
-            "version 0 of that names no generation",
+            "version 0 of the user data has no generation",
         ),
         (
             member("m", owned=[("orders", 0)], user_data=STICKY_V1),
             MemberSubscription("m", ("orders",), owned=(("orders", 0),)),
-            "cooperative-sticky: the subscription's own claim goes before",
+            "cooperative-sticky: the claim in the subscription takes precedence",
         ),
         (
             member("m", user_data=b"my own"),
             MemberSubscription("m", ("orders",), subscription_generation=-1),
-            "user data of another assignor claims nothing",
+            "user data of a different assignor claims nothing",
         ),
     ],
 )
-def test_a_member_says_what_its_subscription_says(
+def test_a_member_is_rebuilt_from_its_subscription(
     joined: ClassicMember, subscription: MemberSubscription, why: str
 ) -> None:
     known = metadata(1, [joined])
@@ -62,7 +62,7 @@ def test_a_member_says_what_its_subscription_says(
 
 
 def test_a_member_without_a_subscription_has_no_topics() -> None:
-    """Empty subscription bytes are legal: the member joined with none."""
+    """Empty subscription bytes are valid: the member joined without one."""
     bare = ClassicMember("m", "i", "c", "/h", 1, 1, None, None)
     spec = group_spec(advanced([written(0, 1, [bare])]), metadata(1, [bare]))
     assert spec.members == (MemberSubscription("m", (), instance_id="i"),)
@@ -75,7 +75,7 @@ def test_topics_that_do_not_exist_have_no_metadata() -> None:
     assert group_spec(snapshot, snapshot.classic).partitions == {"b": 2}
 
 
-def test_racks_are_passed_where_they_were_sampled() -> None:
+def test_racks_are_passed_if_they_were_sampled() -> None:
     racks = (("r1",), ("r2", None))
     samples = TopicsSampled({"orders": TopicMetadata(2, 5, racks)})
     snapshot = advanced([written(0, 1), samples])
@@ -83,7 +83,7 @@ def test_racks_are_passed_where_they_were_sampled() -> None:
     assert group_spec(snapshot, snapshot.classic).racks == {"orders": racks}
 
 
-def test_owners_are_those_the_leader_named_sorted_and_several_where_it_named_several() -> None:
+def test_owners_are_those_in_the_record_sorted_and_several_if_the_record_has_several() -> None:
     members = [member("b", {"orders": [0, 1]}), member("a", {"orders": [1], "sales": [0]})]
     assert actual_owners(metadata(1, members)) == {
         ("orders", 0): ("b",),

@@ -1,4 +1,4 @@
-"""Whose program assigned, told from shapes that real clients' records have (Kafka 4.2 broker, default settings)."""
+"""Tests that the leader's library is recognised from records of real clients (Kafka 4.2, default settings)."""
 
 from __future__ import annotations
 
@@ -31,16 +31,23 @@ CLAIM = bytes.fromhex("00000001 0001 74 00000001 00000003 00000007")
 KAFKA_PYTHON_CLAIM = b"\x00\x01" + CLAIM
 
 Row = tuple[str, str, Shape, Shape, str, str]
-"""Strategy, leader's member id, shapes of its subscription and of all assignments, library, and why."""
+"""Strategy, leader's member id, shapes of its subscription and of all assignments, expected library, and the reason."""
 
 SHAPES: list[Row] = [
     ("range", "consumer-g-1-5f", (3, None), (3, None), JAVA, "Java 4.2"),
-    ("sticky", "svc-5f", (3, CLAIM), (3, None), JAVA, "Java 4.2: its claim is in the user data"),
+    ("sticky", "svc-5f", (3, CLAIM), (3, None), JAVA, "Java 4.2: the claim is in the user data"),
     ("range", "svc-5f", (1, None), (1, None), JAVA, "Java 2.4 to 3.1"),
-    ("range", "svc-5f", (0, None), (0, None), UNKNOWN_LEADER, "old sarama, old franz-go and small libraries are alike"),
+    (
+        "range",
+        "svc-5f",
+        (0, None),
+        (0, None),
+        UNKNOWN_LEADER,
+        "old sarama, old franz-go and small libraries write the same bytes",
+    ),
     ("range", "sarama-5f", (0, None), (0, None), SARAMA, "sarama before 1.60 with its default client id"),
     ("range", "rdkafka-5f", (3, b""), (0, b""), LIBRDKAFKA, "librdkafka 2.16"),
-    ("cooperative-sticky", "svc-5f", (3, b"\0"), (0, b"\0"), LIBRDKAFKA, "librdkafka 2.16, a client.id of its own"),
+    ("cooperative-sticky", "svc-5f", (3, b"\0"), (0, b"\0"), LIBRDKAFKA, "librdkafka 2.16 with a custom client.id"),
     ("range", "svc-5f", (1, b""), (0, b""), LIBRDKAFKA, "librdkafka 2.0"),
     ("range", "rdkafka-5f", (0, b""), (0, b""), LIBRDKAFKA, "librdkafka before 1.6 with its default client id"),
     (
@@ -49,50 +56,82 @@ SHAPES: list[Row] = [
         (0, b""),
         (0, b""),
         UNKNOWN_LEADER,
-        "kafka-python, aiokafka, old Java and librdkafka are alike",
+        "kafka-python, aiokafka, old Java and librdkafka write the same bytes",
     ),
     ("range", "kafka-python-3.0.12-5f", (0, b""), (0, b""), KAFKA_PYTHON, "kafka-python's default client id"),
-    ("range", "aiokafka-0.14.0-5f", (0, b""), (0, b""), AIOKAFKA, "aiokafka was called kafka-python"),
-    ("range", "consumer-1-5f", (0, b""), (0, b""), UNKNOWN_LEADER, "Java 2.3 was called kafka-python"),
-    ("sticky", "svc-5f", (0, KAFKA_PYTHON_CLAIM), (0, b""), KAFKA_PYTHON, "kafka-python 3.0: a claim of its own form"),
-    ("sticky", "svc-5f", (0, CLAIM), (0, b""), UNKNOWN_LEADER, "aiokafka, old kafka-python and old Java are alike"),
+    ("range", "aiokafka-0.14.0-5f", (0, b""), (0, b""), AIOKAFKA, "before, aiokafka was named kafka-python"),
+    ("range", "consumer-1-5f", (0, b""), (0, b""), UNKNOWN_LEADER, "before, Java 2.3 was named kafka-python"),
+    (
+        "sticky",
+        "svc-5f",
+        (0, KAFKA_PYTHON_CLAIM),
+        (0, b""),
+        KAFKA_PYTHON,
+        "kafka-python 3.0: the claim has its own format",
+    ),
+    (
+        "sticky",
+        "svc-5f",
+        (0, CLAIM),
+        (0, b""),
+        UNKNOWN_LEADER,
+        "aiokafka, old kafka-python and old Java write the same bytes",
+    ),
     ("sticky", "aiokafka-0.14.0-5f", (0, CLAIM), (0, b""), AIOKAFKA, "aiokafka"),
     ("cooperative-sticky", "svc-5f", (1, b""), (1, b""), KAFKA_PYTHON, "kafka-python 3.0"),
-    ("RoundRobinAssigner", "svc-5f", (0, b""), (0, b""), KAFKAJS, "KafkaJS was called kafka-python"),
+    ("RoundRobinAssigner", "svc-5f", (0, b""), (0, b""), KAFKAJS, "before, KafkaJS was named kafka-python"),
     ("range", "svc-5f", (2, None), (0, None), SARAMA, "sarama 1.60 for brokers since 3.2"),
     ("sticky", "svc-5f", (2, CLAIM), (0, CLAIM), SARAMA, "sarama puts the claim of the next round into the assignment"),
-    ("cooperative-sticky", "svc-5f", (1, b"\0\0\0\2"), (0, None), SARAMA, "its claim is in the subscription itself"),
+    ("cooperative-sticky", "svc-5f", (1, b"\0\0\0\2"), (0, None), SARAMA, "the claim is in the subscription itself"),
     ("range", "svc-5f", (3, None), (0, None), FRANZ_GO, "franz-go since 2023"),
     ("cooperative-sticky", "svc-5f", (3, CLAIM), (0, None), FRANZ_GO, "franz-go"),
-    ("range", "svc-5f", (3, b""), (3, b""), UNKNOWN_LEADER, "a shape nobody has shown us"),
-    ("range", "consumer-g-1-5f", (3, b""), (3, b""), UNKNOWN_LEADER, "a name like Java's is no evidence"),
-    ("range", "aiokafka-0.14.0-5f", (3, None), (3, None), JAVA, "nor is a name where the bytes are another library's"),
+    ("range", "svc-5f", (3, b""), (3, b""), UNKNOWN_LEADER, "an unknown shape"),
+    ("range", "consumer-g-1-5f", (3, b""), (3, b""), UNKNOWN_LEADER, "a client id like Java's is no evidence"),
+    (
+        "range",
+        "aiokafka-0.14.0-5f",
+        (3, None),
+        (3, None),
+        JAVA,
+        "a client id is no evidence if the bytes are those of a different library",
+    ),
     ("range", "svc-5f", (3, None), (3, b""), UNKNOWN_LEADER, "half of Java's"),
 ]
 
 ENDS_EARLY: list[Row] = [
-    ("range", "svc-5f", (1, None), (1, None), KAFKA_GO, "without the missing field it is Java 2.4 to the byte"),
-    ("rack-affinity", "svc-5f", (1, b"eu-1a"), (1, None), KAFKA_GO, "its rack is in the user data"),
+    (
+        "range",
+        "svc-5f",
+        (1, None),
+        (1, None),
+        KAFKA_GO,
+        "without the missing field the bytes are identical to Java 2.4",
+    ),
+    ("rack-affinity", "svc-5f", (1, b"eu-1a"), (1, None), KAFKA_GO, "the rack is in the user data"),
     ("faust", "svc-5f", (4, b"{}"), (4, b"\x78\x9c"), FAUST, "JSON, and compressed JSON"),
 ]
 
 
 def led(protocol: str, member_id: str, subscription: Shape, assignment: Shape, *, ends: bool = False) -> GroupMetadata:
-    """Return a group of one library that this member leads; each assignment has its own user data."""
-    said = Subscription(subscription[0], ("orders",), subscription[1], (), -1, None, ends_before_owned=ends)
+    """Return a group of one library that this member leads. Each assignment has its own user data."""
+    leaders_subscription = Subscription(
+        subscription[0], ("orders",), subscription[1], (), -1, None, ends_before_owned=ends
+    )
     leader = replace(
         member(member_id),
-        subscription=said,
+        subscription=leaders_subscription,
         assignment=Assignment(assignment[0], (("orders", 0),), assignment[1]),
     )
-    follower = replace(member("z"), subscription=said, assignment=Assignment(assignment[0], (), assignment[1]))
-    left_out = replace(member("zz"), subscription=said, assignment=NOTHING_ASSIGNED)
+    follower = replace(
+        member("z"), subscription=leaders_subscription, assignment=Assignment(assignment[0], (), assignment[1])
+    )
+    left_out = replace(member("zz"), subscription=leaders_subscription, assignment=NOTHING_ASSIGNED)
     return metadata(1, [leader, follower, left_out], protocol=protocol)
 
 
 @pytest.mark.parametrize(("row", "ends"), [*((row, False) for row in SHAPES), *((row, True) for row in ENDS_EARLY)])
 def test_the_leaders_library_is_recognised_from_what_it_wrote(row: Row, ends: bool) -> None:
-    """Only the leader's matters, and users set client.id as they like."""
+    """Only the leader's records matter. Users can set any client.id."""
     protocol, member_id, subscription, assignment, implementation, why = row
     found = leader_of(led(protocol, member_id, subscription, assignment, ends=ends))
     assert found.implementation == implementation, why
@@ -108,8 +147,8 @@ def test_a_static_leader_is_known_by_its_client_id() -> None:
     assert leader_of(replace(group, members=(static, *others))).implementation == AIOKAFKA
 
 
-def test_all_libraries_that_write_alike_stay_candidates() -> None:
-    """What all of them promise can be evaluated, whichever of them it was."""
+def test_all_libraries_that_write_the_same_bytes_stay_candidates() -> None:
+    """A promise that all candidates make can be evaluated."""
     found = leader_of(led("range", "svc-5f", (0, b""), (0, b"")))
     assert (found.implementation, found.candidates) == (
         UNKNOWN_LEADER,
@@ -118,7 +157,7 @@ def test_all_libraries_that_write_alike_stay_candidates() -> None:
 
 
 def test_without_a_leaders_id_there_are_candidates_only() -> None:
-    """DescribeGroups names no leader; all members wrote as Java does, so whoever led was Java."""
+    """DescribeGroups returns no leader. All members wrote as Java does, so the leader was Java."""
     found = leader_of(replace(led("range", "svc-5f", (3, None), (3, None)), leader=None))
     assert (found.implementation, found.candidates) == (UNKNOWN_LEADER, (JAVA,))
 
@@ -132,13 +171,13 @@ def _without_bytes(one: ClassicMember) -> ClassicMember:
     [
         (replace(led("range", "a", (3, None), (3, None)), leader="somebody"), "the leader is not among the members"),
         (replace(led("range", "a", (3, None), (3, None)), leader=None), "no leader"),
-        (metadata(1, [_without_bytes(member("a"))]), "nobody was given anything"),
+        (metadata(1, [_without_bytes(member("a"))]), "no member got an assignment"),
         (metadata(1, [replace(member("a"), subscription=None)]), "the leader's subscription is empty"),
         (
             metadata(1, [member("a"), replace(member("b"), assignment=Assignment(0, (), b""))]),
-            "two shapes: one program writes all of them alike",
+            "two shapes: one library writes all assignments alike",
         ),
     ],
 )
-def test_without_whole_evidence_nobody_is_named(group: GroupMetadata, why: str) -> None:
+def test_no_library_is_named_without_complete_evidence(group: GroupMetadata, why: str) -> None:
     assert leader_of(group).implementation == UNKNOWN_LEADER, why

@@ -1,4 +1,4 @@
-"""Groups are evaluated by what the library that leads them does, and only by present owners."""
+"""Tests that a group is evaluated by the rules of its leader's library, and only by present owners."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from streaming.evaluation.group_update import GroupState, apply_batch
 from streaming.evaluation.snapshot_evaluation import evaluate_snapshot
 from streaming.group.snapshot import GroupSnapshot
 from streaming.protocol.classic import Assignment, ClassicMember, Subscription
-from tests.streaming.evaluation.assignment.test_drift import AFTER_MS, BEFORE_MS, group, throughout
+from tests.streaming.evaluation.assignment.test_drift import AFTER_MS, BEFORE_MS, group, sampled_before_and_after
 from tests.streaming.groups import Held, advanced, member, metadata, written
 
 
-def of_library(  # noqa: PLR0913 - what a library writes
+def of_library(  # noqa: PLR0913 - the fields that a library writes
     member_id: str,
     held: Held,
     *,
@@ -31,11 +31,11 @@ def of_library(  # noqa: PLR0913 - what a library writes
     ends_before_owned: bool = False,
 ) -> ClassicMember:
     """Return a member whose assignment has the same kind of user data as its subscription."""
-    said = Subscription(version, tuple(topics), user_data, (), -1, None, ends_before_owned=ends_before_owned)
+    subscription = Subscription(version, tuple(topics), user_data, (), -1, None, ends_before_owned=ends_before_owned)
     written_by_java = member(member_id, held, topics, instance_id=instance_id)
     assert written_by_java.assignment is not None
     given = Assignment(assigned_version, written_by_java.assignment.partitions, user_data)
-    return replace(written_by_java, subscription=said, assignment=given)
+    return replace(written_by_java, subscription=subscription, assignment=given)
 
 
 def librdkafka(member_id: str, *held: int, instance_id: str | None = None) -> ClassicMember:
@@ -53,7 +53,7 @@ def kafka_go(member_id: str, held: Held, topics: Sequence[str]) -> ClassicMember
 
 
 def kafka_python_sticky(member_id: str, held: Sequence[int], had: Sequence[int]) -> ClassicMember:
-    """Return a member as kafka-python 3 writes it for `sticky`: what it had is in user data of a form of its own."""
+    """Return a member as kafka-python 3 writes it for `sticky`. The claim is in user data with its own format."""
     numbers = b"".join(number.to_bytes(4, "big") for number in had)
     topic = b"\x00\x06orders" + len(had).to_bytes(4, "big") + numbers
     claim = b"\x00\x01\x00\x00\x00\x01" + topic + b"\x00\x00\x00\x02"
@@ -63,7 +63,7 @@ def kafka_python_sticky(member_id: str, held: Sequence[int], had: Sequence[int])
 
 
 def own(snapshot: GroupSnapshot, protocol: str) -> StrategyDrift:
-    """Return the verdict on the group's own strategy."""
+    """Return the verdict for the group's own strategy."""
     found = evaluate_snapshot(snapshot, [AS_JAVA_LEADER[protocol]])
     assert found is not None
     (verdict,) = found.drifts
@@ -74,8 +74,11 @@ STATIC_AND_DYNAMIC = [("zz0-1", "zz0"), ("zz1-1", "zz1"), ("zz2-1", "zz2"), ("aa
 
 
 @pytest.mark.parametrize("protocol", ["range", "roundrobin"])
-def test_librdkafka_does_not_put_static_members_first(protocol: str) -> None:
-    """Static zz0 to zz2 and dynamic aa9: the replay put the static ones first, and all 15 partitions drifted."""
+def test_librdkafka_does_not_sort_static_members_first(protocol: str) -> None:
+    """Members are static zz0 to zz2 and dynamic aa9.
+
+    Before, the replay sorted static members first: 15 partitions drifted.
+    """
     held = {"range": [range(4, 8), range(8, 12), range(12, 15), range(4)]}.get(
         protocol, [range(1, 15, 4), range(2, 15, 4), range(3, 15, 4), range(0, 15, 4)]
     )
@@ -83,19 +86,19 @@ def test_librdkafka_does_not_put_static_members_first(protocol: str) -> None:
         librdkafka(member_id, *numbers, instance_id=instance_id)
         for (member_id, instance_id), numbers in zip(STATIC_AND_DYNAMIC, held, strict=True)
     ]
-    assert own(group(members, {"orders": throughout(15)}, protocol), protocol).verdict == MATCH
+    assert own(group(members, {"orders": sampled_before_and_after(15)}, protocol), protocol).verdict == MATCH
 
 
 def test_librdkafka_orders_ids_by_their_bytes() -> None:
-    """Java orders by UTF-16, where U+1F680 comes before U+FFFD; a group with such client ids drifted."""
+    """Java sorts by UTF-16, where U+1F680 is before U+FFFD. Before, a group with such client ids drifted."""
     members = [librdkafka("\N{REPLACEMENT CHARACTER}-1", 0, 1), librdkafka("\N{ROCKET}-1", 2)]
-    assert own(group(members, {"orders": throughout(3)}), "range").verdict == MATCH
+    assert own(group(members, {"orders": sampled_before_and_after(3)}), "range").verdict == MATCH
 
 
 def test_a_librdkafka_leader_that_orders_as_java_drifts() -> None:
-    """The replay is exact for librdkafka, too: the wrong order is a wrong answer."""
+    """The replay is exact for librdkafka also, so a different order is drift."""
     members = [librdkafka("a-1", 1), librdkafka("z-1", 0)]
-    found = own(group(members, {"orders": throughout(2)}), "range")
+    found = own(group(members, {"orders": sampled_before_and_after(2)}), "range")
     assert (found.verdict, found.violations, found.drift_partitions) == (DRIFT, ("replay_differs",), 2)
 
 
@@ -106,17 +109,17 @@ RACKS = (("r1",), ("r0",), ("r1",), ("r0",))
 @pytest.mark.parametrize(
     ("versions", "held", "verdict", "why"),
     [
-        ((3, 3, 3), ([0, 2], [1], [3]), MATCH, "a leader since 3.5 gives each member what is in its rack"),
-        ((3, 3, 3), ([0, 1], [2], [3]), MATCH, "a leader of 3.4 sends its rack and does not weigh racks"),
-        ((3, 3, 3), ([0, 1], [3], [2]), DRIFT, "neither gives this"),
-        ((1, 3, 3), ([0, 1], [2], [3]), MATCH, "an older leader reads nobody's rack"),
-        ((1, 3, 3), ([0, 2], [1], [3]), DRIFT, "so it cannot have weighed them"),
+        ((3, 3, 3), ([0, 2], [1], [3]), MATCH, "a leader since 3.5 prefers partitions in the member's rack"),
+        ((3, 3, 3), ([0, 1], [2], [3]), MATCH, "a leader of 3.4 sends its rack but ignores racks"),
+        ((3, 3, 3), ([0, 1], [3], [2]), DRIFT, "no version of Java assigns this"),
+        ((1, 3, 3), ([0, 1], [2], [3]), MATCH, "an older leader does not read racks"),
+        ((1, 3, 3), ([0, 2], [1], [3]), DRIFT, "an older leader cannot have used racks"),
     ],
 )
-def test_a_java_leader_weighs_racks_if_it_reads_them(
+def test_a_java_leader_uses_racks_if_it_reads_them(
     versions: Sequence[int], held: Sequence[Sequence[int]], verdict: str, why: str
 ) -> None:
-    """Members with racks and a leader of Java 2.4 to 3.4: most of a valid range drifted, as `replay_differs`."""
+    """Members have racks, and the leader is Java 2.4 to 3.4. Before, most of a valid range was `replay_differs`."""
     members = [
         of_library(name, {"orders": numbers}, version=version, user_data=None, assigned_version=versions[0])
         for name, numbers, version in zip("abc", held, versions, strict=True)
@@ -127,74 +130,77 @@ def test_a_java_leader_weighs_racks_if_it_reads_them(
 
 
 def in_rack(one: ClassicMember, rack: str) -> ClassicMember:
-    """Return the member with its rack, if its subscription has room for one."""
-    said = one.subscription
-    assert said is not None
-    return replace(one, subscription=replace(said, rack_id=rack)) if said.version >= 3 else one
+    """Return the member with its rack, if its subscription version has a rack field."""
+    subscription = one.subscription
+    assert subscription is not None
+    return replace(one, subscription=replace(subscription, rack_id=rack)) if subscription.version >= 3 else one
 
 
-def test_kafka_go_deals_roundrobin_anew_with_each_topic() -> None:
-    """Five topics of three partitions over two members: 10 and 5, even in each topic, is what kafka-go promises."""
+def test_kafka_go_assigns_roundrobin_separately_for_each_topic() -> None:
+    """Five topics of three partitions over two members give 10 and 5. kafka-go only promises evenness in each topic."""
     topics = [f"t{number}" for number in range(5)]
     members = [
         kafka_go("a", {topic: [0, 2] for topic in topics}, topics),
         kafka_go("b", {topic: [1] for topic in topics}, topics),
     ]
-    found = own(group(members, {topic: throughout(3) for topic in topics}, "roundrobin"), "roundrobin")
+    found = own(group(members, {topic: sampled_before_and_after(3) for topic in topics}, "roundrobin"), "roundrobin")
     assert (found.verdict, found.drift_partitions) == (EQUIVALENT, 0)
 
 
-def test_kafka_go_deals_partitions_in_the_order_in_which_the_broker_lists_them() -> None:
-    """No record has that order, so any even answer is right: here the broker lists 2, 0, 3, 1."""
+def test_kafka_go_assigns_partitions_in_the_order_in_which_the_broker_lists_them() -> None:
+    """No record has this order, so every even assignment is valid. In this test the broker lists 2, 0, 3, 1."""
     members = [kafka_go("a", {"orders": [0, 2]}, ["orders"]), kafka_go("b", {"orders": [1, 3]}, ["orders"])]
-    assert own(group(members, {"orders": throughout(4)}), "range").verdict == EQUIVALENT
+    assert own(group(members, {"orders": sampled_before_and_after(4)}), "range").verdict == EQUIVALENT
 
 
-def test_aiokafka_does_not_put_static_members_first() -> None:
-    """It sorts members by member id alone; a static member behind a dynamic one was "not what Java gives"."""
+def test_aiokafka_does_not_sort_static_members_first() -> None:
+    """It sorts members only by member id. Before, a static member after a dynamic one was reported as drift."""
     dynamic = of_library("aiokafka-0.14.0-7", {"orders": [0]}, version=0, user_data=b"", assigned_version=0)
     static = of_library("pod-0-5f", {"orders": [1]}, version=0, user_data=b"", assigned_version=0, instance_id="pod-0")
-    assert own(group([dynamic, static], {"orders": throughout(2)}), "range").verdict == MATCH
+    assert own(group([dynamic, static], {"orders": sampled_before_and_after(2)}), "range").verdict == MATCH
 
 
 def test_kafka_go_that_is_uneven_in_a_topic_drifts_by_the_partitions_in_excess() -> None:
-    """One of four partitions is in the wrong hands: range's own order is not kafka-go's, so no more are."""
+    """One of four partitions has a wrong owner. kafka-go does not use range's order, so only this partition drifts."""
     members = [kafka_go("a", {"orders": [0, 1, 2]}, ["orders"]), kafka_go("b", {"orders": [3]}, ["orders"])]
-    found = own(group(members, {"orders": throughout(4)}, "roundrobin"), "roundrobin")
+    found = own(group(members, {"orders": sampled_before_and_after(4)}, "roundrobin"), "roundrobin")
     assert (found.verdict, found.violations, found.drift_partitions) == (DRIFT, ("unbalanced",), 1)
 
 
-def test_a_needless_move_is_no_standing_drift_and_counts_in_its_rebalance() -> None:
-    """With aiokafka one partition too many moved, and 11 of 12 counted as misplaced until the next rebalance."""
+def test_an_unnecessary_move_counts_in_its_rebalance_and_is_not_drift() -> None:
+    """Under aiokafka one partition moved without need. Before, 11 of 12 were misplaced until the next rebalance."""
     before = [kafka_python_sticky("a", [0, 1], []), kafka_python_sticky("b", [2, 3], [])]
     after = [kafka_python_sticky("a", [2, 3], [0, 1]), kafka_python_sticky("b", [0, 1], [2, 3])]
-    found = own(group(after, {"orders": throughout(4)}, "sticky"), "sticky")
+    found = own(group(after, {"orders": sampled_before_and_after(4)}, "sticky"), "sticky")
     assert (found.verdict, found.drift_partitions, found.misplaced) == (EQUIVALENT, 0, ())
     events = [written(9, 2, before), written(10, 3, after)]
     rebalance = apply_batch(GroupState(GroupSnapshot("g")), events, []).rebalances[-1].rebalance
     assert (rebalance.movement.moved_partitions, rebalance.movement.fewest_moves) == (4, 0)
 
 
-def test_what_a_sticky_group_has_wrong_is_counted_and_not_every_tie() -> None:
-    """One partition of 24 has two owners: the replay places many others elsewhere, and none of those is wrong."""
+def test_drift_of_a_sticky_group_counts_rule_violations_and_not_ties() -> None:
+    """One of 24 partitions has two owners. The replay differs in many other partitions, but those are valid."""
     numbers = [list(range(place, 24, 3)) for place in range(3)]
     members = [member(name, {"orders": of}) for name, of in zip("abc", numbers, strict=True)]
     members[1] = member("b", {"orders": [*numbers[1], 0]})
-    found = own(group(members, {"orders": throughout(24)}, "sticky"), "sticky")
+    found = own(group(members, {"orders": sampled_before_and_after(24)}, "sticky"), "sticky")
     assert (found.verdict, found.violations) == (DRIFT, ("assigned_twice",))
     assert found.misplaced == (MisplacedPartition("orders", 0, ("a", "b"), "a"),)
 
 
-def test_an_uneven_sticky_group_has_as_many_misplaced_as_must_move() -> None:
-    """5 and 1 become 3 and 3 by two moves."""
+def test_an_uneven_sticky_group_has_as_many_misplaced_partitions_as_must_move() -> None:
+    """5 and 1 become 3 and 3 with two moves."""
     members = [member("a", {"orders": [0, 1, 2, 3, 4]}), member("b", {"orders": [5]})]
-    found = own(group(members, {"orders": throughout(6)}, "sticky"), "sticky")
+    found = own(group(members, {"orders": sampled_before_and_after(6)}, "sticky"), "sticky")
     assert (found.verdict, found.violations, found.drift_partitions) == (DRIFT, ("unbalanced",), 2)
     assert {one.expected_member for one in found.misplaced} == {"b"}
 
 
-def test_what_a_kafka_python_member_had_is_its_claim_unless_java_leads() -> None:
-    """A Java leader cannot read that form and forgets the claim; with kafka-python the claims were never read."""
+def test_previous_partitions_of_a_kafka_python_member_are_its_claim_unless_java_leads() -> None:
+    """A Java leader cannot read this format and loses the claim.
+
+    Before, the claims were also lost with kafka-python.
+    """
     claiming = [kafka_python_sticky("a", [0, 1], [0, 1]), kafka_python_sticky("b", [2, 3], [2, 3])]
     led = metadata(3, claiming, protocol="sticky")
     spec = group_spec(advanced([written(10, 3, claiming)]), led)
@@ -207,10 +213,10 @@ def test_what_a_kafka_python_member_had_is_its_claim_unless_java_leads() -> None
     assert [one.owned for one in forgotten.members] == [(), (), ()]
 
 
-def test_without_a_leaders_id_what_every_possible_leader_promises_is_judged() -> None:
-    """DescribeGroups names no leader. All members write as Java does, so an uneven range is wrong whoever led."""
+def test_without_a_leaders_id_promises_of_all_candidates_are_evaluated() -> None:
+    """DescribeGroups returns no leader. All members write as Java does, so an uneven range is wrong in any case."""
     members = [member("a", {"orders": [0, 1, 2]}), member("b", {"orders": [3]})]
-    described = group(members, {"orders": throughout(4)})
+    described = group(members, {"orders": sampled_before_and_after(4)})
     assert described.classic is not None
     nameless = msgspec.structs.replace(described, classic=replace(described.classic, leader=None))
     found = own(nameless, "range")

@@ -1,4 +1,4 @@
-"""A sample proves something of a record only if it is later: each situation, what follows, and why."""
+"""Tests what a sample of topics proves about a record, before and after the record."""
 
 from __future__ import annotations
 
@@ -20,12 +20,17 @@ HAS_NOTHING = written(10, 1, [member("m")])
     ("sample", "unknown", "pending", "why"),
     [
         (sampled(1), True, True, "never sampled"),
-        (sampled(BEFORE, orders=2), False, False, "sampled before, and assigned are exactly those partitions"),
-        (sampled(BEFORE, orders=5), False, True, "sampled before, with more: deleted or made anew since, or left out"),
-        (sampled(BEFORE, orders=1), True, True, "sampled before, with fewer: it has grown in between"),
+        (sampled(BEFORE, orders=2), False, False, "sampled before, and exactly those partitions are assigned"),
+        (
+            sampled(BEFORE, orders=5),
+            False,
+            True,
+            "sampled before, with more partitions: deleted or recreated since, or not assigned",
+        ),
+        (sampled(BEFORE, orders=1), True, True, "sampled before, with fewer partitions: it has grown in between"),
         (sampled(BEFORE, orders=None), True, True, "absent before: it may have been created in between"),
-        (sampled(AFTER, orders=None), False, False, "absent at that moment or after: it is absent"),
-        (sampled(AFTER, orders=1), False, False, "a later sample is the present, whatever was assigned"),
+        (sampled(AFTER, orders=None), False, False, "absent at the time of the record or later: it is absent"),
+        (sampled(AFTER, orders=1), False, False, "a later sample shows the present, whatever was assigned"),
     ],
 )
 def test_a_topic_is_known_as_of_the_record(sample: TopicsSampled, unknown: bool, pending: bool, why: str) -> None:
@@ -37,27 +42,37 @@ def test_a_topic_is_known_as_of_the_record(sample: TopicsSampled, unknown: bool,
 @pytest.mark.parametrize(
     ("record", "samples", "changed", "why"),
     [
-        (HAS_0_AND_1, [sampled(AFTER, orders=2)], False, "as assigned"),
-        (HAS_0_AND_1, [sampled(AFTER, orders=3)], True, "grown since, or the last left out: nobody can know"),
-        (HAS_0_AND_1, [sampled(AFTER, orders=1)], True, "made anew with fewer"),
-        (HAS_0_AND_1, [sampled(AFTER, orders=None)], True, "deleted since"),
-        (HAS_NOTHING, [sampled(AFTER, orders=3)], True, "created since"),
-        (HAS_NOTHING, [sampled(AFTER, orders=None)], False, "it never was"),
-        (HAS_0_AND_1, [sampled(BEFORE, orders=3), sampled(AFTER, orders=3)], False, "it had three all the time"),
-        (HAS_NOTHING, [sampled(BEFORE, orders=3), sampled(AFTER, orders=3)], False, "it was there all the time"),
+        (HAS_0_AND_1, [sampled(AFTER, orders=2)], False, "the count equals the assignment"),
+        (
+            HAS_0_AND_1,
+            [sampled(AFTER, orders=3)],
+            True,
+            "grown since, or the last partition was not assigned: this cannot be decided",
+        ),
+        (HAS_0_AND_1, [sampled(AFTER, orders=1)], True, "recreated with fewer partitions"),
+        (HAS_0_AND_1, [sampled(AFTER, orders=None)], True, "the topic was deleted since"),
+        (HAS_NOTHING, [sampled(AFTER, orders=3)], True, "the topic was created since"),
+        (HAS_NOTHING, [sampled(AFTER, orders=None)], False, "the topic never existed"),
+        (
+            HAS_0_AND_1,
+            [sampled(BEFORE, orders=3), sampled(AFTER, orders=3)],
+            False,
+            "it had three partitions all the time",
+        ),
+        (HAS_NOTHING, [sampled(BEFORE, orders=3), sampled(AFTER, orders=3)], False, "it existed all the time"),
         (HAS_0_AND_1, [sampled(BEFORE, orders=2), sampled(AFTER, orders=3)], True, "grown between the samples"),
         (
             HAS_0_AND_1,
             [sampled(BEFORE - 1, orders=3), sampled(BEFORE, orders=2), sampled(AFTER, orders=3)],
             True,
-            "there and back: samples in a row have to agree",
+            "the count changed and changed back: consecutive samples must agree",
         ),
         (HAS_0_AND_1, [sampled(BEFORE, orders=3)], False, "an older sample shows no change"),
         (
             written(10, 1, [member("m", {"orders": [1]})]),
             [sampled(AFTER, orders=3)],
             False,
-            "a topic grows at its end: 0 was left out",
+            "a topic grows at its end: partition 0 was not assigned",
         ),
     ],
 )

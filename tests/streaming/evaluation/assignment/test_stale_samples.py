@@ -1,4 +1,4 @@
-"""Topics that are deleted, created or made anew between two samples: nothing is said of them by the older sample."""
+"""Tests with topics that are deleted, created or recreated between two samples. The older sample gives no verdict."""
 
 from __future__ import annotations
 
@@ -21,63 +21,71 @@ TOPICS = ("gone", "kept")
 
 
 def updates(batches: Sequence[Sequence[GroupEvent]]) -> list[GroupUpdate]:
-    """Return the turns of consecutive batches."""
-    taken: list[GroupUpdate] = []
+    """Return the updates of consecutive batches."""
+    group_updates: list[GroupUpdate] = []
     record = GroupState(GroupSnapshot("g"))
     for batch in batches:
-        taken.append(apply_batch(record, batch, STRATEGIES))
-        record = taken[-1].record
-    return taken
+        group_updates.append(apply_batch(record, batch, STRATEGIES))
+        record = group_updates[-1].record
+    return group_updates
 
 
-def rows(taken: Sequence[GroupUpdate]) -> list[Evaluation]:
+def rows(group_updates: Sequence[GroupUpdate]) -> list[Evaluation]:
     """Return the verdicts that became rows."""
-    return [evaluation for update in taken for evaluation in update.evaluations]
+    return [evaluation for update in group_updates for evaluation in update.evaluations]
 
 
 def own(evaluation: Evaluation | None) -> tuple[str, str]:
-    """Return verdict and reason on the group's own strategy."""
+    """Return verdict and reason for the group's own strategy."""
     assert evaluation is not None
     (found,) = [drift for drift in evaluation.drifts if drift.is_group_strategy]
     return found.verdict, found.reason
 
 
 def generation(offsets_topic_offset: int, strategy: str, *members: ClassicMember) -> GroupEvent:
-    """Return a classic generation; the offset is its number too."""
+    """Return a classic generation. Its offset is also its number."""
     return GroupMetadataWritten(at(offsets_topic_offset), metadata(offsets_topic_offset, members, protocol=strategy))
 
 
-def reads(name: str, *, gone: Sequence[int] = (), kept: Sequence[int] = (), claims: bool = False) -> ClassicMember:
-    """Return a member that subscribes to both topics; with `claims` it had two partitions of `gone` before."""
+def reading_member(
+    name: str, *, gone: Sequence[int] = (), kept: Sequence[int] = (), claims: bool = False
+) -> ClassicMember:
+    """Return a member that subscribes to both topics. With `claims` it owned two partitions of `gone` before."""
     owned = [("gone", number) for number in (0, 1)] + [("kept", number) for number in kept] if claims else []
     return member(name, {"gone": gone, "kept": kept}, TOPICS, owned=owned)
 
 
 @pytest.mark.parametrize("strategy", CLASSIC)
-@pytest.mark.parametrize("left", [None, 1], ids=["deleted", "made anew with one partition"])
-def test_a_deleted_topic_is_no_drift(strategy: str, left: int | None) -> None:
-    """A topic was deleted and the group assigned anew before the next sample: `drift` stayed until the next rebalance.
+@pytest.mark.parametrize("left", [None, 1], ids=["deleted", "recreated with one partition"])
+def test_a_deleted_topic_is_not_drift(strategy: str, left: int | None) -> None:
+    """A topic is deleted and the group rebalances before the next sample.
 
-    The older sample still had the topic, so its partitions looked left out. The later sample must decide, once.
+    Before, `drift` stayed until the next rebalance.
+
+    In the older sample the topic still exists, so its partitions look unassigned. Only the later sample must decide.
     """
-    taken = updates(
+    group_updates = updates(
         [
-            [generation(10, strategy, reads("a", gone=[0, 1], kept=[0]))],
+            [generation(10, strategy, reading_member("a", gone=[0, 1], kept=[0]))],
             [sampled(11_000, gone=2, kept=1)],
-            [generation(20, strategy, reads("a", gone=range(left or 0), kept=[0], claims=strategy != "range"))],
+            [
+                generation(
+                    20, strategy, reading_member("a", gone=range(left or 0), kept=[0], claims=strategy != "range")
+                )
+            ],
             [sampled(21_000, gone=left, kept=1)],
             [sampled(26_000, gone=left, kept=1)],
         ]
     )
-    assert all(own(update.record.evaluation)[0] != "drift" for update in taken)
-    assert own(taken[2].record.evaluation) in {("unknown", "metadata_missing"), ("withheld", "")}
-    assert [own(evaluation) for evaluation in rows(taken)] == [("match", ""), ("match", "")], "final, once"
-    assert rows(taken)[1].drifts[0].violations == ()
+    assert all(own(update.record.evaluation)[0] != "drift" for update in group_updates)
+    assert own(group_updates[2].record.evaluation) in {("unknown", "metadata_missing"), ("withheld", "")}
+    assert [own(evaluation) for evaluation in rows(group_updates)] == [("match", ""), ("match", "")], "final, once"
+    assert rows(group_updates)[1].drifts[0].violations == ()
 
 
 @pytest.mark.parametrize("server_assignor", ["uniform", "range"])
 def test_a_deleted_topic_is_no_drift_of_a_kip_848_group(server_assignor: str) -> None:
-    """The same where the coordinator assigns: it knows at once that the topic is gone."""
+    """The coordinator assigns the partitions, and it knows at once that the topic is gone."""
 
     def targets(offsets_topic_offset: int, number: int, held: IdPartitions) -> list[GroupEvent]:
         return [
@@ -90,7 +98,7 @@ def test_a_deleted_topic_is_no_drift_of_a_kip_848_group(server_assignor: str) ->
         topics = {"gone": TopicMetadata(gone, sampled_at_ms, topic_id=gone and "G")}
         return TopicsSampled({**topics, "kept": TopicMetadata(1, sampled_at_ms, topic_id="K")})
 
-    taken = updates(
+    group_updates = updates(
         [
             [joined(9, "m", modern_member(TOPICS, server_assignor=server_assignor))],
             targets(10, 1, (("G", (0, 1)), ("K", (0,)))),
@@ -99,26 +107,33 @@ def test_a_deleted_topic_is_no_drift_of_a_kip_848_group(server_assignor: str) ->
             [named(23_000, None)],
         ]
     )
-    assert all(update.record.evaluation is None or own(update.record.evaluation)[0] != "drift" for update in taken)
-    final = [own(evaluation) for evaluation in rows(taken) if own(evaluation)[0] != "rebalancing"]
+    assert all(
+        update.record.evaluation is None or own(update.record.evaluation)[0] != "drift" for update in group_updates
+    )
+    final = [own(evaluation) for evaluation in rows(group_updates) if own(evaluation)[0] != "rebalancing"]
     assert final == [("match", ""), ("match", "")]
 
 
 def test_a_topic_that_was_left_out_is_drift_as_soon_as_a_later_sample_still_has_it() -> None:
-    """What is real must not stay unseen: the topic was there before the record and after it, and nobody got it."""
-    taken = updates(
+    """The topic existed before the record and after it, and no member got it. This must be reported."""
+    group_updates = updates(
         [
-            [generation(10, "range", reads("a", gone=[0, 1], kept=[0]))],
+            [generation(10, "range", reading_member("a", gone=[0, 1], kept=[0]))],
             [sampled(11_000, gone=2, kept=1)],
-            [generation(20, "range", reads("a", kept=[0]))],
+            [generation(20, "range", reading_member("a", kept=[0]))],
             [sampled(21_000, gone=2, kept=1)],
         ]
     )
-    assert [own(evaluation) for evaluation in rows(taken)] == [("match", ""), ("drift", "")]
-    assert rows(taken)[1].drifts[0].violations == ("unassigned",)
+    assert [own(evaluation) for evaluation in rows(group_updates)] == [("match", ""), ("drift", "")]
+    assert rows(group_updates)[1].drifts[0].violations == ("unassigned",)
 
 
-def test_a_topic_that_was_created_after_the_record_is_no_drift_at_first_sight() -> None:
-    """The leader could not know the topic: `drift` with law `unassigned` was wrong, as it is for one that grew."""
-    taken = updates([[generation(10, "range", reads("a", kept=[0]))], [sampled(11_000, gone=3, kept=1)]])
-    assert [own(evaluation) for evaluation in rows(taken)] == [("unknown", "metadata_changed")]
+def test_a_topic_that_was_created_after_the_record_is_not_drift_at_first() -> None:
+    """The leader could not know the topic.
+
+    Before, this was `drift` with rule `unassigned`, also for a topic that grew.
+    """
+    group_updates = updates(
+        [[generation(10, "range", reading_member("a", kept=[0]))], [sampled(11_000, gone=3, kept=1)]]
+    )
+    assert [own(evaluation) for evaluation in rows(group_updates)] == [("unknown", "metadata_changed")]

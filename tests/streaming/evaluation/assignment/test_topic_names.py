@@ -1,4 +1,4 @@
-"""Rows of KIP-848 groups name topics, whether they are read as they are written or long after, in one batch."""
+"""Tests that rows of KIP-848 groups have topic names, both live and after a catch-up in one batch."""
 
 from __future__ import annotations
 
@@ -25,35 +25,35 @@ SUBSCRIBED = modern_member(("orders", "sales"))
 STRATEGIES = [AS_JAVA_LEADER["uniform"]]
 
 
-def rows(taken: Iterable[GroupUpdate]) -> list[object]:
-    """Return everything that history and rebalances of the turns add to the tables."""
-    reported = update_rows("prod", taken, {})
+def rows(group_updates: Iterable[GroupUpdate]) -> list[object]:
+    """Return all rows of the history and of the rebalances of these updates."""
+    reported = update_rows("prod", group_updates, {})
     return [reported[GROUP_GENERATIONS], reported[REBALANCES]]
 
 
 def sampled(at_ms: int) -> TopicsSampled:
-    """Return both topics as sampled then."""
+    """Return both topics as sampled at this time."""
     return TopicsSampled({name: TopicMetadata(4, at_ms, topic_id=of) for of, name in NAMES.items()})
 
 
 def live(events: Sequence[LogEvent]) -> list[GroupUpdate]:
-    """Read each record as it is written, with a sample right after it."""
-    record, taken = GroupState(GroupSnapshot("g")), []
+    """Read each record when it is written, with a sample after each record."""
+    record, group_updates = GroupState(GroupSnapshot("g")), []
     for event in events:
         for batch in ([event], [sampled(event.position.timestamp_ms + 1)]):
-            taken.append(apply_batch(record, batch, STRATEGIES))
-            record = taken[-1].record
-    return taken
+            group_updates.append(apply_batch(record, batch, STRATEGIES))
+            record = group_updates[-1].record
+    return group_updates
 
 
 def caught_up(events: Sequence[LogEvent], names: TopicNames = LISTED) -> list[GroupUpdate]:
-    """Read all records at once, long after; only names were asked for before."""
+    """Read all records at once, much later. Only the names were requested before."""
     return [apply_batch(GroupState(GroupSnapshot("g")), events, STRATEGIES, names=names)]
 
 
 @st.composite
 def lives(draw: st.DrawFn) -> list[LogEvent]:
-    """Draw epochs of a group in which members come, go and get partitions of two topics."""
+    """Draw epochs of a group in which members join, leave and get partitions of two topics."""
     events: list[LogEvent] = []
     present: set[str] = set()
     for number in range(1, draw(st.integers(1, 8)) + 1):
@@ -73,13 +73,13 @@ def lives(draw: st.DrawFn) -> list[LogEvent]:
 
 
 @given(lives())
-def test_a_catch_up_writes_what_a_live_monitor_wrote(events: list[LogEvent]) -> None:
-    """A fresh monitor over a whole log had 650 of 657 rows by topic id, and false causes where ids became names."""
+def test_a_catch_up_writes_the_same_rows_as_a_live_monitor(events: list[LogEvent]) -> None:
+    """Before, a catch-up wrote 650 of 657 rows with topic ids, and false causes if ids became names."""
     assert rows(caught_up(events)) == rows(live(events))
 
 
 def restless(rounds: int) -> list[LogEvent]:
-    """Return a group whose only member is given one partition more and one less in turn."""
+    """Return a group whose only member gets one more partition and one less, alternately."""
     events: list[LogEvent] = [joined(0, "m", SUBSCRIBED)]
     for number in range(1, rounds + 1):
         held = (("id-orders", (0, 1) if number % 2 else (0,)), ("id-sales", (0,)))
@@ -88,15 +88,15 @@ def restless(rounds: int) -> list[LogEvent]:
     return events
 
 
-def topics(taken: Iterable[GroupUpdate]) -> set[str]:
+def topics(group_updates: Iterable[GroupUpdate]) -> set[str]:
     """Return the topics of all members in the rows of the history."""
-    reported = update_rows("prod", taken, {})[GROUP_GENERATIONS]
+    reported = update_rows("prod", group_updates, {})[GROUP_GENERATIONS]
     held = [partition for row in reported for member in row["members"] or () for partition in member["target"] or ()]
     return {partition.get("topic") or partition["topic_id"] for partition in held}
 
 
-def test_without_an_answer_rows_wait_and_are_told_with_names() -> None:
-    """Only the last eight rows of a group waited; all before them were told with ids."""
+def test_without_topic_names_rows_wait_and_are_reported_with_names() -> None:
+    """Before, only the last eight rows of a group waited. All earlier rows were reported with ids."""
     record = GroupState(GroupSnapshot("g"))
     waits = apply_batch(record, restless(40), STRATEGIES, names=NO_TOPIC_NAMES)
     assert topics([waits]) == set()
@@ -106,8 +106,8 @@ def test_without_an_answer_rows_wait_and_are_told_with_names() -> None:
     assert len(waits.history) + len(reported.history) == len(caught_up(restless(40))[0].history)
 
 
-def test_a_topic_that_was_deleted_before_anybody_asked_keeps_no_row_waiting() -> None:
-    """Nobody can name it any more, and its rows say so."""
+def test_a_topic_that_was_deleted_before_the_first_request_keeps_no_row_waiting() -> None:
+    """No broker can name the topic any more, so its rows have the id."""
     (update,) = caught_up(restless(3), TopicNames(NOW_MS, {"id-orders": "orders"}))
     assert update.record.pending == ()
     assert topics([update]) == {"orders", "id-sales"}
@@ -116,15 +116,15 @@ def test_a_topic_that_was_deleted_before_anybody_asked_keeps_no_row_waiting() ->
 
 @pytest.mark.parametrize("asked_at_ms", [None, 0, 30 * SECOND_MS])
 def test_a_topic_that_was_created_after_the_answer_waits_for_a_sample(asked_at_ms: int | None) -> None:
-    """Its id is in no answer yet; clocks may differ by a minute."""
+    """Its id is in no response yet, and clocks can differ by a minute."""
     (update,) = caught_up(restless(3), TopicNames(asked_at_ms, {"id-orders": "orders"}))
     assert update.record.pending != ()
     reported: list[GroupEvent] = [sampled(NOW_MS)]
     assert topics([apply_batch(update.record, reported, STRATEGIES)]) == {"orders", "sales"}
 
 
-def test_what_was_an_id_and_is_a_name_now_is_no_new_topic() -> None:
-    """Too many rows waited: those before were told by id, and the first by name was called `metadata_changed`."""
+def test_a_topic_id_that_becomes_a_name_is_not_a_new_topic() -> None:
+    """If too many rows wait, early rows have ids. Before, the first row with a name had cause `metadata_changed`."""
     record = GroupState(GroupSnapshot("g"))
     first = apply_batch(record, restless(1), STRATEGIES, names=TopicNames(NOW_MS, {}))
     assert topics([first]) == {"id-orders", "id-sales"}

@@ -1,4 +1,4 @@
-"""What nobody tells of a KIP-848 group leaves its verdict unknown: nothing is made up, and no law is called broken."""
+"""Tests that missing inputs of a KIP-848 group give an unknown verdict and no rule violation."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ BOTH = (("id", (0, 1)),)
 SAMPLE = TopicsSampled({"orders": TopicMetadata(2, 99 * SECOND_MS, topic_id="id")})
 
 
-def asked() -> GroupDescribed:
-    """Return a coordinator's answer on a member with a regular expression: its topics are in no answer."""
+def described() -> GroupDescribed:
+    """Return a described group whose member uses a regular expression. The response does not contain its topics."""
     has = MemberAssignment(3, None, "Stable", BOTH, None)
-    said = ModernDescription(3, 3, "uniform", {"m": BY_REGEX}, {"m": BOTH}, {"m": has}, {"id": "orders"})
-    return GroupDescribed(Position(-1, 1, 5 * SECOND_MS), CONSUMER, "Stable", modern=said)
+    description = ModernDescription(3, 3, "uniform", {"m": BY_REGEX}, {"m": BOTH}, {"m": has}, {"id": "orders"})
+    return GroupDescribed(Position(-1, 1, 5 * SECOND_MS), CONSUMER, "Stable", modern=description)
 
 
 def evaluated(events: Sequence[GroupEvent]) -> Evaluation:
@@ -47,11 +47,13 @@ def evaluated(events: Sequence[GroupEvent]) -> Evaluation:
 @pytest.mark.parametrize(
     ("events", "reason"),
     [
-        pytest.param([asked(), SAMPLE], "resolved_regex", id="an answer never names the topics of an expression"),
+        pytest.param(
+            [described(), SAMPLE], "resolved_regex", id="a response never contains the topics of a regular expression"
+        ),
         pytest.param(
             [joined(0, "m", BY_REGEX), epoch(1), target(2), target_epoch(3), current(4), SAMPLE],
             "resolved_regex",
-            id="the record of an expression's topics was compacted away",
+            id="the record with the topics of the expression was compacted",
         ),
         pytest.param(
             [joined(0, "m", BY_NAME), epoch(1), target(2, held=(("gone", (0,)),)), target_epoch(3), SAMPLE],
@@ -61,12 +63,12 @@ def evaluated(events: Sequence[GroupEvent]) -> Evaluation:
         pytest.param(
             [joined(0, "m", BY_NAME), joined(1, "n", BY_NAME), epoch(2), target(3), target_epoch(4), SAMPLE],
             "target_assignment",
-            id="the record of a member's target was compacted away",
+            id="the record of a member's target was compacted",
         ),
     ],
 )
-def test_the_verdict_is_unknown_by_name_and_final(events: Sequence[GroupEvent], reason: str) -> None:
-    """Each partition was an `unknown_partition` or unassigned: drift, and an alert on groups without a fault."""
+def test_the_verdict_is_unknown_with_a_reason_and_final(events: Sequence[GroupEvent], reason: str) -> None:
+    """Before, each partition was `unknown_partition` or unassigned, so healthy groups had drift and an alert."""
     found = evaluated(events)
     assert {(drift.verdict, drift.reason, drift.drift_partitions) for drift in found.drifts} == {
         (UNKNOWN, reason, None)
@@ -76,24 +78,24 @@ def test_the_verdict_is_unknown_by_name_and_final(events: Sequence[GroupEvent], 
     assert reason in {whole.score_reason, whole.unknown_reason}
 
 
-def test_a_member_whose_expression_nobody_resolved_is_no_stranger_to_its_topics() -> None:
-    """With `source.kind = "admin-api"` each partition of such a member was `not_subscribed`."""
-    group = advanced([asked(), SAMPLE])
-    assert group.subscribed_topics() == ("orders",), "so that it is known how many partitions the topic has"
+def test_a_member_with_an_unresolved_expression_can_own_its_topics() -> None:
+    """Before, with `source.kind = "admin-api"`, each partition of such a member was `not_subscribed`."""
+    group = advanced([described(), SAMPLE])
+    assert group.subscribed_topics() == ("orders",), "the topic is requested, so that its partition count becomes known"
     assert [member.subscribed_topics for member in members(group)] == [None]
     violations = rule_violations(group, None)
     assert violations is not None
     assert (violations.unowned, violations.not_subscribed, violations.is_known) == ((), (), True)
 
 
-def test_a_resolved_expression_is_judged_as_names_are() -> None:
+def test_a_resolved_expression_is_evaluated_like_names() -> None:
     resolved = RegexResolved(at(5), "ord.*", ("orders",))
     events = [joined(0, "m", BY_REGEX), epoch(1), target(2), target_epoch(3), current(4), resolved, SAMPLE]
     assert evaluated(events).drifts[0].verdict == MATCH
 
 
-def test_an_expression_that_the_coordinator_has_still_to_resolve_is_no_missing_record() -> None:
-    """Until then it gives the member nothing, and that is right."""
+def test_an_expression_that_the_coordinator_has_not_resolved_yet_is_not_a_missing_record() -> None:
+    """Until then the coordinator assigns nothing to the member, which is valid."""
     events = [
         joined(0, "m", BY_NAME),
         joined(1, "n", BY_REGEX),

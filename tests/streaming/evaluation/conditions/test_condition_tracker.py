@@ -1,4 +1,4 @@
-"""All groups at one sample: which conditions begin, go on and end, and that quiet groups cost next to nothing."""
+"""Tests of the conditions of all groups at one sample: start, continuation, end, and the low cost of quiet groups."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ STORM = every_minute(5)
 
 
 def record(name: str = "g", recent: Sequence[RebalanceSummary] = (), members: int = 1) -> GroupState:
-    """Return a group that was formed long ago, with these rebalances in its story."""
+    """Return a group that was formed long ago, with these rebalances in its history."""
     formed_once = [written(0, 1, [member(f"m{number}") for number in range(members)])]
     return GroupState(
         advanced(formed_once, GroupSnapshot(name)), rebalance_history=RebalanceHistory(recent=tuple(recent))
@@ -64,7 +64,7 @@ def inputs(
     listed: Mapping[str, str] | None = None,
     rebalancing_minutes: Mapping[str, int] | None = None,
 ) -> ConditionInputs:
-    """Return what is known at a sample; without `listed` no group could be listed."""
+    """Return the inputs of one sample. Without `listed`, the listing of groups failed."""
     groups = {name: ListedGroup("classic", "consumer", state, 1) for name, state in (listed or {}).items()}
     return ConditionInputs(
         groups={one.snapshot.group_id: one for one in records},
@@ -78,57 +78,57 @@ def inputs(
 
 
 def names(evaluation: ConditionEvaluation, group_id: str = "g") -> set[str]:
-    """Name the conditions of a group that hold."""
+    """Return the names of the active conditions of a group."""
     return {condition.name for condition in evaluation.active.get(group_id, ())}
 
 
-def watch_of(*group_ids: ConditionInputs) -> ConditionTracker:
-    """Return a watch that has looked so often."""
-    watch = ConditionTracker(LIMITS)
-    for evaluate in group_ids:
-        watch.commit(watch.evaluate(evaluate))
-    return watch
+def tracker_after(*samples: ConditionInputs) -> ConditionTracker:
+    """Return a tracker that has evaluated and committed each of these inputs."""
+    tracker = ConditionTracker(LIMITS)
+    for sample in samples:
+        tracker.commit(tracker.evaluate(sample))
+    return tracker
 
 
 def changes(evaluation: ConditionEvaluation) -> list[tuple[str, str, bool]]:
-    """Say what began and what ended."""
+    """Return (group, condition, is active) of each change."""
     return [(change.group_id, change.condition.name, change.active) for change in evaluation.changes]
 
 
-def test_a_condition_begins_once_goes_on_with_new_words_and_ends_once() -> None:
+def test_a_condition_starts_once_continues_with_new_details_and_ends_once() -> None:
     """Rules 2 and 4."""
-    watch = ConditionTracker(LIMITS)
-    begun = watch.evaluate(inputs(record(recent=restarts(3))))
+    tracker = ConditionTracker(LIMITS)
+    begun = tracker.evaluate(inputs(record(recent=restarts(3))))
     assert changes(begun) == [("g", "rebalance_storm", True), ("g", "flapping_member", True)]
     (_, flapping) = begun.active["g"]
     assert flapping == Condition("flapping_member", NOW_MS, "member pod joined and left 3 times in 10 minutes")
-    watch.commit(begun)
-    later = watch.evaluate(inputs(record(recent=restarts(4)), now_ms=NOW_MS + 30_000))
+    tracker.commit(begun)
+    later = tracker.evaluate(inputs(record(recent=restarts(4)), now_ms=NOW_MS + 30_000))
     assert later.changes == ()
-    assert later.active["g"][1].since_ms == NOW_MS, "since it began"
+    assert later.active["g"][1].since_ms == NOW_MS, "the start time stays"
     assert "4 times" in later.active["g"][1].detail
-    watch.commit(later)
-    ended = watch.evaluate(inputs(record(recent=restarts(4)), now_ms=NOW_MS + 60 * MINUTE_MS))
+    tracker.commit(later)
+    ended = tracker.evaluate(inputs(record(recent=restarts(4)), now_ms=NOW_MS + 60 * MINUTE_MS))
     assert changes(ended) == [("g", "rebalance_storm", False), ("g", "flapping_member", False)]
     assert (ended.active, ended.known) == ({}, {})
-    assert "4 times" in ended.changes[1].condition.detail, "told with its last words"
-    watch.commit(ended)
-    assert watch.evaluate(inputs(record(recent=restarts(4)), now_ms=NOW_MS + 61 * MINUTE_MS)).changes == ()
+    assert "4 times" in ended.changes[1].condition.detail, "the end is reported with the last detail"
+    tracker.commit(ended)
+    assert tracker.evaluate(inputs(record(recent=restarts(4)), now_ms=NOW_MS + 61 * MINUTE_MS)).changes == ()
 
 
-def test_what_is_remembered_of_a_verdict_is_not_used_for_an_earlier_time() -> None:
-    """A clock that was set back, or a partition that is read anew: the window ends earlier again."""
+def test_a_remembered_verdict_is_not_used_for_an_earlier_time() -> None:
+    """If a clock goes back or a partition is read again, the window ends earlier than before."""
     stormy = record(recent=STORM)
-    watch = watch_of(inputs(stormy, now_ms=NOW_MS + 60 * MINUTE_MS))
-    assert names(watch.evaluate(inputs(stormy))) == {"rebalance_storm"}
+    tracker = tracker_after(inputs(stormy, now_ms=NOW_MS + 60 * MINUTE_MS))
+    assert names(tracker.evaluate(inputs(stormy))) == {"rebalance_storm"}
 
 
-def test_what_was_not_taken_is_found_again() -> None:
+def test_an_uncommitted_change_is_found_again() -> None:
     """A row that could not be written is written at the next sample."""
-    watch = ConditionTracker(LIMITS)
+    tracker = ConditionTracker(LIMITS)
     assert (
-        watch.evaluate(inputs(record(recent=STORM))).changes
-        == watch.evaluate(inputs(record(recent=STORM))).changes
+        tracker.evaluate(inputs(record(recent=STORM))).changes
+        == tracker.evaluate(inputs(record(recent=STORM))).changes
         != ()
     )
 
@@ -136,10 +136,15 @@ def test_what_was_not_taken_is_found_again() -> None:
 @pytest.mark.parametrize(
     ("then", "shown", "changed", "why"),
     [
-        (inputs(record(recent=STORM)), {"rebalance_storm"}, [], "it goes on"),
-        (inputs(record(recent=STORM), now_ms=None), set(), [], "its partition was not read yet, or is held back"),
-        (inputs(record()), set(), [("g", "rebalance_storm", False)], "it is over"),
-        (inputs(), set(), [("g", "rebalance_storm", False)], "the group is forgotten"),
+        (inputs(record(recent=STORM)), {"rebalance_storm"}, [], "the condition continues"),
+        (
+            inputs(record(recent=STORM), now_ms=None),
+            set(),
+            [],
+            "its partition was not read yet, or an open transaction blocks it",
+        ),
+        (inputs(record()), set(), [("g", "rebalance_storm", False)], "the condition ends"),
+        (inputs(), set(), [("g", "rebalance_storm", False)], "the group was removed from the state"),
         (
             inputs(
                 GroupState(
@@ -152,31 +157,31 @@ def test_what_was_not_taken_is_found_again() -> None:
         ),
     ],
 )
-def test_what_becomes_of_a_condition(
+def test_a_condition_at_the_next_sample(
     then: ConditionInputs, shown: set[str], changed: list[tuple[str, str, bool]], why: str
 ) -> None:
-    """Rules 1 and 2: unknown is neither an end nor a condition that is shown."""
-    watch = watch_of(inputs(record(recent=STORM)))
-    evaluation = watch.evaluate(then)
+    """Rules 1 and 2: an unknown condition does not end and is not shown."""
+    tracker = tracker_after(inputs(record(recent=STORM)))
+    evaluation = tracker.evaluate(then)
     assert (names(evaluation), changes(evaluation)) == (shown, changed), why
 
 
-def test_after_a_time_that_was_not_known_a_condition_goes_on_as_it_began() -> None:
-    watch = watch_of(inputs(record(recent=STORM)), inputs(record(recent=STORM), now_ms=None))
-    evaluation = watch.evaluate(inputs(record(recent=STORM), now_ms=NOW_MS + 9_000))
+def test_a_condition_keeps_its_start_time_after_an_unknown_time() -> None:
+    tracker = tracker_after(inputs(record(recent=STORM)), inputs(record(recent=STORM), now_ms=None))
+    evaluation = tracker.evaluate(inputs(record(recent=STORM), now_ms=NOW_MS + 9_000))
     assert evaluation.changes == ()
     assert evaluation.active["g"][0].since_ms == NOW_MS
 
 
-def test_a_restart_repeats_no_beginning_and_loses_no_end() -> None:
-    """Rule 3: what the table said last is what changes follow from."""
-    watch = ConditionTracker(LIMITS)
-    reported = {
+def test_a_restart_repeats_no_start_and_loses_no_end() -> None:
+    """Rule 3: changes are computed from the last rows in the table."""
+    tracker = ConditionTracker(LIMITS)
+    last_rows = {
         ("g", "rebalance_storm"): Condition("rebalance_storm", 5, "9 rebalances in 10 minutes"),
         ("gone", "silent_group"): Condition("silent_group", 7, "no member committed for 9 minutes"),
     }
-    watch.restore(reported)
-    evaluation = watch.evaluate(inputs(record(recent=STORM)))
+    tracker.restore(last_rows)
+    evaluation = tracker.evaluate(inputs(record(recent=STORM)))
     assert evaluation.active["g"][0].since_ms == 5
     assert changes(evaluation) == [("gone", "silent_group", False)]
     assert evaluation.changes[0].read_up_to_ms is None
@@ -187,23 +192,27 @@ FED: Ends = {("orders", 0): busy()}
 
 
 @pytest.mark.parametrize(
-    ("evaluate", "found", "why"),
+    ("condition_inputs", "found", "why"),
     [
-        (inputs(record(), commits=SILENT, ends=FED), {"stuck_rebalance"}, "silent, and no listing says anything else"),
+        (inputs(record(), commits=SILENT, ends=FED), {"stuck_rebalance"}, "silent, and no listing contradicts it"),
         (inputs(record(), commits=SILENT, ends=FED, listed={"g": "Stable"}), {"silent_group"}, "listed as Stable"),
-        (inputs(record(members=0), commits=SILENT, ends=FED), set(), "nobody is there"),
+        (inputs(record(members=0), commits=SILENT, ends=FED), set(), "the group has no members"),
         (
             inputs(record(), commits=SILENT, ends=FED, listed={"g": "Empty"}),
             set(),
-            "nobody is there, its coordinator says",
+            "its coordinator reports no members",
         ),
-        (inputs(record(), commits=SILENT, ends=FED, listed={"h": "Stable"}), set(), "gone without a record, it may be"),
+        (
+            inputs(record(), commits=SILENT, ends=FED, listed={"h": "Stable"}),
+            set(),
+            "the group may have been deleted without a record",
+        ),
         (
             inputs(record(), commits=SILENT, ends=FED, now_ms=NOW_MS - 16 * MINUTE_MS),
             set(),
-            "the log is not read so far",
+            "the log was not read up to this time",
         ),
-        (inputs(record(), commits={("g", "orders", 0): (300, 20)}, ends=FED), set(), "all is read"),
+        (inputs(record(), commits={("g", "orders", 0): (300, 20)}, ends=FED), set(), "all records are read"),
         (
             inputs(record(), listed={"g": "PreparingRebalance"}, rebalancing_minutes={"g": 6}),
             {"stuck_rebalance"},
@@ -212,22 +221,30 @@ FED: Ends = {("orders", 0): busy()}
         (
             inputs(record(), listed={"g": "PreparingRebalance"}, rebalancing_minutes={"g": 4}),
             set(),
-            "listed in a rebalance for as long as one may take",
+            "listed in a rebalance for exactly the time that a rebalance may take",
         ),
     ],
 )
-def test_groups_that_hang(evaluate: ConditionInputs, found: set[str], why: str) -> None:
-    """Rules 11 to 13 of `silence.py`, as the sampler sees them."""
-    assert names(ConditionTracker(LIMITS).evaluate(evaluate)) == found, why
+def test_stuck_and_silent_groups(condition_inputs: ConditionInputs, found: set[str], why: str) -> None:
+    """Rules 11 to 13 of `silence.py` for a sample."""
+    assert names(ConditionTracker(LIMITS).evaluate(condition_inputs)) == found, why
 
 
 @pytest.mark.parametrize(
-    ("evaluate", "goes_on", "why"),
+    ("condition_inputs", "goes_on", "why"),
     [
         (inputs(record(), commits=SILENT, ends={}), True, "end offsets could not be sampled"),
-        (inputs(record(), commits=SILENT, ends={("orders", 0): [500, 600]}), True, "sampled for a minute only"),
-        (inputs(record()), True, "its commits are gone: it is not known whether it works"),
-        (inputs(record(), commits=SILENT, ends=FED, listed={"h": "Stable"}), True, "the listing lacks it: gone, maybe"),
+        (
+            inputs(record(), commits=SILENT, ends={("orders", 0): [500, 600]}),
+            True,
+            "end offsets were sampled for one minute only",
+        ),
+        (inputs(record()), True, "its commits are gone, so it is unknown whether the group works"),
+        (
+            inputs(record(), commits=SILENT, ends=FED, listed={"h": "Stable"}),
+            True,
+            "the listing does not contain the group, which may be deleted",
+        ),
         (
             inputs(record(), commits={("g", "orders", 0): (300, 1)}, ends=FED, listed={"g": "Stable"}),
             False,
@@ -235,22 +252,24 @@ def test_groups_that_hang(evaluate: ConditionInputs, found: set[str], why: str) 
         ),
     ],
 )
-def test_a_silence_that_is_not_known_any_more_is_not_over(evaluate: ConditionInputs, goes_on: bool, why: str) -> None:
+def test_an_unknown_silence_does_not_end_the_condition(
+    condition_inputs: ConditionInputs, goes_on: bool, why: str
+) -> None:
     """Rule 2."""
-    watch = watch_of(inputs(record(), commits=SILENT, ends=FED))
-    evaluation = watch.evaluate(evaluate)
+    tracker = tracker_after(inputs(record(), commits=SILENT, ends=FED))
+    evaluation = tracker.evaluate(condition_inputs)
     assert (("g", "stuck_rebalance") in evaluation.known) is goes_on, why
-    assert names(evaluation) == set(), "and not shown either"
+    assert names(evaluation) == set(), "an unknown condition is not shown"
 
 
-def test_a_listing_with_gaps_does_not_end_a_stuck_rebalance() -> None:
+def test_an_incomplete_listing_does_not_end_a_stuck_rebalance() -> None:
     rebalancing = inputs(record(), listed={"g": "PreparingRebalance"}, rebalancing_minutes={"g": 6})
     partial = replace(
         inputs(record()), listing=GroupListing(NOW_MS, {}, (ListingGap(2, "coordinator_load_in_progress"),))
     )
-    assert changes(watch_of(rebalancing).evaluate(partial)) == []
+    assert changes(tracker_after(rebalancing).evaluate(partial)) == []
     fresh = inputs(record(), commits={("g", "orders", 0): (300, 1)}, ends=FED, listed={"g": "Stable"})
-    assert changes(watch_of(rebalancing).evaluate(fresh)) == [("g", "stuck_rebalance", False)]
+    assert changes(tracker_after(rebalancing).evaluate(fresh)) == [("g", "stuck_rebalance", False)]
 
 
 def static(*pods: ClassicMember, name: str = "g") -> GroupState:
@@ -277,29 +296,29 @@ OTHERS_COMMIT: Commits = {("g", "orders", 1): (300, 1), ("g", "orders", 2): (300
             OTHERS_COMMIT,
             THREE,
             "static member pod-0 owns 1 partition and has not committed for 100 minutes while records wait",
-            "PostHog 65809: it never did, since the group is as it is",
+            "PostHog 65809: it has not committed since the last rebalance",
         ),
         (
             {("g", "orders", 0): (300, 1)},
             THREE,
             "static member pod-1 owns 2 partitions and has not committed for 100 minutes while records wait",
-            "none of both",
+            "the member commits neither partition",
         ),
-        ({**OTHERS_COMMIT, ("g", "orders", 0): (300, 20)}, THREE, None, "it has read everything"),
+        ({**OTHERS_COMMIT, ("g", "orders", 0): (300, 20)}, THREE, None, "it has read all records"),
         (OTHERS_COMMIT, {**THREE, ("orders", 0): [0] * 31}, None, "its partition never had a record"),
         ({("g", "orders", 1): (300, 20), ("g", "orders", 0): (300, 1)}, THREE, None, "it commits one of its two"),
     ],
 )
 def test_a_silent_static_member_is_named(commits: Commits, ends: Ends, detail: str | None, why: str) -> None:
-    """Rule 14 of `silence.py`, as the sampler sees it."""
+    """Rule 14 of `silence.py` for a sample."""
     pods = [POD_0, POD_1] if why != "it commits one of its two" else [member("a", {"orders": [0, 1]}, instance_id="p")]
     evaluation = ConditionTracker(LIMITS).evaluate(
         inputs(static(*pods), commits=commits, ends=ends, listed={"g": "Stable"})
     )
-    reported = [
+    details = [
         condition.detail for condition in evaluation.active.get("g", ()) if condition.name == "silent_static_member"
     ]
-    assert reported == ([] if detail is None else [detail]), why
+    assert details == ([] if detail is None else [detail]), why
 
 
 GROWN: list[GroupEvent] = [
@@ -312,13 +331,13 @@ GROWN: list[GroupEvent] = [
 ]
 
 
-def test_a_member_that_does_not_reach_its_target_is_named_with_the_time_it_may_take() -> None:
-    """Rule 16 of `reconciliation.py`; both members are one program on one host."""
+def test_a_member_that_does_not_reach_its_target_is_named_with_its_allowed_time() -> None:
+    """Rule 16 of `reconciliation.py`. Both members are the same program on the same host."""
     modern = GroupState(advanced(GROWN))
-    watch = watch_of(inputs(modern, now_ms=10_000))
-    assert watch.evaluate(inputs(modern, now_ms=300_000)).active == {}
+    tracker = tracker_after(inputs(modern, now_ms=10_000))
+    assert tracker.evaluate(inputs(modern, now_ms=300_000)).active == {}
     modern = GroupState(advanced([joined(299, "late")], modern.snapshot))
-    evaluation = watch.evaluate(inputs(modern, now_ms=7 * MINUTE_MS + 9_000))
+    evaluation = tracker.evaluate(inputs(modern, now_ms=7 * MINUTE_MS + 9_000))
     (condition,) = evaluation.active["g"]
     assert condition.name == "stuck_reconciliation"
     assert condition.detail == (
@@ -326,17 +345,19 @@ def test_a_member_that_does_not_reach_its_target_is_named_with_the_time_it_may_t
         " (allowed: 5 minutes)"
     )
     arrived = GroupState(advanced([current(300, number=4), current(301, "n", (), 4)], modern.snapshot))
-    watch.commit(evaluation)
-    assert changes(watch.evaluate(inputs(arrived, now_ms=8 * MINUTE_MS))) == [("g", "stuck_reconciliation", False)]
+    tracker.commit(evaluation)
+    assert changes(tracker.evaluate(inputs(arrived, now_ms=8 * MINUTE_MS))) == [("g", "stuck_reconciliation", False)]
 
 
-def test_a_polled_group_is_judged_as_of_the_last_poll() -> None:
-    """Groups that are asked for stand at partition -1, and so does the time up to which they were asked for."""
+def test_a_polled_group_is_evaluated_as_of_the_last_poll() -> None:
+    """For polled groups, the snapshot and the read time both use partition -1."""
     snapshot = advanced([written(0, 1)])
     polled = GroupState(_at_poll(snapshot), rebalance_history=RebalanceHistory(recent=tuple(STORM)))
-    evaluate = replace(inputs(polled), now_ms={-1: NOW_MS})
-    assert names(ConditionTracker(LIMITS).evaluate(evaluate)) == {"rebalance_storm"}
-    assert names(ConditionTracker(LIMITS).evaluate(replace(evaluate, now_ms={0: NOW_MS}))) == set(), "never asked for"
+    condition_inputs = replace(inputs(polled), now_ms={-1: NOW_MS})
+    assert names(ConditionTracker(LIMITS).evaluate(condition_inputs)) == {"rebalance_storm"}
+    assert names(ConditionTracker(LIMITS).evaluate(replace(condition_inputs, now_ms={0: NOW_MS}))) == set(), (
+        "the group was never polled"
+    )
 
 
 def _at_poll(snapshot: GroupSnapshot) -> GroupSnapshot:
@@ -351,26 +372,29 @@ RECENT = st.lists(st.sampled_from([0.5, 2, 4, 8, 12, 40]), max_size=7).map(
 
 
 @given(st.lists(st.dictionaries(st.sampled_from("gh"), RECENT), max_size=4), st.sets(st.integers(0, 3)))
-def test_beginnings_and_ends_alternate_and_add_up_to_what_holds(
-    group_ids: list[dict[str, list[RebalanceSummary]]], unread: Iterable[int]
+def test_starts_and_ends_alternate_and_add_up_to_the_active_conditions(
+    samples: list[dict[str, list[RebalanceSummary]]], unread: Iterable[int]
 ) -> None:
-    """Rule: who replays the table's rows has what held at the last look, whatever was not known in between."""
-    watch, reported = ConditionTracker(LIMITS), set[tuple[str, str]]()
-    for number, groups in enumerate(group_ids):
+    """Replaying the rows of the table gives the active conditions of the last sample, also after unknown samples."""
+    tracker, active_keys = ConditionTracker(LIMITS), set[tuple[str, str]]()
+    for number, groups in enumerate(samples):
         records = [record(name, recent) for name, recent in groups.items()]
-        evaluation = watch.evaluate(inputs(*records, now_ms=None if number in unread else NOW_MS))
+        evaluation = tracker.evaluate(inputs(*records, now_ms=None if number in unread else NOW_MS))
         for change in evaluation.changes:
             key = (change.group_id, change.condition.name)
-            assert (key in reported) is not change.active, "nothing begins twice or ends twice"
-            reported ^= {key}
-        watch.commit(evaluation)
-        assert reported == set(evaluation.known)
+            assert (key in active_keys) is not change.active, "no condition starts twice or ends twice"
+            active_keys ^= {key}
+        tracker.commit(evaluation)
+        assert active_keys == set(evaluation.known)
         shown = {(group_id, one.name) for group_id, held in evaluation.active.items() for one in held}
-        assert shown <= reported
+        assert shown <= active_keys
 
 
 def synthetic_groups(groups: int, restless: int) -> ConditionInputs:
-    """Return so many groups of ten committed partitions and static members; some have just rebalanced."""
+    """Return this number of groups, each with ten committed partitions and static members.
+
+    Some have just rebalanced.
+    """
     pods = [member(f"m{number}", {"orders": [number]}, instance_id=f"pod-{number}") for number in range(10)]
     written_once = apply_batch(GroupState(GroupSnapshot("g")), [written(0, 1, pods)], [assignor_named("range")]).record
     records = []
@@ -392,19 +416,19 @@ def _named(snapshot: GroupSnapshot, name: str) -> GroupSnapshot:
     return with_fields(snapshot, group_id=name, classic=metadata(1, snapshot.classic.members))  # type: ignore[union-attr]
 
 
-def test_a_look_costs_a_group_a_few_calls_whatever_it_commits() -> None:
-    """The sampler beats every five seconds over 10,000 groups; half of them rebalanced lately."""
-    evaluate = synthetic_groups(1_000, 500)
-    watch = watch_of(evaluate)
-    again = replace(evaluate, silence=evaluate.silence)
+def test_an_evaluation_needs_few_calls_per_group_whatever_it_commits() -> None:
+    """The sampler evaluates 10,000 groups every five seconds, and half of them rebalanced recently."""
+    condition_inputs = synthetic_groups(1_000, 500)
+    tracker = tracker_after(condition_inputs)
+    again = replace(condition_inputs, silence=condition_inputs.silence)
     with counted_calls() as calls:
-        assert watch.evaluate(again).active == {}
-    assert calls.total() < 15 * 1_000, "nine a group, when this was written; ten partitions each"
+        assert tracker.evaluate(again).active == {}
+    assert calls.total() < 15 * 1_000, "about nine calls per group when this was written, with ten partitions each"
 
 
 @contextmanager
 def counted_calls() -> Iterator[Counter[str]]:
-    """Count what is called meanwhile: unlike time, the same on every machine."""
+    """Count the function calls in the block. Unlike time, the count is the same on every machine."""
     calls: Counter[str] = Counter()
 
     def note(_frame: FrameType, event: str, _argument: object) -> None:

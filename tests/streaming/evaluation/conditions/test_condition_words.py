@@ -1,4 +1,4 @@
-"""What a person on call reads of a condition needs no manual."""
+"""Tests that the sentence of each condition is understandable without a manual."""
 
 from __future__ import annotations
 
@@ -77,5 +77,5 @@ from tests.streaming.evaluation.rebalances.test_detectors import (
     ],
 )
 def test_words(condition: str, recent: list[RebalanceSummary], words: str) -> None:
-    """Each says who or what, how often or how long."""
+    """Each sentence names the member or cause, and the count or duration."""
     assert describe_condition(condition, recent, NOW_MS, LIMITS) == words

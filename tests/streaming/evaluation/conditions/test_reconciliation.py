@@ -1,4 +1,4 @@
-"""KIP-848 members that do not get to their targets: since when, and for how long they may."""
+"""Tests of KIP-848 members that do not reach their targets: start time and allowed time."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from tests.streaming.groups import (
 
 UNREVOKED, UNRELEASED = "UnrevokedPartitions", "UnreleasedPartitions"
 GROWN = [*formed(0), joined(5, "n"), epoch(6, 4), target(7, "n", ()), target_epoch(8, 4)]
-"""`m` is reconciled at epoch 3, `n` joins, and nobody has answered to epoch 4 yet; the last record is at second 8."""
+"""`m` is reconciled at epoch 3. `n` joins, and epoch 4 starts without an answer. The last record is at second 8."""
 
 
 def since(events: Sequence[GroupEvent], known: GroupSnapshot | None = None) -> dict[str, int]:
-    """Return the seconds since when members lag, at the first look after `known` and then after the events."""
+    """Return the start time of each lagging member in seconds, evaluated after `known` and after the events."""
     before = lagging_members(known, {}) if known else {}
     lagging = lagging_members(advanced(events, known), before)
     return {member_id: lag.since_ms // SECOND_MS for member_id, lag in lagging.items()}
@@ -38,19 +38,31 @@ def since(events: Sequence[GroupEvent], known: GroupSnapshot | None = None) -> d
 @pytest.mark.parametrize(
     ("events", "lagging", "why"),
     [
-        (formed(0), {}, "the only member has what it shall have"),
-        (GROWN, {"m": 8}, "m has not come to epoch 4; n has no current assignment yet, nothing is told of it"),
-        ([*GROWN, current(9, number=4)], {}, "m came"),
-        ([*GROWN, current(9, number=4, state=UNREVOKED)], {"m": 9}, "it was told to give something up"),
-        ([*GROWN, current(9, "n", (), 4, UNRELEASED)], {"m": 9, "n": 9}, "n waits for m: both lag"),
-        ([*GROWN, current(9, number=-2)], {}, "a static member that is away: its session timeout is what counts"),
-        ([*GROWN, current(9, number=-2), current(10, "n", (), 4, UNRELEASED)], {"n": 10}, "n waits for it"),
-        ([*GROWN, current(9, number=4, state="Unknown")], {}, "a state of a newer Kafka: nothing is said of it"),
-        ([*formed(0, group_type=SHARE), epoch(5, 4, SHARE), target_epoch(6, 4, SHARE)], {}, "share groups do not"),
-        ([*formed(0, group_type=STREAMS), epoch(5, 4, STREAMS), target_epoch(6, 4, STREAMS)], {"m": 6}, "KIP-1071 too"),
+        (formed(0), {}, "the only member has its target"),
+        (GROWN, {"m": 8}, "m has not reached epoch 4; n has no current assignment yet, so it is not reported"),
+        ([*GROWN, current(9, number=4)], {}, "m has reached epoch 4"),
+        ([*GROWN, current(9, number=4, state=UNREVOKED)], {"m": 9}, "the member was asked to revoke a partition"),
+        ([*GROWN, current(9, "n", (), 4, UNRELEASED)], {"m": 9, "n": 9}, "n waits for m, so both lag"),
+        ([*GROWN, current(9, number=-2)], {}, "a static member that is away: its session timeout counts"),
+        (
+            [*GROWN, current(9, number=-2), current(10, "n", (), 4, UNRELEASED)],
+            {"n": 10},
+            "n waits for the static member that is away",
+        ),
+        ([*GROWN, current(9, number=4, state="Unknown")], {}, "an unknown state of a newer Kafka is ignored"),
+        (
+            [*formed(0, group_type=SHARE), epoch(5, 4, SHARE), target_epoch(6, 4, SHARE)],
+            {},
+            "share groups are not evaluated",
+        ),
+        (
+            [*formed(0, group_type=STREAMS), epoch(5, 4, STREAMS), target_epoch(6, 4, STREAMS)],
+            {"m": 6},
+            "a streams group (KIP-1071)",
+        ),
     ],
 )
-def test_who_lags_its_target(events: Sequence[GroupEvent], lagging: dict[str, int], why: str) -> None:
+def test_members_that_lag_their_target(events: Sequence[GroupEvent], lagging: dict[str, int], why: str) -> None:
     """Rules 15 and 17."""
     assert since(events) == lagging, why
 
@@ -58,23 +70,23 @@ def test_who_lags_its_target(events: Sequence[GroupEvent], lagging: dict[str, in
 @pytest.mark.parametrize(
     ("later", "lagging", "why"),
     [
-        ([joined(20, "o")], {"m": 8}, "others' records change nothing"),
+        ([joined(20, "o")], {"m": 8}, "records of other members change nothing"),
         (
             [epoch(20, 5), target(21, "m", ()), target_epoch(22, 5)],
             {"m": 8},
-            "nor does another target: it still stands",
+            "a new target changes nothing: the member has not moved",
         ),
-        ([current(20, number=4, state=UNREVOKED)], {"m": 20}, "it has moved: its time starts anew"),
-        ([current(20, number=4)], {}, "it arrived"),
+        ([current(20, number=4, state=UNREVOKED)], {"m": 20}, "the member has moved: its time starts again"),
+        ([current(20, number=4)], {}, "the member has reached its target"),
     ],
 )
-def test_since_when_a_member_stands(later: Sequence[GroupEvent], lagging: dict[str, int], why: str) -> None:
-    """Rule 15: the time is that of the first look at it in this state."""
+def test_the_start_time_of_a_lagging_member(later: Sequence[GroupEvent], lagging: dict[str, int], why: str) -> None:
+    """Rule 15: the start time is the time of the first evaluation in this state."""
     assert since(later, advanced(GROWN)) == lagging, why
 
 
 def test_a_member_is_stuck_once_its_own_rebalance_timeout_is_over() -> None:
-    """Rule 16: the members of a group may allow themselves different times."""
+    """Rule 16: the members of a group can have different timeouts."""
     slow = replace(modern_member(), rebalance_timeout_ms=600_000)
     group = advanced([*GROWN, joined(9, "o", slow), current(10, "o", (), 3)]).modern
     assert group is not None
@@ -86,10 +98,10 @@ def test_a_member_is_stuck_once_its_own_rebalance_timeout_is_over() -> None:
 @pytest.mark.parametrize(
     ("reported_ms", "allowed", "why"),
     [
-        (600_000, 600_000, "its own"),
-        (None, 300_000, "a coordinator that was asked does not tell it: as long as any rebalance may take"),
-        (-1, 300_000, "a member that never told it"),
+        (600_000, 600_000, "the member's own timeout"),
+        (None, 300_000, "a polled coordinator does not report it: the limit for any rebalance applies"),
+        (-1, 300_000, "the member never sent a timeout"),
     ],
 )
-def test_how_long_a_member_may_take(reported_ms: int | None, allowed: int, why: str) -> None:
+def test_the_allowed_time_of_a_member(reported_ms: int | None, allowed: int, why: str) -> None:
     assert allowed_ms(replace(modern_member(), rebalance_timeout_ms=reported_ms), Limits()) == allowed, why

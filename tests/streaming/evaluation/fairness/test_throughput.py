@@ -1,4 +1,4 @@
-"""Records per second of topic partitions, from sampled end offsets: the numbers are the rules of `throughput`."""
+"""Tests for records per second of topic partitions. The numbers are the rules of `throughput`."""
 
 from __future__ import annotations
 
@@ -27,24 +27,36 @@ def sampled(samples: Samples, limit: int = END_OFFSET_POINTS) -> SampledOffsets:
     [
         ([(0, 100), (10, 200)], 10.0, "2: two samples, ten seconds apart"),
         ([(0, 0), (30, 900), (60, 1_200)], 20.0, "2: the whole window"),
-        ([(0, 0), (1_000, 500), (1_030, 560)], 2.0, "2: what was before the window is left out"),
-        ([(0, 100), (40, 100), (50, 100), (60, 700)], 10.0, "2: flat since before the first sample in the window"),
-        ([(0, 100), (900, 100), (1_000, 100)], 0.0, "2: flat for long is kept as two points, and is a rate of 0"),
-        ([(0, 100), (900, 100), (1_000, 700)], None, "3: one sample in the window, and it is another than before"),
-        ([(5, 100)], None, "3: a single sample ever"),
-        ([(0, 100), (3_600, 900)], None, "3: after a restart: an hour's average is not the last minute's rate"),
-        ([(0, 5_000), (10, 7)], None, "3: created anew, seen once since"),
-        ([(0, 5_000), (10, 7), (20, 17)], 1.0, "3: created anew, seen twice since"),
+        ([(0, 0), (1_000, 500), (1_030, 560)], 2.0, "2: samples before the window are ignored"),
+        (
+            [(0, 100), (40, 100), (50, 100), (60, 700)],
+            10.0,
+            "2: the offset is constant since before the window's first sample",
+        ),
+        (
+            [(0, 100), (900, 100), (1_000, 100)],
+            0.0,
+            "2: a long constant section is kept as two points and gives a rate of 0",
+        ),
+        (
+            [(0, 100), (900, 100), (1_000, 700)],
+            None,
+            "3: only one sample is in the window, and its offset differs from the previous one",
+        ),
+        ([(5, 100)], None, "3: there is only one sample"),
+        ([(0, 100), (3_600, 900)], None, "3: after a restart, an hour's average is not the rate of the last minute"),
+        ([(0, 5_000), (10, 7)], None, "3: the topic was recreated and sampled once since"),
+        ([(0, 5_000), (10, 7), (20, 17)], 1.0, "3: the topic was recreated and sampled twice since"),
     ],
 )
-def test_a_rate_is_told_from_the_window_or_not_at_all(samples: Samples, rate: float | None, why: str) -> None:
-    """Rule: unknown is absent, never 0."""
+def test_a_rate_is_computed_from_the_window_or_absent(samples: Samples, rate: float | None, why: str) -> None:
+    """An unknown rate is absent, never 0."""
     found = end_offset_rates(sampled(samples), samples[-1][0] * 1000)
     assert found == ({} if rate is None else {ORDERS: pytest.approx(rate)}), why
 
 
-def test_what_the_last_sample_does_not_speak_of_has_no_rate() -> None:
-    """Rule 1: its partition has no leader; how fast it grows now nobody knows."""
+def test_a_partition_missing_in_the_last_sample_has_no_rate() -> None:
+    """Rule 1: the partition has no leader, so its present rate is unknown."""
     ends = sampled([(0, 0), (10, 100)])
     ends.add({("orders", 1): 5}, 20_000)
     assert end_offset_rates(ends, 20_000) == {}
@@ -58,8 +70,8 @@ def test_nothing_sampled_has_no_rates() -> None:
     st.lists(st.tuples(st.integers(1, 40), st.integers(0, 1_000)), min_size=2, max_size=40),
     st.sampled_from([3, 10, END_OFFSET_POINTS]),
 )
-def test_a_rate_is_finite_and_never_above_the_fastest_growth_that_was_sampled(steps: Samples, limit: int) -> None:
-    """However points are thinned, the mean of a window lies between its slowest and its fastest part."""
+def test_a_rate_is_finite_and_never_above_the_fastest_sampled_growth(steps: Samples, limit: int) -> None:
+    """Thinning keeps the mean of a window between its slowest and its fastest part."""
     second, offset, samples = 0, 0, []
     for seconds, grown in steps:
         second, offset = second + seconds, offset + grown

@@ -1,4 +1,4 @@
-"""The difference between two clocks, told from records: bounds that hold, and outvoted records that lie."""
+"""Tests of clock offsets computed from records: the bounds are correct, and records with wrong times are outvoted."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def records(received_ms: int, *of_records: tuple[int, int, int]) -> ReceivedReco
 
 
 class Cluster:
-    """Brokers with clocks of their own; broker n leads partition n, and writes a record every so many seconds."""
+    """Brokers with different clocks. Broker n leads partition n and writes a record at a fixed interval."""
 
     def __init__(self, offsets_ms: Mapping[int, int], every_seconds: Sequence[int] = (1,)) -> None:
         self.offsets_ms, self.every_seconds = offsets_ms, every_seconds
@@ -41,7 +41,10 @@ class Cluster:
         self.unread: list[tuple[int, int, int]] = []
 
     def run(self, seconds: int, *, writing: bool = True, made_up: int = 0) -> None:
-        """Let time pass: a sample every five seconds, a batch every second, of what was written before it."""
+        """Advance the time, with a sample every five seconds.
+
+        A batch every second has the records written before it.
+        """
         for second in range(seconds):
             if second % 5 == 0:
                 leaders = {number: number for number in self.ends}
@@ -57,7 +60,7 @@ class Cluster:
                 self.write(0, 40 * 60 * SECOND_MS)
 
     def write(self, number: int, offset_ms: int) -> None:
-        """Write one record with a time so far from the monitor's."""
+        """Write one record whose time differs from the monitor's clock by `offset_ms`."""
         self.unread.append((number, self.ends[number], self.now_ms - 300 + offset_ms))
         self.ends[number] += 1
 
@@ -68,7 +71,9 @@ OFFSETS_MS = st.integers(-120 * SECOND_MS, 120 * SECOND_MS)
 @given(OFFSETS_MS, OFFSETS_MS, st.integers(1, 5))
 @example(0, 0, 1)
 @example(-9 * SECOND_MS, 0, 1)
-def test_the_bounds_hold_and_are_as_narrow_as_records_are_close(one_ms: int, other_ms: int, every_seconds: int):
+def test_the_bounds_are_correct_and_as_narrow_as_the_interval_of_records(
+    one_ms: int, other_ms: int, every_seconds: int
+):
     """Rules 1 to 4, for two brokers at once."""
     cluster = Cluster({0: one_ms, 1: other_ms}, (1, every_seconds))
     cluster.run(60)
@@ -81,8 +86,8 @@ def test_the_bounds_hold_and_are_as_narrow_as_records_are_close(one_ms: int, oth
 
 
 @given(OFFSETS_MS)
-def test_a_correction_never_overstates_the_time_of_the_broker(offset_ms: int):
-    """Rule 5: a silence that is overstated is a false alarm; the monitor 9 s ahead called a busy group STOP."""
+def test_a_correction_never_overstates_the_brokers_time(offset_ms: int):
+    """Rule 5: overstated silence is a false alert. A monitor 9 s ahead reported STOP for a busy group."""
     cluster = Cluster({0: offset_ms})
     cluster.run(60)
     correction_ms = cluster.clocks.corrections_ms(cluster.now_ms)[0]
@@ -93,7 +98,7 @@ def test_a_correction_never_overstates_the_time_of_the_broker(offset_ms: int):
 
 
 def test_an_idle_broker_has_no_offset_and_keeps_its_correction():
-    """Rule 2: nothing is 0 that is not known. A group that falls silent must still be found, in the same time."""
+    """Rule 2: an unknown offset is not 0. A group that becomes silent must be found in the same time."""
     cluster = Cluster({0: -60 * SECOND_MS})
     cluster.run(60)
     correction_ms = cluster.clocks.corrections_ms(cluster.now_ms)
@@ -102,8 +107,8 @@ def test_an_idle_broker_has_no_offset_and_keeps_its_correction():
     assert cluster.clocks.corrections_ms(cluster.now_ms) == correction_ms
 
 
-def test_records_whose_time_is_not_the_brokers_are_outvoted():
-    """Rule 4: whoever may write to the topic can write any time; records may be copied."""
+def test_records_with_times_of_other_clocks_are_outvoted():
+    """Rule 4: any client with write permission can write any time, and records can be copied."""
     cluster = Cluster({0: 2 * SECOND_MS})
     cluster.run(60)
     cluster.run(20, made_up=5)
@@ -111,7 +116,7 @@ def test_records_whose_time_is_not_the_brokers_are_outvoted():
     assert found.lowest_ms <= 2 * SECOND_MS <= found.highest_ms
 
 
-def test_a_clock_that_is_set_is_followed():
+def test_a_changed_clock_is_followed():
     cluster = Cluster({0: 90 * SECOND_MS})
     cluster.run(60)
     assert cluster.clocks.corrections_ms(cluster.now_ms)[0] > 80 * SECOND_MS
@@ -123,14 +128,14 @@ def test_a_clock_that_is_set_is_followed():
 @pytest.mark.parametrize(
     ("batch", "why"),
     [
-        ([(0, 5, START_MS)], "written before the first sample: it may have lain there for long"),
-        ([(1, 50, START_MS)], "of a partition that was not sampled"),
-        ([(0, 50, START_MS + 2 * MAX_OFFSET_MS)], "no clock is a day off"),
-        ([(0, 50, START_MS - 2 * MAX_OFFSET_MS)], "nor behind"),
-        ([], "no record"),
+        ([(0, 5, START_MS)], "written before the first sample: it can be old"),
+        ([(1, 50, START_MS)], "the partition was not sampled"),
+        ([(0, 50, START_MS + 2 * MAX_OFFSET_MS)], "a clock offset of a day is not plausible"),
+        ([(0, 50, START_MS - 2 * MAX_OFFSET_MS)], "a clock offset of minus a day is not plausible"),
+        ([], "the batch has no record"),
     ],
 )
-def test_such_records_prove_nothing(batch: list[tuple[int, int, int]], why: str):
+def test_such_records_are_ignored(batch: list[tuple[int, int, int]], why: str):
     clocks = BrokerClocks()
     clocks.add_records(records(START_MS, (0, 50, START_MS)))
     for at in range(2 * MIN_INTERVALS):
@@ -140,7 +145,7 @@ def test_such_records_prove_nothing(batch: list[tuple[int, int, int]], why: str)
     assert clocks.corrections_ms(START_MS + 10) == {}
 
 
-def test_what_was_written_before_the_leader_changed_is_not_the_new_leaders_time():
+def test_records_before_a_leader_change_are_not_used_for_the_new_leader():
     clocks = BrokerClocks()
     for at in range(2 * MIN_INTERVALS):
         clocks.add_ends(OffsetsTopicEnds(START_MS + at, {0: 10}, {0: at}))
@@ -150,8 +155,8 @@ def test_what_was_written_before_the_leader_changed_is_not_the_new_leaders_time(
 
 
 @given(st.lists(st.tuples(st.integers(-9, 9), st.integers(0, 9)), min_size=1))
-def test_where_most_intervals_overlap_is_found_as_by_counting(drawn: list[tuple[int, int]]):
-    """Marzullo's algorithm, beside a count at every whole number."""
+def test_the_point_of_most_overlaps_equals_a_brute_force_count(drawn: list[tuple[int, int]]):
+    """Marzullo's algorithm is compared with a count at every whole number."""
     intervals = np.array([(low, low + width) for low, width in drawn])
     agreed, count = largest_overlap(intervals)
     counts = {at: sum(low <= at <= high for low, high in intervals.tolist()) for at in range(-10, 20)}
@@ -160,5 +165,5 @@ def test_where_most_intervals_overlap_is_found_as_by_counting(drawn: list[tuple[
     assert all(counts[at] == count for at in range(agreed.lowest_ms, agreed.highest_ms + 1))
 
 
-def test_a_difference_is_proven_only_outside_of_the_bounds():
+def test_a_difference_is_certain_only_outside_the_bounds():
     assert [ClockOffset(low, high).least_ms for low, high in ((-5, 5), (3, 9), (-9, -3))] == [0, 3, 3]

@@ -1,4 +1,4 @@
-"""Windows of commits against a list per group partition, one commit after another."""
+"""Tests that windows of commits equal a simple list per group partition, updated commit by commit."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ KEY = commit_key("g")
 
 @dataclass(frozen=True)
 class Entry:
-    """One commit, as a window keeps it."""
+    """One commit in a window."""
 
     committed_offset: int
     timestamp_ms: int
@@ -39,20 +39,20 @@ class Entry:
     lag: int | None = None
 
     def shares_slot(self, other: Entry) -> bool:
-        """Say whether both stand in one slot of the clock."""
+        """Return True if both commits are in the same slot of the clock."""
         return self.timestamp_ms // SLOT_MS == other.timestamp_ms // SLOT_MS
 
 
 @dataclass
 class PlainWindow:
-    """The rules of commit_windows.py, said plainly. Slow and obvious."""
+    """The rules of commit_windows.py for one partition, as a slow reference."""
 
     length: int = LENGTH
     tombstoned_at: int = -1
     entries: list[Entry] = field(default_factory=list)
 
     def put(self, commit: Entry) -> None:
-        """Rules 1 to 4."""
+        """Apply rules 1 to 4."""
         before = [entry for entry in self.entries if entry.offsets_topic_offset < commit.offsets_topic_offset]
         after = self.entries[len(before) :]
         if commit.committed_offset == TOMBSTONE:
@@ -67,7 +67,7 @@ class PlainWindow:
             self.entries = [*others, commit, *after][-self.length :]
 
     def observe(self, offsets_topic_offset: int, committed_offset: int, end_offset: int) -> None:
-        """Rules 5 and 6, for a commit that was the newest when the end was asked for."""
+        """Apply rules 5 and 6 for a commit that was the newest when the end offset was requested."""
         beyond = [
             entry.offsets_topic_offset
             for entry in self.entries
@@ -87,14 +87,14 @@ def _is_covered(commit: Entry, later: Entry) -> bool:
 
 
 def put(windows: CommitWindows, row: int, *commits: Entry) -> None:
-    """Put commits of one row in, in one call."""
+    """Add commits of one row, in one call."""
     columns = [(entry.committed_offset, entry.timestamp_ms, entry.offsets_topic_offset) for entry in commits]
     arrays = np.array(columns, dtype=np.int64).reshape(-1, 3).T
     windows.put(np.full(len(commits), row), *arrays)
 
 
 def entries(windows: CommitWindows, row: int = 0) -> list[Entry]:
-    """Return what a row's window holds."""
+    """Return the entries of a row's window."""
     table = windows.entries(np.array([row]))
     assert table.schema == WINDOW_SCHEMA
     return [Entry(*(line[name] for name in WINDOW_SCHEMA.names[1:])) for line in table.to_pylist()]
@@ -105,7 +105,7 @@ def offsets(commits: Iterable[Entry]) -> list[int]:
 
 
 def at_second(second: float, committed_offset: int, offsets_topic_offset: int | None = None) -> Entry:
-    """Return a commit whose place in the log is its time, if nothing else is said."""
+    """Return a commit. By default its position in the log equals its time."""
     return Entry(
         committed_offset,
         int(second * 1000),
@@ -116,36 +116,52 @@ def at_second(second: float, committed_offset: int, offsets_topic_offset: int | 
 @pytest.mark.parametrize(
     ("commits", "expected", "why"),
     [
-        ([at_second(1, 10)], [10], "rule 4: a window fills from its first commit"),
-        ([at_second(s, 10 * s) for s in (1, 2, 3, 4, 5)], [20, 30, 40, 50], "rule 4: the oldest falls out"),
-        ([at_second(1, 10), at_second(3, 30), at_second(2, 20)], [10, 20, 30], "rule 2: read late, put in its place"),
-        ([*(at_second(s, s) for s in (2, 3, 4, 5)), at_second(1, 1)], [2, 3, 4, 5], "rule 2: older than a full window"),
+        ([at_second(1, 10)], [10], "rule 4: a window starts with its first commit"),
+        ([at_second(s, 10 * s) for s in (1, 2, 3, 4, 5)], [20, 30, 40, 50], "rule 4: the oldest commit is removed"),
+        (
+            [at_second(1, 10), at_second(3, 30), at_second(2, 20)],
+            [10, 20, 30],
+            "rule 2: a commit that is read late is inserted in its place",
+        ),
+        (
+            [*(at_second(s, s) for s in (2, 3, 4, 5)), at_second(1, 1)],
+            [2, 3, 4, 5],
+            "rule 2: the commit is older than a full window",
+        ),
         ([at_second(1, 10), at_second(1, 10)], [10], "rule 2: a replayed batch changes nothing"),
-        ([at_second(1, 10, 7), at_second(2, 20, 7)], [10], "rule 2: one place in the log is one commit"),
+        ([at_second(1, 10, 7), at_second(2, 20, 7)], [10], "rule 2: one position in the log is one commit"),
         ([at_second(1.1, 10), at_second(1.9, 11), at_second(2.0, 12)], [11, 12], "rule 3: the slot's last commit"),
-        ([at_second(1.9, 11), at_second(1.1, 10)], [11], "rule 3: whichever came first"),
+        ([at_second(1.9, 11), at_second(1.1, 10)], [11], "rule 3: independent of the order"),
         (
             [at_second(s, n, n) for n, s in enumerate((10, 11, 12, 10.5, 11.5))],
             [2, 3, 4],
-            "rule 3: the clock went back to seconds that it had shown, and a second is one entry",
+            "rule 3: the clock went back to an earlier second, and a second has one entry",
         ),
         (
             [at_second(11, 1, 1), at_second(12, 2, 2), at_second(11.5, 3, 3), at_second(11, 1, 1)],
             [2, 3],
-            "rule 3: a replayed commit whose second has a later one by now",
+            "rule 3: a replayed commit whose second already has a later commit",
         ),
         (
             [at_second(0.1 * tick, tick) for tick in range(100)],
             [69, 79, 89, 99],
-            "rule 3: a group that commits every 100 ms advances, and is evaluated by seconds",
+            "rule 3: a group that commits every 100 ms is evaluated once per second",
         ),
         ([at_second(1, 10), at_second(2, TOMBSTONE)], [], "rule 1: the key was deleted"),
-        ([at_second(1, 10), at_second(2, TOMBSTONE), at_second(2.5, 5)], [5], "rule 1: and committed anew"),
-        ([at_second(2, TOMBSTONE), at_second(1, 10)], [], "rule 1: what was before it cannot come back"),
-        ([at_second(1, 10), at_second(3, 30), at_second(2, TOMBSTONE)], [30], "rule 1: what is behind it stays"),
+        (
+            [at_second(1, 10), at_second(2, TOMBSTONE), at_second(2.5, 5)],
+            [5],
+            "rule 1: the key was deleted and committed again",
+        ),
+        ([at_second(2, TOMBSTONE), at_second(1, 10)], [], "rule 1: commits before the tombstone do not return"),
+        (
+            [at_second(1, 10), at_second(3, 30), at_second(2, TOMBSTONE)],
+            [30],
+            "rule 1: commits after the tombstone stay",
+        ),
     ],
 )
-def test_commits_find_their_place(commits: list[Entry], expected: list[int], why: str) -> None:
+def test_commits_are_inserted_in_their_place(commits: list[Entry], expected: list[int], why: str) -> None:
     one_by_one, together = CommitWindows(LENGTH, SLOT_MS), CommitWindows(LENGTH, SLOT_MS)
     for commit in commits:
         put(one_by_one, 0, commit)
@@ -155,7 +171,7 @@ def test_commits_find_their_place(commits: list[Entry], expected: list[int], why
 
 
 def observe(windows: CommitWindows, commit: Entry, end_offset: int) -> None:
-    """Let row 0 learn an end offset that was asked for after a commit was read."""
+    """Add an end offset to row 0. It was requested after this commit was read."""
     windows.observe(
         np.array([0]),
         np.array([commit.offsets_topic_offset]),
@@ -168,32 +184,46 @@ def observe(windows: CommitWindows, commit: Entry, end_offset: int) -> None:
     ("before", "asked_for", "after", "end_offset", "expected", "why"),
     [
         ([at_second(1, 10)], 0, [], 15, [(10, 5)], "rule 5: the lag of the newest commit"),
-        ([at_second(1, 10), at_second(2, 20)], 1, [], 25, [(10, None), (20, 5)], "rule 5: and of no other"),
-        ([at_second(1, 10)], 0, [at_second(2, 99)], 15, [(10, 5), (99, None)], "read since: it may be beyond the end"),
+        ([at_second(1, 10), at_second(2, 20)], 1, [], 25, [(10, None), (20, 5)], "rule 5: no other commit gets a lag"),
+        (
+            [at_second(1, 10)],
+            0,
+            [at_second(2, 99)],
+            15,
+            [(10, 5), (99, None)],
+            "a commit read later may be after this end offset",
+        ),
         (
             [at_second(1, 10)],
             0,
             [at_second(1.5, 99)],
             15,
             [(99, 5)],
-            "the slot's entry was written over meanwhile: it is the slot that was seen",
+            "the slot's entry was replaced meanwhile: the lag belongs to the observed slot",
         ),
-        ([at_second(1, 10)], 0, [at_second(2, TOMBSTONE)], 15, [], "deleted meanwhile"),
-        ([at_second(1, 900), at_second(2, 3)], 1, [], 5, [(3, 2)], "rule 6: 900 was of the topic that is gone"),
-        ([at_second(1, 2), at_second(2, 900), at_second(3, 3)], 2, [], 5, [(3, 2)], "rule 6: and 2 before it, too"),
-        ([at_second(1, 2), at_second(2, 900)], 1, [], 5, [], "rule 6: the newest itself"),
+        ([at_second(1, 10)], 0, [at_second(2, TOMBSTONE)], 15, [], "the key was deleted meanwhile"),
+        ([at_second(1, 900), at_second(2, 3)], 1, [], 5, [(3, 2)], "rule 6: 900 is an offset of the deleted topic"),
+        (
+            [at_second(1, 2), at_second(2, 900), at_second(3, 3)],
+            2,
+            [],
+            5,
+            [(3, 2)],
+            "rule 6: commit 2 before it is also removed",
+        ),
+        ([at_second(1, 2), at_second(2, 900)], 1, [], 5, [], "rule 6: the newest commit itself is removed"),
         (
             [at_second(1, 2), at_second(2, 900)],
             1,
             [at_second(3, 4)],
             5,
             [(4, None)],
-            "rule 6: what was read since stays",
+            "rule 6: commits read since then stay",
         ),
-        ([at_second(1, 5)], 0, [], 5, [(5, 0)], "at the end: 0, which is a lag"),
+        ([at_second(1, 5)], 0, [], 5, [(5, 0)], "a commit at the end has lag 0, which is known"),
     ],
 )
-def test_an_end_offset_is_learnt_by_the_commit_it_was_asked_for(  # noqa: PLR0913, PLR0917 - a row of the table
+def test_an_end_offset_gives_a_lag_to_the_commit_that_it_was_requested_for(  # noqa: PLR0913, PLR0917 - a row of the table
     before: list[Entry],
     asked_for: int,
     after: list[Entry],
@@ -201,7 +231,7 @@ def test_an_end_offset_is_learnt_by_the_commit_it_was_asked_for(  # noqa: PLR091
     expected: list[tuple[int, int | None]],
     why: str,
 ) -> None:
-    """Rule 6: commits first, end offsets after, so that lag is only ever overstated."""
+    """Rule 6: commits are read before end offsets, so the lag can only be overstated."""
     windows = CommitWindows(LENGTH, SLOT_MS)
     put(windows, 0, *before)
     put(windows, 0, *after)
@@ -209,8 +239,8 @@ def test_an_end_offset_is_learnt_by_the_commit_it_was_asked_for(  # noqa: PLR091
     assert [(entry.committed_offset, entry.lag) for entry in entries(windows)] == expected, why
 
 
-def test_a_lag_is_learnt_once() -> None:
-    """The lag at observation is history: a later end offset measures the present, not the past."""
+def test_a_lag_is_set_once() -> None:
+    """The lag at observation is history. A later end offset measures the present lag."""
     windows = CommitWindows(LENGTH, SLOT_MS)
     put(windows, 0, at_second(1, 10))
     observe(windows, at_second(1, 10), 15)
@@ -236,7 +266,7 @@ STEPS = st.lists(
 
 
 @given(STEPS)
-def test_windows_in_bulk_are_windows_one_by_one(steps: list[tuple[str, object]]) -> None:
+def test_windows_in_bulk_equal_windows_one_by_one(steps: list[tuple[str, object]]) -> None:
     windows, plain = CommitWindows(LENGTH, SLOT_MS), [PlainWindow() for _ in range(3)]
     for step, drawn in steps:
         if step == "put":
@@ -248,7 +278,7 @@ def test_windows_in_bulk_are_windows_one_by_one(steps: list[tuple[str, object]])
                 plain[row].put(commit)
         else:
             row, commit, end = drawn  # type: ignore[misc]
-            windows.keep(np.arange(3))  # makes rows that have no commit yet
+            windows.keep(np.arange(3))  # adds rows without commits
             known = (commit.offsets_topic_offset, commit.committed_offset, end)
             windows.observe(np.array([row]), *(np.array([number]) for number in known))
             plain[row].observe(*known)
@@ -278,10 +308,10 @@ def test_a_restart_keeps_the_windows(steps: list[tuple[str, object]]) -> None:
     restarted.keep(np.arange(3))
     assert restarted.entries(np.arange(3)) == windows.entries(np.arange(3))
     restarted.restore(windows.entries(np.arange(3)))
-    assert restarted.entries(np.arange(3)) == windows.entries(np.arange(3)), "twice is as once"
+    assert restarted.entries(np.arange(3)) == windows.entries(np.arange(3)), "a second restart changes nothing"
 
 
-def test_a_commit_that_takes_the_oldest_place_does_not_take_its_lag() -> None:
+def test_a_commit_that_replaces_the_oldest_does_not_take_its_lag() -> None:
     windows = CommitWindows(2, SLOT_MS)
     put(windows, 0, at_second(1, 10), at_second(4, 40))
     observe(windows, at_second(1, 10), 15)
@@ -289,7 +319,7 @@ def test_a_commit_that_takes_the_oldest_place_does_not_take_its_lag() -> None:
     assert [(entry.committed_offset, entry.lag) for entry in entries(windows)] == [(20, None), (40, None)]
 
 
-def test_what_is_known_already_is_not_restored_over() -> None:
+def test_a_restore_does_not_overwrite_known_windows() -> None:
     windows, stored = CommitWindows(LENGTH, SLOT_MS), CommitWindows(LENGTH, SLOT_MS)
     for one, end_offset in ((windows, 15), (stored, 99)):
         put(one, 0, at_second(1, 10))
@@ -298,13 +328,13 @@ def test_what_is_known_already_is_not_restored_over() -> None:
     assert [entry.lag for entry in entries(windows)] == [5]
 
 
-def test_windows_of_another_version_are_refused_by_name() -> None:
+def test_windows_of_a_different_version_are_refused_with_the_version() -> None:
     with pytest.raises(StateVersionError, match=f"version {STORED_VERSION + 1}"):
         decode_windows(STORED_VERSION + 1, b"")
 
 
-def test_the_stored_form_of_windows_is_what_version_1_says() -> None:
-    """Bytes on a disk outlive the program: a change of the columns needs a new version."""
+def test_the_stored_form_of_windows_is_that_of_version_1() -> None:
+    """Stored bytes outlive the program, so a change of the columns needs a new version."""
     windows = CommitWindows(LENGTH, SLOT_MS)
     put(windows, 0, at_second(1, 10), at_second(2, 20))
     version, encoded = encode_windows(pa.array([KEY]), windows.entries(np.array([0])))
@@ -320,8 +350,8 @@ def test_the_stored_form_of_windows_is_what_version_1_says() -> None:
     ]
 
 
-def test_a_view_ends_at_the_commit_that_was_the_newest_and_stays_as_it_was() -> None:
-    """The commit whose lag is known is the last one evaluated; what a batch writes meanwhile is for the next time."""
+def test_a_view_ends_at_the_newest_commit_and_does_not_change() -> None:
+    """The commit with known lag is the last one evaluated. Commits of a later batch are for the next sample."""
     windows = CommitWindows(LENGTH, SLOT_MS)
     put(windows, 0, at_second(1, 10), at_second(2, 20), at_second(3, 30))
     view = windows.as_of(np.array([0]), np.array([2_000]))
@@ -331,18 +361,18 @@ def test_a_view_ends_at_the_commit_that_was_the_newest_and_stays_as_it_was() -> 
     assert not view.has_lag.any()
 
 
-def test_rows_that_are_given_up_leave_nothing_behind() -> None:
+def test_removed_rows_leave_no_entries() -> None:
     windows = CommitWindows(LENGTH, SLOT_MS)
     for row in range(3_000):
         put(windows, row, at_second(1, row))
     windows.keep(np.array([2_999, 7]))
     assert [offsets(entries(windows, row)) for row in range(2)] == [[2_999], [7]]
     put(windows, 2, at_second(1, 5))
-    assert offsets(entries(windows, 2)) == [5], "a new row is empty before"
+    assert offsets(entries(windows, 2)) == [5], "a new row has no entries"
 
 
-def test_hostile_timestamps_are_clipped() -> None:
-    """No broker checks a client's clock: differences must fit all the same."""
+def test_absurd_timestamps_are_clipped() -> None:
+    """No broker checks a client's clock. Differences must still fit into 64 bits."""
     windows = CommitWindows(LENGTH, SLOT_MS)
     put(windows, 0, Entry(1, -(2**63), 1), Entry(2, 2**63 - 1, 2))
     assert [entry.timestamp_ms for entry in entries(windows)] == [0, 2**62]
@@ -350,9 +380,9 @@ def test_hostile_timestamps_are_clipped() -> None:
 
 @st.composite
 def logs_in_pieces(draw: Callable[..., Any]) -> list[list[Entry]]:
-    """Draw commits in the order of the log, and batches they may have been read in.
+    """Draw commits in log order, and the batches in which they are read.
 
-    The clock runs backwards, too: the coordinator moves to a broker whose clock is behind. A time may be absurd.
+    Time can go backwards, if a coordinator with a slower clock takes over. A time can also be absurd.
     """
     passed = draw(st.lists(st.sampled_from([-2_500, -1_500, -400, 0, 1, 400, 999, 1_000, 5_000]), max_size=40))
     offsets = st.sampled_from([TOMBSTONE, 0, 3, 5, 9])
@@ -363,8 +393,8 @@ def logs_in_pieces(draw: Callable[..., Any]) -> list[list[Entry]]:
 
 
 @given(logs_in_pieces())
-def test_windows_do_not_tell_where_a_batch_ended(pieces: list[list[Entry]]) -> None:
-    """One batch of a catch-up or a hundred live ones: a status must not depend on how Spark cut the log."""
+def test_windows_do_not_depend_on_the_split_into_batches(pieces: list[list[Entry]]) -> None:
+    """A catch-up in one batch and a hundred live batches must give the same status."""
     every_commit, reduced = CommitWindows(), CommitWindows()
     for piece in pieces:
         put(every_commit, 0, *piece)
@@ -381,13 +411,13 @@ def test_windows_do_not_tell_where_a_batch_ended(pieces: list[list[Entry]]) -> N
     assert entries(reduced) == entries(every_commit)
 
 
-def test_nothing_changes_nothing() -> None:
+def test_an_empty_batch_changes_nothing() -> None:
     windows = CommitWindows(LENGTH, SLOT_MS)
     put(windows, 0)
     windows.observe(*(np.empty(0, dtype=np.int64) for _ in range(4)))
     assert entries(windows) == []
 
 
-def test_a_window_that_compares_nothing_is_refused() -> None:
+def test_a_window_of_one_commit_is_refused() -> None:
     with pytest.raises(ValueError, match="at least two commits"):
         CommitWindows(length=1)

@@ -1,4 +1,4 @@
-"""The one sum of lag by group, from which everybody tells it."""
+"""Tests of the sum of lag by group, which all outputs use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Commits = Mapping[tuple[str, str, int], int]
 
 
 def evaluated(commits: Commits, sample: ClusterSample) -> LagEvaluation:
-    """Judge offsets by group, topic and partition, with nothing known of earlier samples."""
+    """Evaluate offsets by group, topic and partition, without earlier samples."""
     columns = [*zip(*commits, strict=True), list(commits.values()), [7] * len(commits)]
     table = pa.table([pa.array(column) for column in columns], names=LAG_SCHEMA.names[:5])
     ends, starts = SampledOffsets(END_OFFSET_POINTS), SampledOffsets(LOG_START_POINTS)
@@ -29,23 +29,28 @@ def evaluated(commits: Commits, sample: ClusterSample) -> LagEvaluation:
     ("ends", "lag", "unknown", "why"),
     [
         ({("orders", 0): 10, ("orders", 1): 10}, 15, [], "the sum"),
-        ({("orders", 0): 10}, None, ["no_end_offset"], "one partition not sampled: unknown, not smaller"),
-        ({("orders", 0): 10, ("orders", 1): 0}, None, ["end_before_commit"], "one partition created anew"),
+        (
+            {("orders", 0): 10},
+            None,
+            ["no_end_offset"],
+            "one partition was not sampled: the sum is unknown, not smaller",
+        ),
+        ({("orders", 0): 10, ("orders", 1): 0}, None, ["end_before_commit"], "one partition was recreated"),
         ({("orders", 1): 0}, None, ["end_before_commit", "no_end_offset"], "each reason once"),
     ],
 )
-def test_a_groups_sum_is_unknown_if_any_part_is(
+def test_a_groups_sum_is_unknown_if_one_part_is_unknown(
     ends: dict[tuple[str, int], int], lag: int | None, unknown: list[str], why: str
 ) -> None:
     commits = {("g", "orders", 0): 2, ("g", "orders", 1): 3, ("other", "orders", 0): 10}
     found = evaluated(commits, ClusterSample(1_000, end_offsets=ends)).groups.to_pylist()
     by_group = {row["group_id"]: row for row in found}
     assert (by_group["g"]["lag"], by_group["g"]["lag_unknown"]) == (lag, unknown), why
-    assert by_group["other"]["lag"] == (0 if ("orders", 0) in ends else None), "another group's lag is its own"
+    assert by_group["other"]["lag"] == (0 if ("orders", 0) in ends else None), "the lag of another group is independent"
 
 
-def test_a_group_that_an_open_transaction_holds_back_has_no_row() -> None:
-    """What it committed since is hidden, so its lag is nobody's business."""
+def test_a_group_that_is_blocked_by_an_open_transaction_has_no_row() -> None:
+    """Later commits of the group are hidden, so its lag is not reported."""
     held = coordinator_partition("g", 50)
     sample = ClusterSample(
         1_000,
@@ -58,7 +63,7 @@ def test_a_group_that_an_open_transaction_holds_back_has_no_row() -> None:
     assert found.partitions.num_rows == 2
 
 
-def test_a_name_that_no_table_can_hold_has_no_rows() -> None:
-    """Anybody may ask a page for a lone surrogate."""
+def test_a_name_that_no_table_can_store_has_no_rows() -> None:
+    """A request to the page can contain a lone surrogate."""
     found = evaluated({("g", "orders", 0): 2}, ClusterSample(1_000, end_offsets={("orders", 0): 10}))
     assert ([row["lag"] for row in found.rows_of("g")], found.rows_of("\ud800")) == ([8], ())

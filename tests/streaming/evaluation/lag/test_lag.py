@@ -1,4 +1,4 @@
-"""Lag: committed against end offsets; never negative, never a guess."""
+"""Tests of lag, computed from committed and end offsets. It is never negative and never guessed."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def report_of(commits: dict[tuple[str, str, int], int], sample: ClusterSample) -
 @pytest.mark.parametrize(
     ("committed", "end", "lag", "why"),
     [
-        (4, 10, 6, "six records to go"),
-        (10, 10, 0, "caught up: 0, and a series"),
+        (4, 10, 6, "six records are left"),
+        (10, 10, 0, "caught up: 0 is a known lag"),
         (0, 0, 0, "an empty topic"),
-        (11, 10, None, "deleted and created anew: kafka_exporter 437 showed a negative lag and broke autoscaling"),
-        (10, 0, None, "created anew and still empty"),
-        (4, None, None, "end offset not sampled: neither 0 nor the last value"),
-        (0, 2**63 - 1, 2**63 - 1, "the longest log there can be"),
+        (11, 10, None, "the topic was recreated: kafka_exporter 437 showed a negative lag and broke autoscaling"),
+        (10, 0, None, "the topic was recreated and is still empty"),
+        (4, None, None, "the end offset was not sampled: neither 0 nor the last value"),
+        (0, 2**63 - 1, 2**63 - 1, "the longest possible log"),
         (2**63 - 1, 0, None, "a hostile commit"),
     ],
 )
@@ -63,21 +63,33 @@ OTHER_PARTITION = (GROUP_PARTITION + 1) % OFFSETS_PARTITIONS
     ("topic", "end", "held", "reason", "why"),
     [
         (TopicMetadata(1, 5), 10, None, None, "known"),
-        (None, 10, None, None, "a topic whose metadata was not asked for has an end all the same"),
-        (TopicMetadata(1, 5), 10, GROUP_PARTITION, "blocked", "rule 1: what was committed since is not handed out"),
-        (TopicMetadata(1, 5), 10, OTHER_PARTITION, None, "rule 1: another partition's transaction hides nothing here"),
+        (None, 10, None, None, "the end offset is enough if the topic's metadata was not requested"),
+        (TopicMetadata(1, 5), 10, GROUP_PARTITION, "blocked", "rule 1: later commits are not delivered"),
+        (TopicMetadata(1, 5), 10, OTHER_PARTITION, None, "rule 1: the transaction is in a different partition"),
         (TopicMetadata(None, 5), None, None, "topic_deleted", "rule 2"),
-        (TopicMetadata(None, 5), None, GROUP_PARTITION, "blocked", "1 before 2: the commit may be deleted as well"),
-        (TopicMetadata(0, 5), None, None, "topic_deleted", "rule 2: being deleted, no partition is left"),
+        (
+            TopicMetadata(None, 5),
+            None,
+            GROUP_PARTITION,
+            "blocked",
+            "rule 1 before rule 2: the tombstone of the commit may be hidden too",
+        ),
+        (
+            TopicMetadata(0, 5),
+            None,
+            None,
+            "topic_deleted",
+            "rule 2: the topic is being deleted and has no partition left",
+        ),
         (TopicMetadata(1, 5), None, None, "no_end_offset", "rule 4: no leader"),
-        (None, None, None, "no_end_offset", "rule 4: nothing is known, and nothing claimed"),
-        (TopicMetadata(1, 5), 3, None, "end_before_commit", "rule 5: deleted and created anew"),
+        (None, None, None, "no_end_offset", "rule 4: no metadata and no end offset"),
+        (TopicMetadata(1, 5), 3, None, "end_before_commit", "rule 5: the topic was recreated"),
     ],
 )
-def test_an_unknown_lag_says_why(
+def test_an_unknown_lag_has_a_reason(
     topic: TopicMetadata | None, end: int | None, held: int | None, reason: str | None, why: str
 ) -> None:
-    """Unknown is absent plus a reason, never negative."""
+    """An unknown lag is absent and has a reason. It is never negative."""
     sample = ClusterSample(
         1_000,
         topics={} if topic is None else {"orders": topic},
@@ -91,8 +103,8 @@ def test_an_unknown_lag_says_why(
     assert row["lag"] == (6 if reason is None else None)
 
 
-def test_a_partition_the_topic_no_longer_has_says_so() -> None:
-    """Deleted and created anew with fewer partitions: there is nobody to ask for its end."""
+def test_a_partition_that_the_topic_no_longer_has_gets_its_reason() -> None:
+    """The topic was recreated with fewer partitions, so no broker has an end offset for it."""
     sample = ClusterSample(1_000, topics={"orders": TopicMetadata(2, 5)}, end_offsets={("orders", 1): 9})
     commits = {("g", "orders", number): 4 for number in (1, 2, 7)} | {("h", "orders", 0): 4}
     lag = report_of(commits, sample)
@@ -114,7 +126,7 @@ ENDS = st.dictionaries(st.tuples(st.sampled_from(["a", "b"]), st.integers(0, 2))
 
 
 @given(COMMITTED, ENDS)
-def test_lag_is_never_negative_and_known_just_where_the_end_is_beyond_the_commit(
+def test_lag_is_never_negative_and_known_exactly_if_the_end_is_not_before_the_commit(
     commits: dict[tuple[str, str, int], int], ends: dict[tuple[str, int], int]
 ) -> None:
     partitions = report(commits, ends).partitions
@@ -123,4 +135,4 @@ def test_lag_is_never_negative_and_known_just_where_the_end_is_beyond_the_commit
         end = ends.get((row["topic"], row["partition"]))
         known = end is not None and end >= row["committed_offset"]
         assert row["lag"] == (end - row["committed_offset"] if end is not None and known else None)
-        assert (row["lag"] is None) != (row["unknown_reason"] is None), "a lag or a reason"
+        assert (row["lag"] is None) != (row["unknown_reason"] is None), "a row has either a lag or a reason"

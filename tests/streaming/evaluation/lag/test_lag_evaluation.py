@@ -1,4 +1,4 @@
-"""All that one sample says of every group partition, and of each group by its worst."""
+"""Tests of the values of one sample for every group partition, and for each group by its worst partition."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ def evaluated(
     log_start: int = 0,
     rules: StatusRules = DEFAULT_RULES,
 ) -> LagEvaluation:
-    """Judge groups on `orders`: (group, partition, offsets committed second by second); `ends` are sampled likewise."""
+    """Evaluate groups on `orders`, given as (group, partition, one committed offset per second).
+
+    `ends` has one end offset per second.
+    """
     last = len(ends) - 1
     rows = [("orders", number, offsets) for _, number, offsets in commits]
     sampled_ends, starts, windows = SampledOffsets(END_OFFSET_POINTS), SampledOffsets(LOG_START_POINTS), CommitWindows()
@@ -61,15 +64,15 @@ GROWING = [0, 10, 20, 30, 40, 50]
 
 
 def test_each_partition_has_lag_seconds_status_and_loss_beside_its_lag() -> None:
-    """50 records a partition, one written every 100 ms: who committed 40 of them is a second behind."""
+    """Each partition gets one record every 100 ms, 50 in total. A group that committed 40 is one second behind."""
     (row,) = evaluated([("g", 0, [0, 10, 20, 30, 30, 40])], GROWING).partitions.to_pylist()
     assert (row["lag"], row["lag_seconds"], row["lag_seconds_kind"]) == (10, 1.0, "exact")
     assert (row["records_lost"], row["unknown_reason"]) == (0, None)
     assert Status(row["status"]) is Status.OK
 
 
-def test_a_group_is_told_by_the_worst_of_its_partitions() -> None:
-    """An average of one that stands and nine that keep up would page nobody."""
+def test_a_group_is_evaluated_by_its_worst_partition() -> None:
+    """An average over one stopped and nine healthy partitions would never alert."""
     kept_up, stands = [10, 20, 30, 40, 50], [5, 5, 5, 5, 5]
     by_group = evaluated([("b", 0, stands), ("b", 1, kept_up), ("a", 2, kept_up)], kept_up).groups.to_pylist()
     assert [row["group_id"] for row in by_group] == ["a", "b"]
@@ -78,7 +81,7 @@ def test_a_group_is_told_by_the_worst_of_its_partitions() -> None:
     assert (standing["lag_seconds"], standing["lag_seconds_is_bound"], standing["status"]) == (4.0, True, "STALL")
 
 
-def test_a_bound_is_said_to_be_one_only_where_it_is_the_worst() -> None:
+def test_a_group_value_is_a_bound_only_if_the_worst_partition_has_a_bound() -> None:
     older, younger = [("g", 0, [0, 0, 0])], [("g", 0, [15, 15, 15])]
     ends = [10, 20, 30]
     (bound,) = evaluated(older, ends).groups.to_pylist()
@@ -87,13 +90,13 @@ def test_a_bound_is_said_to_be_one_only_where_it_is_the_worst() -> None:
     assert (exact["lag_seconds"], exact["lag_seconds_is_bound"]) == (1.5, False)
 
 
-def test_what_retention_took_is_summed_over_partitions() -> None:
+def test_records_lost_by_retention_are_summed_over_partitions() -> None:
     (row,) = evaluated([("g", 0, [3]), ("g", 1, [5])], [50], log_start=20).groups.to_pylist()
     assert row["records_lost"] == 17 + 15
 
 
-def test_a_lag_that_is_allowed_is_none_for_the_status() -> None:
-    """A transactional topic ends in a marker nobody reads: a group that has read all of it has a lag of 1 for ever."""
+def test_an_allowed_lag_counts_as_none_for_the_status() -> None:
+    """A transactional topic ends with a marker. A group that has read all records keeps a lag of 1."""
     ends = [0, 10, 20, 21, 21, 21]
     standing = [("g", 0, [0, 10, 20, 20, 20, 20])]
     (strict,) = evaluated(standing, ends).partitions.to_pylist()
@@ -102,11 +105,13 @@ def test_a_lag_that_is_allowed_is_none_for_the_status() -> None:
     (marker,) = evaluated(stuck, [21] * 6).partitions.to_pylist()
     assert Status(marker["status"]) is Status.STALL
     (allowed,) = evaluated(stuck, [21] * 6, rules=StatusRules(allowed_lag=1)).partitions.to_pylist()
-    assert (Status(allowed["status"]), allowed["status_rule"], allowed["lag"]) == (Status.OK, 1, 1), "and is shown"
+    assert (Status(allowed["status"]), allowed["status_rule"], allowed["lag"]) == (Status.OK, 1, 1), (
+        "the allowed lag is still shown"
+    )
 
 
-def test_without_windows_there_is_no_status_and_everything_else() -> None:
-    """A renumbered book gives none for one sample."""
+def test_without_windows_only_the_status_is_missing() -> None:
+    """After committed offsets are renumbered, one sample has no windows."""
     known = evaluated([("g", 0, [5])], [50])
     report = known.report
     ends, starts = SampledOffsets(END_OFFSET_POINTS), SampledOffsets(LOG_START_POINTS)
@@ -114,8 +119,8 @@ def test_without_windows_there_is_no_status_and_everything_else() -> None:
     assert (row["status"], row["status_rule"], row["lag"]) == (None, None, 45)
 
 
-def test_a_group_nobody_knows_anything_of_says_nothing() -> None:
-    """Rule 2: neither 0 nor NaN."""
+def test_a_group_without_any_known_value_is_unknown() -> None:
+    """Rule 2: the value is neither 0 nor NaN."""
     table = pa.table([["g"], ["t"], [0], [5], [7]], names=LAG_SCHEMA.names[:5])
     ends, starts = SampledOffsets(END_OFFSET_POINTS), SampledOffsets(LOG_START_POINTS)
     report = lag_report(table, ClusterSample(9))
@@ -137,16 +142,16 @@ def test_a_group_nobody_knows_anything_of_says_nothing() -> None:
 @pytest.mark.parametrize(
     ("partitions", "times_ms", "expected", "why"),
     [
-        (50, {coordinator_partition("g", 50): 7}, 7, "its coordinator's partition"),
+        (50, {coordinator_partition("g", 50): 7}, 7, "the partition of its coordinator"),
         (50, {}, None, "not read up to any sample"),
-        (50, {coordinator_partition("g", 50): None}, None, "no sample's end was reached yet"),
-        (0, {}, 3, "no log to read: when coordinators were last asked"),
+        (50, {coordinator_partition("g", 50): None}, None, "the end of no sample was reached yet"),
+        (0, {}, 3, "no log to read: the time of the last poll counts"),
     ],
 )
-def test_silence_is_counted_to_the_time_the_groups_partition_was_read_up_to(
+def test_silence_is_counted_up_to_the_read_time_of_the_groups_partition(
     partitions: int, times_ms: dict[int, int | None], expected: int | None, why: str
 ) -> None:
-    """A backlog of an hour is no silence, and the wall clock no witness."""
+    """A monitor that is an hour late must not report silence. The wall clock is not used."""
     sample = ClusterSample(9, offsets_topic_partitions=partitions)
     group_ids = pa.chunked_array([["g", "g"]])
     assert read_up_to_of_groups(group_ids, times_ms, sample, polled_at_ms=3).to_pylist() == [expected] * 2, why

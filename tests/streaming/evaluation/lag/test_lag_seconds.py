@@ -1,4 +1,4 @@
-"""Lag in time: interpolated between samples, bounded beyond them, never NaN, infinite, negative or extrapolated."""
+"""Tests of lag in seconds: interpolated between samples, and a bound outside them. It is never NaN or negative."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from streaming.evaluation.lag.lag_seconds import (
 from streaming.evaluation.lag.sampled_offsets import SampledOffsets
 
 Point = tuple[int, int]
-"""End offset, sampled at ms."""
+"""End offset, and the time of its sample in ms."""
 PARTITION = ("orders", 0)
 
 STEADY = [(0, 0), (10, 1_000), (200, 2_000), (3_000, 3_000), (40_000, 4_000)]
@@ -40,7 +40,7 @@ FLAT = [(100, 100), (100, 200), (100, 300), (100, 400)]
 
 
 def sampled(points: Sequence[Point], limit: int = END_OFFSET_POINTS) -> SampledOffsets:
-    """Return end offsets of one partition, sampled one after another."""
+    """Return end offsets of one partition, sampled in this order."""
     ends = SampledOffsets(limit)
     for offset, sampled_at_ms in points:
         ends.add({PARTITION: offset}, sampled_at_ms)
@@ -101,10 +101,10 @@ def lag_of(points: Sequence[Point], committed: int) -> tuple[float | None, str]:
         ([(100, 100_000), (200, 200_000)], 100, 100),
     ],
 )
-def test_the_published_examples_of_kafka_lag_exporter_hold(
+def test_the_published_examples_of_kafka_lag_exporter(
     points: list[Point], committed: int, written_at_seconds: float
 ) -> None:
-    """LookupTableSpec.scala gives the time a commit's record was written; lag is what has passed since."""
+    """LookupTableSpec.scala gives the write time of a commit's record. The lag is the time since then."""
     lag, kind = lag_of(points, committed)
     assert kind == "exact"
     assert lag == pytest.approx(points[-1][1] / 1000 - written_at_seconds)
@@ -113,43 +113,68 @@ def test_the_published_examples_of_kafka_lag_exporter_hold(
 @pytest.mark.parametrize(
     ("points", "committed", "expected", "why"),
     [
-        (STEADY, -10_000, (4.0, "at_least"), "published: -1 s, extrapolated; the table is 4 s old, no more is known"),
+        (
+            STEADY,
+            -10_000,
+            (4.0, "at_least"),
+            "published: -1 s, extrapolated; the oldest point is 4 s old, so only a bound is known",
+        ),
         (STEADY, 50_000, (None, "unknown"), "published: 5 s, a lag of -1 s (kafka-lag-exporter 138)"),
         ([(100, 100_000), (200, 200_000)], 10, (100.0, "at_least"), "published: extrapolated under the table"),
         ([(100, 100_000), (200, 200_000)], 300, (None, "unknown"), "published: extrapolated over the table"),
-        (FLAT, 99, (0.3, "at_least"), "published: -Inf; the record is older than all we saw"),
-        (FLAT, 101, (None, "unknown"), "published: +Inf; the end lies before the commit"),
-        ([(0, 0), (0, 100)], 0, (0.0, "exact"), "published: zero; read to the end of a flat run"),
+        (FLAT, 99, (0.3, "at_least"), "published: -Inf; the record is older than all samples"),
+        (FLAT, 101, (None, "unknown"), "published: +Inf; the end is before the commit"),
+        ([(0, 0), (0, 100)], 0, (0.0, "exact"), "published: zero; the group has read to the end of a constant section"),
         ([(0, 100)], 0, (0.0, "exact"), "published: zero, from a single point"),
-        ([(100, 100)], 0, (0.0, "at_least"), "published: too few points (NaN); a bound, if a weak one, from the start"),
-        (FLAT_SECTIONS, 99, (9_000.0, "at_least"), "the whole table's age"),
-        (FLAT_SECTIONS, 400, (0.0, "exact"), "read to the end"),
-        ([(0, 0), (1_000_000, 30_000)], 0, (30.0, "exact"), "three years for a reprocessing consumer (496) are 30 s"),
-        ([(0, 0), (2**63 - 1, 30_000)], 2**62, (15.0, "exact"), "the longest log there can be"),
-        ([(5, 0), (5, 1_000), (3, 2_000), (9, 3_000)], 4, (5 / 6, "exact"), "created anew: the row starts anew (197)"),
-        ([(5, 0), (3, 2_000), (9, 3_000)], 2, (1.0, "at_least"), "what was before the topic's end says nothing now"),
-        ([(5, 0), (9, 10_000), (8, 4_000)], 6, (8 / 3, "exact"), "a clock set back: the point of the future goes"),
-        ([(5, 0), (9, 10_000), (9, 4_000)], 7, (2.0, "exact"), "likewise, the end where it was"),
+        ([(100, 100)], 0, (0.0, "at_least"), "published: too few points (NaN); here a bound of 0 from the start"),
+        (FLAT_SECTIONS, 99, (9_000.0, "at_least"), "the age of the oldest point"),
+        (FLAT_SECTIONS, 400, (0.0, "exact"), "the group has read to the end"),
+        (
+            [(0, 0), (1_000_000, 30_000)],
+            0,
+            (30.0, "exact"),
+            "issue 496 showed three years for a reprocessing consumer; 30 s is correct",
+        ),
+        ([(0, 0), (2**63 - 1, 30_000)], 2**62, (15.0, "exact"), "the longest possible log"),
+        (
+            [(5, 0), (5, 1_000), (3, 2_000), (9, 3_000)],
+            4,
+            (5 / 6, "exact"),
+            "the topic was recreated: its points start again (197)",
+        ),
+        (
+            [(5, 0), (3, 2_000), (9, 3_000)],
+            2,
+            (1.0, "at_least"),
+            "points before the recreated topic's start do not count",
+        ),
+        (
+            [(5, 0), (9, 10_000), (8, 4_000)],
+            6,
+            (8 / 3, "exact"),
+            "the clock was set back: the point with a future time is removed",
+        ),
+        ([(5, 0), (9, 10_000), (9, 4_000)], 7, (2.0, "exact"), "the same with an unchanged end offset"),
     ],
 )
-def test_the_stated_faults_are_mended(
+def test_known_faults_of_kafka_lag_exporter_do_not_occur(
     points: list[Point], committed: int, expected: tuple[float | None, str], why: str
 ) -> None:
-    """monitoring-facts 3b: blind after a start, extrapolated to years, infinite, negative, stuck for ever."""
+    """Faults: no value after a start, values of years, infinite or negative values, no recovery."""
     lag, kind = lag_of(points, committed)
     assert (lag if lag is None else pytest.approx(lag), kind) == expected, why
 
 
-def test_a_partition_the_sample_left_out_has_no_lag() -> None:
-    """A leader is missing: the last end offset is no present one, not even for a commit at it."""
+def test_a_partition_missing_in_the_sample_has_no_lag() -> None:
+    """The leader is missing. The last end offset is not the present one, even for a commit at this offset."""
     ends = sampled(STEADY)
     ends.add({("orders", 1): 5}, 9_000)
     unknown = {"lag_seconds": None, "lag_seconds_kind": "unknown", "within_seconds": None}
     assert answers(ends, [10, 40_000], None, 9_000) == [unknown] * 2
-    assert answers(ends, [10], 40_000, 9_000) == [unknown], "points of another sample say nothing of this one"
+    assert answers(ends, [10], 40_000, 9_000) == [unknown], "points of a different sample are not used"
 
 
-def test_what_was_never_sampled_has_no_lag() -> None:
+def test_a_partition_that_was_never_sampled_has_no_lag() -> None:
     assert [row["lag_seconds_kind"] for row in answers(SampledOffsets(3), [0], 5, 0)] == ["unknown"]
     commits = [("orders", 1, 0), ("payments", 0, 0), ("orders", -1, 0)]
     lag = report(commits, {(topic, number): 5 for topic, number, _ in commits}, 4_000)
@@ -161,7 +186,7 @@ def test_no_commits_have_no_lag() -> None:
 
 
 GROWTH = st.lists(st.tuples(st.sampled_from([0, 0, 1, 7, 1_000]), st.integers(1, 20_000)), min_size=1, max_size=150)
-"""How far the end offset moved in how many ms."""
+"""Growth of the end offset, and the time in ms in which it grew."""
 
 
 def history(growth: list[tuple[int, int]]) -> list[Point]:
@@ -176,8 +201,8 @@ def history(growth: list[tuple[int, int]]) -> list[Point]:
 
 
 @given(GROWTH, st.integers(3, 60), st.integers(-5, 200_000))
-def test_the_true_age_is_within_what_is_said(growth: list[tuple[int, int]], limit: int, committed: int) -> None:
-    """Against all samples ever made, whatever was thinned: the law of the interpolation's error."""
+def test_the_true_age_is_within_the_reported_bounds(growth: list[tuple[int, int]], limit: int, committed: int) -> None:
+    """The result is compared with all samples before thinning, within the error bound of the interpolation."""
     points = history(growth)
     end, at_ms = points[-1]
     (row,) = answers(sampled(points, limit), [committed], end, at_ms)
@@ -190,7 +215,7 @@ def test_the_true_age_is_within_what_is_said(growth: list[tuple[int, int]], limi
         assert (lag, row["lag_seconds_kind"], within) == (0.0, "exact", 0.0)
     elif not below:
         assert (row["lag_seconds_kind"], within) == ("at_least", None)
-        assert lag == (at_ms - points[0][1]) / 1000, "the oldest point is never thinned away"
+        assert lag == (at_ms - points[0][1]) / 1000, "the oldest point is never removed by thinning"
     else:
         youngest, oldest = (at_ms - above[0]) / 1000, (at_ms - below[-1]) / 1000
         assert lag - within - 1e-6 <= youngest <= oldest <= lag + within + 1e-6
@@ -198,15 +223,15 @@ def test_the_true_age_is_within_what_is_said(growth: list[tuple[int, int]], limi
 
 
 @given(GROWTH, st.integers(3, 20), st.lists(st.integers(0, 5_000), max_size=5))
-def test_a_restart_changes_no_answer(growth: list[tuple[int, int]], limit: int, committed: list[int]) -> None:
+def test_a_restart_changes_no_result(growth: list[tuple[int, int]], limit: int, committed: list[int]) -> None:
     points = history(growth)
     ends = sampled(points, limit)
     restarted = SampledOffsets.decode(*ends.encode(), limit)
     assert answers(restarted, committed, *points[-1]) == answers(ends, committed, *points[-1])
 
 
-def test_many_commits_are_answered_as_one_by_one() -> None:
-    """Rows of several partitions at different ages in one call."""
+def test_results_for_many_commits_equal_results_one_by_one() -> None:
+    """One call has rows of several partitions with different ages."""
     ends = SampledOffsets(5)
     for tick in range(1, 40):
         ends.add({("a", number): tick * (number + 1) for number in range(7) if tick > number}, tick * 1_000)
@@ -221,23 +246,25 @@ def test_many_commits_are_answered_as_one_by_one() -> None:
 @pytest.mark.parametrize(
     ("since_ms", "expected", "why"),
     [
-        (0, 0, "all of it"),
-        (1_000, 10, "a sample made just then counts"),
-        (1_001, 200, "and one before does not"),
-        (4_000, 40_000, "the newest alone"),
-        (4_001, None, "nothing was sampled since"),
+        (0, 0, "all samples count"),
+        (1_000, 10, "a sample at exactly this time counts"),
+        (1_001, 200, "a sample before this time does not count"),
+        (4_000, 40_000, "only the newest sample counts"),
+        (4_001, None, "no sample since then"),
     ],
 )
-def test_the_lowest_recent_end_offset_is_the_first_one_since(since_ms: int, expected: int | None, why: str) -> None:
+def test_the_lowest_recent_end_offset_is_the_first_one_since_this_time(
+    since_ms: int, expected: int | None, why: str
+) -> None:
     ends = sampled(STEADY)
     rows = ends.rows(pa.array(["orders", "payments"]), np.array([0, 0]))
     lowest, is_sampled = lowest_end_offset_since(ends, rows, since_ms)
     assert (lowest[0] if is_sampled[0] else None) == expected, why
-    assert not is_sampled[1], "a partition never sampled has none"
+    assert not is_sampled[1], "a partition that was never sampled has none"
 
 
-def test_what_was_never_sampled_has_no_lowest_end_offset_however_many_rows_there_are() -> None:
-    """No row is -1, which NumPy takes for the last one."""
+def test_a_partition_without_samples_has_no_lowest_end_offset_for_any_number_of_rows() -> None:
+    """A missing row has number -1, and NumPy would read the last row."""
     for partitions in range(1, 130):
         ends = SampledOffsets(3)
         ends.add({("orders", number): 5 for number in range(partitions)}, 10)

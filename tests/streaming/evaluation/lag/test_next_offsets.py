@@ -1,4 +1,4 @@
-"""What a group reads next, where the log holds markers, holes or an open transaction at its commit."""
+"""Tests of the next offset of a group if the log has markers, holes or an open transaction at its commit."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SECOND_MS = 1_000
 
 @dataclass
 class Log:
-    """One topic partition: `records` are the offsets that have one, all others are markers or holes."""
+    """One topic partition. `records` are the offsets with a record; all other offsets are markers or holes."""
 
     end: int = 0
     start: int = 0
@@ -54,11 +54,11 @@ class Log:
         self.records |= set(range(self.end, self.end + records))
         self.end += records + markers
 
-    def look(self, look: TailFetch) -> FetchResult:
-        """Return what a fetch would show."""
+    def fetch(self, fetch: TailFetch) -> FetchResult:
+        """Return the result of a fetch."""
         if not self.is_readable:
             return FetchFailure.REFUSED
-        later = sorted(offset for offset in self.records if offset >= look.from_offset)
+        later = sorted(offset for offset in self.records if offset >= fetch.from_offset)
         committed = [offset for offset in later if offset not in self.aborted]
         if not committed:
             return Tail(min(later, default=self.end), is_record=False, read_to=self.end)
@@ -66,10 +66,10 @@ class Log:
 
 
 class Watch:
-    """One group on one partition, sampled every five seconds as `LagWatch` does."""
+    """A group on one partition, sampled every five seconds as in `LagWatch`."""
 
     def __init__(self, log: Log) -> None:
-        self.log, self.now_ms, self.looks = log, 0, 0
+        self.log, self.now_ms, self.fetches = log, 0, 0
         self._ends, self._starts = SampledOffsets(END_OFFSET_POINTS), SampledOffsets(LOG_START_POINTS)
         self._windows, self._unmoved, self._next = CommitWindows(), UnmovedCommits(), NextOffsets()
         self._is_suspect = np.array([False])
@@ -77,13 +77,13 @@ class Watch:
         self.committed = 0
 
     def commit(self, offset: int) -> None:
-        """Read one commit of now."""
+        """Read a commit at the present time."""
         self.committed, self._commits = offset, self._commits + 1
         one = (np.array([number]) for number in (0, offset, self.now_ms, self._commits))
         self._windows.put(*one)
 
     def sample(self, seconds: int = 5) -> dict[str, Any]:
-        """Let time pass and return the evaluated row."""
+        """Advance the time and return the evaluated row."""
         self.now_ms += seconds * SECOND_MS
         log, at = self.log, ("orders", 0)
         self._ends.add({at: log.end}, self.now_ms)
@@ -95,9 +95,9 @@ class Watch:
         behind = rows_with_lag(report, unmoved, self._is_suspect)
         stable = {of: log.last_stable for of in topic_partitions(report, behind) if log.last_stable is not None}
         rows = rows_near_end(report, behind, unmoved, stable)
-        looks = self._next.due_fetches(rows, self.now_ms)
-        self.looks += len(looks)
-        self._next.add_results({look: log.look(look) for look in looks}, self.now_ms)
+        fetches = self._next.due_fetches(rows, self.now_ms)
+        self.fetches += len(fetches)
+        self._next.add_results({fetch: log.fetch(fetch) for fetch in fetches}, self.now_ms)
         report = self._next.apply(report, rows)
         if report.partitions["lag"][0].is_valid:
             next_offset = report.partitions["next_offset"].to_numpy()
@@ -110,7 +110,7 @@ class Watch:
 
 
 def idle_after_a_transaction(*, is_readable: bool = True) -> Watch:
-    """Return a group that read all of a transaction and committed its last record + 1, before the marker."""
+    """Return a group that committed after a transaction's last record and before its marker."""
     watch = Watch(Log(is_readable=is_readable))
     for _ in range(10):
         watch.log.write(records=4, markers=1)
@@ -119,33 +119,33 @@ def idle_after_a_transaction(*, is_readable: bool = True) -> Watch:
     return watch
 
 
-def test_a_commit_before_the_marker_of_a_transaction_is_no_lag():
-    """Defect 2: such a group was one record late for ever, its seconds grew, and KafkaGroupLagging paged."""
+def test_a_commit_before_the_marker_of_a_transaction_has_no_lag():
+    """Before (defect 2), such a group was always one record late, its seconds grew, and KafkaGroupLagging fired."""
     watch = idle_after_a_transaction()
     for _ in range(100):
         row = watch.sample()
         assert (row["lag"], row["lag_seconds"], row["lag_seconds_kind"]) == (0, 0.0, "exact")
         assert Status(row["status"]) is Status.OK
         assert row["unknown_reason"] is None
-    assert watch.looks <= 2, "looked at once, not at each sample"
+    assert watch.fetches <= 2, "one fetch in all, not one per sample"
 
 
-def test_retention_that_takes_a_marker_takes_no_record():
-    """Defect 2: the log start moved past the marker, records_lost was 1, and KafkaRecordsLost paged."""
+def test_retention_that_removes_only_a_marker_loses_no_record():
+    """Before (defect 2), the log start moved past the marker, records_lost was 1, and KafkaRecordsLost fired."""
     watch = idle_after_a_transaction()
     watch.sample()
     watch.log.start = watch.log.end
     assert watch.sample()["records_lost"] == 0
     watch.log.write(records=5)
     watch.log.start = watch.log.end
-    assert watch.sample()["records_lost"] is None, "records 50 to 54, which nobody looked at: few, so unknown"
+    assert watch.sample()["records_lost"] is None, "offsets 50 to 54 were never fetched: few offsets, so unknown"
     watch.log.write(records=FEW_OFFSETS)
     watch.log.start = watch.log.end
     assert watch.sample()["records_lost"] == 5 + FEW_OFFSETS
 
 
 def test_a_busy_transactional_group_is_not_slower_than_its_producers():
-    """Its lag is 1 at each sample, never lower: by the lag alone that is WARN."""
+    """Its lag is 1 at each sample and never lower. By the lag alone the status would be WARN."""
     watch = Watch(Log())
     for _ in range(30):
         watch.log.write(records=4, markers=1)
@@ -156,8 +156,8 @@ def test_a_busy_transactional_group_is_not_slower_than_its_producers():
     assert Status(row["status"]) is Status.OK
 
 
-def test_without_the_right_to_look_it_is_unknown_and_neither_0_nor_late():
-    """READ on users' topics is optional (law 2)."""
+def test_without_read_permission_the_lag_is_unknown():
+    """READ on users' topics is optional."""
     watch = idle_after_a_transaction(is_readable=False)
     for _ in range(1 + DOUBTED_AFTER_MS // 5_000):
         row = watch.sample()
@@ -166,16 +166,16 @@ def test_without_the_right_to_look_it_is_unknown_and_neither_0_nor_late():
     assert (row["lag_seconds"], row["lag_seconds_kind"], row["status"]) == (None, "unknown", None)
     watch.log.start = watch.log.end
     assert watch.sample()["records_lost"] is None
-    assert watch.looks == 1, "a topic that refused is not asked at each sample"
+    assert watch.fetches == 1, "a topic without permission is not fetched at each sample"
     watch.sample(REFUSED_FOR_MS // SECOND_MS)
     watch.log.start = 0
     watch.sample()
-    assert watch.looks == 2
+    assert watch.fetches == 2
 
 
 @pytest.mark.parametrize("is_readable", [True, False])
-def test_a_group_that_leaves_records_is_late_all_the_same(is_readable: bool):
-    """A true silence is still found: with READ from the first record on, without it from FEW_OFFSETS on."""
+def test_a_group_that_leaves_records_unread_is_late(is_readable: bool):
+    """Real silence is found: with READ from the first record on, without READ from FEW_OFFSETS on."""
     watch = Watch(Log(is_readable=is_readable))
     watch.log.write(records=20)
     for offset in range(10):
@@ -188,7 +188,7 @@ def test_a_group_that_leaves_records_is_late_all_the_same(is_readable: bool):
     assert row["lag_seconds"] > 100
 
 
-def test_one_record_that_waits_is_found_by_a_look():
+def test_one_waiting_record_is_found_by_a_fetch():
     watch = idle_after_a_transaction()
     watch.sample()
     watch.log.write(records=1)
@@ -201,8 +201,8 @@ def test_one_record_that_waits_is_found_by_a_look():
     assert watch.sample()["lag"] == 0
 
 
-def test_holes_at_the_end_of_a_compacted_topic_are_no_lag():
-    """Compaction removed the last 300 records, which the group had skipped over."""
+def test_holes_at_the_end_of_a_compacted_topic_are_not_lag():
+    """Compaction removed the last 300 records, which the group had not read."""
     log = Log(end=1_000, records=set(range(700)))
     watch = Watch(log)
     watch.commit(700)
@@ -212,8 +212,8 @@ def test_holes_at_the_end_of_a_compacted_topic_are_no_lag():
     assert watch.sample()["lag"] == 2
 
 
-def test_records_of_an_aborted_transaction_alone_are_unknown():
-    """Under read_committed they are nothing, else they are lag: which of the two is in no record (law 2)."""
+def test_records_of_only_an_aborted_transaction_are_unknown():
+    """read_committed consumers skip them, other consumers read them. No record shows the isolation level."""
     watch = idle_after_a_transaction()
     watch.sample()
     first = watch.log.end
@@ -225,11 +225,11 @@ def test_records_of_an_aborted_transaction_alone_are_unknown():
     watch.log.write(records=1)
     for _ in range(20):
         row = watch.sample()
-    assert (row["lag"], Status(row["status"])) == (52, Status.STOP), "a record that all consumers read waits"
+    assert (row["lag"], Status(row["status"])) == (52, Status.STOP), "a record that all consumers read is waiting"
 
 
-def test_a_group_at_an_open_transaction_is_neither_stopped_nor_ok():
-    """read_committed consumers receive nothing after the last stable offset: such a group was STOP."""
+def test_a_group_at_an_open_transaction_is_neither_stop_nor_ok():
+    """read_committed consumers receive nothing after the last stable offset. Before, such a group was STOP."""
     watch = Watch(Log())
     for _ in range(10):
         watch.log.write(records=4)
@@ -240,13 +240,13 @@ def test_a_group_at_an_open_transaction_is_neither_stopped_nor_ok():
         watch.log.write(records=50)
         row = watch.sample()
     assert (row["status"], row["status_rule"], row["is_blocked"]) == (None, BLOCKED_RULE, True)
-    assert row["lag"] == 60 * 50, "as measured, up to the high watermark"
+    assert row["lag"] == 60 * 50, "measured up to the high watermark"
     watch.log.last_stable = watch.log.end
     row = watch.sample()
     assert (Status(row["status"]), row["is_blocked"]) == (Status.STOP, False), "the transaction has ended"
 
 
-def test_a_group_before_an_open_transaction_is_judged_as_ever():
+def test_a_group_before_an_open_transaction_is_evaluated_normally():
     watch = Watch(Log())
     for _ in range(10):
         watch.log.write(records=4)
@@ -259,7 +259,7 @@ def test_a_group_before_an_open_transaction_is_judged_as_ever():
     assert (Status(row["status"]), row["is_blocked"]) == (Status.STOP, False)
 
 
-def test_a_group_beyond_the_last_stable_offset_does_not_wait_for_transactions():
+def test_a_group_after_the_last_stable_offset_does_not_wait_for_transactions():
     watch = Watch(Log())
     for _ in range(10):
         watch.log.write(records=40)
@@ -280,7 +280,7 @@ def test_markers_before_an_open_transaction_count_as_read():
     assert (row["status"], row["status_rule"], row["is_blocked"]) == (None, BLOCKED_RULE, True)
 
 
-def test_without_the_right_to_look_few_offsets_give_no_bad_status():
+def test_without_read_permission_a_lag_of_few_offsets_gives_no_bad_status():
     watch = Watch(Log(is_readable=False))
     watch.log.write(records=FEW_OFFSETS)
     for second in range(12):
@@ -290,8 +290,8 @@ def test_without_the_right_to_look_few_offsets_give_no_bad_status():
     assert row["status_rule"] == MARKERS_RULE
 
 
-def test_looks_are_bounded_and_the_nearest_to_the_end_go_first():
-    """Rule 5: 100,000 partitions that stand still after an outage must not be 100,000 requests."""
+def test_fetches_are_limited_and_the_nearest_to_the_end_go_first():
+    """Rule 5: after an outage, 100,000 stopped partitions must not cause 100,000 requests."""
     count = 3 * FETCHES_PER_SAMPLE
     columns = [["g"] * count, ["orders"] * count, list(range(count)), list(range(count)), [0] * count]
     commits = pa.table([pa.array(column) for column in columns], names=LAG_SCHEMA.names[:5])
@@ -299,28 +299,30 @@ def test_looks_are_bounded_and_the_nearest_to_the_end_go_first():
     unmoved = np.full(count, 5_000)
     rows = rows_near_end(report, rows_with_lag(report, unmoved, unmoved < 0), unmoved, {})
     known = NextOffsets()
-    looked: list[int] = []
+    fetched: list[int] = []
     for _ in range(3):
-        looks = known.due_fetches(rows, 9)
-        looked += [look.partition for look in looks]
-        known.add_results({look: Tail(look.from_offset, is_record=True, read_to=look.from_offset) for look in looks}, 9)
-    assert looked == list(reversed(range(count)))
+        fetches = known.due_fetches(rows, 9)
+        fetched += [fetch.partition for fetch in fetches]
+        known.add_results(
+            {fetch: Tail(fetch.from_offset, is_record=True, read_to=fetch.from_offset) for fetch in fetches}, 9
+        )
+    assert fetched == list(reversed(range(count)))
     assert known.due_fetches(rows, 9) == []
 
 
-LOOKS = st.sampled_from([FetchFailure.REFUSED, FetchFailure.FAILED, None])
+FETCHES = st.sampled_from([FetchFailure.REFUSED, FetchFailure.FAILED, None])
 
 
 @given(
     st.lists(st.tuples(st.booleans(), st.integers(0, 3)), max_size=12),
     st.integers(0, 12),
-    LOOKS,
+    FETCHES,
     st.none() | st.integers(0, 12),
 )
-def test_lag_is_never_more_than_the_offsets_left_nor_less_than_the_records(
+def test_lag_is_between_the_records_and_the_offsets_left(
     written: Sequence[tuple[bool, int]], committed: int, failure: FetchFailure | None, last_stable: int | None
 ):
-    """Rule 6: whatever the log holds, lag is unknown or between the records and the offsets after the commit."""
+    """Rule 6: for any log, lag is unknown, or between the number of records and of offsets after the commit."""
     log = Log()
     for is_record, count in written:
         log.write(**{"records" if is_record else "markers": count, **({} if is_record else {"records": 0})})

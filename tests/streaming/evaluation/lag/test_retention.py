@@ -1,4 +1,4 @@
-"""Loss by retention: how much, since when, and how long until more, on staircases of log starts."""
+"""Tests of loss by retention: the count, its start time, and the time until the next loss, on stepwise log starts."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from streaming.evaluation.lag.retention import LOG_START_POINTS, RATE_WINDOW_MS,
 from streaming.evaluation.lag.sampled_offsets import SampledOffsets
 
 Point = tuple[int, int]
-"""Log start, sampled at second."""
+"""Log start, and the time of its sample in seconds."""
 PARTITION = ("orders", 0)
 END = 1_000_000
 STAIRS = [(0, 0), (0, 590), (1_000, 600), (1_000, 1_190), (2_000, 1_200), (2_000, 1_500)]
-"""1000 every 600 s, last at 1200 s; now is 1500 s."""
+"""The log start moves by 1000 every 600 s, last at 1200 s. The present is 1500 s."""
 
 
 def sampled(points: Sequence[Point], limit: int = LOG_START_POINTS) -> SampledOffsets:
-    """Return log starts of one partition, sampled one after another."""
+    """Return log starts of one partition, sampled in this order."""
     starts = SampledOffsets(limit)
     for log_start, second in points:
         starts.add({PARTITION: log_start}, second * 1000)
     return starts
 
 
-def answer(  # noqa: PLR0913 - what an answer depends on
+def answer(  # noqa: PLR0913 - the inputs of the result
     starts: SampledOffsets,
     newest: Point,
     committed: int,
@@ -39,7 +39,7 @@ def answer(  # noqa: PLR0913 - what an answer depends on
     commit_second: int = 0,
     before: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return the answer for one commit at the newest point's time."""
+    """Return the result for one commit at the newest point's time."""
     columns = [["g"], ["orders"], [0], [committed], [commit_second * 1000]]
     commits = pa.table([pa.array(column) for column in columns], names=LAG_SCHEMA.names[:5])
     end_offsets = {} if end is None else {PARTITION: end}
@@ -54,18 +54,26 @@ def answer(  # noqa: PLR0913 - what an answer depends on
 @pytest.mark.parametrize(
     ("points", "committed", "commit_second", "lost", "since_second", "kind", "why"),
     [
-        (STAIRS, 2_000, 0, 0, None, None, "the log start itself is still there"),
-        (STAIRS, 1_999, 0, 1, 1_200, "exact", "one record, at the second rise"),
-        (STAIRS, 500, 0, 1_500, 600, "exact", "since the first rise, which is when it began"),
-        (STAIRS, 500, 700, 1_500, 700, "exact", "committed when it was gone already: since then"),
-        (STAIRS, 500, 9_999, 1_500, 1_500, "exact", "a commit of the future is of now"),
-        ([(2_000, 100), (2_000, 900)], 500, 0, 1_500, 100, "at_least", "the oldest sample saw it already"),
-        ([(2_000, 100), (2_000, 900)], 500, 200, 1_500, 200, "exact", "but the commit came later than it"),
+        (STAIRS, 2_000, 0, 0, None, None, "the record at the log start still exists"),
+        (STAIRS, 1_999, 0, 1, 1_200, "exact", "one record was lost, at the second move"),
+        (STAIRS, 500, 0, 1_500, 600, "exact", "lost since the first move"),
+        (STAIRS, 500, 700, 1_500, 700, "exact", "the record was already gone at the commit: lost since the commit"),
+        (STAIRS, 500, 9_999, 1_500, 1_500, "exact", "a commit with a future time counts as now"),
+        ([(2_000, 100), (2_000, 900)], 500, 0, 1_500, 100, "at_least", "the loss is already in the oldest sample"),
+        ([(2_000, 100), (2_000, 900)], 500, 200, 1_500, 200, "exact", "the commit is later than the oldest sample"),
         ([(2_000, 100), (2_000, 900)], 500, 100, 1_500, 100, "exact", "or with it"),
-        ([(9_000, 0), (10, 100), (20, 200)], 15, 0, 5, 200, "exact", "created anew: what was before says nothing"),
+        (
+            [(9_000, 0), (10, 100), (20, 200)],
+            15,
+            0,
+            5,
+            200,
+            "exact",
+            "the topic was recreated: earlier points do not count",
+        ),
     ],
 )
-def test_records_are_lost_since_the_first_sample_that_saw_it(  # noqa: PLR0913, PLR0917 - a row of the table
+def test_records_are_lost_since_the_first_sample_that_shows_it(  # noqa: PLR0913, PLR0917 - a row of the table
     points: list[Point],
     committed: int,
     commit_second: int,
@@ -80,8 +88,8 @@ def test_records_are_lost_since_the_first_sample_that_saw_it(  # noqa: PLR0913, 
     assert row["lost_since_kind"] == kind, why
 
 
-def test_the_time_of_a_loss_stands_while_the_loss_does() -> None:
-    """Points are thinned as they age, and a group may commit while it is behind: the loss began when it began."""
+def test_the_start_time_of_a_loss_stays_while_the_loss_continues() -> None:
+    """Points are thinned as they age, and a group can commit while it is behind. The start time stays."""
     first = answer(sampled(STAIRS), STAIRS[-1], 500)
     later = [*STAIRS, (3_000, 1_800)]
     assert answer(sampled(later), later[-1], 700, commit_second=1_700, before=first)["lost_since_ms"] == 600_000
@@ -94,42 +102,57 @@ def test_the_time_of_a_loss_stands_while_the_loss_does() -> None:
 @pytest.mark.parametrize(
     ("points", "committed", "expected", "why"),
     [
-        (STAIRS, 4_500, (1_200.0, "estimate"), "the worked example: until 2700 s; the staircase is there at 3000 s"),
-        (STAIRS, 5_000, (1_500.0, "estimate"), "a corner of the staircase: 3000 s"),
-        (STAIRS, 2_400, (0.0, "estimate"), "the next rise may do it, and it is due"),
-        (STAIRS, 1_999, (0.0, "estimate"), "lost already"),
-        (STAIRS, 12_501, (6_000.0, "at_least"), "no rate is good for more than ten times what it was measured over"),
-        (STAIRS, 12_500, (6_000.0, "estimate"), "and up to there it is"),
-        ([(0, 0), (0, 1_500)], 500, (None, None), "it never moved: kept for ever, compacted, or young"),
-        ([(0, 0), (0, 590), (1_000, 600)], 1_500, (None, None), "one move has no rate"),
-        ([(5, 0)], 10, (None, None), "a first sample"),
+        (
+            STAIRS,
+            4_500,
+            (1_200.0, "estimate"),
+            "in the worked example, until 2700 s; the moves reach this offset at 3000 s",
+        ),
+        (STAIRS, 5_000, (1_500.0, "estimate"), "exactly at a move: 3000 s"),
+        (STAIRS, 2_400, (0.0, "estimate"), "the next move can delete the record, and the move is due"),
+        (STAIRS, 1_999, (0.0, "estimate"), "the record is already lost"),
+        (
+            STAIRS,
+            12_501,
+            (6_000.0, "at_least"),
+            "a rate is valid for at most ten times the period in which it was measured",
+        ),
+        (STAIRS, 12_500, (6_000.0, "estimate"), "up to this limit the rate is valid"),
+        (
+            [(0, 0), (0, 1_500)],
+            500,
+            (None, None),
+            "the log start never moved: unlimited retention, compacted, or a young topic",
+        ),
+        ([(0, 0), (0, 590), (1_000, 600)], 1_500, (None, None), "one move gives no rate"),
+        ([(5, 0)], 10, (None, None), "there is only one sample"),
         (
             [*((100 * at, at) for at in range(9)), (1, 10), (1, 11)],
             5,
             (None, None),
-            "created anew: the old moves are gone",
+            "the topic was recreated: earlier moves do not count",
         ),
         (
             [(9_000, 0), (10, 100), (20, 200), (30, 300)],
             60,
             (300.0, "estimate"),
-            "created anew: moves since then count, at 10 a 100 s",
+            "the topic was recreated: moves since then count, at 10 per 100 s",
         ),
         (
             [(0, 0), (100, 100), (200, 200), (200, 200 + RATE_WINDOW_MS // 1000)],
             300,
             (None, None),
-            "moves of yesterday are no present rate",
+            "moves of yesterday give no present rate",
         ),
         (
             [(0, 0), (0, 100), (2**62, 200), (2**62 + 2**61, 300)],
             2**63 - 2,
             (100.0, "estimate"),
-            "the longest log there can be",
+            "the longest possible log",
         ),
     ],
 )
-def test_the_time_left_follows_the_staircase(
+def test_the_time_left_follows_the_moves_of_the_log_start(
     points: list[Point], committed: int, expected: tuple[float | None, str | None], why: str
 ) -> None:
     row = answer(sampled(points), points[-1], committed, end=2**63 - 1)
@@ -140,21 +163,21 @@ def test_the_time_left_follows_the_staircase(
 @pytest.mark.parametrize(
     ("points", "newest", "committed", "end", "why"),
     [
-        (STAIRS, STAIRS[-1], 4_500, None, "no end offset: the lag is unknown, and so is what waits"),
-        (STAIRS, STAIRS[-1], 4_500, 4_000, "deleted and created anew: the commit means nothing"),
-        (STAIRS, (2_000, 1_505), 4_500, END, "the log start's points are of another sample"),
+        (STAIRS, STAIRS[-1], 4_500, None, "no end offset: the lag is unknown"),
+        (STAIRS, STAIRS[-1], 4_500, 4_000, "the topic was recreated: the commit is invalid"),
+        (STAIRS, (2_000, 1_505), 4_500, END, "the points of the log start are of a different sample"),
         ([], (2_000, 1_500), 4_500, END, "log starts were never sampled"),
     ],
 )
-def test_what_is_unknown_is_absent(
+def test_an_unknown_result_is_absent(
     points: list[Point], newest: Point, committed: int, end: int | None, why: str
 ) -> None:
     row = answer(sampled(points), newest, committed, end=end)
     assert set(row.values()) == {None}, why
 
 
-def test_a_group_that_has_read_everything_has_nothing_to_lose() -> None:
-    """An idle topic's log start runs up to its end: that is no alarm."""
+def test_a_group_that_has_read_all_records_cannot_lose_any() -> None:
+    """The log start of an idle topic moves to its end, which is no problem."""
     row = answer(sampled(STAIRS), STAIRS[-1], 4_500, end=4_500)
     assert row == {
         "records_lost": 0,
@@ -166,10 +189,10 @@ def test_a_group_that_has_read_everything_has_nothing_to_lose() -> None:
 
 
 @given(st.integers(1, 5_000), st.integers(10, 900), st.integers(2, 25), st.integers(0, 899), st.integers(0, 60_000))
-def test_on_an_even_staircase_the_answer_is_never_late_and_early_by_one_rise_at_most(
+def test_for_equal_moves_the_result_is_never_late_and_at_most_one_move_early(
     rise: int, every_seconds: int, rises: int, since_last: int, ahead: int
 ) -> None:
-    """The law behind the formula: an alert on it comes in time."""
+    """An alert on this value fires in time."""
     starts = sampled([(rise * step, every_seconds * step) for step in range(rises + 1)])
     newest = (rise * rises, every_seconds * rises + since_last % every_seconds)
     starts.add({PARTITION: newest[0]}, newest[1] * 1000)
@@ -182,7 +205,7 @@ def test_on_an_even_staircase_the_answer_is_never_late_and_early_by_one_rise_at_
         assert row["seconds_until_lost"] >= true_seconds - every_seconds - 1e-6
 
 
-def test_many_commits_are_answered_as_one_by_one() -> None:
+def test_results_for_many_commits_equal_results_one_by_one() -> None:
     starts = SampledOffsets(LOG_START_POINTS)
     for tick in range(20):
         starts.add({("orders", number): tick // (number + 1) * 100 for number in range(5)}, tick * 60_000)
@@ -198,6 +221,6 @@ def test_many_commits_are_answered_as_one_by_one() -> None:
     assert len(set(together["seconds_until_lost"].to_pylist())) > 5
 
 
-def test_no_commits_have_no_answer() -> None:
+def test_without_commits_there_are_no_results() -> None:
     lag = lag_report(LAG_SCHEMA.empty_table().select(LAG_SCHEMA.names[:5]), ClusterSample(5))
     assert retention(lag, sampled(STAIRS)).num_rows == 0

@@ -1,4 +1,4 @@
-"""Sampled offsets by name: what is stored comes back, what is gone is given up."""
+"""Tests of sampled offsets by partition name: they survive storing, and deleted topics are removed."""
 
 from __future__ import annotations
 
@@ -22,8 +22,10 @@ def known(sampled: SampledOffsets) -> dict[tuple[str, int], list[tuple[int, int]
 
 
 @given(st.lists(SAMPLE, max_size=12), st.integers(3, 5))
-def test_what_is_stored_comes_back_and_goes_on_alike(samples: list[dict[tuple[str, int], int]], limit: int) -> None:
-    """A restart between any two samples, or none: the same points."""
+def test_stored_points_are_restored_and_continue_in_the_same_way(
+    samples: list[dict[tuple[str, int], int]], limit: int
+) -> None:
+    """A restart between any two samples gives the same points as no restart."""
     without, with_restarts = SampledOffsets(limit), SampledOffsets(limit)
     for tick, sample in enumerate(samples):
         assert without.add(sample, tick) == with_restarts.add(sample, tick)
@@ -31,13 +33,13 @@ def test_what_is_stored_comes_back_and_goes_on_alike(samples: list[dict[tuple[st
         assert known(with_restarts) == known(without)
 
 
-def test_another_version_is_refused_by_name() -> None:
+def test_a_different_version_is_refused_with_the_version() -> None:
     with pytest.raises(StateVersionError, match=f"version {STORED_VERSION + 1}"):
         SampledOffsets.decode(STORED_VERSION + 1, b"", 60)
 
 
-def test_the_stored_form_is_what_version_1_says() -> None:
-    """Bytes on a disk outlive the program: a change of the schema needs a new version."""
+def test_the_stored_form_is_that_of_version_1() -> None:
+    """Stored bytes outlive the program, so a change of the schema needs a new version."""
     sampled = SampledOffsets(60)
     sampled.add({("a", 1): 5, ("b", 0): 6}, 10)
     sampled.add({("a", 1): 7}, 20)
@@ -47,7 +49,7 @@ def test_the_stored_form_is_what_version_1_says() -> None:
     assert [tuple(row.values()) for row in stored.to_pylist()] == [("a", 1, 5, 10), ("a", 1, 7, 20), ("b", 0, 6, 10)]
 
 
-def test_a_partition_that_fell_back_is_told_of_once() -> None:
+def test_a_partition_whose_offset_fell_is_reported_once() -> None:
     sampled = SampledOffsets(60)
     sampled.add({("a", 0): 5, ("a", 1): 5}, 10)
     assert sampled.add({("a", 0): 4, ("a", 1): 5}, 20) == [("a", 0)]
@@ -55,14 +57,14 @@ def test_a_partition_that_fell_back_is_told_of_once() -> None:
     assert known(sampled) == {("a", 0): [(4, 20), (4, 30)], ("a", 1): [(5, 10), (5, 30)]}
 
 
-def test_an_empty_sample_is_none() -> None:
+def test_an_empty_sample_is_ignored() -> None:
     sampled = SampledOffsets(60)
     assert sampled.add({}, 10) == []
     assert len(SampledOffsets.decode(*sampled.encode(), 60)) == 0
 
 
-def test_memory_does_not_follow_topics_that_come_and_go() -> None:
-    """A day's topic names for a year: what has not been sampled for a day is given up in time."""
+def test_memory_does_not_grow_with_deleted_topics() -> None:
+    """New topic names are used every day for a year. Topics that were not sampled for a day are removed."""
     sampled = SampledOffsets(3)
     for day in range(365):
         sampled.add({(f"day-{day}", number): 1 for number in range(20)}, day * KEEP_UNSAMPLED_MS)

@@ -1,4 +1,4 @@
-"""The status rules: Burrow's golden cases, each argument about their order, and the plain reading of them."""
+"""Tests of the status rules: Burrow's test cases, the order of the rules, and a simple reference implementation."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from streaming.evaluation.lag.status import (
 
 OK, WARN, STOP, STALL, REWIND = Status.OK, Status.WARN, Status.STOP, Status.STALL, Status.REWIND
 Entry = tuple[int, int, "int | None"]
-"""Committed offset, commit timestamp in ms, lag at observation or None."""
+"""Committed offset, commit timestamp in ms, and lag at observation or None."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """Everything one group partition is evaluated by."""
+    """All inputs for the status of one group partition."""
 
     entries: Sequence[Entry]
     lag: int | None
@@ -40,12 +40,12 @@ class Case:
 
     @property
     def lowest_recent_end_offset(self) -> int | None:
-        """End offsets only grow, so the lowest stands for all."""
+        """Return the lowest recent end offset. The status rules use only this one."""
         return min(self.recent_end_offsets, default=None)
 
 
 def windows_of(cases: Sequence[Case], length: int) -> Windows:
-    """Return windows as CommitWindows has them: aligned to the right."""
+    """Return windows in the form of CommitWindows: aligned to the right."""
     shape = (len(cases), length)
     committed, timestamp, lag = (np.full(shape, -1, dtype=np.int64) for _ in range(3))
     for row, case in enumerate(cases):
@@ -56,7 +56,7 @@ def windows_of(cases: Sequence[Case], length: int) -> Windows:
 
 
 def evaluated(cases: Sequence[Case], length: int | None = None) -> list[dict[str, Any]]:
-    """Judge cases of the same rules side by side."""
+    """Evaluate several cases with the same rules in one call."""
     table = statuses(
         windows_of(cases, length or max(case.length or len(case.entries) for case in cases)),
         pa.array([case.lag for case in cases], pa.int64()),
@@ -70,7 +70,7 @@ def evaluated(cases: Sequence[Case], length: int | None = None) -> list[dict[str
 
 
 def status_and_rule(case: Case) -> tuple[Status | None, int | None]:
-    """Judge one case alone."""
+    """Evaluate one case alone."""
     (row,) = evaluated([case])
     return None if row["status"] is None else Status(row["status"]), row["status_rule"]
 
@@ -110,25 +110,40 @@ TAKES_HALVES = [
 
 GOLDEN = [
     (Case(FIRST_AT_END, 200, 600_000, [5_200]), OK, 4, "0: the lag was 0 in the window"),
-    (Case(FIRST_AT_END, 200, 900_000, [5_200]), OK, 4, "1: silence 400 s is the span of 400 s, not more"),
-    (Case(FIRST_AT_END, 200, 1_000_000, [5_200]), STOP, 2, "2: silence 500 s, although the lag was 0 once (290)"),
-    (Case(ALWAYS_BEHIND, 250, 1_000_000, [5_250]), STOP, 2, "3: silent, and never at the end"),
-    (Case(every_100_s([1_000] * 5, [0, 50, 100, 150, 200]), 200, 600_000, [1_200]), OK, 4, "4: stands, was at the end"),
-    (Case(STANDING, 300, 600_000, [1_300]), STALL, 5, "5: stands, never at the end"),
-    (Case(every_100_s([1_000] * 5, [100] * 5), 100, 600_000, [1_100]), STALL, 5, "6: stands, the lag too"),
-    (Case(FALLEN_AND_BACK, 300, 600_000, [4_300]), OK, 7, "7: thrown back and recovered, the lag has fallen"),
-    (Case(ALWAYS_BEHIND, 0, 1_000_000, [5_250]), OK, 1, "8: nothing to read, silence or not"),
+    (
+        Case(FIRST_AT_END, 200, 900_000, [5_200]),
+        OK,
+        4,
+        "1: 400 s of silence equals the time span of 400 s, so it is not silent",
+    ),
+    (Case(FIRST_AT_END, 200, 1_000_000, [5_200]), STOP, 2, "2: 500 s of silence, although the lag was 0 once (290)"),
+    (Case(ALWAYS_BEHIND, 250, 1_000_000, [5_250]), STOP, 2, "3: silent, and the lag was never 0"),
+    (
+        Case(every_100_s([1_000] * 5, [0, 50, 100, 150, 200]), 200, 600_000, [1_200]),
+        OK,
+        4,
+        "4: the offset does not move, but the lag was 0",
+    ),
+    (Case(STANDING, 300, 600_000, [1_300]), STALL, 5, "5: the offset does not move, and the lag was never 0"),
+    (
+        Case(every_100_s([1_000] * 5, [100] * 5), 100, 600_000, [1_100]),
+        STALL,
+        5,
+        "6: neither the offset nor the lag changes",
+    ),
+    (Case(FALLEN_AND_BACK, 300, 600_000, [4_300]), OK, 7, "7: the offset went back and recovered, and the lag fell"),
+    (Case(ALWAYS_BEHIND, 0, 1_000_000, [5_250]), OK, 1, "8: no lag, with or without silence"),
     (
         Case(KEPT_UP, 931, 1_512_224_650_000, [792_749_024, 792_749_000, 792_748_800, 792_748_600, 792_748_500]),
         STOP,
         2,
-        "9: all lags 0, silent, and the end has been ahead for minutes (290)",
+        "9: all lags are 0, silent, and the end has been ahead for minutes (290)",
     ),
     (
         Case(KEPT_UP, 1, 1_512_224_650_000, [792_748_094, 792_748_093, 792_748_093, 792_748_093]),
         OK,
         4,
-        "10: the end was where the group stands a moment ago: one record has just come (303)",
+        "10: the end offset equalled the commit a moment ago: one record has just arrived (303)",
     ),
     (Case(TAKES_HALVES, 200, 600_000, [5_700]), OK, 4, "11: entries without a lag change nothing"),
     (
@@ -137,35 +152,50 @@ GOLDEN = [
         1,
         "12: silent, but the lag is allowed",
     ),
-    (Case(STANDING, 300, 600_000, [1_300], StatusRules(99)), STALL, 5, "13: more than is allowed, and stands"),
-    (Case(FALLEN_AND_BACK, 300, 600_000, [4_300], StatusRules(99)), OK, 7, "14: as 7, with an allowed lag"),
+    (
+        Case(STANDING, 300, 600_000, [1_300], StatusRules(99)),
+        STALL,
+        5,
+        "13: the lag is more than allowed, and the offset does not move",
+    ),
+    (Case(FALLEN_AND_BACK, 300, 600_000, [4_300], StatusRules(99)), OK, 7, "14: as case 7, with an allowed lag"),
     (
         Case(every_100_s([1_000, 2_000, 3_000, 2_000, 2_500], [100, 150, 200, 1_250, 300]), 300, 600_000, [4_300]),
         REWIND,
         3,
-        "15: thrown back, and 3000 not reached again",
+        "15: the offset went back and did not reach 3000 again",
     ),
 ]
 
 
 @pytest.mark.parametrize(("case", "status", "rule", "why"), GOLDEN, ids=[why for *_, why in GOLDEN])
-def test_the_golden_cases_of_burrow_hold(case: Case, status: Status, rule: int, why: str) -> None:
-    """caching_test.go, cases 0 to 15, by number."""
+def test_the_cases_of_burrow(case: Case, status: Status, rule: int, why: str) -> None:
+    """The cases are 0 to 15 of caching_test.go, by number."""
     assert status_and_rule(case) == (status, rule), why
 
 
 RESET = every_100_s([4_000, 5_000, 0, 500, 1_000], [0, 0, 5_200, 4_900, 4_500])
 ORDER = [
     (Case(FIRST_AT_END, 200, 1_000_000, [5_200], StatusRules(minimum_complete=0.6), 10), OK, 0, "0 < 2"),
-    (Case(ALWAYS_BEHIND, 0, 10_000_000, [5_250]), OK, 1, "1 before 2: silence with nothing to read is no STOP"),
-    (Case(RESET, 0, 600_000, [1_000]), OK, 1, "1 before 3: thrown back to an end that has come closer"),
+    (Case(ALWAYS_BEHIND, 0, 10_000_000, [5_250]), OK, 1, "1 before 2: silence without lag is not STOP"),
+    (Case(RESET, 0, 600_000, [1_000]), OK, 1, "1 before 3: the offset went back, and so did the end offset"),
     (Case(every_100_s([1_000] * 3, [5, 5, 5]), 0, 310_000, [1_000]), OK, 1, "1 before 5"),
-    (Case(FIRST_AT_END, 200, 1_000_000, [5_200]), STOP, 2, "2 before 4 (290): a lag of 0 may be a week old"),
+    (Case(FIRST_AT_END, 200, 1_000_000, [5_200]), STOP, 2, "2 before 4 (290): a lag of 0 can be a week old"),
     (Case(FIRST_AT_END, 200, 1_000_000, [5_200, 5_000]), OK, 4, "303: the end was at 5000 minutes ago"),
-    (Case(ALWAYS_BEHIND, 200, 1_000_000, [5_200, 4_999]), WARN, 6, "303: before the last commit counts, too"),
-    (Case(RESET, 4_200, 2_000_000, [5_200]), STOP, 2, "2 before 3: thrown back and then silent is silent"),
-    (Case(STANDING, 300, 2_000_000, [1_300]), STOP, 2, "2 before 5: stood, then fell silent"),
-    (Case(RESET, 4_200, 600_000, [5_200]), REWIND, 3, "3 before 4 (716): reset to earliest after it had kept up"),
+    (Case(ALWAYS_BEHIND, 200, 1_000_000, [5_200, 4_999]), WARN, 6, "303: an end before the last commit counts too"),
+    (
+        Case(RESET, 4_200, 2_000_000, [5_200]),
+        STOP,
+        2,
+        "2 before 3: the offset went back, and then the group became silent",
+    ),
+    (
+        Case(STANDING, 300, 2_000_000, [1_300]),
+        STOP,
+        2,
+        "2 before 5: the offset did not move, and then the group became silent",
+    ),
+    (Case(RESET, 4_200, 600_000, [5_200]), REWIND, 3, "3 before 4 (716): reset to earliest after the lag was 0"),
     (
         Case(every_100_s([2_000, 1_000, 1_000], [10, 1_010, 1_010]), 1_010, 310_000, [2_010]),
         REWIND,
@@ -174,37 +204,52 @@ ORDER = [
     ),
     (Case(every_100_s([1_000] * 5, [9, 9, 0, 9, 9]), 9, 600_000, [1_009]), OK, 4, "4 before 5"),
     (Case(every_100_s(RISING, [9, 9, 0, 9, 9]), 9, 600_000, [5_009]), OK, 4, "4 before 6"),
-    (Case(STANDING, 300, 600_000, [1_300]), STALL, 5, "5 before 6: a lag that grows because nothing is read"),
+    (Case(STANDING, 300, 600_000, [1_300]), STALL, 5, "5 before 6: the lag grows because the group reads nothing"),
 ]
 
 
 @pytest.mark.parametrize(("case", "status", "rule", "why"), ORDER, ids=[why for *_, why in ORDER])
-def test_the_order_of_the_rules_is_argued(case: Case, status: Status, rule: int, why: str) -> None:
-    """Each case meets two rules or more; the incident behind the order is Burrow's issue of that number."""
+def test_the_order_of_the_rules(case: Case, status: Status, rule: int, why: str) -> None:
+    """Each case matches at least two rules. The numbers are the Burrow issues behind the order."""
     assert status_and_rule(case) == (status, rule), why
 
 
 EACH = [
     (Case(ALWAYS_BEHIND, 250, 600_000, [5_250]), WARN, 6, "slower than its producers"),
-    (Case(every_100_s(RISING, [50, 50, 50, 50, 50]), 50, 600_000, [5_050]), WARN, 6, "equal is not lower"),
-    (Case(every_100_s(RISING, [50, 40, 90, 99, 100]), 100, 600_000, [5_100]), OK, 7, "one dip clears it (738, kept)"),
-    (Case(every_100_s(RISING, [90, None, 50, None, 60]), 60, 600_000, [5_060]), OK, 7, "lower than the lag before it"),
-    (Case(every_100_s(RISING, [50, None, None, None, 50]), 50, 600_000, [5_050]), WARN, 6, "two lags are a pair"),
+    (Case(every_100_s(RISING, [50, 50, 50, 50, 50]), 50, 600_000, [5_050]), WARN, 6, "an equal lag is not lower"),
+    (
+        Case(every_100_s(RISING, [50, 40, 90, 99, 100]), 100, 600_000, [5_100]),
+        OK,
+        7,
+        "one lower lag is enough (738, kept)",
+    ),
+    (
+        Case(every_100_s(RISING, [90, None, 50, None, 60]), 60, 600_000, [5_060]),
+        OK,
+        7,
+        "the lag is lower than the previous known lag",
+    ),
+    (Case(every_100_s(RISING, [50, None, None, None, 50]), 50, 600_000, [5_050]), WARN, 6, "two known lags are enough"),
     (Case(every_100_s(RISING, [None, None, 50, None, None]), 50, 600_000, [5_050]), OK, 7, "one lag is no trend"),
-    (Case(every_100_s(RISING, [None] * 5), 50, 600_000, [5_050]), OK, 7, "nor is none, after a start"),
+    (Case(every_100_s(RISING, [None] * 5), 50, 600_000, [5_050]), OK, 7, "no lag is no trend, after a start"),
     (Case(every_100_s(RISING, [None] * 5), 50, 901_000, [5_050]), STOP, 2, "silence needs no lags"),
-    (Case([(5, 1_000, 3)], 3, 301_000, [8], length=10), OK, 7, "a lone commit of 5 min ago is not silent yet"),
-    (Case([(5, 1_000, 3)], 3, 301_001, [8], length=10), STOP, 2, "a lone commit of more than 5 min ago is"),
-    (Case([(5, 1_000, 3)], 3, 1_000, [8], length=10), OK, 7, "a lone commit is no STALL and no WARN"),
-    (Case([(5, 1_000, 3), (5, 2_000, 3)], 3, 2_500, [8]), STALL, 5, "two are"),
-    (Case([(5, 9_000, 3), (6, 2_000, 3)], 3, 2_000, [9]), WARN, 6, "clocks that ran backwards span no time"),
-    (Case([(5, 9_000, 3), (6, 2_000, 3)], 3, 2_001, [9]), STOP, 2, "so any silence is longer"),
-    (Case([(5, 1_000, 3), (6, 9_000, 3)], 3, 2_000, [9]), WARN, 6, "read up to less than the last commit's time"),
+    (Case([(5, 1_000, 3)], 3, 301_000, [8], length=10), OK, 7, "a single commit of 5 min ago is not silent yet"),
+    (Case([(5, 1_000, 3)], 3, 301_001, [8], length=10), STOP, 2, "a single commit of more than 5 min ago is silent"),
+    (Case([(5, 1_000, 3)], 3, 1_000, [8], length=10), OK, 7, "a single commit is neither STALL nor WARN"),
+    (Case([(5, 1_000, 3), (5, 2_000, 3)], 3, 2_500, [8]), STALL, 5, "two commits with the same offset are STALL"),
+    (Case([(5, 9_000, 3), (6, 2_000, 3)], 3, 2_000, [9]), WARN, 6, "clocks that went back give a time span of 0"),
+    (Case([(5, 9_000, 3), (6, 2_000, 3)], 3, 2_001, [9]), STOP, 2, "with a time span of 0 any silence is longer"),
+    (
+        Case([(5, 1_000, 3), (6, 9_000, 3)], 3, 2_000, [9]),
+        WARN,
+        6,
+        "the log was read up to a time before the last commit",
+    ),
     (
         Case(every_100_s([1_000, 900, 1_000, 3_000, 500], [9, 9, 9, 9, 9]), 9, 600_000, [3_009]),
         WARN,
         6,
-        "only the first fall counts, and it was made up for",
+        "only the first fall counts, and the group recovered from it",
     ),
     (
         Case(every_100_s([3_000, 500, 3_000], [9, 9, 9]), 9, 310_000, [3_009]),
@@ -212,28 +257,33 @@ EACH = [
         6,
         "reaching the offset before the fall is enough",
     ),
-    (Case(ALWAYS_BEHIND, None, 600_000, [5_250]), None, None, "no lag: end offset not sampled, or created anew"),
-    (Case(ALWAYS_BEHIND, 250, None, [5_250]), None, None, "how far the group's partition was read is not known"),
+    (
+        Case(ALWAYS_BEHIND, None, 600_000, [5_250]),
+        None,
+        None,
+        "no lag: the end offset was not sampled, or the topic was recreated",
+    ),
+    (Case(ALWAYS_BEHIND, 250, None, [5_250]), None, None, "the read time of the group's partition is unknown"),
     (Case([], 250, 600_000, [5_250], length=5), None, None, "no commits"),
-    (Case(FIRST_AT_END, 200, 1_000_000, []), STOP, 2, "no end offset of the last minutes: nothing excuses"),
+    (Case(FIRST_AT_END, 200, 1_000_000, []), STOP, 2, "no recent end offset: STOP cannot be excluded"),
     (Case(ALWAYS_BEHIND, 250, 1_000_000, [5_250], StatusRules(minimum_complete=0.5), 10), STOP, 2, "half is enough"),
 ]
 
 
 @pytest.mark.parametrize(("case", "status", "rule", "why"), EACH, ids=[why for *_, why in EACH])
-def test_each_rule_applies_where_it_should(case: Case, status: Status | None, rule: int | None, why: str) -> None:
+def test_each_status_rule(case: Case, status: Status | None, rule: int | None, why: str) -> None:
     assert status_and_rule(case) == (status, rule), why
 
 
 @pytest.mark.parametrize(("entries", "length", "completeness"), [(5, 10, 0.5), (10, 10, 1.0), (1, 10, 0.1)])
 def test_completeness_is_the_filled_share_of_the_window(entries: int, length: int, completeness: float) -> None:
-    """A verdict carries how complete that was from which it was made."""
+    """A verdict reports the completeness of its inputs."""
     case = Case(every_100_s(range(1, entries + 1), [5] * entries), 5, 100_000 * entries, [99], length=length)
     assert evaluated([case])[0]["completeness"] == completeness
 
 
-def by_the_rules(case: Case, length: int) -> tuple[Status | None, int | None]:  # noqa: PLR0911 - a rule a line
-    """The rules of status.py, said plainly for one partition."""
+def status_by_the_rules(case: Case, length: int) -> tuple[Status | None, int | None]:  # noqa: PLR0911 - a rule a line
+    """Return the status by the rules of status.py, for one partition."""
     rules, offsets = case.rules, [offset for offset, _, _ in case.entries]
     if case.lag is None or case.read_up_to_ms is None or not case.entries:
         return None, None
@@ -260,7 +310,7 @@ def by_the_rules(case: Case, length: int) -> tuple[Status | None, int | None]:  
 
 @st.composite
 def cases(draw: Callable[..., Any], rules: StatusRules, length: int) -> Case:
-    """Draw commits close enough together that every rule is met."""
+    """Draw commits that are close enough together to reach every rule."""
     entry = st.tuples(st.integers(0, 4), st.integers(0, 9), st.none() | st.integers(0, 4))
     drawn = draw(st.lists(entry, max_size=length))
     return Case(
@@ -273,18 +323,18 @@ def cases(draw: Callable[..., Any], rules: StatusRules, length: int) -> Case:
 
 
 @given(st.data(), st.integers(2, 6))
-def test_in_bulk_every_partition_is_judged_as_alone(data: st.DataObject, length: int) -> None:
-    """100,000 partitions a time are columns; what they mean is a page of plain statements."""
+def test_evaluating_in_bulk_equals_evaluating_each_partition_alone(data: st.DataObject, length: int) -> None:
+    """The bulk evaluation works on columns of 100,000 partitions. The reference has one statement per rule."""
     rules = StatusRules(
         data.draw(st.integers(0, 2)), data.draw(st.sampled_from([0.0, 0.5, 1.0])), data.draw(st.integers(0, 9))
     )
     drawn = data.draw(st.lists(cases(rules, length), min_size=1, max_size=12))
     found = [(row["status"], row["status_rule"]) for row in evaluated(drawn, length)]
-    assert found == [by_the_rules(case, length) for case in drawn]
+    assert found == [status_by_the_rules(case, length) for case in drawn]
 
 
-def test_a_golden_case_is_judged_alike_among_others() -> None:
-    """Rows do not see each other, and shorter windows are not complete."""
+def test_a_case_gets_the_same_status_among_other_cases() -> None:
+    """Rows are independent, and shorter windows are not complete."""
     plain = [case for case, *_ in GOLDEN if case.rules == StatusRules()]
     found = [(row["status"], row["status_rule"]) for row in evaluated(plain)]
     assert found == [(status, rule) for case, status, rule, _ in GOLDEN if case.rules == StatusRules()]
@@ -302,16 +352,16 @@ def partition_rows(rows: Sequence[tuple[str, Status | None, float]]) -> tuple[pa
 @pytest.mark.parametrize(
     ("rows", "status", "completeness", "unknown", "why"),
     [
-        ([("g", OK, 1.0), ("g", WARN, 1.0)], WARN, 1.0, 0, "the worst of them"),
+        ([("g", OK, 1.0), ("g", WARN, 1.0)], WARN, 1.0, 0, "the worst of the partitions"),
         ([("g", STOP, 1.0), ("g", STALL, 1.0), ("g", WARN, 1.0)], STALL, 1.0, 0, "OK < WARN < STOP < STALL < REWIND"),
         ([("g", STALL, 1.0), ("g", REWIND, 1.0)], REWIND, 1.0, 0, "REWIND is the worst"),
-        ([("g", OK, 1.0), ("g", OK, 0.9)], OK, 0.5, 0, "a window not full is half of what is known"),
-        ([("g", OK, 1.0), ("g", None, 1.0)], OK, 0.5, 1, "unknown takes part in the completeness alone"),
-        ([("g", None, 1.0), ("g", None, 0.0)], None, 0.0, 2, "nothing known is no OK"),
-        ([("g", OK, 1.0), ("other", STOP, 1.0)], OK, 1.0, 0, "another group's trouble is its own"),
+        ([("g", OK, 1.0), ("g", OK, 0.9)], OK, 0.5, 0, "an incomplete window counts as half"),
+        ([("g", OK, 1.0), ("g", None, 1.0)], OK, 0.5, 1, "an unknown partition counts only in the completeness"),
+        ([("g", None, 1.0), ("g", None, 0.0)], None, 0.0, 2, "a group without a known status is not OK"),
+        ([("g", OK, 1.0), ("other", STOP, 1.0)], OK, 1.0, 0, "the status of another group does not count"),
     ],
 )
-def test_a_group_is_as_its_worst_partition(
+def test_a_group_has_the_status_of_its_worst_partition(
     rows: list[tuple[str, Status | None, float]], status: Status | None, completeness: float, unknown: int, why: str
 ) -> None:
     table = group_statuses(*partition_rows(rows))
@@ -327,5 +377,5 @@ def test_a_group_is_as_its_worst_partition(
     }, why
 
 
-def test_no_partitions_are_no_groups() -> None:
+def test_without_partitions_there_are_no_groups() -> None:
     assert group_statuses(*partition_rows([])).num_rows == 0

@@ -1,4 +1,4 @@
-"""Row numbers of topic partitions against a dictionary."""
+"""Tests that row numbers of topic partitions equal those of a dictionary."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def columns(names: list[Name]) -> tuple[pa.Array, np.ndarray]:
 
 @given(st.lists(NAMES, max_size=5), NAMES)
 def test_a_name_has_one_row_and_keeps_it(made: list[list[Name]], asked: list[Name]) -> None:
-    """Negative partitions too: no broker checks what a client's commit names."""
+    """Negative partitions are included, because no broker checks the partition in a commit."""
     rows, model = TopicPartitionRows(), dict[Name, int]()
     for names in made:
         found = rows.make(*columns(names)).tolist()
@@ -37,7 +37,7 @@ def test_a_name_has_one_row_and_keeps_it(made: list[list[Name]], asked: list[Nam
 
 
 @given(NAMES, st.data())
-def test_kept_names_are_numbered_anew_and_the_others_forgotten(names: list[Name], data: st.DataObject) -> None:
+def test_kept_names_get_new_numbers_and_the_others_are_removed(names: list[Name], data: st.DataObject) -> None:
     rows = TopicPartitionRows()
     rows.make(*columns(names))
     distinct = list(dict.fromkeys(names))

@@ -1,4 +1,4 @@
-"""A partition leaves only when its group is stable without it."""
+"""Tests that a partition is removed only if its group is stable without it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ORDERS = frozenset({"orders"})
 
 
 def commits(names: list[tuple[str, str]]) -> pa.Table:
-    """Return the columns that name a commit's group and topic."""
+    """Return the columns with the group and topic of each commit."""
     groups, topics = [group for group, _ in names], [topic for _, topic in names]
     return pa.table([pa.array(groups, pa.string()), pa.array(topics, pa.string())], names=["group_id", "topic"])
 
@@ -28,16 +28,16 @@ def commits(names: list[tuple[str, str]]) -> pa.Table:
     ("group", "topic", "has_left", "why"),
     [
         (None, "old", False, "rule 1: a group that uses assign() has no membership records"),
-        (ReadTopics("Empty", ORDERS), "old", False, "rule 2: nobody is alive, the moment lag is needed"),
-        (ReadTopics("PreparingRebalance", ORDERS), "old", False, "rule 2: who will read it is being found out"),
-        (ReadTopics("Dead", ORDERS), "old", False, "rule 2: what is dead is not stable"),
-        (ReadTopics("Stable", None), "old", False, "rule 3: a subscription nobody could read"),
+        (ReadTopics("Empty", ORDERS), "old", False, "rule 2: no member is alive, which is when lag is needed most"),
+        (ReadTopics("PreparingRebalance", ORDERS), "old", False, "rule 2: the next owner is not decided yet"),
+        (ReadTopics("Dead", ORDERS), "old", False, "rule 2: a dead group is not stable"),
+        (ReadTopics("Stable", None), "old", False, "rule 3: the subscription could not be decoded"),
         (ReadTopics("Stable", ORDERS), "orders", False, "rule 4: subscribed"),
-        (ReadTopics("Stable", ORDERS), "old", True, "rule 5: Burrow 854, lag that grows for ever"),
-        (ReadTopics("Stable", frozenset()), "old", True, "rule 5: stable, reads nothing at all"),
+        (ReadTopics("Stable", ORDERS), "old", True, "rule 5: Burrow 854, lag that grows without end"),
+        (ReadTopics("Stable", frozenset()), "old", True, "rule 5: stable, and subscribes to no topic"),
     ],
 )
-def test_a_partition_leaves_by_the_rules(group: ReadTopics | None, topic: str, has_left: bool, why: str) -> None:
+def test_partitions_are_removed_by_the_rules(group: ReadTopics | None, topic: str, has_left: bool, why: str) -> None:
     groups = {} if group is None else {"g": group}
     assert is_unsubscribed(commits([("g", topic)]), groups).to_pylist() == [has_left], why
 
@@ -53,7 +53,7 @@ GROUPS = st.dictionaries(
 
 
 @given(st.lists(st.tuples(st.sampled_from("ghi"), st.sampled_from("abc"))), GROUPS)
-def test_rows_in_bulk_are_rows_one_by_one(names: list[tuple[str, str]], groups: dict[str, ReadTopics]) -> None:
+def test_rows_in_bulk_equal_rows_one_by_one(names: list[tuple[str, str]], groups: dict[str, ReadTopics]) -> None:
     alone = [is_unsubscribed(commits([name]), groups)[0].as_py() for name in names]
     assert is_unsubscribed(commits(names), groups).to_pylist() == alone
 
@@ -73,33 +73,37 @@ READ_BADLY = replace(member("b"), subscription=None)
         (
             snapshot(metadata(1, [member("a", {"orders": [0], "old": [1]}), member("b", topics=("payments",))])),
             ReadTopics("Stable", frozenset({"orders", "old", "payments"})),
-            "a subscription may have shrunk since the assignment: both count until the next generation",
+            "the subscription may have changed since the assignment: both count until the next generation",
         ),
-        (snapshot(metadata(1, [member("a"), READ_BADLY])), ReadTopics("Stable", None), "one unreadable subscription"),
+        (
+            snapshot(metadata(1, [member("a"), READ_BADLY])),
+            ReadTopics("Stable", None),
+            "one subscription is undecodable",
+        ),
         (
             snapshot(metadata(1, [replace(member("a"), assignment=None)])),
             ReadTopics("Stable", None),
-            "one unreadable assignment",
+            "one assignment is undecodable",
         ),
         (snapshot(None, "Seen"), ReadTopics("Seen", None), "a group of a type whose members are not read"),
         (
             snapshot(metadata(1, [member("a")], protocol_type="connect")),
             ReadTopics("Stable", None),
-            "what Kafka Connect's workers divide is not topics",
+            "Kafka Connect's workers do not share topics",
         ),
         (
             advanced([*formed(0), NAMED]),
             ReadTopics("Stable", frozenset({"orders", "old"})),
-            "KIP-848: what it subscribes to and what it has",
+            "KIP-848: its subscription and its assignment",
         ),
         (advanced(formed(0)), ReadTopics("Stable", None), "KIP-848: it has partitions of a topic without a name yet"),
         (
             advanced([*formed(0), NAMED, joined(9, member=modern_member((), regex="o.*"))]),
             ReadTopics("Stable", None),
-            "KIP-848: a regular expression that stands for nobody knows what",
+            "KIP-848: the topics of its regular expression are unknown",
         ),
-        (snapshot(metadata(2), "Empty"), ReadTopics("Empty", frozenset()), "all have left"),
+        (snapshot(metadata(2), "Empty"), ReadTopics("Empty", frozenset()), "all members have left"),
     ],
 )
-def test_what_a_group_reads_is_told_from_its_last_record(group: GroupSnapshot, expected: ReadTopics, why: str) -> None:
+def test_the_topics_of_a_group_come_from_its_last_record(group: GroupSnapshot, expected: ReadTopics, why: str) -> None:
     assert read_topics(group) == expected, why

@@ -1,4 +1,4 @@
-"""Records of every client library, one step after the other: what happened is named, and moves are counted."""
+"""Tests on captured records of every client library: each step gets its cause, and moves are counted."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.streaming.protocol.memberships import Membership
 
 
 def between(lines: list[Membership]) -> Iterator[tuple[Membership, GroupSnapshot, GroupSnapshot, Rebalance]]:
-    """Each step with the group before and after it, and what happened. Generations in between are left out."""
+    """Yield each step with the group before and after it, and its rebalance. Generations in between are left out."""
     baseline: RebalanceBaseline | None = None
     before, after = None, GroupSnapshot(lines[0].group)
     for number, line in enumerate(lines, start=1):
@@ -47,7 +47,7 @@ def between(lines: list[Membership]) -> Iterator[tuple[Membership, GroupSnapshot
 
 
 def generation(snapshot: GroupSnapshot) -> Generation:
-    """The group in the words of the independent recount."""
+    """Return the group in the types of the independent count."""
     return Generation(
         snapshot.protocol,
         {
@@ -60,10 +60,10 @@ def generation(snapshot: GroupSnapshot) -> Generation:
 
 
 @pytest.mark.parametrize("group", GROUPS)
-def test_what_happened_in_a_step_is_its_cause_and_moves_are_those_that_a_recount_finds(group: str) -> None:
-    """A member that comes or goes and a topic that grows are what the scenario did; all else is a false cause.
+def test_a_step_has_its_real_cause_and_moves_equal_an_independent_count(group: str) -> None:
+    """The scenario only adds members, removes members and adds partitions. Any other cause is false.
 
-    A static member that returns in time makes no generation: there is nothing to explain (KIP-345).
+    A static member that returns in time makes no generation, so no cause is necessary (KIP-345).
     """
     for line, before, after, found in between(GROUPS[group]):
         if "crashed" in (line.broken_law or ""):

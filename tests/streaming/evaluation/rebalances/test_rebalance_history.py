@@ -1,4 +1,4 @@
-"""The story of a group: the same whatever the batches, counted once, kept small."""
+"""Tests that the rebalance history does not depend on batches, counts everything once, and stays small."""
 
 from __future__ import annotations
 
@@ -55,24 +55,24 @@ NAMED = TopicsSampled({"orders": TopicMetadata(9, 10**9, topic_id="id")})
 
 
 def updates(batches: Sequence[Sequence[GroupEvent]], record: GroupState = FRESH) -> list[GroupUpdate]:
-    """Return the turns of consecutive batches, each from the stored form of the one before."""
-    taken = []
+    """Return the updates of consecutive batches. Each starts from the stored form of the previous state."""
+    group_updates = []
     for batch in batches:
-        taken.append(apply_batch(record, batch, RANGE))
-        record = GROUP_CODEC.decode(*GROUP_CODEC.encode(taken[-1].record))
-    return taken
+        group_updates.append(apply_batch(record, batch, RANGE))
+        record = GROUP_CODEC.decode(*GROUP_CODEC.encode(group_updates[-1].record))
+    return group_updates
 
 
-def rebalances(taken: Sequence[GroupUpdate]) -> list[ReportedRebalance]:
-    """Return what became rows."""
-    return [rebalance for update in taken for rebalance in update.rebalances]
+def rebalances(group_updates: Sequence[GroupUpdate]) -> list[ReportedRebalance]:
+    """Return the rebalances that became rows."""
+    return [rebalance for update in group_updates for rebalance in update.rebalances]
 
 
 @st.composite
 def generations(draw: Callable[..., Any]) -> list[GroupEvent]:
-    """Draw a group's log: members come, go and rejoin, strategies change, rounds withhold, the group dies and is back.
+    """Draw a group's log: members join, leave and rejoin, strategies change, and the group is deleted and recreated.
 
-    Stretches of KIP-848 records lie between those of classic ones.
+    Sections of KIP-848 records are between sections of classic records.
     """
     offset, generation, events = 0, draw(st.integers(0, 3)), []
     for _ in range(draw(st.integers(1, 8))):
@@ -104,7 +104,7 @@ def generations(draw: Callable[..., Any]) -> list[GroupEvent]:
 
 @st.composite
 def some_members(draw: Callable[..., Any]) -> list[ClassicMember]:
-    """Draw members of a group: some static, any partitions and claims."""
+    """Draw members of a group. Some are static, with any partitions and claims."""
     partitions = st.lists(st.integers(0, 4), unique=True)
     ids = draw(st.sets(st.sampled_from(["a", "b", "c", "s1", "s2"]), min_size=1))
     return [
@@ -119,10 +119,10 @@ def some_members(draw: Callable[..., Any]) -> list[ClassicMember]:
 
 
 @given(generations(), st.data())
-def test_the_same_records_make_the_same_rows_in_one_batch_or_in_twenty(
+def test_the_same_records_give_the_same_rows_in_one_batch_or_in_twenty(
     events: list[GroupEvent], data: st.DataObject
 ) -> None:
-    """Rule: nothing depends on how Spark cuts the log into batches."""
+    """The result does not depend on how Spark splits the log into batches."""
     cuts = sorted(data.draw(st.lists(st.integers(0, len(events)), max_size=20)))
     bounds = [0, *cuts, len(events)]
     at_once = updates([events, [NAMED]])
@@ -132,8 +132,8 @@ def test_the_same_records_make_the_same_rows_in_one_batch_or_in_twenty(
 
 
 @given(generations(), st.data())
-def test_a_stretch_read_again_is_no_second_row(events: list[GroupEvent], data: st.DataObject) -> None:
-    """Rule: nothing twice. A batch that was cut down by a kill is run again."""
+def test_a_section_that_is_read_again_gives_no_second_row(events: list[GroupEvent], data: st.DataObject) -> None:
+    """No row is written twice. A batch that was interrupted by a kill runs again."""
     end = data.draw(st.integers(0, len(events)))
     start = data.draw(st.integers(0, end))
     again = updates([events[:end], events[start:end], events[end:], [NAMED]])
@@ -142,29 +142,29 @@ def test_a_stretch_read_again_is_no_second_row(events: list[GroupEvent], data: s
 
 @given(generations())
 def test_totals_are_the_sum_of_the_rows_and_survive_their_encodings(events: list[GroupEvent]) -> None:
-    taken = updates([events, [NAMED]])
-    rows = rebalances(taken)
+    group_updates = updates([events, [NAMED]])
+    rows = rebalances(group_updates)
     by_cause = Counter(row.rebalance.primary_cause or "unknown" for row in rows if row.rebalance.kind == "rebalance")
-    totals = taken[-1].record.rebalance_history.totals
+    totals = group_updates[-1].record.rebalance_history.totals
     assert totals.rebalances_by_cause == dict(by_cause)
     moved = sum(row.rebalance.movement.moved_partitions or 0 for row in rows if row.rebalance.kind == "rebalance")
     assert sum(totals.moved_partitions.values()) == moved
     assert not rows or rows[-1].totals == totals
-    for update in taken:
+    for update in group_updates:
         assert decode_update(encode_update(update)) == update
 
 
 @given(generations(), st.data())
-def test_a_new_checkpoint_tells_and_counts_on_from_the_tables_last_row(
+def test_a_new_checkpoint_continues_reports_and_counts_from_the_tables_last_row(
     events: list[GroupEvent], data: st.DataObject
 ) -> None:
-    """`rebuild` reads the log from its start; rows that are there are not made again, rows that are not are."""
+    """`rebuild` reads the log from its start. It adds the missing rows and does not repeat existing rows."""
     whole = updates([events, [NAMED]])
     rows, snapshots = rebalances(whole), [one for update in whole for one in update.history]
     written_rows = data.draw(st.integers(0, len(rows)))
     last = rows[written_rows - 1] if written_rows else None
     reported_up_to = last.rebalance.position.offsets_topic_offset if last else -1
-    # A kill lies between the two tables at worst: generations are written up to any row from there on.
+    # At worst, a kill happens between the writes of the two tables. Then generations are written up to any later row.
     later = [one for one in snapshots if one.position and one.position.offsets_topic_offset >= reported_up_to]
     resumed = data.draw(st.sampled_from(later)) if later else None
     resume = None
@@ -187,15 +187,15 @@ def test_a_new_checkpoint_tells_and_counts_on_from_the_tables_last_row(
     assert [one.rebalance.causes for one in again] == [one.rebalance.causes for one in rows[written_rows:]]
 
 
-def test_a_classic_groups_present_is_not_kept_twice() -> None:
+def test_a_classic_groups_present_assignment_is_not_stored_twice() -> None:
     """A thousand members with ten thousand partitions are stored once."""
     record = updates([[written(0, 1, [member("a", {"orders": [0]})])]])[-1].record
     assert record.rebalance_history.baseline is not None
     assert record.rebalance_history.baseline.snapshot is None
 
 
-def test_only_the_last_rebalances_are_remembered_and_only_some_names() -> None:
-    """Strimzi 3225: a generation every few milliseconds. The state stays bounded."""
+def test_only_the_last_rebalances_and_some_names_are_kept() -> None:
+    """Strimzi 3225: a generation every few milliseconds. The state must stay bounded."""
     record = updates([[written(number, number) for number in range(KEPT_REBALANCES + 9)]])[-1].record
     assert [one.generation_id for one in record.rebalance_history.recent] == list(range(9, KEPT_REBALANCES + 9))
     many = [member(f"{number:03}") for number in range(KEPT_NAMES + 5)]
@@ -205,8 +205,8 @@ def test_only_the_last_rebalances_are_remembered_and_only_some_names() -> None:
     assert not brief.is_whole
 
 
-def test_a_group_nothing_is_told_of_keeps_its_story_as_it_is() -> None:
-    """What costs nothing may be done for every group in every batch."""
+def test_a_group_without_changes_keeps_its_history_object() -> None:
+    """The update of an unchanged group must be cheap, because every batch does it for every group."""
     (first,) = updates([[written(0, 1)]])
     assert apply_batch(first.record, [NAMED], RANGE).record.rebalance_history == first.record.rebalance_history
 
@@ -214,15 +214,15 @@ def test_a_group_nothing_is_told_of_keeps_its_story_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("movement", "by_need", "why"),
     [
-        (PartitionMovement(), {}, "unknown moves are none of any kind"),
-        (PartitionMovement(0, 0, is_exact=True), {}, "none"),
-        (PartitionMovement(5, 3, is_exact=True), {"true": 3, "false": 2}, "two for nothing"),
-        (PartitionMovement(5, 5, is_exact=True), {"true": 5}, "all had to"),
+        (PartitionMovement(), {}, "unknown moves have no kind"),
+        (PartitionMovement(0, 0, is_exact=True), {}, "no moves"),
+        (PartitionMovement(5, 3, is_exact=True), {"true": 3, "false": 2}, "two moves were not necessary"),
+        (PartitionMovement(5, 5, is_exact=True), {"true": 5}, "all moves were necessary"),
         (PartitionMovement(5, 3, is_exact=False), {"true": 3, "unknown": 2}, "three is only a lower bound"),
-        (PartitionMovement(5, None), {"unknown": 5}, "a law is broken: there is no fewest"),
+        (PartitionMovement(5, None), {"unknown": 5}, "a rule is broken, so no minimum exists"),
     ],
 )
-def test_moves_are_split_by_whether_they_had_to_be(
+def test_moves_are_split_by_whether_they_were_necessary(
     movement: PartitionMovement, by_need: dict[str, int], why: str
 ) -> None:
     (one,) = rebalances(updates([[written(0, 1)]]))

@@ -1,4 +1,4 @@
-"""Whoever is on call looks at the first groups only: what stands there must be what is worst."""
+"""Tests of the rank of groups. An on-call engineer reads only the first groups, so these must be the worst."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ STORM = Condition("rebalance_storm", 5, "9 rebalances in 10 minutes")
 
 
 def group(group_id: str = "g", **facts: object) -> GroupReport:
-    """Return a group of which nothing is wrong but what the facts say, each by the name of its field."""
+    """Return a group whose only problems are the given facts. Each fact has the name of its report field."""
     left = {"state": "Stable", "verdict": "match", "drift_partitions": 0, "records": 0, "status": "OK", **facts}
 
     def given(names: str) -> dict[str, Any]:
         return {name: left.pop(name) for name in names.split() if name in left}
 
     own = msgspec.structs.replace(StrategyDrift("range", True, "match"), **given("verdict drift_partitions violations"))
-    violations = given("owned_twice_partitions not_subscribed_partitions unowned_partitions")
+    violation_counts = given("owned_twice_partitions not_subscribed_partitions unowned_partitions")
     shares = Imbalance(measure=PARTITIONS, scope=MEMBER, **given("idle largest idle_in_any_assignment excess"))
     waiting = given("unowned_records")
     report = GroupReport(
         group_id,
         Membership("classic", protocol="range", **given("state")),
-        AssignmentReport((own,), **violations),
+        AssignmentReport((own,), **violation_counts),
         FairnessReport((shares,), **given("skewed_topics remedy")),
         lag=GroupLag(**given("records unknown seconds status records_lost seconds_until_lost")),
         **waiting,
         **given("conditions not_known"),
     )
-    assert not left, "every fact has its place"
+    assert not left, "every fact was used"
     return report
 
 
@@ -52,61 +52,69 @@ def group(group_id: str = "g", **facts: object) -> GroupReport:
         (
             {"conditions": (Condition("x", 5, "pod-1"),)},
             [(1, "x")],
-            "rule 1, whatever conditions there will be",
+            "rule 1 applies to every condition, also to future ones",
         ),
         (
             {"conditions": (Condition("rolling_restart", 5, "2 members replaced"),)},
             [],
-            "rule 1: a deployment at work",
+            "rule 1: a deployment is in progress",
         ),
         ({"verdict": "drift", "drift_partitions": 3}, [(2, "drift")], "rule 2"),
         (
             {"verdict": "drift", "drift_partitions": 1, "violations": ("unbalanced",)},
             [(2, "drift: unbalanced")],
-            "rule 2: the law has a name",
+            "rule 2: the broken rule is named",
         ),
         (
             {"verdict": "drift", "drift_partitions": 3, "violations": ("assigned_twice",), "owned_twice_partitions": 2},
             [(2, "two owners")],
-            "rule 2: two owners are no harmless drift, and said once",
+            "rule 2: two owners are not harmless drift, and are reported once",
         ),
         (
             {"verdict": "not_evaluated", "drift_partitions": None, "not_subscribed_partitions": 2},
             [(2, "not subscribed")],
-            "rule 2: a common law, whatever the strategy",
+            "rule 2: a common rule, under every strategy",
         ),
-        ({"owned_twice_partitions": 0, "not_subscribed_partitions": 0}, [], "rule 2: no partition breaks one"),
-        ({"verdict": "differs_from_java", "drift_partitions": None}, [], "rule 2: lawful, and proves nothing"),
+        ({"owned_twice_partitions": 0, "not_subscribed_partitions": 0}, [], "rule 2: no partition breaks the rule"),
+        (
+            {"verdict": "differs_from_java", "drift_partitions": None},
+            [],
+            "rule 2: a valid assignment that differs from the replay proves nothing",
+        ),
         ({"unowned_partitions": 2}, [(3, "unowned")], "rule 3"),
         (
             {"unowned_partitions": 2, "conditions": (Condition("unowned_partitions", 5, "2 partitions"),)},
             [(1, "unowned partitions")],
-            "rule 3: the condition says it, and for how long",
+            "rule 3: the condition describes it, with its duration",
         ),
-        ({"unowned_partitions": None}, [], "rule 3: not known is not zero, and no trouble either"),
+        ({"unowned_partitions": None}, [], "rule 3: unknown is not zero, and not a trouble"),
         ({"records_lost": 5}, [(4, "records lost")], "rule 4"),
         ({"seconds_until_lost": 3_599.0}, [(4, "losing soon")], "rule 4"),
-        ({"seconds_until_lost": 3_600.0}, [], "rule 4: an hour is time enough"),
-        ({"records_lost": 5, "seconds_until_lost": 1.0}, [(4, "records lost")], "rule 4 once, by what happened"),
+        ({"seconds_until_lost": 3_600.0}, [], "rule 4: an hour is enough time"),
+        (
+            {"records_lost": 5, "seconds_until_lost": 1.0},
+            [(4, "records lost")],
+            "rule 4 is reported once, for the loss that happened",
+        ),
         ({"status": "REWIND"}, [(5, "REWIND")], "rule 5"),
         ({"status": "STALL"}, [(5, "STALL")], "rule 5"),
         ({"status": "STOP"}, [(5, "STOP")], "rule 5"),
         ({"idle": 1, "largest": 2}, [(6, "idle")], "rule 6"),
-        ({"idle": 2, "largest": 1}, [], "rule 6: nobody has one to spare"),
+        ({"idle": 2, "largest": 1}, [], "rule 6: no member has a partition to spare"),
         (
             {"idle": 2, "largest": 9, "idle_in_any_assignment": 2},
             [],
-            "rule 6: no assignment could employ them",
+            "rule 6: no assignment could give them partitions",
         ),
         ({"excess": 1}, [(7, "uneven")], "rule 7"),
         ({"excess": 1, "skewed_topics": 3, "remedy": "sticky"}, [(7, "topic skew")], "rule 7"),
-        ({"excess": 0}, [], "rule 7: a gap that cannot be closed"),
+        ({"excess": 0}, [], "rule 7: a difference that cannot be avoided"),
         ({"status": "WARN", "seconds": 30.0}, [(8, "WARN")], "rule 8"),
-        ({"status": "WARN", "seconds": 29.9}, [], "rule 8: not far behind"),
-        ({"status": "WARN", "seconds": None}, [(8, "WARN")], "rule 8: how far is not known, and excuses nothing"),
+        ({"status": "WARN", "seconds": 29.9}, [], "rule 8: the lag is small"),
+        ({"status": "WARN", "seconds": None}, [(8, "WARN")], "rule 8: an unknown lag does not remove the trouble"),
         ({"state": "Unknown", "not_known": ("blocked",)}, [(9, "unknown")], "rule 9"),
         ({"records": None, "unknown": ("topic_deleted",)}, [(9, "lag unknown")], "rule 9"),
-        ({"records": None}, [], "rule 9: a group that committed nothing has no lag to be known"),
+        ({"records": None}, [], "rule 9: a group without commits has no lag"),
         (
             {"status": "STOP", "unowned_partitions": 1, "excess": 4},
             [(3, "unowned"), (5, "STOP"), (7, "uneven")],
@@ -114,7 +122,7 @@ def group(group_id: str = "g", **facts: object) -> GroupReport:
         ),
     ],
 )
-def test_each_rule_says_what_is_wrong(changes: dict[str, object], expected: list[tuple[int, str]], why: str) -> None:
+def test_the_trouble_of_each_rule(changes: dict[str, object], expected: list[tuple[int, str]], why: str) -> None:
     found = [(trouble.rule, trouble.word) for trouble in group(**changes).troubles]  # type: ignore[arg-type]
     assert found == expected, why
 
@@ -141,12 +149,14 @@ WORST_FIRST = (
 
 
 @given(st.permutations(WORST_FIRST))
-def test_groups_stand_by_their_worst_trouble_then_their_number_then_lag_then_name(groups: list[GroupReport]) -> None:
+def test_groups_are_ranked_by_worst_trouble_then_number_of_troubles_then_lag_then_name(
+    groups: list[GroupReport],
+) -> None:
     assert sorted(groups, key=attrgetter("place")) == list(WORST_FIRST)
 
 
 @given(st.permutations(WORST_FIRST), st.sampled_from(WORST_FIRST))
-def test_one_trouble_more_never_puts_a_group_further_down(groups: list[GroupReport], one: GroupReport) -> None:
+def test_an_additional_trouble_never_ranks_a_group_lower(groups: list[GroupReport], one: GroupReport) -> None:
     assignment = replace(one.assignment, unowned_partitions=7)
     worse = msgspec.structs.replace(one, assignment=assignment)
     before = sorted(groups, key=attrgetter("place")).index(one)
@@ -154,7 +164,7 @@ def test_one_trouble_more_never_puts_a_group_further_down(groups: list[GroupRepo
     assert sorted(changed, key=attrgetter("place")).index(worse) <= before
 
 
-def test_words_name_who_since_when_and_the_remedy() -> None:
+def test_texts_name_the_member_the_start_time_and_the_remedy() -> None:
     (storm,) = group(conditions=(STORM,)).troubles
     assert (storm.text, storm.since_ms) == ("rebalance storm: 9 rebalances in 10 minutes", 5)
     (skew,) = group(excess=2, skewed_topics=3, remedy="sticky").troubles
@@ -164,14 +174,14 @@ def test_words_name_who_since_when_and_the_remedy() -> None:
     )
 
 
-def test_a_trouble_says_how_many_records_wait_in_partitions_without_an_owner() -> None:
-    """A partition without an owner is harm only if records wait in it."""
+def test_a_trouble_shows_how_many_records_wait_in_partitions_without_an_owner() -> None:
+    """A partition without an owner is harmful only if records wait in it."""
     (found,) = group(unowned_partitions=2, unowned_records=1_200).troubles
     assert found.text == "2 partitions without an owner, where 1,200 records wait"
 
 
-def test_a_broken_law_is_named_in_plain_words() -> None:
-    """Two owners looked like harmless drift: "2 partitions are not assigned as range requires"."""
+def test_a_broken_rule_is_named_in_plain_words() -> None:
+    """Before, two owners looked like harmless drift: "2 partitions are not assigned as range requires"."""
     texts = [
         trouble.text
         for trouble in (

@@ -1,11 +1,11 @@
-"""Make the golden files again from Kafka's own classes.
+"""Regenerate the golden files with Kafka's own classes.
 
-Needs Java 17 and a folder with the jars of ``org.apache.kafka:kafka_2.13:4.2.0`` and its dependencies:
+The program needs Java 17 and a folder with the jars of ``org.apache.kafka:kafka_2.13:4.2.0`` and its dependencies:
 
     python -m tests.streaming.protocol.oracle.regenerate JARS
 
-With ``--check SEEDS`` nothing is written: for each seed fresh records and mutations are read by both decoders and must
-agree.
+With ``--check SEEDS`` the program writes nothing. For each seed, both decoders read new records and mutations, and
+must agree.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ EMBEDDED = ("subscription", "assignment", "stickyUserData")
 
 
 def oracle(jars: Path, *arguments: str, stdin: str = "") -> list[str]:
-    """Run the oracle; return its lines."""
+    """Run the oracle and return its output lines."""
     classpath = ":".join(str(jar) for jar in sorted(jars.glob("*.jar")))
     command = ["java", "-Xmx1g", "-cp", classpath, str(Path(__file__).with_name("KafkaOracle.java")), *arguments]
     done = subprocess.run(command, input=stdin.encode(), capture_output=True, check=True)
@@ -39,7 +39,7 @@ def oracle(jars: Path, *arguments: str, stdin: str = "") -> list[str]:
 
 
 def base64_record(key: bytes, value: bytes | None) -> str:
-    """Return a record as a line for the oracle."""
+    """Return a record as an input line for the oracle."""
     return json.dumps({"key": b64encode(key).decode(), "value": None if value is None else b64encode(value).decode()})
 
 
@@ -64,14 +64,14 @@ def _embedded(line: dict[str, Any], kind: str) -> bytes:
 
 
 def answered(jars: Path, lines: list[str]) -> list[dict[str, Any]]:
-    """Return each input with Kafka's answer; of a refusal only that it is one: its words are not a contract."""
+    """Return each input with Kafka's result. A refusal has no text, because the text is not a contract."""
     answers = [json.loads(line) for line in oracle(jars, "decode", stdin="\n".join(lines) + "\n")]
     plain = [{"refused": True} if "error" in answer else answer for answer in answers]
     return [{"input": json.loads(line), "kafka": answer} for line, answer in zip(lines, plain, strict=True)]
 
 
 def write(jars: Path, name: str, lines: list[Any]) -> None:
-    """Write a golden file whose header says what made it and holds the digest of the rest."""
+    """Write a golden file. Its header contains the source and the digest of the other lines."""
     body = "\n".join(json.dumps(line, ensure_ascii=False, separators=(",", ":")) for line in lines)
     made_by = {"made_by": "oracle/regenerate.py", **json.loads(oracle(jars, "version")[0])}
     header = {**made_by, "lines": len(lines), "sha256": hashlib.sha256(body.encode()).hexdigest()}
@@ -87,7 +87,7 @@ def regenerate(jars: Path) -> None:
 
 
 def check(jars: Path, seeds: int) -> int:
-    """Compare both decoders on fresh records; return the number of disagreements, each printed."""
+    """Compare both decoders on new records, print each disagreement, and return their number."""
     wrong = 0
     for seed in range(1000, 1000 + seeds):
         lines = answered(jars, inputs(jars, seed, each=40, mutations=100_000))
@@ -100,7 +100,7 @@ def check(jars: Path, seeds: int) -> int:
 
 
 def main() -> int:
-    """Read the command line; regenerate or check."""
+    """Read the command line, then regenerate or check."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("jars", type=Path)
     parser.add_argument("--check", type=int, metavar="SEEDS")
