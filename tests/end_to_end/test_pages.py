@@ -32,9 +32,9 @@ def test_a_group_of_any_name_is_shown_with_its_members_lag_and_rebalances(
     try:
         group.join([f"{name}-a", f"{name}-b"])
         until("ready", lambda: monitor.ask("/-/ready", headers={})[0] == 200, 180)
-        until("one member", lambda: group_document(monitor, group_id).get("members") == 1)
+        until("one member", lambda: group_document(monitor, group_id).get("member_count") == 1)
         group.join([f"{name}-a", f"{name}-b"])
-        until("two members", lambda: group_document(monitor, group_id).get("members") == 2)
+        until("two members", lambda: group_document(monitor, group_id).get("member_count") == 2)
         until("everything committed", lambda: group_document(monitor, group_id)["lag"] == 0)
         until("its rebalances", lambda: _rebalance_kinds(monitor, group_id)[:1] == ["rebalance"])
         group_json = group_document(monitor, group_id)

@@ -176,7 +176,7 @@ def test_a_group_that_read_a_whole_transaction_has_no_lag_and_without_read_permi
             nonlocal now_ms
             now_ms += 1000 * seconds
             committed_offsets.apply(_commits(topic, committed, now_ms))
-            evaluated = watch.evaluate_snapshot(committed_offsets.view(), MonitorView(), brokers.sample([topic]))
+            evaluated = watch.evaluate(committed_offsets.view(), MonitorView(), brokers.sample([topic]))
             columns = (evaluated.partitions[name].to_pylist() for name in ("lag", "unknown_reason", "is_blocked"))
             return list(zip(*columns, strict=True))
 
