@@ -8,11 +8,11 @@ import pytest
 
 from streaming.embedded import EmbeddedBroker
 from streaming.jars import BROKER_SETS, KAFKA_VERSION
-from tests.end_to_end.conftest import QUICK_BROKER, folder, kafka_reference, name
+from tests.end_to_end.conftest import QUICK_BROKER, kafka_reference, name, shared_monitor
 from tests.end_to_end.java_clients import JavaClients
 from tests.end_to_end.test_every_client_agrees import join, stage
 
-__all__ = ["folder", "join", "kafka_reference", "name", "stage"]
+__all__ = ["join", "kafka_reference", "name", "shared_monitor", "stage"]
 
 OTHER_VERSIONS = tuple(version for version in BROKER_SETS if version != KAFKA_VERSION)
 _PREVIEWS = {"3.9.2": {"group.coordinator.rebalance.protocols": "classic,consumer"}}

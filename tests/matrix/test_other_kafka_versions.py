@@ -6,8 +6,6 @@ they write, and in the group types that they support.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from streaming.embedded import EmbeddedBroker
@@ -16,7 +14,7 @@ from tests.end_to_end import test_agrees_with_kafka
 from tests.end_to_end.java_clients import JavaClients
 from tests.end_to_end.kafka_reference import KafkaReference
 from tests.end_to_end.members import Joining, OpenClient
-from tests.end_to_end.monitor_process import until
+from tests.end_to_end.monitor_process import MonitorProcess, until
 from tests.end_to_end.test_every_client_agrees import Join, Stage, run_group_lifecycle, the_clients
 
 _CLASSIC = {RecordType.OFFSET_COMMIT, RecordType.GROUP_METADATA}
@@ -40,12 +38,12 @@ pytestmark = [pytest.mark.slow, pytest.mark.matrix]
 
 
 def test_members_assignments_commits_and_lag_agree_with_the_admin_api(
-    broker: EmbeddedBroker, kafka_reference: KafkaReference, folder: Path, name: str
+    broker: EmbeddedBroker, kafka_reference: KafkaReference, shared_monitor: MonitorProcess, name: str
 ):
     """The scenario is the same as in `make test`."""
     scenario = test_agrees_with_kafka
     scenario.test_members_assignments_commits_and_lag_agree_while_consumers_join_leave_and_commit(
-        broker, kafka_reference, folder, name
+        broker, kafka_reference, shared_monitor, name
     )
     decoded, refused = kafka_reference.record_types()
     assert refused == {}
