@@ -132,7 +132,8 @@ def _limitations() -> AnyPanel:
 
 
 def _unread_now() -> AnyPanel:
-    how_to_read = "Unread records of `__consumer_offsets` in all clusters. A high value for a few minutes means that the monitor catches up."
+    how_to_read = "Unread records of `__consumer_offsets` in all clusters. A high value for a few minutes means that "
+        "the monitor catches up."
     return _number("Unread records", how_to_read, f"sum({CLUSTERS.series(OFFSETS_TOPIC_LAG)})", _RECORDS_BEHIND)
 
 
