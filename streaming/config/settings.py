@@ -87,7 +87,7 @@ SourceKind = Literal["offsets-topic", "admin-api"]
 
 
 class ClusterSettings(Section):
-    """A further cluster that the monitor watches in addition to the cluster of [kafka]. Each cluster has its own query."""
+    """A further cluster that the monitor watches besides the cluster of [kafka]. Each cluster has its own query."""
 
     bootstrap_servers: BootstrapServers = Field(description="Addresses of brokers as host:port, separated by commas.")
     cluster: str | None = Field(
