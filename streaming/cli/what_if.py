@@ -81,8 +81,9 @@ def what_if(  # noqa: PLR0913, PLR0917 - click hands over every option by name
 ) -> None:
     """Compute the assignment that each strategy would make for GROUP.
 
-    The command starts from the partitions that the members hold today. The command reads the table `group_generations`. For each topic, the command counts the partitions up to the highest
-    partition that a member holds. Columns of the output:
+    The command starts from the partitions that the members hold today. The command reads the table
+    `group_generations`. For each topic, the command counts the partitions up to the highest partition that a member
+    holds. Columns of the output:
 
     \b
     sizes          members x partitions: 2x3 is two members with three partitions each

@@ -57,8 +57,8 @@ GROUP_LAG = Table(
 
 PARTITION_STATUS = Table(
     "partition_status",
-    "the status of one committed partition of one group at one sample. A row is written only if a value changed since"
-    " the last sample",
+    "the status of one committed partition of one group at one sample. A row is written only if status or records_lost"
+    " changed since the last sample",
     pa.schema(
         [
             *SAMPLED_PARTITION,
