@@ -30,7 +30,8 @@ def firing_alerts_panel(scope: Scope, labels: Sequence[Label] = ()) -> AnyPanel:
     spec = PanelSpec(
         "Firing alerts",
         "Severity `page`: act now. `ticket`: act on the next working day. `info`: no notification. The name of an "
-        "alert links to the runbook. It describes the meaning of the alert, how to confirm it and what to do.",
+        "alert links to the runbook. The runbook describes the meaning of the alert, how to confirm the alert, and "
+        "what to do.",
         "No alert fires, or Prometheus has not loaded the rules in `dashboards/rules`.",
         "no alert, if the rules are loaded",
         width=24,
@@ -54,7 +55,10 @@ def runbook(markdown: str) -> build.Dashboard:
     """Return the runbook as a dashboard with a panel for each alert, so that it is available wherever Grafana is."""
     introduction, *rest = _SECTION.split(markdown)
     sections = dict(zip(rest[::2], rest[1::2], strict=True))
-    about = "The meaning of each alert, how to confirm it, and what to do. Generated from dashboards/RUNBOOK.md."
+    about = (
+        "The meaning of each alert, how to confirm the alert, and what to do. This dashboard is generated from "
+        "dashboards/RUNBOOK.md."
+    )
     panels = [_runbook_panel("Before you begin", introduction.partition("\n")[2], 24)]
     *pairs, last = sorted(sections.items())
     panels += [_runbook_panel(alert, section, 12) for alert, section in pairs]

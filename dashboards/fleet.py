@@ -70,7 +70,10 @@ _NO_DEPLOYMENT, _IS_UNKNOWN, _IS_DRIFT = 'condition!="rolling_restart"', 'state=
 _BOUNDS = code_mappings(BOUNDS)
 _GROUP = Label("Group", "group", links=group_links())
 _CLUSTER = Label("Cluster", "cluster", width=140)
-_NO_PROBLEM_KNOWN = "No group is known to have this problem. If the numbers above are missing, nothing is known."
+_NO_PROBLEM_KNOWN = (
+    "No group is known to have this problem. If the numbers above are missing, the monitor does not "
+    "know whether a group has it."
+)
 
 
 def dashboard() -> build.Dashboard:
@@ -118,8 +121,9 @@ def _count(title: str, how_to_read: str, expression: str, steps: Steps) -> AnyPa
 def _not_ready() -> AnyPanel:
     spec = PanelSpec(
         "Clusters not ready",
-        "Clusters whose monitor has not read the log to its end, or cannot reach the brokers. For these clusters, the "
-        "other values on this dashboard are not current. The link opens the dashboard of the monitor.",
+        "Number of clusters for which the monitor has not read the log to its end, or cannot reach the brokers. For "
+        "these clusters, the other values on this dashboard are not current. The link opens the dashboard of the "
+        "monitor.",
         "Prometheus does not scrape a monitor of the selected clusters. Check the scrape.",
         "no monitor",
         width=3,
@@ -133,32 +137,41 @@ def _not_ready() -> AnyPanel:
 
 def _with_condition() -> AnyPanel:
     how_to_read = (
-        "Groups with a condition, for example a rebalance storm or a stuck rebalance. Rolling restarts do not count."
+        "Number of groups that have an active condition, for example a rebalance storm or a stuck rebalance. Rolling "
+        "restarts do not count."
     )
     affected = f"count by (cluster, group) ({FLEET.selector(GROUP_CONDITION, _NO_DEPLOYMENT)})"
     return _count("With a condition", how_to_read, count_or_zero(affected, f"{CLUSTERS.series(READY)} == 1"), ANY)
 
 
 def _drifting() -> AnyPanel:
-    how_to_read = "Groups with partitions whose owner breaks a rule of the group's strategy."
+    how_to_read = "Number of groups that have a partition whose owner breaks a rule of the group's strategy."
     verdicts = FLEET.series(ASSIGNMENT_VERDICT, 'verdict="drift"')
     return _count("With drift", how_to_read, count_or_zero(verdicts, FLEET.series(ASSIGNMENT_VERDICT)), ANY)
 
 
 def _skewed() -> AnyPanel:
-    how_to_read = "Groups whose busiest member has more partitions than in the fairest valid assignment."
+    how_to_read = (
+        "Number of groups in which the busiest member has more partitions than the busiest member of the "
+        "fairest valid assignment."
+    )
     excess = FLEET.series(EXCESS_PARTITIONS)
     return _count("Skewed", how_to_read, count_or_zero(f"{excess} > 0", excess), SOME)
 
 
 def _no_progress() -> AnyPanel:
-    how_to_read = "Groups with status STOP (no commits), STALL (commits do not advance) or REWIND (a commit went back)."
+    how_to_read = (
+        "Number of groups with status STOP (no commits), STALL (commits do not advance) or REWIND (a commit went back)."
+    )
     affected = FLEET.series(GROUP_STATUS, 'status=~"STOP|STALL|REWIND"')
     return _count("No progress", how_to_read, count_or_zero(affected, FLEET.series(GROUP_STATUS)), ANY)
 
 
 def _losing() -> AnyPanel:
-    how_to_read = "Groups that lost unread records to retention, or will lose some within an hour at the present rate."
+    how_to_read = (
+        "Number of groups that lost unread records because of retention, or that will lose records within an "
+        "hour at the present rate."
+    )
     lost, soon = f"{FLEET.series(GROUP_RECORDS_LOST)} > 0", f"{FLEET.series(GROUP_SECONDS_UNTIL_LOST)} < 3600"
     return _count(
         "Losing records", how_to_read, count_or_zero(f"{lost} or {soon}", FLEET.series(GROUP_RECORDS_LOST)), ANY
@@ -166,7 +179,7 @@ def _losing() -> AnyPanel:
 
 
 def _unknown() -> AnyPanel:
-    how_to_read = "Groups whose state is unknown, or that have a partition with unknown lag."
+    how_to_read = "Number of groups with an unknown state, or with a partition whose lag is unknown."
     state, lag = FLEET.selector(GROUP_STATE, _IS_UNKNOWN), FLEET.selector(LAG_UNKNOWN_PARTITIONS)
     unknown = f"max by (cluster, group) ({state} or {lag} > 0)"
     return _count("Unknown", how_to_read, count_or_zero(unknown, FLEET.series(GROUP_STATE)), SOME)
@@ -207,9 +220,10 @@ def _drift() -> AnyPanel:
 def _skew() -> AnyPanel:
     spec = PanelSpec(
         "Worst skew",
-        "Excess: partitions of the busiest member beyond the fairest possible maximum. A difference that no assignment "
-        "can remove does not count. Client and host identify the busiest member. Topic skew: the excess that results "
-        "from the separate assignment of each topic, as with range. Remedy: the strategy that would remove it.",
+        "Excess: partitions of the busiest member beyond the fairest possible maximum. A difference that every "
+        "assignment has does not count. Client and host identify the busiest member. Topic skew: the part of the "
+        "excess that exists because the strategy assigns each topic separately, as range does. Remedy: the strategy "
+        "that would remove the topic skew.",
         _NO_PROBLEM_KNOWN,
         "no known skew",
     )
@@ -232,7 +246,8 @@ def _most_rebalances() -> AnyPanel:
         "Most rebalances in the time range",
         "Each rebalance interrupts the group or a part of it. Needless moves: partitions that changed their owner "
         "although an equally balanced assignment would not move them. Commit gap: time from the last commit before a "
-        "rebalance to the first commit after it. 90 % of the known gaps are shorter.",
+        "rebalance to the first commit after the rebalance. The column shows the value that 90 % of the known gaps do "
+        "not exceed.",
         "No group is known to have rebalanced in the time range.",
         "no known rebalance",
     )
@@ -272,7 +287,8 @@ def _lag_seconds() -> AnyPanel:
         "Largest lag in time",
         "Age of the next record that the group must read, in the partition with the largest lag in time. `at least`: "
         "the record is older than all stored samples.",
-        "Every group has read all records, or the lag in time is not known yet. It is known after some samples.",
+        "Every group has read all records, or the lag in time is not known yet. The monitor needs some samples before "
+        "it knows this lag.",
         "no known lag",
     )
     return _lag_table(spec, top_k(f"{FLEET.series(GROUP_LAG_SECONDS)} > 0"), "Lag in time")
@@ -292,8 +308,8 @@ def _lag() -> AnyPanel:
 def _lag_over_time() -> AnyPanel:
     spec = PanelSpec(
         "Lag in records, by cluster",
-        "Sum of all groups of a cluster. If it rises all the time, a group does not keep up. The table above shows "
-        "which.",
+        "Sum of the lag of all groups of a cluster. If this sum rises all the time, a group does not keep up. The "
+        "table above shows which group.",
         "No monitor was ready at that time, or no lag was known.",
     )
     return line_panel(spec, [Query(sum_by("cluster", FLEET.series(GROUP_LAG)), "{{cluster}}")])
@@ -313,8 +329,8 @@ def _causes_over_time() -> AnyPanel:
 def _statuses_over_time() -> AnyPanel:
     spec = PanelSpec(
         "Groups by status",
-        "OK: the group keeps up. WARN: it is slower than its producers. STOP: it no longer commits. STALL: its commits "
-        "do not advance. REWIND: a commit went back.",
+        "OK: the group keeps up. WARN: the group is slower than its producers. STOP: the group no longer commits. "
+        "STALL: the commits do not advance. REWIND: a commit went back.",
         "No status was known. A status requires some commits of the group and some samples.",
     )
     statuses = f"count by (status) ({FLEET.series(GROUP_STATUS)})"
@@ -326,8 +342,9 @@ def _statuses_over_time() -> AnyPanel:
 def _states_over_time() -> AnyPanel:
     spec = PanelSpec(
         "Groups by state",
-        "States as Kafka names them. Many groups in PreparingRebalance for minutes: stuck rebalances. Unknown: records "
-        "of the group are missing, or an open transaction blocks its records.",
+        "The states have Kafka's names. If many groups are in PreparingRebalance for minutes, their rebalances are "
+        "stuck. Unknown means that records of the group are missing, or that an open transaction blocks the group's "
+        "records.",
         "No monitor was ready at that time.",
     )
     states = f"count by (state) ({FLEET.series(GROUP_STATE)})"

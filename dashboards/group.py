@@ -71,7 +71,7 @@ def dashboard() -> build.Dashboard:
 def _stat_panels() -> list[AnyPanel]:
     """Return eight panels in one line: words first, then numbers."""
     return [
-        _label_panel("State", "The state as Kafka names it.", GROUP_STATE, "state", STATES),
+        _label_panel("State", "The state of the group, with Kafka's name.", GROUP_STATE, "state", STATES),
         _label_panel("Status", "The worst status of the group's partitions.", GROUP_STATUS, "status", STATUSES),
         _label_panel(
             "Assignment",
@@ -83,7 +83,7 @@ def _stat_panels() -> list[AnyPanel]:
             VERDICTS,
         ),
         _conditions_now(),
-        _number_panel("Members", "Members at the last recorded generation.", GROUP_MEMBERS, DisplayOptions()),
+        _number_panel("Members", "Number of members in the last recorded generation.", GROUP_MEMBERS, DisplayOptions()),
         _number_panel(
             "Excess partitions",
             "Partitions of the busiest member beyond the fairest possible maximum.",
@@ -116,7 +116,8 @@ def _number_panel(title: str, how_to_read: str, signal: Signal, display: Display
 def _conditions_now() -> AnyPanel:
     spec = PanelSpec(
         "Conditions",
-        "Number of active conditions, for example a rebalance storm. `Conditions over time` below shows which.",
+        "Number of active conditions, for example a rebalance storm. The panel `Conditions over time` below shows "
+        "which conditions are active.",
         "The monitor is not ready, or the state of the group is unknown.",
         width=3,
         height=4,

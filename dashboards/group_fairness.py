@@ -58,8 +58,9 @@ def fairness() -> list[AnyPanel]:
 def _owners() -> AnyPanel:
     spec = PanelSpec(
         "Actual and expected owners",
-        "Partitions of each topic that each member has, and should have by the group's strategy. A difference is "
-        "drift. Lag of the member: sum of all its partitions, in records.",
+        "Number of partitions of each topic that each member has, and the number that it should have according to the "
+        "group's strategy. A difference is drift. Lag of the member: sum of the lag of all its partitions, in "
+        "records.",
         "The setting `metrics.granularity` is not `member`. Series with member ids are optional, because each restart "
         "of a member creates new series. The group's page always shows members. " + MEMBER_PARTITIONS.unknown,
         "requires granularity member: open the group's page",
@@ -85,7 +86,8 @@ def _owners() -> AnyPanel:
 def _busiest() -> AnyPanel:
     spec = PanelSpec(
         "Busiest member",
-        "The busiest member, if it has more partitions than necessary, and the start time of the assignment.",
+        "The busiest member and the start time of the assignment. The table has a row only if this member has more "
+        "partitions than necessary.",
         BUSIEST_MEMBER.unknown,
         "no member is known to have too many",
     )
@@ -118,8 +120,9 @@ def _strategies() -> AnyPanel:
 def _scores_now() -> AnyPanel:
     spec = PanelSpec(
         "Fairness scores now",
-        "100: no valid assignment is fairer. 0: one member has all the work that other members could share. There are "
-        "scores for partitions, lag and throughput, by member and by client host. Red: below 50. Yellow: below 90.",
+        "100: no valid assignment is fairer. 0: one member has all the work, although other members could share it. "
+        "There are scores for partitions, lag and throughput, by member and by client host. Red: below 50. Yellow: "
+        "below 90.",
         IMBALANCE_SCORE.unknown,
         width=8,
     )
@@ -142,8 +145,8 @@ def _scores() -> AnyPanel:
 def _ratios() -> AnyPanel:
     spec = PanelSpec(
         "Busiest member compared with the mean",
-        "Work of the busiest member or host divided by the mean, for partitions, lag and throughput. 2: twice the "
-        "mean. Unlike the score, this ratio does not consider whether a fairer assignment exists.",
+        "Work of the busiest member or host divided by the mean, for partitions, lag and throughput. The value 2 "
+        "means twice the mean. Unlike the score, this ratio does not consider whether a fairer assignment exists.",
         WORK_IMBALANCE_RATIO.unknown,
         width=8,
     )
@@ -157,9 +160,10 @@ def _ratios() -> AnyPanel:
 def _partitions_per_member() -> AnyPanel:
     spec = PanelSpec(
         "Partitions per member and unowned partitions",
-        "Most and fewest partitions of a member. Excess: partitions of the busiest member beyond the fairest possible "
-        "maximum. Idle: members without partitions. Avoidably idle: a different assignment could give them partitions. "
-        "Unowned: partitions of subscribed topics that no member owns.",
+        "Most: partitions of the member that has the most. Fewest: partitions of the member that has the fewest. "
+        "Excess: partitions of the busiest member beyond the fairest possible maximum. Idle: members without "
+        "partitions. Avoidably idle: a different assignment could give them partitions. Unowned: partitions without "
+        "an owner, in topics to which members subscribe.",
         MEMBER_PARTITIONS_MAX.unknown,
         width=16,
     )
@@ -178,7 +182,7 @@ def _partitions_per_member() -> AnyPanel:
 def _unowned_records() -> AnyPanel:
     spec = PanelSpec(
         "Records in partitions without an owner",
-        "Records that wait in partitions of subscribed topics that no member owns.",
+        "Records that wait in partitions without an owner, in topics to which members subscribe.",
         UNOWNED_RECORDS.unknown,
         "no known unowned partition",
         width=8,
@@ -189,8 +193,9 @@ def _unowned_records() -> AnyPanel:
 def _what_if() -> AnyPanel:
     spec = PanelSpec(
         "What-if: other strategies",
-        "Excess partitions after a change to each strategy, and partitions that this change would move. The first row "
-        "is the best strategy. `present assignment`: the values without a change.",
+        "Excess partitions that the group would have with each strategy, and partitions that a change to this "
+        "strategy would move. The first row is the best strategy. The row `present assignment` shows the value "
+        "without a change.",
         f"The table has only the row `present assignment`. {WHAT_IF_EXCESS_PARTITIONS.unknown}",
     )
     present = f'label_replace({ONE_GROUP.series(EXCESS_PARTITIONS)}, "strategy", "present assignment", "", "")'
@@ -205,8 +210,9 @@ def _what_if() -> AnyPanel:
 def _topic_skew() -> AnyPanel:
     spec = PanelSpec(
         "Topic skew",
-        "Partitions that the same members have in excess because the strategy assigns each topic separately, as range "
-        "does. Remedy: the strategy that would remove the skew, or empty if none is known.",
+        "Surplus partitions of members that hold the extra partition of several topics. The cause is that the "
+        "strategy assigns each topic separately, as range does. Remedy: the strategy that would remove the skew. The "
+        "cell is empty if no such strategy is known.",
         TOPIC_SKEW.unknown,
         "no known topic skew",
     )

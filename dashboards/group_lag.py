@@ -45,8 +45,8 @@ def _group_line(spec: PanelSpec, signal: Signal, legend: str, display: DisplayOp
 def _records() -> AnyPanel:
     spec = PanelSpec(
         "Lag in records",
-        "Records that the group has not committed. If the lag rises all the time, the group does not keep up. If it "
-        "rises in steps, look for rebalances at the same time.",
+        "Records that the group has not committed. If the lag rises all the time, the group does not keep up. If the "
+        "lag rises in steps, look for rebalances at the times of the steps.",
         GROUP_LAG.unknown,
     )
     return _group_line(spec, GROUP_LAG, "records")
@@ -55,8 +55,8 @@ def _records() -> AnyPanel:
 def _seconds() -> AnyPanel:
     spec = PanelSpec(
         "Lag in time",
-        "Age of the next record that the group must read, in the partition with the largest lag in time. It is a lower "
-        "bound if the row `lag in time` in `State over time` shows `at least`.",
+        "Age of the next record that the group must read, in the partition with the largest lag in time. The value is "
+        "a lower bound if the row `lag in time` in `State over time` shows `at least`.",
         GROUP_LAG_SECONDS.unknown,
     )
     return _group_line(spec, GROUP_LAG_SECONDS, "lag", DisplayOptions(unit="s", steps=SECONDS_BEHIND))
@@ -75,8 +75,9 @@ def _topics() -> AnyPanel:
 def _partitions() -> AnyPanel:
     spec = PanelSpec(
         "Partitions with the largest lag",
-        "Partitions of the selected topics, largest lag first. If they all belong to one member, look at this member. "
-        "A single partition: look for a hot key, or a record that the consumer cannot process.",
+        "Partitions of the selected topics, with the largest lag first. If all these partitions belong to one member, "
+        "look at this member. If only one partition has lag, look for a hot key, or for a record that the consumer "
+        "cannot process.",
         "No partition has lag, or `metrics.granularity` is `group` or `topic`. " + PARTITION_LAG.unknown,
         "no lag, or not shown at this granularity",
     )
@@ -114,8 +115,8 @@ def _lost() -> AnyPanel:
 def _until_lost() -> AnyPanel:
     spec = PanelSpec(
         "Time until records are lost",
-        "Time until retention deletes records that the group has not committed, at the present rate. Red: less than an "
-        "hour.",
+        "Time until retention deletes records that the group has not committed, if the present rate does not change. "
+        "Red: less than an hour is left.",
         GROUP_SECONDS_UNTIL_LOST.unknown,
         "no record is known to be in danger",
         width=6,
@@ -128,8 +129,9 @@ def _unknown() -> AnyPanel:
         "Partitions with unknown lag or status",
         "Partitions with unknown lag or status, by reason. If the lag of a partition is unknown, sums do not include "
         "it. `blocked`: an open transaction blocks the commits. `topic_deleted`: the group has offsets of a deleted "
-        "topic. `maybe_only_markers`: the remaining offsets may be only transaction markers, but the monitor needs the "
-        "READ permission on the topic to know. `read up to an open transaction`: the lag is known, the status is not.",
+        "topic. `maybe_only_markers`: the remaining offsets may be only transaction markers, and only a monitor with "
+        "the READ permission on the topic can check this. `read up to an open transaction`: the lag is known, but the "
+        "status is unknown.",
         LAG_UNKNOWN_PARTITIONS.unknown,
         "all lag is known",
         width=6,
@@ -141,8 +143,8 @@ def _unknown() -> AnyPanel:
 def _completeness() -> AnyPanel:
     spec = PanelSpec(
         "Completeness of the status",
-        "Share of the group's partitions whose status is based on ten commits. Below 100 %, the status may soon "
-        "change.",
+        "Share of the group's partitions whose status is based on ten commits. If this share is below 100 %, the "
+        "status may soon change.",
         GROUP_STATUS_COMPLETENESS.unknown,
         width=6,
     )

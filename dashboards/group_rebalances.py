@@ -72,8 +72,8 @@ def _conditions() -> AnyPanel:
 def _moved() -> AnyPanel:
     spec = PanelSpec(
         "Moved partitions",
-        "Partitions that moved from one owner to a different one. Needless: an equally balanced assignment would not "
-        "move them, so a sticky strategy or static members would avoid these moves.",
+        "Partitions that moved from one owner to a different owner. Needless: an equally balanced assignment would "
+        "not move them, so a sticky strategy or static members would avoid these moves.",
         "No partition changed its owner at that time, or no monitor was ready.",
         "no known move",
         width=8,
@@ -94,8 +94,8 @@ def _moved() -> AnyPanel:
 def _members() -> AnyPanel:
     spec = PanelSpec(
         "Members and failed rebalances",
-        "Members at the last recorded generation. Failed: rebalances that never completed, as far as the log proves "
-        "it. Emptied: the last member left.",
+        "Members: number of members in the last recorded generation. Failed: number of rebalances that never "
+        "completed, as far as the log proves this. Emptied: number of times that the last member left.",
         f"Members: {GROUP_MEMBERS.unknown}",
         width=8,
     )
@@ -110,8 +110,9 @@ def _members() -> AnyPanel:
 def _in_progress() -> AnyPanel:
     spec = PanelSpec(
         "Duration of the current rebalance",
-        "Minimum duration of the rebalance in progress, according to listings of groups. The log does not show it. If "
-        "it takes minutes, one member delays it, often because it processes its last records for a long time.",
+        "Minimum duration of the rebalance in progress, according to listings of groups. The log does not show a "
+        "rebalance in progress. If the rebalance takes minutes, one member delays it. This member often processes its "
+        "last records for a long time.",
         GROUP_REBALANCING_SECONDS.unknown,
         "no known rebalance in progress",
         width=8,
@@ -123,8 +124,8 @@ def _in_progress() -> AnyPanel:
 def _commit_gaps() -> AnyPanel:
     spec = PanelSpec(
         "Commit gaps over time",
-        "Time from the last commit before a rebalance to the first commit after it. A darker field has more "
-        "rebalances. The axis shows the upper bound of each bucket.",
+        "Time from the last commit before a rebalance to the first commit after the rebalance. A darker field has "
+        "more rebalances. The axis shows the upper bound of each bucket.",
         COMMIT_GAP_SECONDS.unknown,
         "no known gap",
         width=16,
@@ -135,8 +136,8 @@ def _commit_gaps() -> AnyPanel:
 def _commit_gap_quantiles() -> AnyPanel:
     spec = PanelSpec(
         "Commit gaps in the time range",
-        "Longest commit gap among the shortest 50 %, among the shortest 90 %, and among all. The values come from "
-        "buckets of 1, 5, 15, 60 and 300 seconds. 300 means 300 or more.",
+        "Three values that 50 %, 90 % and 100 % of the commit gaps do not exceed. The values come from buckets of 1, "
+        "5, 15, 60 and 300 seconds. 300 means 300 or more.",
         COMMIT_GAP_SECONDS.unknown,
         "no known gap",
         width=8,

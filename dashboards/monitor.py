@@ -90,9 +90,9 @@ def _number(title: str, how_to_read: str, expression: str, steps: Steps) -> AnyP
 def _ready() -> AnyPanel:
     spec = PanelSpec(
         "Ready",
-        "Ready: the monitor has read `__consumer_offsets` to its end and reaches the brokers. Not ready: the values on "
-        "the other dashboards are not current. After a start, the monitor needs some minutes to read the log. A longer "
-        "time is a problem.",
+        "Ready: the monitor has read `__consumer_offsets` to its end and can reach the brokers. Not ready: the values "
+        "on the other dashboards are not current. After a start, the monitor needs some minutes to read the log. A "
+        "longer time is a problem.",
         f"{_NOT_SCRAPED} A monitor that is not ready is shown as `not ready`.",
         "not scraped",
         height=6,
@@ -133,14 +133,16 @@ def _limitations() -> AnyPanel:
 
 def _unread_now() -> AnyPanel:
     how_to_read = (
-        "Unread records of `__consumer_offsets` in all clusters. A high value for a few minutes means that the monitor"
-        " catches up."
+        "Unread records of `__consumer_offsets` in all clusters. A high value for a few minutes means that "
+        "the monitor catches up."
     )
     return _number("Unread records", how_to_read, f"sum({CLUSTERS.series(OFFSETS_TOPIC_LAG)})", _RECORDS_BEHIND)
 
 
 def _restarts() -> AnyPanel:
-    how_to_read = "Number of failures of the query. The monitor restarts it after each failure and logs the reason."
+    how_to_read = (
+        "Number of failures of the query. The monitor restarts the query after each failure and logs the reason."
+    )
     return _number(
         "Query restarts in the time range", how_to_read, f"sum({CLUSTERS.increase_in_range(QUERY_RESTARTS)})", ANY
     )
@@ -148,8 +150,9 @@ def _restarts() -> AnyPanel:
 
 def _decode_failures_now() -> AnyPanel:
     how_to_read = (
-        "Records that the monitor could not decode in the time range: unknown version, truncated or invalid. The table "
-        "`quarantine` contains them with the reason. Their information is missing elsewhere."
+        "Records that the monitor could not decode in the time range. Such a record has an unknown version, is "
+        "truncated or is invalid. The table `quarantine` contains these records and the reasons. All other tables and "
+        "metrics miss their information."
     )
     decode_failures = f"sum({CLUSTERS.increase_in_range(RECORDS_SKIPPED)}) or 0 * sum({CLUSTERS.series(READY)})"
     return _number("Decode failures in the time range", how_to_read, decode_failures, SOME)
@@ -158,8 +161,8 @@ def _decode_failures_now() -> AnyPanel:
 def _unread() -> AnyPanel:
     spec = PanelSpec(
         "Unread records over time",
-        "Records between the monitor's position in `__consumer_offsets` and the high watermark, by cluster. Falling: "
-        "the monitor catches up. Rising: the log grows faster than the monitor reads.",
+        "Records between the monitor's position in `__consumer_offsets` and the high watermark, by cluster. If this "
+        "number falls, the monitor catches up. If it rises, the log grows faster than the monitor reads.",
         OFFSETS_TOPIC_LAG.unknown,
     )
     return line_panel(spec, [Query(sum_by("cluster", CLUSTERS.series(OFFSETS_TOPIC_LAG)), "{{cluster}}")])
@@ -169,8 +172,8 @@ def _blocked() -> AnyPanel:
     spec = PanelSpec(
         "Records blocked by an open transaction",
         "The monitor cannot read the records after an open transaction in the same `__consumer_offsets` partition. "
-        "They include records of other groups, whose state is then unknown. If this takes long, kafka-transactions.sh "
-        "find-hanging shows the producer.",
+        "The state of all groups with such records is unknown. If the transaction stays open for long, find its "
+        "producer with kafka-transactions.sh find-hanging.",
         OFFSETS_TOPIC_BLOCKED.unknown,
     )
     blocked = sum_by("cluster", CLUSTERS.series(OFFSETS_TOPIC_BLOCKED))
@@ -180,7 +183,7 @@ def _blocked() -> AnyPanel:
 def _read() -> AnyPanel:
     spec = PanelSpec(
         "Records read, by kind",
-        "Sum of all clusters. Nearly all records are commits.",
+        "Records per second in all selected clusters. Nearly all records are commits.",
         "The monitor read no record at that time, or Prometheus did not scrape it.",
     )
     rate = f"rate({CLUSTERS.selector(RECORDS_READ)}[$__rate_interval])"
@@ -201,7 +204,7 @@ def _decode_failures() -> AnyPanel:
 def _batch() -> AnyPanel:
     spec = PanelSpec(
         "Duration of the last micro-batch",
-        "Time from the start of the batch in the driver to the write of its last table. Values on the dashboards are "
+        "Time from the start of the batch in the driver until its last table is written. Values on the dashboards are "
         "at most one batch and one sample old.",
         LAST_BATCH_SECONDS.unknown,
         width=6,
@@ -212,8 +215,8 @@ def _batch() -> AnyPanel:
 def _listing_age() -> AnyPanel:
     spec = PanelSpec(
         "Age of the listing of groups",
-        "The listing shows rebalances in progress and the states of streams groups. If its age rises, the brokers do "
-        "not answer.",
+        "The listing shows rebalances in progress and the states of streams groups. If the age of the listing rises, "
+        "the brokers do not answer.",
         GROUP_LISTING_AGE_SECONDS.unknown,
         width=6,
     )
@@ -223,7 +226,8 @@ def _listing_age() -> AnyPanel:
 def _listing_gaps() -> AnyPanel:
     spec = PanelSpec(
         "Brokers that did not list their groups",
-        "Brokers without an answer, by reason. During this time, the monitor does not treat any group as deleted.",
+        "Number of brokers that did not list their groups completely, by reason. While such a broker exists, the "
+        "monitor does not treat any group as deleted.",
         GROUP_LISTING_GAPS.unknown,
         "no known failure",
         width=6,
@@ -237,7 +241,7 @@ def _clocks() -> AnyPanel:
     spec = PanelSpec(
         "Clock difference",
         "Clock of each broker minus the clock of the monitor, and the maximum error of this estimate. The monitor "
-        "corrects its times by this difference.",
+        "uses this difference to correct its times.",
         CLOCK_OFFSET_SECONDS.unknown,
         width=6,
     )
@@ -251,8 +255,8 @@ def _clocks() -> AnyPanel:
 def _memory() -> AnyPanel:
     spec = PanelSpec(
         "Memory",
-        "Resident memory of the monitor's processes: Python, the JVM and Spark's workers. It is constant after some "
-        "hours.",
+        "Resident memory of the monitor's processes, which are Python, the JVM and Spark's workers. The memory is "
+        "constant after some hours.",
         _NOT_SCRAPED,
         width=6,
     )
@@ -262,8 +266,8 @@ def _memory() -> AnyPanel:
 def _state_rows() -> AnyPanel:
     spec = PanelSpec(
         "Rows of state",
-        "Groups and partitions in the state store. The number grows with the cluster and falls when groups are "
-        "deleted.",
+        "Number of groups and `__consumer_offsets` partitions in the state store. The number grows with the cluster "
+        "and falls when groups are deleted.",
         _NOT_SCRAPED,
         width=6,
     )
@@ -273,7 +277,8 @@ def _state_rows() -> AnyPanel:
 def _scrape_seconds() -> AnyPanel:
     spec = PanelSpec(
         "Duration of a scrape",
-        "Duration as measured by Prometheus. If it is more than a second, show fewer groups or less detail.",
+        "Duration of a scrape as Prometheus measures it. If a scrape takes more than a second, select fewer groups or "
+        "less detail.",
         _NOT_SCRAPED,
         width=6,
     )
@@ -289,9 +294,9 @@ def _scrape_samples() -> AnyPanel:
 def _dropped_series() -> AnyPanel:
     spec = PanelSpec(
         "Dropped series",
-        "Series that a scrape does not contain, by the setting that is the reason. `metrics.top_k` limits full detail "
-        "to the worst groups. `metrics.max_series` is the maximum number of series. If it drops series, some groups "
-        "have less detail than the settings request.",
+        "Number of series that a setting removed from a scrape, by setting. `metrics.top_k` limits full detail to the "
+        "worst groups. `metrics.max_series` is the maximum number of series. If `metrics.max_series` removes series, "
+        "some groups have less detail than you configured.",
         _NOT_SCRAPED,
         width=24,
         height=6,

@@ -51,7 +51,7 @@ class _LazyCommandGroup(click.Group):
 @click.group(cls=_LazyCommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="kafka-rebalance-monitor")
 def main() -> None:
-    """Show why the assignment of a Kafka consumer group is unfair, wrong or keeps changing.
+    """Show why the assignment of a Kafka consumer group is unfair or wrong, or why it keeps changing.
 
     To try it, run `rebalance-monitor demo`. The demo starts a broker, real consumer groups and the monitor, and shows
     live reports. For your own cluster, run `rebalance-monitor run --config FILE`. Then open

@@ -19,7 +19,7 @@ from streaming.jars import BROKER_SETS, KAFKA_VERSION
 @click.option(
     "--folder",
     type=click.Path(path_type=Path),
-    help="Folder for topics and log [default: a temporary folder, deleted at the end].",
+    help="Folder for topics and log [default: a temporary folder that is deleted at the end].",
 )
 @click.option(
     "--property", "properties", multiple=True, metavar="NAME=VALUE", help="Set a Kafka broker property. Repeatable."

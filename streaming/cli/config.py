@@ -20,7 +20,7 @@ from streaming.errors import RemedyError
 
 @click.group()
 def config() -> None:
-    """Check the settings. Each one can be set in a TOML file or as an environment variable."""
+    """Check the settings. You can set each setting in a TOML file or in an environment variable."""
 
 
 @config.command()

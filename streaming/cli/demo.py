@@ -32,7 +32,7 @@ _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
     "--duration-s",
     type=click.FloatRange(min=0, min_open=True),
     default=math.inf,
-    help="Stop after this number of seconds, including the start [default: run until Ctrl-C].",
+    help="Stop after this number of seconds. The time for the start counts [default: run until Ctrl-C].",
 )
 @click.option(
     "--folder",
@@ -47,8 +47,9 @@ _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 def demo(duration_s: float, folder: Path, metrics_port: int) -> None:
     """Start a real broker, real consumer groups and the monitor, and show the monitor's reports until Ctrl-C.
 
-    The demo stops everything at the end. Exit code 0: the monitor was ready. 130: Ctrl-C before the monitor was ready.
-    1: a step failed, or the monitor was not ready within the duration. One line describes the error.
+    The demo stops everything at the end. The exit code is 0 if the monitor was ready. It is 130 if you pressed Ctrl-C
+    before the monitor was ready. It is 1 if a step failed, or if the monitor was not ready within the duration. In this
+    case, one line describes the error.
     """
     started = time.monotonic()
     for stop_signal in _STOP_SIGNALS:

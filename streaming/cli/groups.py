@@ -78,9 +78,14 @@ _REASONS = {
     help="Show only groups of this type. Repeatable.",
 )
 @click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON object per line for each group, with its members."
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print one line for each group. The line is a JSON object that includes the members of the group.",
 )
-@click.option("-v", "--verbose", is_flag=True, help="Show one row for each member, with its partitions.")
+@click.option(
+    "-v", "--verbose", is_flag=True, help="Show one row for each member. The row lists the partitions of the member."
+)
 @click.option(
     "--tables",
     metavar="PATH",
@@ -104,8 +109,8 @@ def groups(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     Fairness compares the partitions of the members with the fairest valid assignment. For each topic, the command
     counts the partitions up to the highest partition that a member holds.
 
-    If a monitor writes tables, the output also has the active conditions of each group (a storm, a silent member, ...)
-    with their start times in UTC. For details, run `history GROUP`.
+    If a monitor writes tables, the output also shows the active conditions of each group and their start times in UTC.
+    An example is a rebalance storm. For details, run `history GROUP`.
     """
     try:
         settings = _settings(cluster, file, is_other_cluster=bootstrap_server is not None)

@@ -38,7 +38,12 @@ _Position = tuple[str, int, int]
 @click.command()
 @click.argument("group")
 @click.option("--last", default=20, show_default=True, type=click.IntRange(1), help="Maximum number of rebalances.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line for each row, with every column.")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print one line for each rebalance. The line is a JSON object with every column of the row.",
+)
 @click.option("--tables", metavar="PATH", help="Folder of the tables [default: paths.tables of the settings].")
 @click.option("--cluster", metavar="NAME", help="Use only this cluster, if the tables have several.")
 @config_option
@@ -47,8 +52,8 @@ def history(  # noqa: PLR0913, PLR0917 - click hands over every option by name
 ) -> None:
     """Describe the last rebalances of GROUP. Times are UTC.
 
-    For each rebalance: time, cause, members, moved partitions, necessary moves and fairness. The start and end of each
-    condition are listed between the rebalances. Conditions that are still active come last.
+    For each rebalance, the output shows the time, cause, members, moved partitions, necessary moves and fairness. The
+    start and end of each condition are listed between the rebalances. Conditions that are still active come last.
 
     The command reads the tables `rebalances`, `commit_gaps`, `assignment_imbalance` and `group_conditions`. The monitor
     can run at the same time.

@@ -20,7 +20,7 @@ from streaming.errors import RemedyError
     "--repair-tables",
     "is_repairing",
     is_flag=True,
-    help="Repair damaged tables first. Files that are removed from a table are stored next to it.",
+    help="Repair damaged tables first. Files that are removed from a table are stored next to the table.",
 )
 @config_option
 def rebuild(cluster: str | None, is_repairing: bool, file: Path | None) -> None:
@@ -33,11 +33,11 @@ def rebuild(cluster: str | None, is_repairing: bool, file: Path | None) -> None:
 
     If tables are damaged, the command fails and changes nothing. With --repair-tables, it first repairs each damaged
     table and prints a description of the repair. It restores the last good version, removes damaged files, or renames
-    the table and starts a new one. The next run of this cluster writes rows again if their records are still in the
-    topic. Other removed rows are lost.
+    the table and starts a new one. The next run of this cluster writes removed rows again if their records are still in
+    the topic. Other removed rows are lost.
 
-    Exit codes: 0 rebuilt; 1 not rebuilt, a retry may succeed; 78 not rebuilt, fix the reported error first. If the
-    command fails, the old checkpoint keeps its name.
+    The exit code is 0 if the checkpoint was rebuilt. It is 1 if the rebuild failed but a retry may succeed. It is 78 if
+    the rebuild fails again until you fix the reported error. If the command fails, the old checkpoint keeps its name.
     """
     start_logging("INFO")
     try:

@@ -41,16 +41,17 @@ log_level_option = click.option(
 @config_option
 @log_level_option
 def run(file: Path | None, log_level: str) -> None:
-    """Watch one or more clusters: read __consumer_offsets, write Delta tables, serve /metrics.
+    """Watch one or more clusters, write Delta tables and serve /metrics.
 
     Ctrl-C or SIGTERM stops the monitor cleanly. The next start continues from the checkpoint. Without a configuration,
-    the monitor watches localhost:9092 and stores checkpoint and tables below ~/.local/state/kafka-rebalance-monitor.
-    `rebalance-monitor config check` prints every setting.
+    the monitor watches localhost:9092 and stores the checkpoint and the tables in
+    ~/.local/state/kafka-rebalance-monitor. `rebalance-monitor config check` prints every setting.
 
     Each section [clusters.NAME] of the configuration adds a cluster. If the monitor cannot watch one of several
     clusters, it logs the error and tries again. Until then, this cluster is not ready. The other clusters continue.
 
-    Exit codes: 0 stopped; 1 failed, a restart may succeed; 78 failed, fix the reported error first; 2 wrong arguments.
+    The exit code is 0 if a signal stopped the monitor. It is 1 if the monitor failed but a restart may succeed.
+    It is 78 if every start fails until you fix the reported error. It is 2 if the arguments are wrong.
     """
     start_logging(log_level)
     sys.setswitchinterval(SWITCH_SECONDS)

@@ -56,7 +56,7 @@ class _TopicPartitionCount(click.ParamType[tuple[str, int]]):
 @click.option(
     "--strategy", "strategy_names", multiple=True, help="Compute only this strategy. Repeatable [default: all]."
 )
-@click.option("--members", default=0, help="Number of members that join, or leave if negative: +1, -2.")
+@click.option("--members", default=0, help="Number of members that join (for example +1) or leave (for example -2).")
 @click.option(
     "--partitions",
     multiple=True,
@@ -79,10 +79,11 @@ def what_if(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     file: Path | None,
     references: tuple[str, ...],
 ) -> None:
-    """Compute the assignment of each strategy for GROUP, from the partitions that its members hold today.
+    """Compute the assignment that each strategy would make for GROUP.
 
-    The command reads the table `group_generations`. For each topic, the command counts the partitions up to the highest
-    partition that a member holds. Columns of the output:
+    The command starts from the partitions that the members hold today. The command reads the table
+    `group_generations`. For each topic, the command counts the partitions up to the highest partition that a member
+    holds. Columns of the output:
 
     \b
     sizes          members x partitions: 2x3 is two members with three partitions each

@@ -95,8 +95,8 @@ class SecuritySettings(Section):
     )
     ca_file: CertificateFile | None = Field(
         None,
-        description="PEM file with the CA certificates that sign the brokers' certificates. If not set: the CA"
-        " certificates of the system.",
+        description="PEM file with the CA certificates that sign the brokers' certificates. If not set, the CA"
+        " certificates of the system are used.",
     )
     verify_hostname: bool = Field(
         True, description="If true, the certificate of a broker must match the broker's host name."
@@ -124,8 +124,8 @@ class SecuritySettings(Section):
     oauth_scope: str | None = Field(None, description="Scope to request, if the token endpoint requires one.")
     oauth_ca_file: CertificateFile | None = Field(
         None,
-        description="PEM file with the CA certificates that sign the token endpoint's certificate. If not set: the CA"
-        " certificates of the system.",
+        description="PEM file with the CA certificates that sign the token endpoint's certificate. If not set, the CA"
+        " certificates of the system are used.",
     )
 
     @property

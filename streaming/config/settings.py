@@ -87,32 +87,34 @@ SourceKind = Literal["offsets-topic", "admin-api"]
 
 
 class ClusterSettings(Section):
-    """A further cluster, watched in addition to the cluster of [kafka]. Each cluster has its own query."""
+    """A further cluster that the monitor watches besides the cluster of [kafka]. Each cluster has its own query."""
 
     bootstrap_servers: BootstrapServers = Field(description="Addresses of brokers as host:port, separated by commas.")
     cluster: str | None = Field(
         None,
         min_length=1,
-        description="Name of the cluster in tables and labels. If not set: the name of the section.",
+        description="Name of the cluster in tables and labels. If not set, the name of the section is used.",
     )
     connect_timeout_seconds: Seconds | None = Field(
-        None, description="Time to wait for a broker. If not set: the value in [kafka]."
+        None, description="Time to wait for a broker. If not set, the value in [kafka] is used."
     )
     source_kind: SourceKind | None = Field(
-        None, description="Value of source.kind for this cluster. If not set: the value in [source]."
+        None, description="Value of source.kind for this cluster. If not set, the value in [source] is used."
     )
     checkpoint: AbsolutePath | None = Field(
         None,
-        description="Folder of the checkpoint of this cluster's query. If not set: the folder NAME in the folder"
-        " paths.checkpoint-clusters, where NAME is the name of the section.",
+        description="Folder of the checkpoint of this cluster's query. If not set, the monitor adds `-clusters/NAME`"
+        " to the path in paths.checkpoint. NAME is the name of the section.",
     )
     security: SecuritySettings | None = Field(
-        None, description="A complete section for this cluster. If not set: [kafka.security]. The two are not merged."
+        None,
+        description="Security settings of this cluster. If set, this section replaces all of [kafka.security]."
+        " If not set, [kafka.security] is used.",
     )
 
 
 class SourceSettings(Section):
-    """Where the monitor reads groups and committed offsets."""
+    """The source from which the monitor reads groups and committed offsets."""
 
     kind: SourceKind = Field(
         OFFSETS_TOPIC_SOURCE,
@@ -140,7 +142,7 @@ class SparkSettings(Section):
     log_level: str = Field(
         "ERROR", pattern="^(TRACE|DEBUG|INFO|WARN|ERROR|FATAL|OFF)$", description="Spark's log level."
     )
-    conf: SparkConf = Field({}, description="Further Spark properties, passed to Spark unchanged.")
+    conf: SparkConf = Field({}, description="Further Spark properties. The monitor passes them to Spark unchanged.")
 
 
 class PathSettings(Section):
@@ -176,17 +178,19 @@ def are_disjoint(first: str, second: str) -> bool:
 
 
 class TableSettings(Section):
-    """How the monitor limits the size of the Delta tables."""
+    """Limits on the size of the Delta tables."""
 
-    retention_days: int = Field(90, ge=1, description="Rows older than this number of days are deleted.")
+    retention_days: int = Field(
+        90, ge=1, description="The monitor deletes rows that are older than this number of days."
+    )
     maintenance_interval_seconds: Seconds = Field(
         900, description="Interval of table maintenance, which merges small files and deletes old rows."
     )
     versions_kept_hours: int = Field(
         2,
         ge=1,
-        description="Time in hours for which a reader can use the table version that it opened. Time travel has the"
-        " same limit.",
+        description="Number of hours for which a reader can use the table version that it opened. Time travel is"
+        " possible for the same number of hours.",
     )
 
 
@@ -202,7 +206,7 @@ Pattern = Annotated[str, AfterValidator(_check_pattern)]
 
 
 class MetricsSettings(Section):
-    """The HTTP port, and how much detail /metrics shows. Tables and pages have no such limits."""
+    """The HTTP port and the limits of /metrics. These limits do not apply to tables and pages."""
 
     host: str = Field(
         "127.0.0.1", description="Address to listen on. The default accepts connections from this machine only."
@@ -213,31 +217,36 @@ class MetricsSettings(Section):
     )
     tls_key_file: str = Field(
         "",
-        description="PEM file with the private key of that certificate. Other users must not be able to read it"
-        " (chmod 600).",
+        description="PEM file with the private key of tls_certificate_file. Other users must not be able to read this"
+        " file (chmod 600).",
     )
     basic_auth_users_file: str = Field(
         "",
-        description="File of the users who can read the port, one NAME:HASH per line. HASH is bcrypt, as written by"
-        " htpasswd -B. Set mode 600 (chmod 600). If empty, everybody can read the port.",
+        description="File with the users who can read the port. Each line is NAME:HASH. HASH is a bcrypt hash, as"
+        " `htpasswd -B` writes it. Set the mode of the file to 600 (chmod 600). If this setting is empty,"
+        " everybody can read the port.",
     )
 
     groups_allow: Pattern = Field(
-        ".*", min_length=1, description="Groups that /metrics shows: a regular expression (RE2) for the whole group id."
+        ".*",
+        min_length=1,
+        description="Regular expression (RE2) for the groups that /metrics shows. It must match the whole group id.",
     )
     groups_deny: Pattern = Field(
         "",
-        description="Groups that /metrics does not show, even if groups_allow matches. If empty, no group is denied.",
+        description="Regular expression for the groups that /metrics does not show, even if groups_allow matches them."
+        " If empty, no group is denied.",
     )
     topics_allow: Pattern = Field(
         ".*",
         min_length=1,
-        description="Topics that /metrics shows: a regular expression (RE2) for the whole name. The sums of a group"
-        " still include all its topics.",
+        description="Regular expression (RE2) for the topics that /metrics shows. It must match the whole name. The"
+        " sums of a group still include all its topics.",
     )
     topics_deny: Pattern = Field(
         "",
-        description="Topics that /metrics does not show, even if topics_allow matches. If empty, no topic is denied.",
+        description="Regular expression for the topics that /metrics does not show, even if topics_allow matches them."
+        " If empty, no topic is denied.",
     )
     granularity: Literal["group", "topic", "partition", "member"] = Field(
         "partition",
@@ -246,13 +255,14 @@ class MetricsSettings(Section):
     )
     compatible_with: tuple[Literal["kafka_exporter", "kafka_lag_exporter"], ...] = Field(
         ("kafka_exporter",),
-        description="Exporters whose metrics /metrics also contains, with their names and labels.",
+        description="Other exporters whose metrics /metrics also contains. These metrics have the names and labels of"
+        " that exporter.",
     )
     top_k: int = Field(
         0,
         ge=0,
         description="Number of worst groups that /metrics shows at the full granularity. The other groups are shown at"
-        " group level. 0: all groups at the full granularity.",
+        " group level. If 0, /metrics shows all groups at the full granularity.",
     )
     max_series: int = Field(
         1_500_000,
@@ -276,9 +286,13 @@ class SamplingSettings(Section):
         description="Interval between samples of end offsets and topic metadata. With source.kind admin-api, it is"
         " also the interval between samples of groups.",
     )
-    lag_table_seconds: Seconds = Field(30, description="Interval between writes of lag to the table group_lag.")
+    lag_table_seconds: Seconds = Field(
+        30, description="Interval at which the monitor writes lag to the table group_lag."
+    )
     reconcile_seconds: Seconds = Field(
-        600, description="Interval between comparisons of all committed offsets with those of the coordinators."
+        600,
+        description="Interval at which the monitor compares all committed offsets with the offsets that the"
+        " coordinators return.",
     )
     request_timeout_seconds: Seconds = Field(15, description="Maximum duration of one request to a broker.")
 
@@ -295,24 +309,27 @@ class EvaluationSettings(Section):
         600, description="Time window in which rebalances, joins and departures of members are counted."
     )
     storm_rebalances: int = Field(
-        5, ge=2, description="Minimum number of rebalances within storm_window_seconds for a rebalance storm."
+        5,
+        ge=2,
+        description="A group has a rebalance storm if it has at least this number of rebalances within"
+        " storm_window_seconds.",
     )
     flap_threshold: int = Field(
         3,
         ge=2,
-        description="Minimum number of times that a member joins and leaves within storm_window_seconds for a flapping"
-        " member.",
+        description="A member is flapping if it joins and leaves at least this number of times within"
+        " storm_window_seconds.",
     )
     stuck_after_seconds: Seconds = Field(
         300,
-        description="Longest normal duration of a rebalance or a deployment. Partitions without an owner or a commit"
-        " start a condition only after this time.",
+        description="Longest normal duration of a rebalance or a deployment. A missing owner or missing commits start"
+        " a condition only after this time.",
     )
     allowed_lag: int = Field(
         0,
         ge=0,
-        description="A lag of at most this number of records counts as no lag, for the status of partitions and for"
-        " silent groups and members.",
+        description="A lag of at most this number of records counts as no lag. This applies to the status of"
+        " partitions and to silent groups and members.",
     )
 
     @field_validator("strategies")

@@ -12,19 +12,20 @@ GROUP_STATE: Final = Signal(
     unit="boolean",
     labels=(*OF_A_GROUP, "group_type", "protocol_type", "protocol", "protocol_source", "state"),
     label_values=MappingProxyType({"group_type": ("classic", "consumer", "share", "streams")}),
-    help="1 for the group's type, strategy and state, as Kafka names them. The state is Unknown if an open transaction"
-    " blocks the group's records or records are missing. `protocol_source` is `records` if records name the strategy."
-    " It is `broker` if only the group coordinator reported it, and empty if the strategy is unknown.",
-    unknown="The group does not exist. Each existing group has exactly one series. No record contains"
-    " PreparingRebalance, CompletingRebalance or the state of a streams group. These states come from the last"
-    " listing of groups.",
+    help="1 for the present type, strategy and state of the group. The labels use Kafka's names. The state is Unknown"
+    " if records of the group are missing, or if an open transaction blocks the group's records. The label"
+    " `protocol_source` is `records` if records name the strategy, and `broker` if only the group coordinator"
+    " reported the strategy. This label is empty if the strategy is unknown.",
+    unknown="The group does not exist. Each existing group has exactly one series. No record contains the state"
+    " PreparingRebalance, the state CompletingRebalance or the state of a streams group. The monitor takes these"
+    " states from the last listing of groups.",
     example='count by (cluster, state) (rebalance_monitor_group_state{group_type="classic"})',
 )
 GROUP_MEMBERS: Final = Signal(
     name="rebalance_monitor_group_members",
     unit="members",
-    help="Members of the group at its last recorded generation.",
-    unknown="Some records of the members are missing, or an open transaction blocks the last record.",
+    help="Number of members in the group's last recorded generation.",
+    unknown="Records of some members are missing, or an open transaction blocks the group's last record.",
     example="rebalance_monitor_group_members == 0 and rebalance_monitor_group_lag > 0",
 )
 GROUP_GENERATION: Final = Signal(
@@ -38,8 +39,8 @@ GROUP_GENERATION: Final = Signal(
 GROUP_REBALANCING_SECONDS: Final = Signal(
     name="rebalance_monitor_group_rebalancing_seconds",
     unit="seconds",
-    help="Time since the first listing that showed the group in a rebalance, after its last record. The rebalance"
-    " takes at least this long.",
+    help="Time since a listing of groups first showed the rebalance in progress. Listings before the group's last"
+    " record do not count. The rebalance has lasted at least this long.",
     unknown="The last listing does not show the group in a rebalance, or there is no listing.",
     example="rebalance_monitor_group_rebalancing_seconds > 300",
 )
@@ -57,8 +58,8 @@ GROUP_LISTING_GAPS: Final = Signal(
     unit="brokers",
     labels=(*OF_A_CLUSTER, "reason"),
     granularity=CLUSTER,
-    help="Brokers with a missing or incomplete listing of groups, by reason. While a listing has a gap, the monitor"
-    " treats no group as deleted.",
+    help="Number of brokers whose listing of groups is missing or incomplete, by reason. While this number is not 0,"
+    " the monitor does not treat any group as deleted.",
     unknown="All listings are complete, or there is no listing yet.",
     example="sum by (cluster, reason) (rebalance_monitor_group_listing_gaps) > 0",
 )

@@ -2,7 +2,7 @@
 
 kafka_exporter shows -1 for unknown values. For an unknown value, this monitor shows no series. In kafka_exporter,
 metrics have no label for the cluster. If this monitor watches several clusters, each of these metrics has the label
-`cluster`. The option `--kafka.labels` of kafka_exporter has the same effect.
+`cluster`. The option `--kafka.labels` of kafka_exporter can add the same label.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ CONSUMERGROUP_CURRENT_OFFSET: Final = Signal(
     labels=_GROUP_PARTITION,
     granularity=PARTITION,
     family_set=KAFKA_EXPORTER,
-    help="Committed offset.",
-    unknown="The group never committed an offset of the partition, or an open transaction blocks its last commit.",
+    help="Offset that the group committed for the partition.",
+    unknown="The group never committed an offset of the partition, or an open transaction blocks the group's last"
+    " commit.",
     example="sum by (consumergroup, topic) (rate(kafka_consumergroup_current_offset[5m]))",
 )
 CONSUMERGROUP_CURRENT_OFFSET_SUM: Final = Signal(
@@ -33,8 +34,9 @@ CONSUMERGROUP_CURRENT_OFFSET_SUM: Final = Signal(
     labels=_GROUP_TOPIC,
     granularity=TOPIC,
     family_set=KAFKA_EXPORTER,
-    help="Sum of the committed offsets of the topic. Partitions without a commit are left out.",
-    unknown="The group never committed an offset of the topic, or an open transaction blocks its last commit.",
+    help="Sum of the offsets that the group committed for the partitions of the topic. Partitions without a committed"
+    " offset are left out.",
+    unknown="The group never committed an offset of the topic, or an open transaction blocks the group's last commit.",
     example="sum by (consumergroup) (rate(kafka_consumergroup_current_offset_sum[5m]))",
 )
 CONSUMERGROUP_LAG: Final = Signal(
@@ -43,8 +45,8 @@ CONSUMERGROUP_LAG: Final = Signal(
     labels=_GROUP_PARTITION,
     granularity=PARTITION,
     family_set=KAFKA_EXPORTER,
-    help="Records after the committed offset.",
-    unknown=f"The end offset is unknown, or it is before the committed offset. {_SEE_REASONS}",
+    help="Records of the partition after the committed offset.",
+    unknown=f"The end offset is unknown, or it is smaller than the committed offset. {_SEE_REASONS}",
     example="topk(10, kafka_consumergroup_lag)",
 )
 CONSUMERGROUP_LAG_SUM: Final = Signal(
@@ -53,8 +55,8 @@ CONSUMERGROUP_LAG_SUM: Final = Signal(
     labels=_GROUP_TOPIC,
     granularity=TOPIC,
     family_set=KAFKA_EXPORTER,
-    help="Records after the committed offset, summed over the topic. Partitions without a commit are left out.",
-    unknown=f"The lag of one of these partitions is unknown. {_SEE_REASONS}",
+    help="Sum of the lag of the topic's partitions, in records. Partitions without a committed offset are left out.",
+    unknown=f"The lag of a partition with a committed offset is unknown. {_SEE_REASONS}",
     example="topk(10, sum by (consumergroup) (kafka_consumergroup_lag_sum))",
 )
 CONSUMERGROUP_MEMBERS: Final = Signal(
@@ -63,7 +65,7 @@ CONSUMERGROUP_MEMBERS: Final = Signal(
     labels=("consumergroup",),
     family_set=KAFKA_EXPORTER,
     help="Members of the group.",
-    unknown="Absent in the same cases as `rebalance_monitor_group_members`.",
+    unknown="The series is absent in the same cases as `rebalance_monitor_group_members`.",
     example="kafka_consumergroup_members == 0",
 )
 TOPIC_PARTITIONS: Final = Signal(
@@ -82,7 +84,7 @@ TOPIC_PARTITION_CURRENT_OFFSET: Final = Signal(
     labels=_PARTITION,
     granularity=PARTITION,
     family_set=KAFKA_EXPORTER,
-    help="End offset of the partition: the offset of its next record.",
+    help="End offset of the partition. The next record gets this offset.",
     unknown=_NOT_SAMPLED,
     example="sum by (topic) (rate(kafka_topic_partition_current_offset[5m]))",
 )
@@ -92,7 +94,7 @@ TOPIC_PARTITION_OLDEST_OFFSET: Final = Signal(
     labels=_PARTITION,
     granularity=PARTITION,
     family_set=KAFKA_EXPORTER,
-    help="Log start offset of the partition. Records before it are deleted.",
+    help="Log start offset of the partition. All records before this offset are deleted.",
     unknown=_NOT_SAMPLED,
     example="sum by (topic) (kafka_topic_partition_current_offset - kafka_topic_partition_oldest_offset)",
 )

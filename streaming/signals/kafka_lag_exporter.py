@@ -1,6 +1,6 @@
-"""The metrics of kafka-lag-exporter (github.com/seglo/kafka-lag-exporter), with its names and labels.
+"""As kafka-lag-exporter: metrics with the names and labels of github.com/seglo/kafka-lag-exporter.
 
-They are the only standard for lag in seconds.
+These metrics are the only standard for lag in seconds.
 
 kafka-lag-exporter has labels for the member: `member_host`, `consumer_id`, `client_id`. This monitor does not have
 these labels. A member gets a new id at each restart, so the number of series would grow without limit. For an unknown
@@ -27,8 +27,9 @@ GROUP_OFFSET: Final = Signal(
     labels=_GROUP_PARTITION,
     granularity=PARTITION,
     family_set=KAFKA_LAG_EXPORTER,
-    help="Committed offset.",
-    unknown="The group never committed an offset of the partition, or an open transaction blocks its last commit.",
+    help="Offset that the group committed for the partition.",
+    unknown="The group never committed an offset of the partition, or an open transaction blocks the group's last"
+    " commit.",
     example="sum by (cluster_name, group) (rate(kafka_consumergroup_group_offset[5m]))",
 )
 GROUP_LAG: Final = Signal(
@@ -37,8 +38,8 @@ GROUP_LAG: Final = Signal(
     labels=_GROUP_PARTITION,
     granularity=PARTITION,
     family_set=KAFKA_LAG_EXPORTER,
-    help="Records after the committed offset.",
-    unknown=f"The end offset is unknown, or it is before the committed offset. {_SEE_REASONS}",
+    help="Records of the partition after the committed offset.",
+    unknown=f"The end offset is unknown, or it is smaller than the committed offset. {_SEE_REASONS}",
     example="topk(25, kafka_consumergroup_group_lag)",
 )
 GROUP_LAG_SECONDS: Final = Signal(
@@ -47,8 +48,8 @@ GROUP_LAG_SECONDS: Final = Signal(
     labels=_GROUP_PARTITION,
     granularity=PARTITION,
     family_set=KAFKA_LAG_EXPORTER,
-    help="Age of the oldest record of the partition that the group has not committed. A lower bound if the record is"
-    " older than every stored sample.",
+    help="Age of the oldest record that the group has not committed in this partition. The value is a lower bound if"
+    " the record is older than every stored sample.",
     unknown=f"The lag is unknown, or no sample shows the record's time yet. {_SEE_REASONS}",
     example="max by (cluster_name, group) (kafka_consumergroup_group_lag_seconds)",
 )
@@ -57,8 +58,7 @@ GROUP_MAX_LAG: Final = Signal(
     unit="records",
     labels=_GROUP,
     family_set=KAFKA_LAG_EXPORTER,
-    help="Largest number of records after the committed offset of one partition. Partitions with unknown lag are left"
-    " out.",
+    help="Lag in records of the partition with the largest lag. Partitions with unknown lag are left out.",
     unknown=_UNKNOWN_EVERYWHERE,
     example="topk(50, kafka_consumergroup_group_max_lag)",
 )
@@ -67,7 +67,7 @@ GROUP_MAX_LAG_SECONDS: Final = Signal(
     unit="seconds",
     labels=_GROUP,
     family_set=KAFKA_LAG_EXPORTER,
-    help="Largest lag in seconds of one partition. Partitions with unknown lag are left out.",
+    help="Lag in seconds of the partition with the largest lag in seconds. Partitions with unknown lag are left out.",
     unknown=_UNKNOWN_EVERYWHERE,
     example="kafka_consumergroup_group_max_lag_seconds > 180",
 )
@@ -77,7 +77,7 @@ GROUP_SUM_LAG: Final = Signal(
     labels=_GROUP,
     family_set=KAFKA_LAG_EXPORTER,
     help="Records that the group has not committed yet.",
-    unknown=f"The lag of one partition is unknown. {_SEE_REASONS}",
+    unknown=f"The lag of at least one partition is unknown. {_SEE_REASONS}",
     example="sum by (cluster_name) (kafka_consumergroup_group_sum_lag)",
 )
 GROUP_TOPIC_SUM_LAG: Final = Signal(
@@ -87,7 +87,7 @@ GROUP_TOPIC_SUM_LAG: Final = Signal(
     granularity=TOPIC,
     family_set=KAFKA_LAG_EXPORTER,
     help="Records of the topic that the group has not committed yet.",
-    unknown=f"The lag of one partition is unknown. {_SEE_REASONS}",
+    unknown=f"The lag of at least one partition is unknown. {_SEE_REASONS}",
     example="topk(10, kafka_consumergroup_group_topic_sum_lag)",
 )
 PARTITION_LATEST_OFFSET: Final = Signal(
@@ -96,7 +96,7 @@ PARTITION_LATEST_OFFSET: Final = Signal(
     labels=_PARTITION,
     granularity=PARTITION,
     family_set=KAFKA_LAG_EXPORTER,
-    help="End offset of the partition: the offset of its next record.",
+    help="End offset of the partition. The next record gets this offset.",
     unknown=_NOT_SAMPLED,
     example="sum by (cluster_name, topic) (rate(kafka_partition_latest_offset[5m]))",
 )
@@ -106,7 +106,7 @@ PARTITION_EARLIEST_OFFSET: Final = Signal(
     labels=_PARTITION,
     granularity=PARTITION,
     family_set=KAFKA_LAG_EXPORTER,
-    help="Log start offset of the partition. Records before it are deleted.",
+    help="Log start offset of the partition. All records before this offset are deleted.",
     unknown=_NOT_SAMPLED,
     example="kafka_partition_latest_offset - kafka_partition_earliest_offset",
 )

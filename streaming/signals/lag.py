@@ -1,4 +1,4 @@
-"""Lag: lag in records and seconds, status of the group, and records lost to retention, at the last sample."""
+"""Lag: lag in records and in seconds, status, and records lost to retention. All values are from the last sample."""
 
 from __future__ import annotations
 
@@ -13,22 +13,23 @@ GROUP_LAG: Final = Signal(
     name="rebalance_monitor_group_lag",
     unit="records",
     help="Records that the group has not committed yet.",
-    unknown="The lag of one partition is unknown. A sum without it would be too small. For the reason, see"
-    " `rebalance_monitor_lag_unknown_partitions`.",
+    unknown="The lag of at least one partition is unknown. A sum without this partition would be too small. For the"
+    " reason, see `rebalance_monitor_lag_unknown_partitions`.",
     example="topk(10, rebalance_monitor_group_lag)",
 )
 GROUP_LAG_SECONDS: Final = Signal(
     name="rebalance_monitor_group_lag_seconds",
     unit="seconds",
-    help="Age of the oldest record that the group has not committed. Maximum over all partitions with known lag.",
+    help="Age of the oldest record that the group has not committed. The value is the maximum of all partitions with"
+    " known lag.",
     unknown=_UNKNOWN_EVERYWHERE,
     example="rebalance_monitor_group_lag_seconds > 600",
 )
 GROUP_LAG_SECONDS_IS_BOUND: Final = Signal(
     name="rebalance_monitor_group_lag_seconds_is_bound",
     unit="boolean",
-    help="1 if the group's lag in seconds is a lower bound, because the record is older than every stored sample."
-    " Otherwise 0.",
+    help="1 if the group's lag in seconds is a lower bound, and 0 if it is exact. It is a lower bound if the record is"
+    " older than every stored sample.",
     unknown="The group's lag in seconds is unknown.",
     example="rebalance_monitor_group_lag_seconds and on (cluster, group)"
     " rebalance_monitor_group_lag_seconds_is_bound == 1",
@@ -56,7 +57,7 @@ LAG_UNKNOWN_PARTITIONS: Final = Signal(
 GROUP_BLOCKED_PARTITIONS: Final = Signal(
     name="rebalance_monitor_group_blocked_partitions",
     unit="partitions",
-    help="Partitions in which the group has read everything before an open transaction.",
+    help="Partitions in which the group has read all records that come before an open transaction.",
     unknown="There is no such partition, or an open transaction blocks the group's last commits.",
     example="rebalance_monitor_group_blocked_partitions > 0",
 )
@@ -65,15 +66,15 @@ GROUP_STATUS: Final = Signal(
     unit="boolean",
     labels=(*OF_A_GROUP, "status"),
     label_values=MappingProxyType({"status": ("OK", "WARN", "STOP", "STALL", "REWIND")}),
-    help="1 for the worst status of the group's partitions.",
+    help="1 for the status of the group. This is the worst status of its partitions.",
     unknown=_UNKNOWN_EVERYWHERE,
     example='rebalance_monitor_group_status{status=~"STOP|STALL|REWIND"}',
 )
 GROUP_STATUS_COMPLETENESS: Final = Signal(
     name="rebalance_monitor_group_status_completeness",
     unit="share",
-    help="Share of the group's partitions whose status is based on ten commits, 0 to 1.",
-    unknown="The group never committed an offset, or an open transaction blocks its last commits.",
+    help="Share of the group's partitions whose status is based on ten commits, as a number from 0 to 1.",
+    unknown="The group never committed an offset, or an open transaction blocks the group's last commits.",
     example="avg by (cluster) (rebalance_monitor_group_status_completeness)",
 )
 GROUP_RECORDS_LOST: Final = Signal(
@@ -86,9 +87,9 @@ GROUP_RECORDS_LOST: Final = Signal(
 GROUP_SECONDS_UNTIL_LOST: Final = Signal(
     name="rebalance_monitor_group_seconds_until_lost",
     unit="seconds",
-    help="Time until retention deletes records that the group has not committed, at the current rate. 0 if records are"
-    " lost already.",
-    unknown="For every partition: the group has no lag, the log start moved less than twice in the last 24 hours, or"
-    " the lag is unknown.",
+    help="Estimated time until retention deletes records that the group has not committed. The estimate assumes that"
+    " the current rate does not change. 0 if records are already lost.",
+    unknown="In every partition, the lag is zero or unknown, or the log start moved less than twice in the last 24"
+    " hours.",
     example="rebalance_monitor_group_seconds_until_lost < 3600",
 )

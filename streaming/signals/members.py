@@ -1,4 +1,4 @@
-"""Members: the actual and expected owners of partitions. These metrics are shown only at the granularity `member`.
+"""Members: the actual and expected owners of partitions. These metrics exist only at the granularity `member`.
 
 A member gets a new member id at every start.
 """
@@ -18,7 +18,7 @@ MEMBER_PARTITIONS: Final = Signal(
     granularity=MEMBER,
     help="Partitions of the topic that the member holds. 0 if the member subscribes to the topic and holds none of its"
     " partitions.",
-    unknown="No record shows what the member holds, or the members do not divide partitions.",
+    unknown="No record shows which partitions the member holds, or the members do not share partitions.",
     example="sum by (cluster, group, member) (rebalance_monitor_member_partitions)",
 )
 MEMBER_EXPECTED_PARTITIONS: Final = Signal(
@@ -26,8 +26,8 @@ MEMBER_EXPECTED_PARTITIONS: Final = Signal(
     unit="partitions",
     labels=(*_OF_A_MEMBER, "topic"),
     granularity=MEMBER,
-    help="Partitions of the topic that the member should hold by the group's own strategy.",
-    unknown="The verdict is neither match nor drift, see `rebalance_monitor_assignment_verdict`. Or a member with"
+    help="Partitions of the topic that the member should hold according to the group's own strategy.",
+    unknown="The verdict in `rebalance_monitor_assignment_verdict` is neither match nor drift, or a member with"
     " misplaced partitions rejoined with a different member id.",
     example="rebalance_monitor_member_partitions != rebalance_monitor_member_expected_partitions",
 )
@@ -36,7 +36,7 @@ MEMBER_LAG: Final = Signal(
     unit="records",
     labels=_OF_A_MEMBER,
     granularity=MEMBER,
-    help="Records that the group has not committed yet, in the partitions that the member holds.",
-    unknown="The lag of one of its partitions is unknown, or the group never committed an offset of one of them.",
+    help="Sum of the lag of all partitions that the member holds, in records.",
+    unknown="For at least one partition of the member, the lag is unknown, or the group never committed an offset.",
     example="topk by (cluster, group) (1, rebalance_monitor_member_lag)",
 )

@@ -24,7 +24,8 @@ SOURCE: Final = Signal(
     labels=(*OF_A_CLUSTER, "source"),
     label_values=MappingProxyType({"source": ("offsets-topic", "admin-api")}),
     granularity=CLUSTER,
-    help="1 for the source of groups and commits: the topic __consumer_offsets or the group coordinators (admin-api).",
+    help="1 for the source of groups and commits. The source is the topic __consumer_offsets (offsets-topic) or the"
+    " group coordinators (admin-api).",
     unknown=_ALWAYS,
     example='rebalance_monitor_source{source="admin-api"}',
 )
@@ -48,7 +49,7 @@ SOURCE_LIMITATION: Final = Signal(
         }
     ),
     granularity=CLUSTER,
-    help="1 for each kind of information that this source does not provide.",
+    help="1 for each kind of information that the configured source does not provide.",
     unknown="The source provides this information.",
     example='rebalance_monitor_source_limitation_info{capability="hidden_groups"}',
 )
@@ -58,8 +59,8 @@ RECORDS_READ: Final = Signal(
     unit="records",
     labels=(*OF_A_CLUSTER, "kind"),
     granularity=CLUSTER,
-    help="Records read, by kind.",
-    unknown="No record of this kind was read.",
+    help="Records that the monitor has read, by kind.",
+    unknown="The monitor has read no record of this kind.",
     example="sum by (cluster) (rate(rebalance_monitor_records_read_total[5m]))",
 )
 RECORDS_SKIPPED: Final = Signal(
@@ -68,9 +69,9 @@ RECORDS_SKIPPED: Final = Signal(
     unit="records",
     labels=(*OF_A_CLUSTER, "reason"),
     granularity=CLUSTER,
-    help="Records that the monitor ignored, completely or for one member, by reason. The table quarantine has all of"
-    " them except foreign_partition.",
-    unknown="No record was ignored for this reason.",
+    help="Records that the monitor ignored completely or for one member, by reason. The table `quarantine` has a row"
+    " for each of these records, except for the reason foreign_partition.",
+    unknown="The monitor has ignored no record for this reason.",
     example="increase(rebalance_monitor_records_skipped_total[1h]) > 0",
 )
 OFFSETS_TOPIC_LAG: Final = Signal(
@@ -78,8 +79,9 @@ OFFSETS_TOPIC_LAG: Final = Signal(
     unit="records",
     labels=(*OF_A_CLUSTER, "partition"),
     granularity=CLUSTER,
-    help="Records of __consumer_offsets that the monitor has not read yet, up to the high watermark.",
-    unknown="The partition was not sampled recently, or there is no log to read (admin-api).",
+    help="Records of the __consumer_offsets partition that the monitor has not read yet. Records after the high"
+    " watermark do not count.",
+    unknown="The partition was not sampled recently, or the source is admin-api, which reads no log.",
     example="sum by (cluster) (rebalance_monitor_offsets_topic_lag)",
 )
 OFFSETS_TOPIC_BLOCKED: Final = Signal(
@@ -87,9 +89,9 @@ OFFSETS_TOPIC_BLOCKED: Final = Signal(
     unit="records",
     labels=(*OF_A_CLUSTER, "partition"),
     granularity=CLUSTER,
-    help="Records of __consumer_offsets that an open transaction blocks. During this time, the groups of this partition"
-    " are unknown.",
-    unknown="The partition was not sampled recently, or there is no log to read (admin-api).",
+    help="Records of __consumer_offsets that an open transaction blocks. While the transaction is open, the groups of"
+    " this partition are unknown.",
+    unknown="The partition was not sampled recently, or the source is admin-api, which reads no log.",
     example="rebalance_monitor_offsets_topic_blocked > 0",
 )
 OFFSETS_TOPIC_LAST_STABLE_OFFSET: Final = Signal(
@@ -97,9 +99,9 @@ OFFSETS_TOPIC_LAST_STABLE_OFFSET: Final = Signal(
     unit="offset",
     labels=(*OF_A_CLUSTER, "partition"),
     granularity=CLUSTER,
-    help="Last stable offset of the partition of __consumer_offsets: the start of the first open transaction, or the"
-    " end of the log.",
-    unknown="The partition was not sampled recently, or there is no log to read (admin-api).",
+    help="Last stable offset of the __consumer_offsets partition. This is the start of the first open transaction, or"
+    " the end of the log if no transaction is open.",
+    unknown="The partition was not sampled recently, or the source is admin-api, which reads no log.",
     example="changes(rebalance_monitor_offsets_topic_last_stable_offset[5m]) == 0",
 )
 CLOCK_OFFSET_SECONDS: Final = Signal(
@@ -107,8 +109,9 @@ CLOCK_OFFSET_SECONDS: Final = Signal(
     unit="seconds",
     labels=(*OF_A_CLUSTER, "broker"),
     granularity=CLUSTER,
-    help="Clock of the broker minus clock of the monitor, estimated from the timestamps of records.",
-    unknown="No record of the broker was read in the last ten minutes, or there is no log to read (admin-api).",
+    help="Clock of the broker minus clock of the monitor. The monitor estimates this difference from the timestamps of"
+    " records.",
+    unknown="No record of the broker was read in the last ten minutes, or the source is admin-api, which reads no log.",
     example="max by (cluster, broker) (abs(rebalance_monitor_clock_offset_seconds))",
 )
 CLOCK_OFFSET_WITHIN_SECONDS: Final = Signal(
@@ -125,7 +128,7 @@ LAST_BATCH_SECONDS: Final = Signal(
     unit="seconds",
     labels=OF_A_CLUSTER,
     granularity=CLUSTER,
-    help="Duration of the last micro-batch, from its start in the driver to the write of its last table.",
+    help="Duration of the last micro-batch, from its start in the driver until its last table is written.",
     unknown="The monitor has not finished a batch since its start.",
     example="max_over_time(rebalance_monitor_last_batch_seconds[15m])",
 )
@@ -134,7 +137,7 @@ STATE_ROWS: Final = Signal(
     unit="rows",
     labels=OF_A_CLUSTER,
     granularity=CLUSTER,
-    help="Groups and `__consumer_offsets` partitions in the monitor's state.",
+    help="Number of groups and `__consumer_offsets` partitions in the monitor's state.",
     unknown=_ALWAYS,
     example="deriv(rebalance_monitor_state_rows[1d])",
 )
@@ -155,8 +158,9 @@ DROPPED_SERIES: Final = Signal(
     labels=(*OF_A_CLUSTER, "reason"),
     label_values=MappingProxyType({"reason": ("top_k", "max_series")}),
     granularity=CLUSTER,
-    help="Series left out of this scrape, by the setting that caused it: metrics.top_k or metrics.max_series.",
-    unknown=f"{_ALWAYS} Series that the settings do not select (names, granularity) are not counted.",
+    help="Number of series that a setting removed from this scrape. The label `reason` names the setting, which is"
+    " metrics.top_k or metrics.max_series.",
+    unknown=f"{_ALWAYS} Series that other settings exclude (names, granularity) do not count.",
     example='rebalance_monitor_dropped_series{reason="max_series"} > 0',
 )
 RESIDENT_MEMORY_BYTES: Final = Signal(

@@ -20,7 +20,8 @@ TOPIC_LAG: Final = Signal(
     labels=_OF_A_TOPIC,
     granularity=TOPIC,
     help="Records of the topic that the group has not committed yet.",
-    unknown=f"The lag of a partition of the topic is unknown. A sum without it would be too small. {_SEE_REASONS}",
+    unknown="The lag of a partition of the topic is unknown. A sum without this partition would be too small."
+    f" {_SEE_REASONS}",
     example="topk(10, rebalance_monitor_topic_lag)",
 )
 PARTITION_LAG: Final = Signal(
@@ -29,7 +30,7 @@ PARTITION_LAG: Final = Signal(
     labels=_OF_A_PARTITION,
     granularity=PARTITION,
     help="Records of the partition that the group has not committed yet.",
-    unknown=f"The end offset is unknown, or it is before the committed offset. {_SEE_REASONS}",
+    unknown=f"The end offset is unknown, or it is smaller than the committed offset. {_SEE_REASONS}",
     example="max by (cluster, group, topic) (rebalance_monitor_partition_lag)"
     " > 10 * avg by (cluster, group, topic) (rebalance_monitor_partition_lag)",
 )
@@ -38,7 +39,7 @@ PARTITION_LAG_SECONDS: Final = Signal(
     unit="seconds",
     labels=_OF_A_PARTITION,
     granularity=PARTITION,
-    help="Age of the oldest record of the partition that the group has not committed.",
+    help="Age of the oldest record that the group has not committed in this partition.",
     unknown="The lag is unknown, or there is no recent sample of the partition.",
     example="rebalance_monitor_partition_lag_seconds > 600",
 )
@@ -47,7 +48,8 @@ PARTITION_LAG_SECONDS_IS_BOUND: Final = Signal(
     unit="boolean",
     labels=_OF_A_PARTITION,
     granularity=PARTITION,
-    help="1 if the partition's lag in seconds is a lower bound, because the record is older than every stored sample.",
+    help="1 if the partition's lag in seconds is a lower bound. It is a lower bound if the record is older than every"
+    " stored sample.",
     unknown="The lag in seconds is exact or unknown.",
     example="rebalance_monitor_partition_lag_seconds and on (cluster, group, topic, partition)"
     " rebalance_monitor_partition_lag_seconds_is_bound",
@@ -59,7 +61,8 @@ PARTITION_STATUS: Final = Signal(
     label_values=MappingProxyType({"status": ("OK", "WARN", "STOP", "STALL", "REWIND")}),
     granularity=PARTITION,
     help="1 for the status of the partition.",
-    unknown="The lag is unknown, or the monitor has not seen a commit of the partition yet. Or the"
-    " remaining offsets may be only transaction markers, or the group has read everything before an open transaction.",
+    unknown="The lag is unknown, or the monitor has not seen a commit of the partition yet. The status is also unknown"
+    " if the remaining offsets may be only transaction markers, or if the group has read all records before an"
+    " open transaction.",
     example='rebalance_monitor_partition_status{status=~"STOP|STALL|REWIND"}',
 )

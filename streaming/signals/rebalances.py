@@ -11,7 +11,7 @@ REBALANCES: Final = Signal(
     name="rebalance_monitor_rebalances_total",
     kind=COUNTER,
     unit="rebalances",
-    help="Generations since the group was first seen, without transitions to Empty.",
+    help="Number of generations since the monitor first saw the group. Transitions to Empty do not count.",
     unknown="The group does not exist. An existing group starts at 0.",
     example="topk(10, sum by (cluster, group) (increase(rebalance_monitor_rebalances_total[1h])))",
 )
@@ -19,9 +19,10 @@ REBALANCES_FAILED: Final = Signal(
     name="rebalance_monitor_rebalances_failed_total",
     kind=COUNTER,
     unit="rebalances",
-    help="Generations that members joined, but that never received an assignment. Only proven ones are counted.",
-    unknown="The group is a classic group and `source.kind` is `admin-api`: the coordinators do not report failed"
-    " rebalances.",
+    help="Generations that members joined but that never received an assignment. Only cases that the records prove"
+    " count.",
+    unknown="The group is a classic group and `source.kind` is `admin-api`. In this mode, the coordinators do not"
+    " report failed rebalances.",
     example="increase(rebalance_monitor_rebalances_failed_total[1h]) > 0",
 )
 EMPTY_TRANSITIONS: Final = Signal(
@@ -51,8 +52,9 @@ REBALANCES_BY_CAUSE: Final = Signal(
             )
         }
     ),
-    help="Rebalances read since the group was first seen, by primary cause. Generations without a record are left out.",
-    unknown="No rebalance with this cause was read.",
+    help="Number of rebalances since the monitor first saw the group, by primary cause. Generations without a record"
+    " do not count.",
+    unknown="The monitor has read no rebalance with this cause.",
     example='sum by (cause) (increase(rebalance_monitor_rebalances_by_cause_total{group="payments"}[1d]))',
 )
 MOVED_PARTITIONS: Final = Signal(
@@ -61,18 +63,20 @@ MOVED_PARTITIONS: Final = Signal(
     unit="partitions",
     labels=(*OF_A_GROUP, "necessary"),
     label_values=MappingProxyType({"necessary": ("true", "false", "unknown")}),
-    help="Partitions that moved from one owner to a different owner. necessary=false: an equally balanced assignment"
-    " would have left them in place. necessary=unknown: the smallest possible number of moves is unknown.",
-    unknown="No partition moved in this way.",
+    help="Partitions that moved from one owner to a different owner. `necessary=false` means that an equally balanced"
+    " assignment would have left the partition in place. `necessary=unknown` means that the smallest possible"
+    " number of moves is unknown.",
+    unknown="No partition has moved with this value of the label `necessary`.",
     example='topk(10, increase(rebalance_monitor_moved_partitions_total{necessary="false"}[1d]))',
 )
 COMMIT_GAP_SECONDS: Final = Signal(
     name="rebalance_monitor_commit_gap_seconds",
     kind=HISTOGRAM,
     unit="seconds",
-    help="Time from a group's last commit before a rebalance to its first commit after it. Unknown gaps are left out.",
-    unknown="No gap of the group is known. The table `commit_gaps` has the unknown gaps and the reasons. The histogram"
-    " starts again at 0 when the checkpoint is rebuilt or the group is deleted.",
+    help="Time from the group's last commit before a rebalance to the group's first commit after the rebalance."
+    " Unknown gaps do not count.",
+    unknown="No gap of the group is known. The table `commit_gaps` shows why a gap is unknown. The histogram starts"
+    " again at 0 when the checkpoint is rebuilt or the group is deleted.",
     example="histogram_quantile(0.9, sum by (cluster, group, le)"
     " (rate(rebalance_monitor_commit_gap_seconds_bucket[1d])))",
 )
@@ -101,7 +105,7 @@ GROUP_CONDITION: Final = Signal(
     labels=(*OF_A_GROUP, "condition"),
     label_values=_CONDITIONS,
     help="1 for each condition that is active at the last sample, for example a rebalance storm or a stuck rebalance.",
-    unknown="The condition is not active, or its state is unknown. For members and start time, see the table"
+    unknown="The condition is not active, or its state is unknown. For the members and the start time, see the table"
     " `group_conditions` or run `rebalance-monitor history GROUP`.",
     example='rebalance_monitor_group_condition{condition="rebalance_storm"}'
     ' unless on (cluster, group) rebalance_monitor_group_condition{condition="rolling_restart"}',
@@ -111,7 +115,8 @@ GROUP_CONDITION_TIMESTAMP_SECONDS: Final = Signal(
     unit="seconds",
     labels=(*OF_A_GROUP, "condition"),
     label_values=_CONDITIONS,
-    help="Start time of each active condition, in seconds since 1970. A restart of the monitor does not change it.",
+    help="Start time of each active condition, in seconds since 1970. A restart of the monitor does not change this"
+    " time.",
     unknown="The condition is not active, or its state is unknown.",
     example="time() - rebalance_monitor_group_condition_timestamp_seconds > 3600",
 )

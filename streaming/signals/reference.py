@@ -16,8 +16,8 @@ _INTRODUCTION = """\
 The default address is `127.0.0.1:9560/metrics`. The format is Prometheus' text format or OpenMetrics. Until the monitor
 has read the log to its end for the first time, it exports only metrics of the monitor itself.
 
-**An unknown value has no series.** It is never 0, -1, NaN or the last value. A comparison such as `== 0` does not match
-an absent series. Use `absent(...)` or `unless` to find one.
+**An unknown value has no series.** An unknown value is never exported as 0, -1, NaN or the last known value. A
+comparison such as `== 0` does not match an absent series. Use `absent(...)` or `unless` to find an absent series.
 """
 
 

@@ -56,7 +56,7 @@ TABLES = (
 def describe_tables() -> Iterator[str]:
     """Return the tables as Markdown for `docs/TABLES.md`."""
     for table in TABLES:
-        yield f"## `{table.name}`\n\nOne row: {table.row}.\n\n| column | type | description |\n|---|---|---|"
+        yield f"## `{table.name}`\n\nEach row describes {table.row}.\n\n| column | type | description |\n|---|---|---|"
         for field in table.schema:
             comment = (field.metadata or {}).get(b"comment", b"").decode()
             yield f"| `{field.name}` | {_type_name(field.type)} | {comment} |"

@@ -48,7 +48,11 @@ GROUP = column("group_id", pa.string(), "consumer group")
 SAMPLED = (
     CLUSTER,
     column("date", pa.date32(), "UTC date of sampled_time"),
-    column("sampled_time", TIME, "time of the request for end offsets, after the commits were read"),
+    column(
+        "sampled_time",
+        TIME,
+        "time at which the monitor requested the end offsets; the commits were read before this time",
+    ),
 )
 SAMPLED_PARTITION = (
     *SAMPLED,
@@ -57,6 +61,8 @@ SAMPLED_PARTITION = (
     column("partition", pa.int32(), "partition"),
 )
 GENERATION = column(
-    "generation_id", pa.int32(), "generation (classic) or epoch; null for classic groups with source.kind admin-api"
+    "generation_id",
+    pa.int32(),
+    "generation of a classic group, or epoch of any other group; null for a classic group if source.kind is admin-api",
 )
 NOT_KNOWN = column("not_known", pa.list_(pa.string()), "information that was missing for the verdict")

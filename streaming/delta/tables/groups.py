@@ -48,9 +48,9 @@ _BY_CAUSE = pa.list_(pa.struct([("cause", pa.string()), ("rebalances", pa.int64(
 _BY_NEED = pa.list_(pa.struct([("necessary", pa.string()), ("partitions", pa.int64())]))
 
 PROTOCOL_SOURCE = (
-    "records: the group's records name the strategy; broker: the group coordinator reported it, because no member of a"
-    " KIP-848 group names an assignor, or because source.kind is admin-api; null: protocol is null, or an earlier"
-    " version of the monitor wrote the row"
+    "records: the group's records name the strategy; broker: the group coordinator reported the strategy, because no"
+    " member of a KIP-848 group names an assignor, or because source.kind is admin-api; null: protocol is null, or an"
+    " earlier version of the monitor wrote the row"
 )
 
 GROUP_GENERATIONS = Table(
@@ -70,33 +70,39 @@ GROUP_GENERATIONS = Table(
                 " record shows its end; Unknown: records are missing, or a streams group has members",
             ),
             GENERATION,
-            column("assignment_epoch", pa.int32(), "epoch that the targets were computed for; null for classic groups"),
-            column("protocol_type", pa.string(), "consumer, connect, ... as the members reported it"),
+            column(
+                "assignment_epoch",
+                pa.int32(),
+                "epoch for which the coordinator computed the target assignments; null for classic groups",
+            ),
+            column(
+                "protocol_type", pa.string(), "protocol type that the members reported, for example consumer or connect"
+            ),
             column("protocol", pa.string(), "the strategy that the coordinator chose"),
             column("protocol_source", pa.string(), PROTOCOL_SOURCE),
             column("leader", pa.string(), "member id of the group leader"),
             column(
                 "members",
                 pa.list_(_MEMBER),
-                "members, sorted by member id. owned: partitions that the member claimed when it joined (classic);"
-                " assignment: partitions that it may consume; target: partitions that it should get;"
-                " pending_revocation: partitions that it must give up; null: not in any record. topic_id is set only"
-                " if the topic's name is unknown",
+                "members, sorted by member id. owned: partitions that the member of a classic group claimed when it"
+                " joined; assignment: partitions that the member may consume; target: partitions that the member"
+                " should get; pending_revocation: partitions that the member must give up; null: no record contains"
+                " the value. topic_id is set only if the topic's name is unknown",
             ),
             column(
                 "not_known",
                 pa.list_(pa.string()),
                 "information that is missing in the records read so far: group_epoch, member_metadata,"
                 " current_assignment, target_assignment, resolved_regex, topic_names (topics are listed by id),"
-                " member_subscription, member_assignment (a classic member's bytes could not be decoded); with"
-                " source.kind admin-api also information that coordinators do not return",
+                " member_subscription, member_assignment (a classic member's bytes could not be decoded); if"
+                " source.kind is admin-api, also information that coordinators do not return",
             ),
-            column("rebalances_total", pa.int64(), "rebalances since the group was first seen"),
+            column("rebalances_total", pa.int64(), "number of rebalances since the monitor first saw the group"),
             column(
                 "rebalances_failed_total",
                 pa.int64(),
-                "rebalances that members joined, but that never received an assignment; only proven cases count; null"
-                " if the source cannot prove any",
+                "number of rebalances that members joined but that never received an assignment; only cases that the"
+                " records prove count; null if the source cannot prove any case",
             ),
             column("empty_transitions_total", pa.int64(), "number of times that the last member left"),
             column("incarnations", pa.int32(), "number of times that the group was created, including the first time"),
@@ -106,8 +112,8 @@ GROUP_GENERATIONS = Table(
 
 REBALANCES = Table(
     "rebalances",
-    "one generation or epoch of a group, compared with the generation or epoch before. For a KIP-848 group, the row is"
-    " written when the targets are computed",
+    "one generation or epoch of a group, and what changed since the generation or epoch before. For a KIP-848 group,"
+    " the row is written when the coordinator has computed the targets",
     pa.schema(
         [
             *RECORD,
@@ -116,10 +122,10 @@ REBALANCES = Table(
             column(
                 "kind",
                 pa.string(),
-                "rebalance; static_rejoin: a static member with a new member id, not a rebalance; became_empty;"
-                " first_seen: nothing earlier is known; created: the group was created again; upgraded to KIP-848;"
-                " downgraded from KIP-848; deleted: its tombstone (if the next row is upgraded or downgraded, the"
-                " group continued)",
+                "rebalance; static_rejoin: a static member rejoined with a new member id, which is not a rebalance;"
+                " became_empty: the last member left; first_seen: nothing earlier is known; created: the group was"
+                " created again; upgraded to KIP-848; downgraded from KIP-848; deleted: a tombstone of the group (if"
+                " the next row is upgraded or downgraded, the group still exists)",
             ),
             column(
                 "primary_cause",
@@ -131,8 +137,8 @@ REBALANCES = Table(
                 pa.list_(pa.string()),
                 "causes that the records prove, the most important first: strategy_changed, member_gone (left, timed"
                 " out and fenced look the same), member_joined, subscription_changed, metadata_changed,"
-                " cooperative_followup, unexplained; null: records are missing. strategy_changed also counts a"
-                " strategy that the coordinator reported",
+                " cooperative_followup, unexplained; null: records are missing. strategy_changed is also listed if"
+                " only the coordinator reported the strategy",
             ),
             column("members", pa.int32(), "members after the rebalance"),
             column("protocol", pa.string(), "the strategy after the rebalance"),
@@ -148,8 +154,8 @@ REBALANCES = Table(
             column(
                 "moved_partitions",
                 pa.int32(),
-                "partitions that changed owner; a cooperative rebalance counts them in its last round; null: unknown,"
-                " or a later round counts them",
+                "number of partitions that changed owner; for a cooperative rebalance, only the row of the last round"
+                " has this number; null: unknown, or a later round has the number",
             ),
             column(
                 "fewest_moves",
@@ -157,7 +163,7 @@ REBALANCES = Table(
                 "smallest number of moves for an equally balanced assignment; null if a partition has no owner or two"
                 " owners",
             ),
-            column("fewest_is_exact", pa.bool_(), "false: fewest_moves is a lower bound"),
+            column("fewest_is_exact", pa.bool_(), "true: fewest_moves is exact; false: fewest_moves is a lower bound"),
             column(
                 "withheld_partitions",
                 pa.int32(),
@@ -167,7 +173,7 @@ REBALANCES = Table(
             column(
                 "unowned_before_partitions",
                 pa.int32(),
-                "unowned partitions that also had no owner after the previous row",
+                "number of partitions that have no owner and also had no owner at the previous row",
             ),
             column("claimed_twice", NAMED_PARTITIONS, "partitions that two members claimed to own when they joined"),
             column("eager_claimers", pa.int32(), "members that claimed partitions under an eager strategy"),
@@ -177,7 +183,11 @@ REBALANCES = Table(
                 pa.int64(),
                 "milliseconds from the end of the join to the leader's assignment; null if the record does not show it",
             ),
-            column("skipped_generations", pa.int64(), "generations that have no record, since the previous row"),
+            column(
+                "skipped_generations",
+                pa.int64(),
+                "number of generations without a record that lie between the previous row and this row",
+            ),
             column(
                 "not_known",
                 pa.list_(pa.string()),
@@ -186,14 +196,19 @@ REBALANCES = Table(
             column(
                 "conditions",
                 pa.list_(pa.string()),
-                "conditions that the last rebalances show, as of the record: rebalance_storm, rolling_restart,"
-                " flapping_member, ... as in the metric rebalance_monitor_group_condition",
+                "conditions that the rebalances up to this record show, for example rebalance_storm; the metric"
+                " rebalance_monitor_group_condition has the same names",
             ),
-            column("rebalances_by_cause_total", _BY_CAUSE, "rebalances read since the group was first seen, by cause"),
+            column(
+                "rebalances_by_cause_total",
+                _BY_CAUSE,
+                "number of rebalances since the monitor first saw the group, by cause",
+            ),
             column(
                 "moved_partitions_total",
                 _BY_NEED,
-                "partitions moved since the group was first seen: necessary true, false, or unknown",
+                "number of partitions that moved since the monitor first saw the group, by necessary (true, false or"
+                " unknown)",
             ),
         ]
     ),
@@ -217,7 +232,9 @@ GROUP_CONDITIONS = Table(
             ),
             column("active", pa.bool_(), "true: the condition started; false: the condition or the group ended"),
             column(
-                "since_time", TIME, "time at which the monitor first saw the condition; it may have started earlier"
+                "since_time",
+                TIME,
+                "time at which the monitor first saw the condition; the condition may have started earlier",
             ),
             column(
                 "detail",
@@ -235,9 +252,10 @@ GROUP_CONDITIONS = Table(
 
 COMMIT_GAPS = Table(
     "commit_gaps",
-    "the time without a commit of a group at one rebalance. The row in rebalances has the same position. The row is"
-    " written when the gap is closed, at the latest with the first record of the same partition of __consumer_offsets"
-    " that is more than evaluation.stuck_after_seconds later. With source.kind admin-api, the table has no rows",
+    "the time around one rebalance in which no member of the group committed. In the table rebalances, the row of"
+    " this rebalance has the same position. The monitor writes the row when it closes the gap. It closes the gap at"
+    " the latest when a record of the same __consumer_offsets partition is more than evaluation.stuck_after_seconds"
+    " newer. If source.kind is admin-api, the table has no rows",
     pa.schema(
         [
             *RECORD,
@@ -246,32 +264,33 @@ COMMIT_GAPS = Table(
             column(
                 "commit_gap_ms",
                 pa.int64(),
-                "milliseconds from the group's last commit before the rebalance to its first commit after it; null if"
-                " unknown",
+                "milliseconds from the group's last commit before the rebalance to the group's first commit after the"
+                " rebalance; null if unknown",
             ),
             column(
                 "unknown_reason",
                 pa.string(),
-                "why commit_gap_ms is unknown: no_commit_before, no_commit_after (until the gap was closed),"
-                " offsets_missing (a record in between is missing in the log: compacted, aborted, a transaction"
-                " marker, or quarantined), clock_went_back",
+                "reason why commit_gap_ms is unknown: no_commit_before, no_commit_after (no commit until the gap was"
+                " closed), offsets_missing (a record in between was compacted, aborted or quarantined, or is a"
+                " transaction marker), clock_went_back",
             ),
             column("worst_topic", pa.string(), "topic of the partition that waited longest for its next commit"),
             column(
                 "worst_partition",
                 pa.int32(),
-                "number of this partition; null if no partition had a commit again, or if unknown",
+                "number of this partition; null if no partition was committed after the rebalance, or if unknown",
             ),
             column(
                 "worst_gap_ms",
                 pa.int64(),
-                "milliseconds between this partition's last commit before and its first commit after the rebalance",
+                "milliseconds from this partition's last commit before the rebalance to its first commit after the"
+                " rebalance",
             ),
             column(
                 "silent_partitions",
                 pa.int32(),
-                "partitions with a commit before the rebalance and none after it until the gap was closed: there was"
-                " nothing to commit, or no member committed; null if unknown",
+                "partitions that had a commit before the rebalance but had no commit from the rebalance until the gap"
+                " was closed, because there was nothing to commit or no member committed; null if unknown",
             ),
             column(
                 "usual_interval_ms",
@@ -281,9 +300,9 @@ COMMIT_GAPS = Table(
             column(
                 "closed_by",
                 pa.string(),
-                "all_committed: each partition that had a commit has one again, or its commit was deleted;"
-                " next_rebalance; round_passed: evaluation.stuck_after_seconds passed; group_deleted; nothing_before:"
-                " there was no commit before the rebalance",
+                "all_committed: each partition with a commit before the rebalance has a commit again, or its"
+                " committed offset was deleted; next_rebalance; round_passed: evaluation.stuck_after_seconds passed;"
+                " group_deleted; nothing_before: there was no commit before the rebalance",
             ),
         ]
     ),

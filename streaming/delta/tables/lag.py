@@ -13,7 +13,8 @@ from streaming.delta.tables.columns import (
 
 GROUP_LAG = Table(
     "group_lag",
-    "one committed partition of one group at one sample; written if something changed since the last sample",
+    "one committed partition of one group at one sample. A row is written only if a value changed since the last"
+    " sample",
     pa.schema(
         [
             *SAMPLED_PARTITION,
@@ -26,15 +27,20 @@ GROUP_LAG = Table(
             column(
                 "lag",
                 pa.int64(),
-                "end_offset - committed_offset, without offsets before the next record; null if unknown",
+                "end_offset - committed_offset; offsets that have no record and lie before the next record do not"
+                " count; null if unknown",
             ),
             column(
                 "unknown_reason",
                 pa.string(),
-                "why lag is unknown: blocked, topic_deleted, partition_deleted, no_end_offset, end_before_commit,"
-                " maybe_only_markers",
+                "reason why lag is unknown: blocked, topic_deleted, partition_deleted, no_end_offset,"
+                " end_before_commit, maybe_only_markers",
             ),
-            column("lag_seconds", pa.float64(), "age of the next record to be read, in seconds; null if unknown"),
+            column(
+                "lag_seconds",
+                pa.float64(),
+                "age in seconds of the next record that the group must read; null if unknown",
+            ),
             column(
                 "lag_seconds_kind",
                 pa.string(),
@@ -43,7 +49,7 @@ GROUP_LAG = Table(
             column(
                 "within_seconds",
                 pa.float64(),
-                "largest possible error of lag_seconds, in seconds; null unless lag_seconds_kind is exact",
+                "largest possible error of lag_seconds, in seconds; null if lag_seconds_kind is not exact",
             ),
         ]
     ),
@@ -51,18 +57,23 @@ GROUP_LAG = Table(
 
 PARTITION_STATUS = Table(
     "partition_status",
-    "the status of one committed partition of one group at one sample; written if it changed",
+    "the status of one committed partition of one group at one sample. A row is written only if status or records_lost"
+    " changed since the last sample",
     pa.schema(
         [
             *SAMPLED_PARTITION,
-            column("status", pa.string(), "OK, WARN, STOP, STALL or REWIND, by the last ten commits; null if unknown"),
+            column(
+                "status",
+                pa.string(),
+                "OK, WARN, STOP, STALL or REWIND, derived from the last ten commits; null if unknown",
+            ),
             column(
                 "status_rule",
                 pa.int8(),
                 "number of the rule for the status (streaming/evaluation/lag/status.py). If the status is unknown: 8:"
                 " blocked by an open transaction, 9: maybe only transaction markers are left",
             ),
-            column("completeness", pa.float64(), "share of the ten commits that are known, 0 to 1"),
+            column("completeness", pa.float64(), "known share of the last ten commits, from 0 to 1"),
             column("committed_offset", pa.int64(), "next offset that the group will read"),
             column("lag", pa.int64(), "records that the group has not committed yet; null if unknown"),
             column(
@@ -79,8 +90,8 @@ PARTITION_STATUS = Table(
             column(
                 "seconds_until_lost",
                 pa.float64(),
-                "time until retention deletes records that the group has not committed, in seconds, at the current"
-                " rate; 0 if records are lost already; null if unknown, or if there is no lag",
+                "estimated seconds until retention deletes records that the group has not committed, if the current"
+                " rate does not change; 0 if records are already lost; null if unknown, or if there is no lag",
             ),
             column("seconds_until_lost_kind", pa.string(), "estimate or at_least; null if seconds_until_lost is null"),
         ]

@@ -12,7 +12,7 @@ from streaming.delta.tables.columns import (
 
 QUARANTINE = Table(
     "quarantine",
-    "one record that could not be decoded, completely or for one member",
+    "one record that the monitor could not decode, either completely or for one member",
     pa.schema(
         [
             *RECORD,
@@ -26,7 +26,7 @@ QUARANTINE = Table(
             column(
                 "field",
                 pa.string(),
-                "the field where decoding stopped; value.members[...]: only this member is unknown",
+                "the field where decoding stopped; if it is value.members[...], only this member is unknown",
             ),
         ]
     ),
