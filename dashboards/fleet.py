@@ -33,10 +33,12 @@ from dashboards.words import (
     STATUSES,
     STORM,
     Steps,
+    Word,
     code_mappings,
     label_mappings,
     value_mapping,
 )
+from streaming.signals import Signal
 from streaming.signals.fairness import (
     ASSIGNMENT_TIMESTAMP_SECONDS,
     ASSIGNMENT_VERDICT,
@@ -333,10 +335,7 @@ def _statuses_over_time() -> AnyPanel:
         "STALL: the commits do not advance. REWIND: a commit went back.",
         "No status was known. A status requires some commits of the group and some samples.",
     )
-    statuses = f"count by (status) ({FLEET.series(GROUP_STATUS)})"
-    return bar_panel(
-        spec, [Query(statuses, "{{status}}")], DisplayOptions(colors={word.value: word.color for word in STATUSES})
-    )
+    return _groups_over_time(spec, GROUP_STATUS, "status", STATUSES)
 
 
 def _states_over_time() -> AnyPanel:
@@ -347,7 +346,9 @@ def _states_over_time() -> AnyPanel:
         "records.",
         "No monitor was ready at that time.",
     )
-    states = f"count by (state) ({FLEET.series(GROUP_STATE)})"
-    return bar_panel(
-        spec, [Query(states, "{{state}}")], DisplayOptions(colors={word.value: word.color for word in STATES})
-    )
+    return _groups_over_time(spec, GROUP_STATE, "state", STATES)
+
+
+def _groups_over_time(spec: PanelSpec, signal: Signal, label: str, words: tuple[Word, ...]) -> AnyPanel:
+    query = Query(f"count by ({label}) ({FLEET.series(signal)})", f"{{{{{label}}}}}")
+    return bar_panel(spec, [query], DisplayOptions(colors={word.value: word.color for word in words}))

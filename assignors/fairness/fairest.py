@@ -43,7 +43,7 @@ MAX_ARCS = 300_000
 
 To compute a flow through this number of arcs takes some seconds and 100 MB of memory. If each of 1,000 members
 subscribes to 100 topics, the network has only a third of this number. A classic group normally has fewer arcs, because
-its record is too small for so many topic names.
+the size of its record limits the number of topic names.
 """
 
 

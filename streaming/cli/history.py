@@ -25,7 +25,8 @@ from streaming.cli.text.fairness import fairness_problems
 from streaming.cli.text.gaps import read_commit_gaps
 from streaming.cli.text.terminal import escape_text, output_console
 from streaming.errors import RemedyError
-from streaming.evaluation.fairness.imbalance import MEMBER, PARTITIONS, Imbalance
+from streaming.evaluation.fairness.imbalance import PARTITIONS, Imbalance
+from streaming.evaluation.fairness.participants import MEMBER
 from streaming.evaluation.rebalances.rebalance_words import (
     describe_rebalance,
     with_commit_gaps,

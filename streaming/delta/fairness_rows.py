@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from assignors.what_if.topic_skew import TopicSkew
 from streaming.delta.cells import Row, record_cells, utc
 from streaming.evaluation.alternatives import AS_IT_IS, Alternative, Alternatives
-from streaming.evaluation.fairness.imbalance import MEMBER, PARTITIONS, Imbalance
+from streaming.evaluation.fairness.imbalance import PARTITIONS, Imbalance
+from streaming.evaluation.fairness.participants import MEMBER
 from streaming.evaluation.snapshot_evaluation import Evaluation
 
 

@@ -29,7 +29,8 @@ from streaming.evaluation.facts import (
     Membership,
     RebalanceReport,
 )
-from streaming.evaluation.fairness.imbalance import TOPIC, Imbalance
+from streaming.evaluation.fairness.imbalance import Imbalance
+from streaming.evaluation.fairness.participants import TOPIC
 from streaming.evaluation.group_update import GroupState
 from streaming.evaluation.lag.lag import BLOCKED
 from streaming.evaluation.rebalances.skips import SkipDecisions, failed_rebalances

@@ -33,7 +33,8 @@ from streaming.evaluation.assignment.drift import (
 )
 from streaming.evaluation.assignment.leader import UNKNOWN_LEADER, Leader, leader_of
 from streaming.evaluation.fairness.fairness import named_skew, shared_work
-from streaming.evaluation.fairness.imbalance import TOPIC, Imbalance, divide_work
+from streaming.evaluation.fairness.imbalance import Imbalance, divide_work
+from streaming.evaluation.fairness.participants import TOPIC
 from streaming.events import CONSUMER, Position
 from streaming.group.not_known import not_known
 from streaming.group.snapshot import ASSIGNING, GroupSnapshot

@@ -14,7 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from streaming.combine.gaps import GAP_BUCKETS_SECONDS, GapTotals
-from streaming.evaluation.fairness.imbalance import HOST, Imbalance
+from streaming.evaluation.fairness.imbalance import Imbalance
+from streaming.evaluation.fairness.participants import HOST
 from streaming.evaluation.report import GroupReport
 
 LONG_GAP_SECONDS = 60

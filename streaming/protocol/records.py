@@ -85,8 +85,9 @@ _READERS: Final = {layout.key_type: _compiled(layout) for layout in RECORD_LAYOU
 
 
 def decode(key: bytes | None, value: bytes | None) -> DecodedRecord:
-    """Decode one record. A value of None is a tombstone. An empty value is not a tombstone.
+    """Decode one record.
 
+    If the value is None, the record is a tombstone. If the value has no bytes, the record cannot be decoded.
     Raises UndecodableRecord if Kafka's own reader refuses the bytes. It raises no other exception.
 
     >>> record = decode(bytes.fromhex("0003 0001 67"), bytes.fromhex("0000 00000005 00"))

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from assignors import GroupAssignment, GroupSpec
 from assignors.what_if.topic_skew import TopicSkew
 from streaming.evaluation.fairness.fairness import among_members, named_skew
-from streaming.evaluation.fairness.imbalance import PARTITIONS, Imbalance, SharedWork, divide_work
+from streaming.evaluation.fairness.imbalance import PARTITIONS, Imbalance, divide_work
+from streaming.evaluation.fairness.participants import SharedWork
 
 FAIR = "fair"
 

@@ -17,7 +17,8 @@ from dataclasses import replace
 from assignors.what_if.topic_skew import TopicSkew, topic_skew
 from streaming.evaluation.assignment.assignment_inputs import AssignmentInputs
 from streaming.evaluation.assignment.common_rules import has_one_owner
-from streaming.evaluation.fairness.imbalance import MEMBER, TOPIC, Imbalance, SharedWork
+from streaming.evaluation.fairness.imbalance import Imbalance
+from streaming.evaluation.fairness.participants import MEMBER, TOPIC, SharedWork
 from streaming.group.modern import RESOLVED_REGEX, TARGET_ASSIGNMENT
 from streaming.group.not_known import MEMBER_ASSIGNMENT, MEMBER_SUBSCRIPTION, TOPIC_NAMES
 from streaming.group.snapshot import GroupSnapshot

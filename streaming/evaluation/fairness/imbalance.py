@@ -37,20 +37,17 @@ is in excess, because no valid assignment is better. Rules:
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import chain
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import inf
 
 import msgspec
 
-from assignors import GroupAssignment, GroupSpec, MemberSubscription, TopicPartition
+from assignors import GroupSpec, TopicPartition
 from assignors.fairness.evenness import evenness, score
 from assignors.fairness.fairest import TooManySubscriptionsError, even_sizes, fairest_sizes
 from assignors.fairness.heaviest_first import heaviest_first_loads, heaviest_first_within
-from assignors.fairness.invariants import Rule, violations
-from assignors.subscriptions import distinct_subscriptions, subscription_classes
+from streaming.evaluation.fairness.participants import Participants, SharedWork, divide
 
 PARTITIONS = "partitions"
 LAG = "lag"
@@ -59,11 +56,6 @@ THROUGHPUT = "throughput"
 
 The units of the measures, in order: partitions, records of lag, and records per second (growth of end offsets).
 """
-
-MEMBER = "member"
-HOST = "host"
-TOPIC = "topic"
-"""Kinds of participants: all members, all client hosts, the subscribers of one topic."""
 
 Weights = Mapping[TopicPartition, float | None]
 """The work of each partition, in the unit of the measure. None is unknown."""
@@ -107,49 +99,6 @@ class Imbalance(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
 
 @dataclass(frozen=True, slots=True)
-class SharedWork:
-    """A group's assignment, and the inputs of its measures.
-
-    `hosts` maps member ids to the known client hosts. `unknown_topics` are subscribed topics whose partition count is
-    unknown. `changed_topics` are topics whose partition count was different at the time of the assignment
-    (`assignment_inputs`). If the group must not have a score, `not_scored` is the reason. If the owners are unknown,
-    `unknown_reason` is the reason. If `has_one_owner` is True, the strategy never assigns a partition to two members.
-    """
-
-    spec: GroupSpec
-    assignment: GroupAssignment
-    hosts: Mapping[str, str]
-    unknown_topics: Collection[str] = ()
-    changed_topics: Collection[str] = ()
-    not_scored: str = ""
-    unknown_reason: str = ""
-    has_one_owner: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class _Participants:
-    """The participants of one scope, and the partitions that they have.
-
-    `count` is the number of participants. `names` contains the participants that have partitions, sorted. Participants
-    without partitions may be missing in `names`. `partition_indexes` are positions in `Division.partitions`.
-    `owner_indexes` are the owners of these partitions, as positions in `names`. If `equal_participants` is a number,
-    this number of participants can get every partition, and all other participants can get no partition. If
-    `equal_participants` is None, `spec` describes which participant can get which partitions.
-    """
-
-    scope: str
-    topic: str | None = None
-    unknown_reason: str = ""
-    score_reason: str = ""
-    count: int = 0
-    names: tuple[str, ...] = ()
-    partition_indexes: Sequence[int] = ()
-    owner_indexes: Sequence[int] = ()
-    equal_participants: int | None = None
-    spec: GroupSpec | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Division:
     """An assignment, divided into the parts of its participants.
 
@@ -157,7 +106,7 @@ class Division:
     """
 
     partitions: tuple[TopicPartition, ...] = ()
-    participants: tuple[_Participants, ...] = ()
+    participants: tuple[Participants, ...] = ()
 
     def amounts(self, weights: Weights) -> tuple[float | None, ...]:
         """Return the work of each partition in `partitions`.
@@ -176,6 +125,7 @@ class Division:
         because each partition counts as 1. A group without members has no imbalance. Raises ValueError if an amount is
         negative or not finite.
 
+        >>> from assignors import GroupAssignment, GroupSpec, MemberSubscription
         >>> spec = GroupSpec((MemberSubscription("A", ("t",)), MemberSubscription("B", ("t",))), {"t": 3})
         >>> held = GroupAssignment({"A": (("t", 0), ("t", 1)), "B": (("t", 2),)})
         >>> division = divide_work(SharedWork(spec, held, {"A": "/10.0.0.1", "B": "/10.0.0.1"}))
@@ -191,128 +141,12 @@ class Division:
 
 
 def divide_work(shared: SharedWork) -> Division:
-    """Divide an assignment into the parts of its participants.
-
-    Owners that are not members of the group are ignored here. A common rule finds them.
-    """
-    if not shared.spec.members:
-        return Division()
-    if shared.unknown_reason:
-        return _unknown_division(shared)
-    members = sorted(shared.spec.members, key=lambda member: member.member_id)
-    held = [shared.assignment.members.get(member.member_id, ()) for member in members]
-    broken = _broken_rules(shared)
-    partitions = tuple(chain.from_iterable(held))
-    owner_indexes = [position for position, of_member in enumerate(held) for _ in of_member]
-    return Division(
-        partitions,
-        (
-            _member_participants(shared, members, owner_indexes, broken),
-            _host_participants(shared, members, owner_indexes, broken),
-            *_topic_participants(shared, members, held, broken),
-        ),
-    )
-
-
-def _unknown_division(shared: SharedWork) -> Division:
-    """Return a division for rule 5, for which all imbalances are unknown."""
-    topics = sorted({topic for member in shared.spec.members for topic in member.topics})
-    group_scopes = (_Participants(scope, unknown_reason=shared.unknown_reason) for scope in (MEMBER, HOST))
-    return Division(
-        (), (*group_scopes, *(_Participants(TOPIC, topic, unknown_reason=shared.unknown_reason) for topic in topics))
-    )
-
-
-def _member_participants(
-    shared: SharedWork, members: Sequence[MemberSubscription], owner_indexes: Sequence[int], broken: frozenset[Rule]
-) -> _Participants:
-    equal_participants = _count_equal_participants(shared.spec)
-    return _Participants(
-        MEMBER,
-        score_reason=_why_no_score(shared, None, broken),
-        count=len(members),
-        names=tuple(member.member_id for member in members),
-        partition_indexes=range(len(owner_indexes)),
-        owner_indexes=owner_indexes,
-        equal_participants=equal_participants,
-        spec=shared.spec if equal_participants is None else None,
-    )
-
-
-def _host_participants(
-    shared: SharedWork, members: Sequence[MemberSubscription], owner_indexes: Sequence[int], broken: frozenset[Rule]
-) -> _Participants:
-    topics: dict[str, dict[str, None]] = {}
-    for member in members:
-        topics.setdefault(shared.hosts.get(member.member_id, ""), {}).update(dict.fromkeys(member.topics))
-    if "" in topics:
-        return _Participants(HOST, unknown_reason="host_unknown")
-    names = sorted(topics)
-    indexes = {host: position for position, host in enumerate(names)}
-    host_indexes = [indexes[shared.hosts[member.member_id]] for member in members]
-    spec = GroupSpec(tuple(MemberSubscription(host, tuple(topics[host])) for host in names), shared.spec.partitions)
-    equal_participants = _count_equal_participants(spec)
-    return _Participants(
-        HOST,
-        score_reason=_why_no_score(shared, None, broken),
-        count=len(names),
-        names=tuple(names),
-        partition_indexes=range(len(owner_indexes)),
-        owner_indexes=[host_indexes[owner] for owner in owner_indexes],
-        equal_participants=equal_participants,
-        spec=spec if equal_participants is None else None,
-    )
-
-
-def _count_equal_participants(spec: GroupSpec) -> int | None:
-    classes = subscription_classes(spec).members
-    return None if len(classes) > 1 else sum(map(len, classes))
-
-
-@dataclass(slots=True)
-class _TopicOwners:
-    """The owners of a topic's partitions, with the same fields as `_Participants`."""
-
-    names: list[str] = field(default_factory=list)
-    partition_indexes: list[int] = field(default_factory=list)
-    owner_indexes: list[int] = field(default_factory=list)
-
-
-def _topic_participants(
-    shared: SharedWork,
-    members: Sequence[MemberSubscription],
-    held: Sequence[Sequence[TopicPartition]],
-    broken: frozenset[Rule],
-) -> Iterator[_Participants]:
-    subscriptions = distinct_subscriptions(members)
-    subscribers = Counter(chain.from_iterable(subscriptions))
-    owners_by_topic = {topic: _TopicOwners() for topic in sorted(subscribers)}
-    index = 0
-    for member, topics, of_member in zip(members, subscriptions, held, strict=True):
-        for topic, _ in of_member:
-            if topic in topics:
-                owners = owners_by_topic[topic]
-                if not owners.names or owners.names[-1] != member.member_id:
-                    owners.names.append(member.member_id)
-                owners.partition_indexes.append(index)
-                owners.owner_indexes.append(len(owners.names) - 1)
-            index += 1
-    for topic, owners in owners_by_topic.items():
-        is_whole = len(owners.partition_indexes) == shared.spec.partition_count(topic)
-        yield _Participants(
-            TOPIC,
-            topic,
-            score_reason=_why_no_score(shared, topic, broken - {Rule.UNASSIGNED} if is_whole else broken),
-            count=subscribers[topic],
-            names=tuple(owners.names),
-            partition_indexes=owners.partition_indexes,
-            owner_indexes=owners.owner_indexes,
-            equal_participants=subscribers[topic],
-        )
+    """Divide an assignment into the parts of its participants."""
+    return Division(*divide(shared))
 
 
 def _measure(
-    measure: str, participants: _Participants, partitions: Sequence[TopicPartition], work: Sequence[float | None] | None
+    measure: str, participants: Participants, partitions: Sequence[TopicPartition], work: Sequence[float | None] | None
 ) -> Imbalance:
     if participants.unknown_reason:
         return Imbalance(
@@ -361,7 +195,7 @@ def _measure(
 
 
 def _fairest_loads(
-    participants: _Participants, partitions: Sequence[TopicPartition], work: Sequence[float], *, counts_partitions: bool
+    participants: Participants, partitions: Sequence[TopicPartition], work: Sequence[float], *, counts_partitions: bool
 ) -> tuple[tuple[float, ...] | None, str]:
     """Return the loads of the fairest distribution in ascending order (rule 3).
 
@@ -400,37 +234,3 @@ def _fairest_loads_of_equals(
         else heaviest_first_within(work, equal_participants)
     )
     return (*[0] * (count - equal_participants), *loads)
-
-
-def _why_no_score(shared: SharedWork, topic: str | None, broken: frozenset[Rule]) -> str:
-    """Return the reason for a missing score (rule 4), or an empty string if there is a score.
-
-    If `topic` is None, the score is that of the whole group.
-    """
-
-    def applies(topics: Collection[str]) -> bool:
-        return bool(topics) if topic is None else topic in topics
-
-    if shared.not_scored:
-        return shared.not_scored
-    if applies(shared.unknown_topics):
-        return "metadata_missing"
-    if applies(shared.changed_topics):
-        return "metadata_changed"
-    if not shared.has_one_owner and Rule.ASSIGNED_TWICE in broken:
-        return "partitions_shared"
-    if broken - {Rule.UNASSIGNED}:
-        return "law_broken"
-    return "partitions_unassigned" if broken else ""
-
-
-def _broken_rules(shared: SharedWork) -> frozenset[Rule]:
-    """Return the broken rules. Topics with an uncertain partition count are ignored."""
-    doubtful = {*shared.unknown_topics, *shared.changed_topics}
-    assignments: dict[str, Sequence[TopicPartition]] = {member.member_id: () for member in shared.spec.members}
-    assignments.update(shared.assignment.members)
-    certain = {
-        member_id: tuple(partition for partition in partitions if partition[0] not in doubtful)
-        for member_id, partitions in assignments.items()
-    }
-    return frozenset(violation.rule for violation in violations(shared.spec, GroupAssignment(certain)))

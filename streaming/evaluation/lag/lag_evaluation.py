@@ -18,7 +18,7 @@ from streaming.evaluation.lag.group_lags import group_lags
 from streaming.evaluation.lag.lag import BLOCKED, ClusterSample, LagReport, TopicPartition
 from streaming.evaluation.lag.lag_seconds import LAG_SECONDS_SCHEMA, lag_seconds, lowest_end_offset_since
 from streaming.evaluation.lag.next_offsets import FEW_OFFSETS
-from streaming.evaluation.lag.retention import RETENTION_SCHEMA, retention
+from streaming.evaluation.lag.retention import RETENTION_SCHEMA, losses, retention
 from streaming.evaluation.lag.sampled_offsets import SampledOffsets
 from streaming.evaluation.lag.status import (
     DEFAULT_RULES,
@@ -86,10 +86,11 @@ def evaluate_lag(  # noqa: PLR0913, PLR0917 - the inputs of one evaluation
     windows: Windows | None,
     read_up_to_ms: pa.Array,
     rules: StatusRules = DEFAULT_RULES,
+    before: LagEvaluation | None = None,
 ) -> LagEvaluation:
     """Evaluate all rows of the report. Without windows all statuses are unknown.
 
-    `ends` and `starts` contain the report's sample.
+    `ends` and `starts` contain the report's sample. `before` is the evaluation of the sample before.
     """
     partitions = report.partitions
     columns = [*partitions.columns, *lag_seconds(report, ends).columns]
@@ -99,7 +100,7 @@ def evaluate_lag(  # noqa: PLR0913, PLR0917 - the inputs of one evaluation
         lowest = _lowest_recent(report, ends)
         lag = partitions["lag"].combine_chunks()
         columns += statuses(windows, lag, read_up_to_ms, lowest, rules, _tails(report)).columns
-    columns += retention(report, starts).columns
+    columns += retention(report, starts, losses(before.partitions) if before else {}).columns
     schemas = (partitions.schema, LAG_SECONDS_SCHEMA, STATUS_SCHEMA, RETENTION_SCHEMA)
     return LagEvaluation(report, pa.table(columns, schema=pa.schema([field for schema in schemas for field in schema])))
 

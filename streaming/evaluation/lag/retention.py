@@ -11,6 +11,8 @@ first record after the committed offset. s is the log start offset. Rules:
    whose deletion is not a loss (`next_offsets.py`).
 2. `lost_since_ms`: the time of the first sample in which s is greater than c. If the commit is later than this sample,
    the time of the commit is used. The kind is `at_least` if s was already greater than c in the oldest stored sample.
+   The time stays the same in all samples of one loss. Stored samples get fewer with age, and a group can commit during
+   a loss.
 3. `seconds_until_lost`: 0 if records are already lost. Null if the lag is 0, because a group that has read everything
    cannot lose records.
 4. The result is also null if the log start offset moved less than twice within RATE_WINDOW_MS, because the rate is then
@@ -36,6 +38,9 @@ log start offset rises to 5000.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
@@ -72,11 +77,15 @@ RETENTION_SCHEMA = pa.schema(
 The kinds of `seconds_until_lost` are `estimate` and `at_least`.
 """
 
+Losses = Mapping[tuple[str, str, int], tuple[int, str]]
+"""`lost_since_ms` and `lost_since_kind` of the losses of one sample, by group id, topic and partition."""
+_NO_LOSSES: Losses = MappingProxyType({})
 
-def retention(lag: LagReport, starts: SampledOffsets) -> pa.Table:
+
+def retention(lag: LagReport, starts: SampledOffsets, earlier: Losses = _NO_LOSSES) -> pa.Table:
     """Return the loss by retention of each row of the report (RETENTION_SCHEMA).
 
-    `starts` must contain the sample of the report.
+    `starts` must contain the sample of the report. `earlier` are the losses of the sample before.
 
     >>> from streaming.evaluation.lag.lag import LAG_SCHEMA, ClusterSample, lag_report
     >>> starts = SampledOffsets(LOG_START_POINTS)
@@ -101,6 +110,8 @@ def retention(lag: LagReport, starts: SampledOffsets) -> pa.Table:
     is_lost = is_known & (beyond > 0)
     commit_times_ms = np.minimum(partitions["commit_timestamp_ms"].to_numpy(), lag.sampled_at_ms)
     past = _lost_since(starts.points, rows, committed, commit_times_ms, is_lost)
+    if earlier:
+        past = _with_earlier_starts(partitions, past, is_lost, earlier)
     return pa.table(
         [
             pa.array(np.maximum(beyond, 0), mask=~is_known),
@@ -126,6 +137,28 @@ def _lost_since(
     since_ms[is_lost] = np.maximum(seen_ms, committed_ms)
     is_at_least[is_lost] = (first_beyond == 0) & (committed_ms < seen_ms)
     return pa.array(since_ms, mask=~is_lost), _kind(is_at_least, EXACT, ~is_lost)
+
+
+def losses(partitions: pa.Table) -> Losses:
+    """Return the losses in the rows of an evaluation."""
+    lost = partitions.filter(pc.is_valid(partitions["lost_since_ms"]))
+    times = zip(lost["lost_since_ms"].to_pylist(), lost["lost_since_kind"].to_pylist(), strict=True)
+    return dict(zip(_keys(lost), times, strict=True))
+
+
+def _with_earlier_starts(
+    partitions: pa.Table, past: tuple[pa.Array, pa.Array], is_lost: BoolArray, earlier: Losses
+) -> tuple[pa.Array, pa.Array]:
+    """Return the times and kinds, with the earlier ones for losses that continue."""
+    times, kinds = (column.to_pylist() for column in past)
+    lost = np.flatnonzero(is_lost)
+    for at, key in zip(lost.tolist(), _keys(partitions.take(pa.array(lost))), strict=True):
+        times[at], kinds[at] = earlier.get(key, (times[at], kinds[at]))
+    return pa.array(times, pa.int64()), pa.array(kinds, pa.string())
+
+
+def _keys(partitions: pa.Table) -> Iterable[tuple[str, str, int]]:
+    return zip(*(partitions[name].to_pylist() for name in ("group_id", "topic", "partition")), strict=True)
 
 
 def _until_lost(  # noqa: PLR0913, PLR0917 - one argument per column

@@ -175,7 +175,7 @@ class LagWatch:
         read_up_to_ms = read_up_to_of_groups(report.partitions["group_id"], times_ms, sample, polled_at_ms)
         self._sampled_at_ms = sample.sampled_at_ms
         rules = StatusRules(allowed_lag=self._limits.allowed_lag)
-        evaluated = evaluate_lag(report, self._ends, self._starts, windows, read_up_to_ms, rules)
+        evaluated = evaluate_lag(report, self._ends, self._starts, windows, read_up_to_ms, rules, before.lag)
         self._suspects = frozenset(view.rows[is_suspect(evaluated.partitions)].tolist())
         return evaluated
 

@@ -18,7 +18,8 @@ from streaming.delta.rows import arrow_table
 from streaming.delta.tables import ASSIGNMENT_IMBALANCE
 from streaming.evaluation.assignment.assignment_inputs import assignment_inputs
 from streaming.evaluation.fairness.fairness import shared_work
-from streaming.evaluation.fairness.imbalance import LAG, THROUGHPUT, TOPIC, Division, Imbalance, Weights, divide_work
+from streaming.evaluation.fairness.imbalance import LAG, THROUGHPUT, Division, Imbalance, Weights, divide_work
+from streaming.evaluation.fairness.participants import TOPIC
 from streaming.evaluation.group_update import GroupState
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation
 from streaming.evaluation.snapshot_evaluation import Evaluation

@@ -104,7 +104,7 @@ class Monitor:
     def start(self) -> None:
         """Start or restart. The monitor state and committed offsets are restored as of the last batch."""
         self.monitor_state, self.committed_offsets = MonitorState(), CommittedOffsets()
-        for partition in self.state.state_rows.values():
+        for partition in self.state.partition_states.values():
             self.committed_offsets.apply(commits_table(partition.commits))
         self.show()
         self.poller = Poller(
@@ -139,8 +139,8 @@ class Monitor:
 
     def show(self) -> None:
         """Put the query's state into the monitor state, positions last, as `BatchSink` does."""
-        self.monitor_state.put_batch(self.state.records.values(), self.state.state_rows.values())
-        self.monitor_state.put_health(positions=polled_positions(self.state.state_rows))
+        self.monitor_state.put_batch(self.state.records.values(), self.state.partition_states.values())
+        self.monitor_state.put_health(positions=polled_positions(self.state.partition_states))
 
     def target(self) -> int | None:
         """Return the position that readiness waits for."""
@@ -220,9 +220,9 @@ def test_readiness_waits_for_the_first_complete_poll_to_go_through_the_query(mon
     assert len(monitor.poll()) == 1
     target = monitor.target()
     assert target is not None
-    assert polled_positions(monitor.state.state_rows) == {}
+    assert polled_positions(monitor.state.partition_states) == {}
     monitor.batch()
-    assert polled_positions(monitor.state.state_rows) == {POLLED_PARTITION: target}
+    assert polled_positions(monitor.state.partition_states) == {POLLED_PARTITION: target}
     assert monitor.poller.is_fresh()
     assert monitor.poll() == []
 

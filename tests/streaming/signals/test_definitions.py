@@ -13,7 +13,7 @@ import streaming.signals
 from streaming.evaluation.assignment import drift
 from streaming.evaluation.conditions import silence
 from streaming.evaluation.conditions.reconciliation import STUCK_RECONCILIATION
-from streaming.evaluation.fairness import imbalance
+from streaming.evaluation.fairness import imbalance, participants
 from streaming.evaluation.lag import lag
 from streaming.evaluation.lag.status import Status
 from streaming.evaluation.rebalances import detectors, rebalances
@@ -150,7 +150,7 @@ VERDICTS = {
         (of_rebalances.GROUP_CONDITION, "condition", CONDITIONS),
         (of_fairness.ASSIGNMENT_VERDICT, "verdict", VERDICTS),
         (of_fairness.IMBALANCE_SCORE, "measure", {imbalance.PARTITIONS, imbalance.LAG, imbalance.THROUGHPUT}),
-        (of_fairness.IMBALANCE_SCORE, "scope", {imbalance.MEMBER, imbalance.HOST}),
+        (of_fairness.IMBALANCE_SCORE, "scope", {participants.MEMBER, participants.HOST}),
         (of_fairness.WORK_IMBALANCE_RATIO, "measure", {imbalance.LAG, imbalance.THROUGHPUT}),
         (of_lag.LAG_UNKNOWN_PARTITIONS, "reason", set(lag.UNKNOWN_REASONS)),
         (of_lag.GROUP_STATUS, "status", {status.name for status in Status}),

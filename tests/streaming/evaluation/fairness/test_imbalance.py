@@ -16,18 +16,8 @@ from assignors import BUILT_IN, GroupAssignment, GroupSpec
 from assignors.fairness.evenness import score
 from assignors.fairness.fairest import excess_partitions, fairest_sizes
 from assignors.fairness.heaviest_first import heaviest_first_loads
-from streaming.evaluation.fairness.imbalance import (
-    HOST,
-    LAG,
-    MEMBER,
-    PARTITIONS,
-    THROUGHPUT,
-    TOPIC,
-    Imbalance,
-    SharedWork,
-    Weights,
-    divide_work,
-)
+from streaming.evaluation.fairness.imbalance import LAG, PARTITIONS, THROUGHPUT, Imbalance, Weights, divide_work
+from streaming.evaluation.fairness.participants import HOST, MEMBER, TOPIC, SharedWork
 from tests.assignors.groups import groups
 from tests.assignors.spelled import group, held, of_too_many_subscriptions
 

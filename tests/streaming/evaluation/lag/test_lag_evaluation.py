@@ -119,6 +119,21 @@ def test_without_windows_only_the_status_is_missing() -> None:
     assert (row["status"], row["status_rule"], row["lag"]) == (None, None, 45)
 
 
+def test_a_commit_during_a_loss_does_not_move_its_start() -> None:
+    """A group that was behind retention committed again, still behind. Its loss seemed to begin with that commit."""
+    starts, ends = SampledOffsets(LOG_START_POINTS), SampledOffsets(END_OFFSET_POINTS)
+    before, since_ms = None, []
+    for sampled_at_ms, committed, committed_at_ms in ((1_000, 5, 900), (2_000, 50, 1_900)):
+        sample = ClusterSample(sampled_at_ms, {}, {("t", 0): 200}, {("t", 0): 100})
+        starts.add(sample.log_start_offsets, sampled_at_ms)
+        ends.add(sample.end_offsets, sampled_at_ms)
+        commits = pa.table([["g"], ["t"], [0], [committed], [committed_at_ms]], names=LAG_SCHEMA.names[:5])
+        report = lag_report(commits, sample)
+        before = evaluate_lag(report, ends, starts, None, pa.nulls(1, pa.int64()), before=before)
+        since_ms += before.partitions["lost_since_ms"].to_pylist()
+    assert since_ms == [1_000, 1_000]
+
+
 def test_a_group_without_any_known_value_is_unknown() -> None:
     """Rule 2: the value is neither 0 nor NaN."""
     table = pa.table([["g"], ["t"], [0], [5], [7]], names=LAG_SCHEMA.names[:5])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streaming.evaluation.lag.lag import LAG_SCHEMA, ClusterSample, lag_report
-from streaming.evaluation.lag.retention import LOG_START_POINTS, RATE_WINDOW_MS, RETENTION_SCHEMA, retention
+from streaming.evaluation.lag.retention import LOG_START_POINTS, RATE_WINDOW_MS, RETENTION_SCHEMA, Losses, retention
 from streaming.evaluation.lag.sampled_offsets import SampledOffsets
 
 Point = tuple[int, int]
@@ -37,15 +38,14 @@ def answer(  # noqa: PLR0913 - the inputs of the result
     *,
     end: int | None = END,
     commit_second: int = 0,
-    before: dict[str, Any] | None = None,
+    earlier: Losses = MappingProxyType({}),
 ) -> dict[str, Any]:
     """Return the result for one commit at the newest point's time."""
     columns = [["g"], ["orders"], [0], [committed], [commit_second * 1000]]
     commits = pa.table([pa.array(column) for column in columns], names=LAG_SCHEMA.names[:5])
     end_offsets = {} if end is None else {PARTITION: end}
     sample = ClusterSample(newest[1] * 1000, {}, end_offsets, {PARTITION: newest[0]})
-    known = None if before is None else pa.Table.from_pylist([before], schema=RETENTION_SCHEMA)
-    table = retention(lag_report(commits, sample), starts, known)
+    table = retention(lag_report(commits, sample), starts, earlier)
     assert table.schema == RETENTION_SCHEMA
     (row,) = table.to_pylist()
     return dict(row)
@@ -91,11 +91,12 @@ def test_records_are_lost_since_the_first_sample_that_shows_it(  # noqa: PLR0913
 def test_the_start_time_of_a_loss_stays_while_the_loss_continues() -> None:
     """Points are thinned as they age, and a group can commit while it is behind. The start time stays."""
     first = answer(sampled(STAIRS), STAIRS[-1], 500)
+    earlier = {("g", *PARTITION): (first["lost_since_ms"], first["lost_since_kind"])}
     later = [*STAIRS, (3_000, 1_800)]
-    assert answer(sampled(later), later[-1], 700, commit_second=1_700, before=first)["lost_since_ms"] == 600_000
-    caught_up = answer(sampled(later), later[-1], 3_000, before=first)
+    assert answer(sampled(later), later[-1], 700, commit_second=1_700, earlier=earlier)["lost_since_ms"] == 600_000
+    caught_up = answer(sampled(later), later[-1], 3_000, earlier=earlier)
     assert (caught_up["lost_since_ms"], caught_up["lost_since_kind"]) == (None, None)
-    again = answer(sampled(later), later[-1], 2_999, before=caught_up)
+    again = answer(sampled(later), later[-1], 2_999)
     assert again["lost_since_ms"] == 1_800_000
 
 

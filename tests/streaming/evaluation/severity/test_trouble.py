@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from streaming.evaluation.assignment.drift import StrategyDrift
 from streaming.evaluation.conditions.condition_tracker import Condition
 from streaming.evaluation.facts import AssignmentReport, FairnessReport, GroupLag, Membership
-from streaming.evaluation.fairness.imbalance import MEMBER, PARTITIONS, Imbalance
+from streaming.evaluation.fairness.imbalance import PARTITIONS, Imbalance
+from streaming.evaluation.fairness.participants import MEMBER
 from streaming.evaluation.report import GroupReport
 
 STORM = Condition("rebalance_storm", 5, "9 rebalances in 10 minutes")

@@ -1,0 +1,213 @@
+"""Divides an assignment into the parts of its participants: members, client hosts, and subscribers of each topic.
+
+The rule numbers are those of `imbalance`: rule 2 for hosts, rule 4 for reasons without a score, rule 5 for unknown
+assignments.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+
+from assignors import GroupAssignment, GroupSpec, MemberSubscription, TopicPartition
+from assignors.fairness.invariants import Rule, violations
+from assignors.subscriptions import distinct_subscriptions, subscription_classes
+
+MEMBER = "member"
+HOST = "host"
+TOPIC = "topic"
+"""Kinds of participants: all members, all client hosts, the subscribers of one topic."""
+
+
+@dataclass(frozen=True, slots=True)
+class SharedWork:
+    """A group's assignment, and the inputs of its measures.
+
+    `hosts` maps member ids to the known client hosts. `unknown_topics` are subscribed topics whose partition count is
+    unknown. `changed_topics` are topics whose partition count was different at the time of the assignment
+    (`assignment_inputs`). If the group must not have a score, `not_scored` is the reason. If the owners are unknown,
+    `unknown_reason` is the reason. If `has_one_owner` is True, the strategy never assigns a partition to two members.
+    """
+
+    spec: GroupSpec
+    assignment: GroupAssignment
+    hosts: Mapping[str, str]
+    unknown_topics: Collection[str] = ()
+    changed_topics: Collection[str] = ()
+    not_scored: str = ""
+    unknown_reason: str = ""
+    has_one_owner: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Participants:
+    """The participants of one scope, and the partitions that they have.
+
+    `count` is the number of participants. `names` contains the participants that have partitions, sorted. Participants
+    without partitions may be missing in `names`. `partition_indexes` are positions in the result of `divide`.
+    `owner_indexes` are the owners of these partitions, as positions in `names`. If `equal_participants` is a number,
+    this number of participants can get every partition, and all other participants can get no partition. If
+    `equal_participants` is None, `spec` describes which participant can get which partitions.
+    """
+
+    scope: str
+    topic: str | None = None
+    unknown_reason: str = ""
+    score_reason: str = ""
+    count: int = 0
+    names: tuple[str, ...] = ()
+    partition_indexes: Sequence[int] = ()
+    owner_indexes: Sequence[int] = ()
+    equal_participants: int | None = None
+    spec: GroupSpec | None = None
+
+
+def divide(shared: SharedWork) -> tuple[tuple[TopicPartition, ...], tuple[Participants, ...]]:
+    """Return the assigned partitions, and the participants that have them: members, hosts, subscribers by topic.
+
+    Owners that are not members of the group are ignored here. A common rule finds them.
+    """
+    if not shared.spec.members:
+        return (), ()
+    if shared.unknown_reason:
+        return (), _unknown_participants(shared)
+    members = sorted(shared.spec.members, key=lambda member: member.member_id)
+    held = [shared.assignment.members.get(member.member_id, ()) for member in members]
+    broken = _broken_rules(shared)
+    owner_indexes = [position for position, of_member in enumerate(held) for _ in of_member]
+    return tuple(chain.from_iterable(held)), (
+        _member_participants(shared, members, owner_indexes, broken),
+        _host_participants(shared, members, owner_indexes, broken),
+        *_topic_participants(shared, members, held, broken),
+    )
+
+
+def _unknown_participants(shared: SharedWork) -> tuple[Participants, ...]:
+    """Return the participants for rule 5, for which all imbalances are unknown."""
+    topics = sorted({topic for member in shared.spec.members for topic in member.topics})
+    scopes = ((MEMBER, None), (HOST, None), *((TOPIC, topic) for topic in topics))
+    return tuple(Participants(scope, topic, unknown_reason=shared.unknown_reason) for scope, topic in scopes)
+
+
+def _member_participants(
+    shared: SharedWork, members: Sequence[MemberSubscription], owner_indexes: Sequence[int], broken: frozenset[Rule]
+) -> Participants:
+    equal_participants = _count_equal_participants(shared.spec)
+    return Participants(
+        MEMBER,
+        score_reason=_why_no_score(shared, None, broken),
+        count=len(members),
+        names=tuple(member.member_id for member in members),
+        partition_indexes=range(len(owner_indexes)),
+        owner_indexes=owner_indexes,
+        equal_participants=equal_participants,
+        spec=shared.spec if equal_participants is None else None,
+    )
+
+
+def _host_participants(
+    shared: SharedWork, members: Sequence[MemberSubscription], owner_indexes: Sequence[int], broken: frozenset[Rule]
+) -> Participants:
+    topics: dict[str, dict[str, None]] = {}
+    for member in members:
+        topics.setdefault(shared.hosts.get(member.member_id, ""), {}).update(dict.fromkeys(member.topics))
+    if "" in topics:
+        return Participants(HOST, unknown_reason="host_unknown")
+    names = sorted(topics)
+    indexes = {host: position for position, host in enumerate(names)}
+    host_indexes = [indexes[shared.hosts[member.member_id]] for member in members]
+    spec = GroupSpec(tuple(MemberSubscription(host, tuple(topics[host])) for host in names), shared.spec.partitions)
+    equal_participants = _count_equal_participants(spec)
+    return Participants(
+        HOST,
+        score_reason=_why_no_score(shared, None, broken),
+        count=len(names),
+        names=tuple(names),
+        partition_indexes=range(len(owner_indexes)),
+        owner_indexes=[host_indexes[owner] for owner in owner_indexes],
+        equal_participants=equal_participants,
+        spec=spec if equal_participants is None else None,
+    )
+
+
+def _count_equal_participants(spec: GroupSpec) -> int | None:
+    classes = subscription_classes(spec).members
+    return None if len(classes) > 1 else sum(map(len, classes))
+
+
+@dataclass(slots=True)
+class _TopicOwners:
+    """The owners of a topic's partitions, with the same fields as `Participants`."""
+
+    names: list[str] = field(default_factory=list)
+    partition_indexes: list[int] = field(default_factory=list)
+    owner_indexes: list[int] = field(default_factory=list)
+
+
+def _topic_participants(
+    shared: SharedWork,
+    members: Sequence[MemberSubscription],
+    held: Sequence[Sequence[TopicPartition]],
+    broken: frozenset[Rule],
+) -> Iterator[Participants]:
+    subscriptions = distinct_subscriptions(members)
+    subscribers = Counter(chain.from_iterable(subscriptions))
+    owners_by_topic = {topic: _TopicOwners() for topic in sorted(subscribers)}
+    index = 0
+    for member, topics, of_member in zip(members, subscriptions, held, strict=True):
+        for topic, _ in of_member:
+            if topic in topics:
+                owners = owners_by_topic[topic]
+                if not owners.names or owners.names[-1] != member.member_id:
+                    owners.names.append(member.member_id)
+                owners.partition_indexes.append(index)
+                owners.owner_indexes.append(len(owners.names) - 1)
+            index += 1
+    for topic, owners in owners_by_topic.items():
+        is_whole = len(owners.partition_indexes) == shared.spec.partition_count(topic)
+        yield Participants(
+            TOPIC,
+            topic,
+            score_reason=_why_no_score(shared, topic, broken - {Rule.UNASSIGNED} if is_whole else broken),
+            count=subscribers[topic],
+            names=tuple(owners.names),
+            partition_indexes=owners.partition_indexes,
+            owner_indexes=owners.owner_indexes,
+            equal_participants=subscribers[topic],
+        )
+
+
+def _why_no_score(shared: SharedWork, topic: str | None, broken: frozenset[Rule]) -> str:
+    """Return the reason for a missing score (rule 4), or an empty string if there is a score.
+
+    If `topic` is None, the score is that of the whole group.
+    """
+
+    def applies(topics: Collection[str]) -> bool:
+        return bool(topics) if topic is None else topic in topics
+
+    if shared.not_scored:
+        return shared.not_scored
+    if applies(shared.unknown_topics):
+        return "metadata_missing"
+    if applies(shared.changed_topics):
+        return "metadata_changed"
+    if not shared.has_one_owner and Rule.ASSIGNED_TWICE in broken:
+        return "partitions_shared"
+    if broken - {Rule.UNASSIGNED}:
+        return "law_broken"
+    return "partitions_unassigned" if broken else ""
+
+
+def _broken_rules(shared: SharedWork) -> frozenset[Rule]:
+    """Return the broken rules. Topics with an uncertain partition count are ignored."""
+    doubtful = {*shared.unknown_topics, *shared.changed_topics}
+    assignments: dict[str, Sequence[TopicPartition]] = {member.member_id: () for member in shared.spec.members}
+    assignments.update(shared.assignment.members)
+    certain = {
+        member_id: tuple(partition for partition in partitions if partition[0] not in doubtful)
+        for member_id, partitions in assignments.items()
+    }
+    return frozenset(violation.rule for violation in violations(shared.spec, GroupAssignment(certain)))
