@@ -22,7 +22,7 @@ test: setup ## Run every check and every test, the real broker's included
 	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "slow and not matrix" \
 		$$(grep -rl "mark\.slow" tests --include="test_*.py" | sort)
 
-test-quick: setup ## Run the tests that take seconds; EXAMPLES=1000 tries every law with more than 40 examples
+test-quick: setup ## Run the tests that take seconds
 	$(BIN)/pytest -n auto -m "not slow"
 
 test-matrix: setup ## Run the end-to-end tests against Kafka 3.7, 3.9 and 4.3 too; fetches their jars once

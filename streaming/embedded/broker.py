@@ -35,12 +35,6 @@ _LOG4J_CONFIGURATION = Path(__file__).with_name("log4j2.properties")
 _START_TIMEOUT_SECONDS = 60.0
 _STOP_GRACE_SECONDS = 15.0
 _CLEAN_EXIT_CODES = (0, 128 + signal.SIGTERM)  # the JVM exits with the second code after SIGTERM
-_IDS = re.compile(rb"^(?P<name>(cluster|directory)\.id)=.*$", re.MULTILINE)
-"""Lines of `meta.properties` that differ from folder to folder."""
-_FORMATTED: dict[tuple[str, frozenset[tuple[str, str]]], Mapping[str, bytes]] = {}
-"""Files that Kafka's storage tool has written since this process started. The key is Kafka's version and the
-properties.
-"""
 _EXCEPTION = re.compile(r'(Exception in thread "[^"]*" )?([a-z]\w*\.)+\w+(Exception|Error): (?P<words>.*)')
 _ERROR = re.compile(r"ERROR|FATAL|[Ee]rror")
 
@@ -231,22 +225,7 @@ class EmbeddedBroker:
             self._folder_lock = None
 
     def _format_storage(self, java: Path, class_path: str) -> None:
-        """Write a cluster id into a new folder.
-
-        The storage tool needs 0.9 CPU seconds, so copies of its earlier files are used if possible.
-        """
-        key = self._kafka_version, frozenset(self._overrides.items())
-        if key in _FORMATTED:
-            self._topics_folder.mkdir(exist_ok=True)
-            for name, content in sorted(_FORMATTED[key].items()):  # meta.properties marks the end and comes last
-                (self._topics_folder / name).write_bytes(with_new_ids(content))
-        else:
-            self._run_storage_tool(java, class_path)
-            if self._topics_folder.exists():  # the properties may name a different folder
-                _FORMATTED[key] = {path.name: path.read_bytes() for path in self._topics_folder.iterdir()}
-
-    def _run_storage_tool(self, java: Path, class_path: str) -> None:
-        """Run Kafka's storage tool as `kafka-storage.sh format` does."""
+        """Write a cluster id into a new folder, as `kafka-storage.sh format` does."""
         jvm = [java, "-XX:TieredStopAtLevel=1", *_performance_options(), "-cp", class_path]
         tool = [*jvm, "kafka.tools.StorageTool", "format"]
         arguments = ["-t", cluster_id(uuid.uuid4()), "-c", self._properties_path]
@@ -302,14 +281,6 @@ def cluster_id(source: uuid.UUID) -> str:
     # In URL-safe base64, a first byte of 0xF8 to 0xFB becomes a leading "-". Kafka's Uuid.randomUuid also avoids it.
     first = source.bytes[0] & 0xE7 if source.bytes[0] >= 0xF8 else source.bytes[0]
     return base64.urlsafe_b64encode(bytes([first]) + source.bytes[1:]).decode().rstrip("=")
-
-
-def with_new_ids(content: bytes) -> bytes:
-    """Return a file of a formatted folder with new ids.
-
-    Kafka's clients treat two brokers with the same id as one broker.
-    """
-    return _IDS.sub(lambda line: line["name"] + b"=" + cluster_id(uuid.uuid4()).encode(), content)
 
 
 def _performance_options() -> list[str]:

@@ -7,10 +7,7 @@ from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # importmode=importlib does not add the root of the repository
 
-from tests.examples import EXAMPLES
 
 # A busy machine must not fail a property test.
-settings.register_profile(
-    "no-deadline", deadline=None, max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow]
-)
+settings.register_profile("no-deadline", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("no-deadline")

@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from tests.examples import EXAMPLES
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from streaming.embedded import EmbeddedBroker
 
 # A test that is slow on a busy machine, or in the first call into Arrow, is not wrong.
-settings.register_profile("no deadline", deadline=None, max_examples=EXAMPLES)
+settings.register_profile("no deadline", deadline=None)
 settings.load_profile("no deadline")
 
 

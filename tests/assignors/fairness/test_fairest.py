@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assignors import BUILT_IN
@@ -60,6 +60,7 @@ def test_a_valid_assignment_has_the_fairest_sizes_and_none_is_fairer(spec: Group
     assert all(is_no_less_fair(fairest, than=others) for others in reached)
 
 
+@settings(max_examples=50)
 @given(
     st.dictionaries(st.sampled_from("tuvwxy"), st.integers(0, 60)), st.lists(st.text("tuvwxy", max_size=4), max_size=9)
 )

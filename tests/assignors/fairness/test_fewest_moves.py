@@ -14,7 +14,6 @@ from tests.assignors.brute_force import is_no_less_fair, sizes, small_groups, va
 from tests.assignors.groups import groups
 from tests.assignors.spelled import group, held, owners
 from tests.bench.assignors import make_group
-from tests.examples import EXAMPLES
 
 Owners = dict[TopicPartition, str]
 
@@ -157,7 +156,7 @@ def max_size(assignment: GroupAssignment) -> int:
     return max(sizes(assignment), default=0)
 
 
-@settings(max_examples=2 * EXAMPLES)
+@settings(max_examples=200)
 @given(rebalances())
 def test_no_valid_assignment_that_is_no_less_balanced_moves_fewer(
     rebalance: tuple[Owners, GroupSpec, GroupAssignment, list[GroupAssignment]],
@@ -183,6 +182,7 @@ def _moved(before: Owners, now: GroupAssignment) -> int:
     )
 
 
+@settings(max_examples=50)
 @given(groups(claims=False))
 def test_no_strategy_moves_fewer_than_the_fewest(spec: GroupSpec):
     """Counts the moves from the assignment of each strategy to that of every other strategy."""

@@ -168,7 +168,7 @@ def test_a_hostile_name_is_shown_only_as_text(pages: Pages, group_id: str) -> No
     assert group_address(group_id) in Seen(ask(pages, "/").text).links
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(st.characters(), max_size=30), st.text(st.characters(), max_size=30))
 def test_no_name_changes_the_elements_of_a_page(tmp_path: Path, group_id: str, client: str) -> None:
     """The elements of a page do not depend on names of groups and members."""

@@ -25,7 +25,6 @@ from streaming.signals import SIGNALS
 from streaming.signals.monitor import RESIDENT_MEMORY_BYTES
 from streaming.state.monitor_state import MonitorState
 from streaming.state.monitor_view import WorkShares
-from tests.examples import EXAMPLES
 from tests.streaming.groups import emptied, member, sampled, tombstoned, written
 from tests.streaming.http.answers import answer
 from tests.streaming.prometheus.test_metrics import NOW_MS, PARTITIONS, STALE_AFTER_MS, monitor_state_of, sample_of
@@ -134,7 +133,7 @@ def scraper(monitor_state: MonitorState) -> Scrape:
 STEPS = st.lists(st.tuples(st.sampled_from(CHANGES), st.sampled_from(GROUPS), st.integers(1, 30)), max_size=12)
 
 
-@settings(max_examples=EXAMPLES // 2)  # each has up to twelve steps, and two whole scrapes after each step
+@settings(max_examples=50, deadline=None)
 @given(STEPS)
 def test_a_scrape_with_cached_text_equals_a_first_scrape(steps: list[tuple[Change, str, int]]) -> None:
     """Rule: the last value is never shown as the current one, after any changes in any order."""
