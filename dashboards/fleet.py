@@ -48,7 +48,7 @@ from streaming.signals.fairness import (
     MEMBER_PARTITIONS_MIN,
     TOPIC_SKEW,
 )
-from streaming.signals.groups import GROUP_STATE
+from streaming.signals.groups import GROUP_INFO
 from streaming.signals.lag import (
     GROUP_LAG,
     GROUP_LAG_SECONDS,
@@ -83,7 +83,7 @@ def dashboard() -> build.Dashboard:
     variables = [
         source_variable(),
         multiple_choice_variable("cluster", "Cluster", f"label_values({READY.name}, cluster)"),
-        multiple_choice_variable("group", "Group", f"label_values({CLUSTERS.selector(GROUP_STATE)}, group)"),
+        multiple_choice_variable("group", "Group", f"label_values({CLUSTERS.selector(GROUP_INFO)}, group)"),
         top_variable(),
         monitor_variable(),
     ]
@@ -101,7 +101,7 @@ def dashboard() -> build.Dashboard:
 def _counts() -> list[AnyPanel]:
     return [
         _not_ready(),
-        _count("Groups", "All groups, including groups without members.", f"count({FLEET.series(GROUP_STATE)})", ()),
+        _count("Groups", "All groups, including groups without members.", f"count({FLEET.series(GROUP_INFO)})", ()),
         _with_condition(),
         _drifting(),
         _skewed(),
@@ -182,9 +182,9 @@ def _losing() -> AnyPanel:
 
 def _unknown() -> AnyPanel:
     how_to_read = "Number of groups with an unknown state, or with a partition whose lag is unknown."
-    state, lag = FLEET.selector(GROUP_STATE, _IS_UNKNOWN), FLEET.selector(LAG_UNKNOWN_PARTITIONS)
+    state, lag = FLEET.selector(GROUP_INFO, _IS_UNKNOWN), FLEET.selector(LAG_UNKNOWN_PARTITIONS)
     unknown = f"max by (cluster, group) ({state} or {lag} > 0)"
-    return _count("Unknown", how_to_read, count_or_zero(unknown, FLEET.series(GROUP_STATE)), SOME)
+    return _count("Unknown", how_to_read, count_or_zero(unknown, FLEET.series(GROUP_INFO)), SOME)
 
 
 def _conditions() -> AnyPanel:
@@ -346,7 +346,7 @@ def _states_over_time() -> AnyPanel:
         "records.",
         "No monitor was ready at that time.",
     )
-    return _groups_over_time(spec, GROUP_STATE, "state", STATES)
+    return _groups_over_time(spec, GROUP_INFO, "state", STATES)
 
 
 def _groups_over_time(spec: PanelSpec, signal: Signal, label: str, words: tuple[Word, ...]) -> AnyPanel:

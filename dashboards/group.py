@@ -38,7 +38,7 @@ from dashboards.words import (
 )
 from streaming.signals import Signal
 from streaming.signals.fairness import ASSIGNMENT_VERDICT, EXCESS_PARTITIONS
-from streaming.signals.groups import GROUP_MEMBERS, GROUP_STATE
+from streaming.signals.groups import GROUP_INFO, GROUP_MEMBERS
 from streaming.signals.lag import GROUP_LAG, GROUP_LAG_SECONDS, GROUP_LAG_SECONDS_IS_BOUND, GROUP_STATUS
 from streaming.signals.monitor import READY
 from streaming.signals.partitions import TOPIC_LAG
@@ -50,7 +50,7 @@ def dashboard() -> build.Dashboard:
     variables = [
         source_variable(),
         single_choice_variable("cluster", "Cluster", f"label_values({READY.name}, cluster)"),
-        single_choice_variable("group", "Group", f'label_values({GROUP_STATE.name}{{cluster="$cluster"}}, group)'),
+        single_choice_variable("group", "Group", f'label_values({GROUP_INFO.name}{{cluster="$cluster"}}, group)'),
         multiple_choice_variable("topic", "Topic", f"label_values({ONE_GROUP.selector(TOPIC_LAG)}, topic)"),
         monitor_variable(),
     ]
@@ -71,7 +71,7 @@ def dashboard() -> build.Dashboard:
 def _stat_panels() -> list[AnyPanel]:
     """Return eight panels in one line: words first, then numbers."""
     return [
-        _label_panel("State", "The state of the group, with Kafka's name.", GROUP_STATE, "state", STATES),
+        _label_panel("State", "The state of the group, with Kafka's name.", GROUP_INFO, "state", STATES),
         _label_panel("Status", "The worst status of the group's partitions.", GROUP_STATUS, "status", STATUSES),
         _label_panel(
             "Assignment",
@@ -123,7 +123,7 @@ def _conditions_now() -> AnyPanel:
         height=4,
     )
     ready = f'{READY.name}{{cluster="$cluster"}} == 1'
-    zero_if_known = f"0 * count({ONE_GROUP.series(GROUP_STATE)} and on (cluster) {ready})"
+    zero_if_known = f"0 * count({ONE_GROUP.series(GROUP_INFO)} and on (cluster) {ready})"
     return stat_panel(
         spec, f"count({ONE_GROUP.series(GROUP_CONDITION)}) or {zero_if_known}", DisplayOptions(steps=ANY, mappings=NONE)
     )
@@ -140,7 +140,7 @@ def _state_over_time() -> AnyPanel:
     )
     bound = f"{BOUNDS[0].code} + max({ONE_GROUP.selector(GROUP_LAG_SECONDS_IS_BOUND)})"
     queries = [
-        Query(code_query(ONE_GROUP, GROUP_STATE, "state", STATES), "state"),
+        Query(code_query(ONE_GROUP, GROUP_INFO, "state", STATES), "state"),
         Query(code_query(ONE_GROUP, GROUP_STATUS, "status", STATUSES), "status"),
         Query(code_query(ONE_GROUP, ASSIGNMENT_VERDICT, "verdict", VERDICTS), "assignment"),
         Query(bound, "lag in time"),

@@ -18,6 +18,7 @@ from pydantic_settings import (
 from typing_extensions import Self
 
 from streaming.config.environment import ENVIRONMENT_PREFIX, is_setting
+from streaming.config.groups import GroupEntry, LimitsByGroup
 from streaming.config.private_files import is_tolerated
 from streaming.config.redaction import Redactor, secrets_in, without_credentials
 from streaming.config.refusals import refusal_line
@@ -27,6 +28,7 @@ from streaming.config.settings import (
     ClusterSettings,
     EvaluationSettings,
     KafkaSettings,
+    LinkSettings,
     MetricsSettings,
     PathSettings,
     SamplingSettings,
@@ -58,8 +60,14 @@ class Settings(BaseSettings):
     paths: PathSettings = PathSettings()
     tables: TableSettings = TableSettings()
     metrics: MetricsSettings = MetricsSettings()
+    links: LinkSettings = LinkSettings()
     sampling: SamplingSettings = SamplingSettings()
     evaluation: EvaluationSettings = EvaluationSettings()
+    groups: tuple[GroupEntry, ...] = ()
+
+    def limits_by_group(self) -> LimitsByGroup:
+        """Return the limits of every group, which follow from the entries `[[groups]]`."""
+        return LimitsByGroup(self.groups)
 
     def of_clusters(self) -> tuple[Settings, ...]:
         """Return one Settings object per cluster. Each object has only one cluster. The cluster of [kafka] comes first.

@@ -10,11 +10,10 @@ from typing import Annotated, Final, Literal
 from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 from typing_extensions import Self
 
+from streaming.config.groups import Pattern, Seconds
 from streaming.config.redaction import is_for_launch, without_credentials
 from streaming.config.section import Section
 from streaming.config.security import SecuritySettings
-
-Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 def _state_home() -> Path:
@@ -194,17 +193,6 @@ class TableSettings(Section):
     )
 
 
-def _check_pattern(pattern: str) -> str:
-    from streaming.config.names import check_pattern  # noqa: PLC0415 - import pyarrow only if names are matched
-
-    check_pattern(pattern)
-    return pattern
-
-
-Pattern = Annotated[str, AfterValidator(_check_pattern)]
-"""A regular expression (RE2) that must match the complete name."""
-
-
 class MetricsSettings(Section):
     """The HTTP port and the limits of /metrics. These limits do not apply to tables and pages."""
 
@@ -276,6 +264,29 @@ class MetricsSettings(Section):
         if bool(self.tls_certificate_file) != bool(self.tls_key_file):
             raise ValueError("tls_certificate_file and tls_key_file require each other: set both or neither")
         return self
+
+
+class LinkSettings(Section):
+    """Addresses that alerts link to. An on-call engineer opens them in a browser."""
+
+    page_url: str = Field(
+        "",
+        description="Address of the monitor's pages, for example https://monitor.example.com. If empty, alerts link to"
+        " the address that Prometheus scrapes.",
+    )
+    grafana_url: str = Field("", description="Address of Grafana. If empty, alerts do not link to dashboards.")
+    runbook_url: str = Field(
+        "",
+        description="Address of the runbook, a web page with the content of dashboards/RUNBOOK.md. If empty, alerts"
+        " link to the runbook's dashboard in Grafana.",
+    )
+
+    @field_validator("page_url", "grafana_url", "runbook_url")
+    @classmethod
+    def _check_url(cls, url: str) -> str:
+        if url and not re.fullmatch(r"https?://[^\s@?#\"{}]+", url):
+            raise ValueError("an address starts with http:// or https://, and has no user, no query and no space")
+        return url.rstrip("/")
 
 
 class SamplingSettings(Section):

@@ -45,7 +45,7 @@ _METRIC_OF_FIELD = {
     "max_to_mean_ratio": "rebalance_monitor_imbalance_ratio",
     "lag": "rebalance_monitor_group_lag",
 }
-_STATE = "rebalance_monitor_group_state"
+_STATE = "rebalance_monitor_group_info"
 _DRIFT = "rebalance_monitor_drift_partitions"
 
 Series = Mapping[tuple[str, ...], float]

@@ -21,6 +21,7 @@ from streaming.evaluation.conditions.condition_tracker import Condition
 from streaming.evaluation.fairness.fairness import among_members
 from streaming.evaluation.fairness.imbalance import PARTITIONS, Imbalance
 from streaming.evaluation.lag.lag import BLOCKED
+from streaming.evaluation.severity.limits import DEFAULT_LIMITS, GroupLimits
 from streaming.group.members import GroupMember, members
 from streaming.group.snapshot import UNKNOWN, GroupSnapshot
 
@@ -31,7 +32,8 @@ class Membership:
 
     `protocol` is the name of the group's strategy. `protocol_source` is the source of `protocol`: `records`, or
     `broker` if only the coordinator reported the strategy. It is None if the strategy is unknown. `record_timestamp_ms`
-    is the time when the coordinator wrote the last record of the group.
+    is the time when the coordinator wrote the last record of the group. `coordinator` is the id of the broker that
+    coordinates the group.
     """
 
     group_type: str
@@ -42,6 +44,7 @@ class Membership:
     protocol_source: str | None = None
     members: int | None = None
     record_timestamp_ms: int | None = None
+    coordinator: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +168,8 @@ class GroupLag(NamedTuple):
 class GroupFacts(msgspec.Struct, frozen=True):
     """Everything that is known about one group.
 
-    `unowned_records` is the number of unread records in partitions without an owner. `not_known` names the missing
-    values. It uses the same words as the tables.
+    `limits` come from the settings. `unowned_records` is the number of unread records in partitions without an owner.
+    `not_known` names the missing values. It uses the same words as the tables.
     """
 
     group_id: str
@@ -176,6 +179,7 @@ class GroupFacts(msgspec.Struct, frozen=True):
     rebalances: RebalanceReport = RebalanceReport()
     members: Members = Members()
     not_known: tuple[str, ...] = ()
+    limits: GroupLimits = DEFAULT_LIMITS
     lag: GroupLag = GroupLag()
     conditions: tuple[Condition, ...] = ()
     unowned_records: int | None = None

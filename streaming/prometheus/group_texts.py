@@ -41,7 +41,7 @@ def single_sample(value: Callable[[GroupReport], float | None]) -> Samples:
 
 def _stable_parts(report: GroupReport) -> tuple[Any, ...]:
     """Return the parts of a report that determine the lines (rule 1)."""
-    return report.membership, report.assignment, report.fairness, report.rebalances, report.members
+    return report.membership, report.assignment, report.fairness, report.rebalances, report.members, report.limits
 
 
 class _CachedText(NamedTuple):

@@ -145,9 +145,9 @@ class _Cluster:
             recorded = [reports.recorded[group_id] for group_id in self._selection.groups.among(reports)]
             lines += [texts.lines(recorded) for texts in (self._groups, self._members) if not texts.is_empty]
             if is_fresh:
-                own |= self._text(cluster_families(view, now_ms))
+                own |= self._text(cluster_families(view))
                 with_findings = [reports[group_id] for group_id in self._selection.groups.among(reports.with_findings)]
-                families = self._selected(sampled_families(view, recorded, with_findings, self._selection, now_ms))
+                families = self._selected(sampled_families(view, recorded, with_findings, self._selection))
                 lines += [self._columns.lines(view.lag, view.sample), SampleLines(list(families), self._writers)]
         return _ScrapeView(view.sample if is_fresh else None, reports, now_ms, own, lines)
 

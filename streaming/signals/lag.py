@@ -93,3 +93,57 @@ GROUP_SECONDS_UNTIL_LOST: Final = Signal(
     " hours.",
     example="rebalance_monitor_group_seconds_until_lost < 3600",
 )
+GROUP_LAST_COMMIT_TIMESTAMP_SECONDS: Final = Signal(
+    name="rebalance_monitor_group_last_commit_timestamp_seconds",
+    unit="seconds",
+    help="Time of the group's last commit, in seconds since 1970. This is the latest commit of all its partitions.",
+    unknown="The group never committed an offset, or an open transaction blocks the group's last commits.",
+    example="time() - rebalance_monitor_group_last_commit_timestamp_seconds > 600 and rebalance_monitor_group_lag > 0",
+)
+GROUP_CONSUMED_RECORDS_PER_SECOND: Final = Signal(
+    name="rebalance_monitor_group_consumed_records_per_second",
+    unit="records per second",
+    help="Rate at which the committed offsets of the group grew during the last five minutes. The value is the sum of"
+    " all partitions. It is 0 if the group committed nothing new.",
+    unknown="The rate of at least one partition is unknown, because the monitor has observed its commits for less than"
+    " one minute, or because the committed offset went back.",
+    example="rebalance_monitor_group_consumed_records_per_second == 0 and rebalance_monitor_group_lag > 0",
+)
+GROUP_PRODUCED_RECORDS_PER_SECOND: Final = Signal(
+    name="rebalance_monitor_group_produced_records_per_second",
+    unit="records per second",
+    help="Rate at which the end offsets of the group's partitions grew during the last five minutes. The value is the"
+    " sum of all partitions with a committed offset.",
+    unknown="The rate of at least one partition is unknown, because the monitor has observed its end offset for less"
+    " than one minute, or because the topic was created again.",
+    example="rebalance_monitor_group_produced_records_per_second > rebalance_monitor_group_consumed_records_per_second",
+)
+GROUP_CATCH_UP_SECONDS: Final = Signal(
+    name="rebalance_monitor_group_catch_up_seconds",
+    unit="seconds",
+    help="Estimated time until the group has no lag, if both rates stay the same. This is the lag, divided by the"
+    " difference of the consume rate and the produce rate.",
+    unknown="The group has no lag, its lag grows or stays the same, or the lag or a rate is unknown.",
+    example="rebalance_monitor_group_catch_up_seconds > 3600",
+)
+GROUP_OFFSETS_EXPIRE_TIMESTAMP_SECONDS: Final = Signal(
+    name="rebalance_monitor_group_offsets_expire_timestamp_seconds",
+    unit="seconds",
+    help="Earliest time when the broker can delete a committed offset of the group, in seconds since 1970. After that,"
+    " the group starts again at the position that auto.offset.reset selects. The brokers' setting"
+    " offsets.retention.minutes determines this time. For a classic group, the time counts from the moment when the"
+    " group became Empty. For every other group, the time counts from each commit.",
+    unknown="The group has members, it has no committed offset, or the setting offsets.retention.minutes is unknown.",
+    example="rebalance_monitor_group_offsets_expire_timestamp_seconds - time() < 86400",
+)
+GROUP_WORST_PARTITION_INFO: Final = Signal(
+    name="rebalance_monitor_group_worst_partition_info",
+    unit="boolean",
+    labels=(*OF_A_GROUP, "topic", "partition", "client_id", "client_host", "group_instance_id"),
+    help="Always 1. The labels name the partition with the largest lag in seconds, and the member that owns it. The"
+    " series exists only for groups whose lag is above their limit `max_lag_seconds`. The labels of the member are"
+    " empty if the owner is unknown or if the partition has no owner.",
+    unknown="The lag of the group is not above its limit, or the lag is unknown.",
+    example="rebalance_monitor_group_worst_partition_info * on (cluster, group) group_left"
+    " rebalance_monitor_group_lag_seconds",
+)

@@ -95,6 +95,7 @@ _CONDITIONS: Final = MappingProxyType(
             "silent_group",
             "silent_static_member",
             "stuck_reconciliation",
+            "long_commit_gap",
         )
     }
 )

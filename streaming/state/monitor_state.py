@@ -22,7 +22,7 @@ from streaming.group.listing import GroupListing, rebalancing_since_ms
 from streaming.group.snapshot import REBALANCING, GroupSnapshot
 from streaming.integrity.read_up_to import ReadUpTo, add_sampled_end, advance_position
 from streaming.state.monitor_view import Health, MonitorView, WorkShares
-from streaming.state.reports import ReportCache, Reports
+from streaming.state.reports import LimitsOf, ReportCache, Reports, default_limits
 
 
 class MonitorState:
@@ -31,10 +31,10 @@ class MonitorState:
     Values are immutable. A change only replaces references to values, under a lock.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, limits_of: LimitsOf = default_limits) -> None:
         self._view = MonitorView()
         self._lock = threading.Lock()
-        self._report_cache = ReportCache()
+        self._report_cache = ReportCache(limits_of)
         self._reports_lock = threading.Lock()
 
     def view(self) -> MonitorView:

@@ -219,7 +219,7 @@ class MonitorProcess:
 
     def group_state(self, group_id: str) -> str | None:
         """Return the state that /metrics shows for a group; None if it shows none."""
-        shown = self._of_metric("rebalance_monitor_group_state")
+        shown = self._of_metric("rebalance_monitor_group_info")
         states = [dict(sample)["state"] for sample in shown if dict(sample)["group"] == group_id]
         return states[0] if states else None
 

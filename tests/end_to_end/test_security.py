@@ -229,7 +229,7 @@ def test_without_a_right_on_the_log_run_names_the_polling_source_which_needs_non
             until("the state", lambda: polling.group_state(group_id) == state)  # noqa: B023 - called in its iteration
             until("the lag", partial(_has_value, 0, polling, "rebalance_monitor_group_lag", of_group))
         of_modern = {"group_type": "consumer", "protocol": "uniform", "group": "picking"}
-        assert polling.value("rebalance_monitor_group_state", **of_modern) == 1
+        assert polling.value("rebalance_monitor_group_info", **of_modern) == 1
         assert polling.value("rebalance_monitor_group_generation", group="picking"), "the answers have KIP-848's epochs"
         of_strategy = {"group": "picking", "strategy": "uniform"}
         until("drift", partial(_has_value, 0, polling, "rebalance_monitor_drift_partitions", of_strategy))

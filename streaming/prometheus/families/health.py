@@ -9,6 +9,7 @@ import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from importlib.metadata import version
 
 import psutil
 
@@ -19,6 +20,8 @@ from streaming.prometheus.metric_selection import MetricSelection
 from streaming.prometheus.series_limit import REASONS
 from streaming.signals import Signal, fairness, groups, kafka_exporter, members, monitor, rebalances
 from streaming.state.monitor_view import MonitorView
+
+_VERSION = version("kafka-rebalance-monitor")
 
 FamilySamples = tuple[Signal, Sequence[Sample]]
 """A metric and all its samples."""
@@ -32,7 +35,7 @@ def health_families(view: MonitorView, memory_bytes: int, *, is_fresh: bool) -> 
     """
     health = view.health
     yield monitor.READY, [Sample((), health.ready and is_fresh)]
-    yield monitor.SOURCE, [Sample((health.source,), 1)]
+    yield monitor.MONITOR_INFO, [Sample((_VERSION, health.source, "", "", ""), 1)]
     yield monitor.SOURCE_LIMITATION, [Sample((capability,), 1) for capability in health.not_known]
     yield (
         monitor.RECORDS_READ,
@@ -45,19 +48,17 @@ def health_families(view: MonitorView, memory_bytes: int, *, is_fresh: bool) -> 
     if is_fresh:
         yield from _offsets_topic_families(view)
         yield from _clock_families(view)
-    if health.batch_seconds is not None:
-        yield monitor.LAST_BATCH_SECONDS, [Sample((), health.batch_seconds)]
     yield monitor.STATE_ROWS, [Sample((), len(view.groups) + len(view.partition_states))]
     yield monitor.QUERY_RESTARTS, [Sample((), health.query_restarts)]
     yield monitor.RESIDENT_MEMORY_BYTES, [Sample((), memory_bytes)]
 
 
-def cluster_families(view: MonitorView, now_ms: int) -> Iterator[FamilySamples]:
+def cluster_families(view: MonitorView) -> Iterator[FamilySamples]:
     """Return the metrics of brokers from the last sample and the last listing."""
     if view.sample is not None and view.sample.brokers is not None:
         yield kafka_exporter.BROKERS, [Sample((), view.sample.brokers)]
     if (listing := view.listing) is not None:
-        yield groups.GROUP_LISTING_AGE_SECONDS, [Sample((), (now_ms - listing.sampled_at_ms) / 1000)]
+        yield groups.GROUP_LISTING_TIMESTAMP_SECONDS, [Sample((), listing.sampled_at_ms / 1000)]
         yield groups.GROUP_LISTING_GAPS, _sum_counts([Counter(gap.reason for gap in listing.gaps)])
 
 
@@ -66,7 +67,6 @@ def sampled_families(
     recorded: Collection[GroupReport],
     with_findings: Collection[GroupReport],
     selection: MetricSelection,
-    now_ms: int,
 ) -> Iterator[FamilySamples]:
     """Return the metrics of groups that depend on the last sample.
 
@@ -80,16 +80,16 @@ def sampled_families(
     known = [Sample((group_id,), records) for group_id, records in unowned if records is not None]
     yield fairness.UNOWNED_RECORDS, known
     if view.listing is not None:
-        yield groups.GROUP_REBALANCING_SECONDS, list(_rebalancing_seconds(recorded, now_ms))
+        yield groups.GROUP_REBALANCE_START_TIMESTAMP_SECONDS, list(_rebalance_starts(recorded))
     if members.MEMBER_LAG.name in selection.signals:
         yield members.MEMBER_LAG, [] if view.lag is None else member_lags(recorded, view.lag)
 
 
-def _rebalancing_seconds(reports: Iterable[GroupReport], now_ms: int) -> Iterator[Sample]:
+def _rebalance_starts(reports: Iterable[GroupReport]) -> Iterator[Sample]:
     for report in reports:
         since_ms = report.rebalances.under_way_since_ms
         if since_ms is not None:
-            yield Sample((report.group_id,), max(0, now_ms - since_ms) / 1000)
+            yield Sample((report.group_id,), since_ms / 1000)
 
 
 def dropped_series_family(dropped: Mapping[str, int]) -> Iterator[FamilySamples]:

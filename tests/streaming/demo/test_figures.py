@@ -59,7 +59,7 @@ def test_before_the_monitor_is_ready_the_screen_shows_no_groups():
 
 def test_drift_is_that_of_the_groups_own_strategy_and_no_other():
     text = (
-        'rebalance_monitor_group_state{cluster="c",group="g",protocol="roundrobin",state="Stable"} 1\n'
+        'rebalance_monitor_group_info{cluster="c",group="g",protocol="roundrobin",state="Stable"} 1\n'
         'rebalance_monitor_drift_partitions{cluster="c",group="g",strategy="range"} 4\n'
     )
     assert read_figures(text).groups["g"].drift_partitions is None

@@ -158,7 +158,7 @@ def test_a_group_shows_its_members_verdicts_and_counters() -> None:
         "strategy=roundrobin": 1,
     }
     assert named(series, "kafka_consumergroup_members") == {"consumergroup=g": 2}
-    assert named(series, "rebalance_monitor_group_state", group="g") == {
+    assert named(series, "rebalance_monitor_group_info", group="g") == {
         "group_type=classic,protocol=range,protocol_source=records,protocol_type=consumer,state=Stable": 1
     }
 
@@ -264,7 +264,7 @@ def test_groups_blocked_by_an_open_transaction_are_unknown_and_all_others_are_kn
     series = scraped(monitor_state_of([record("g", STABLE), record("h", STABLE)], LAGGING, sample_of(held=[held])))
     shown = {name for name, labels in series if dict(labels).get("group", dict(labels).get("consumergroup")) == "g"}
     assert shown == {
-        "rebalance_monitor_group_state",
+        "rebalance_monitor_group_info",
         "rebalance_monitor_rebalances_total",
         "rebalance_monitor_rebalances_failed_total",
         "rebalance_monitor_empty_transitions_total",
@@ -272,7 +272,7 @@ def test_groups_blocked_by_an_open_transaction_are_unknown_and_all_others_are_kn
         "rebalance_monitor_assignment_verdict",
     }, "counters of read records stay, and the reason of the unknown lag is shown"
     assert named(series, "rebalance_monitor_assignment_verdict", group="g") == {"strategy=range,verdict=unknown": 1}
-    (state,) = named(series, "rebalance_monitor_group_state", group="g")
+    (state,) = named(series, "rebalance_monitor_group_info", group="g")
     assert state.endswith("state=Unknown")
     assert named(series, "rebalance_monitor_offsets_topic_blocked")[f"partition={held}"] == 5
     assert named(series, "kafka_consumergroup_lag", consumergroup="h") == {"partition=0,topic=orders": 60}

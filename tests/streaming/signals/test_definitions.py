@@ -154,7 +154,7 @@ VERDICTS = {
         (of_fairness.WORK_IMBALANCE_RATIO, "measure", {imbalance.LAG, imbalance.THROUGHPUT}),
         (of_lag.LAG_UNKNOWN_PARTITIONS, "reason", set(lag.UNKNOWN_REASONS)),
         (of_lag.GROUP_STATUS, "status", {status.name for status in Status}),
-        (of_groups.GROUP_STATE, "group_type", set(GROUP_TYPES)),
+        (of_groups.GROUP_INFO, "group_type", set(GROUP_TYPES)),
         (of_monitor.SOURCE_LIMITATION, "capability", set(not_known.POLLED) | {not_known.HIDDEN_GROUPS}),
     ],
 )
