@@ -88,7 +88,9 @@ def page_url_variable() -> AnyVariable:
     scraped = f'{ONE_CLUSTER.selector(MONITOR_INFO, _NO_PAGE_URL)}, "page_url", "http://$1", "instance", "(.+)"'
     address = f"{ONE_CLUSTER.selector(MONITOR_INFO, _PAGE_URL)} or label_replace({scraped})"
     variable = _query_variable("page_url", "Monitor's pages", f"query_result(max by (page_url) ({address}))")
-    return variable.regex('/page_url="([^"]*)"/').hide(dashboard.VariableHide.HIDE_VARIABLE)
+    variable.regex('/page_url="([^"]*)"/').hide(dashboard.VariableHide.HIDE_VARIABLE)
+    variable.build().skip_url_sync = True  # the builder has no method; a link to Grafana must not set this address
+    return variable
 
 
 def top_variable() -> AnyVariable:
