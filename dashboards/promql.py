@@ -15,7 +15,7 @@ from streaming.signals import HISTOGRAM, Signal, exported_names
 from streaming.signals.groups import GROUP_INFO, GROUP_LIMIT
 from streaming.signals.lag import GROUP_OFFSETS_EXPIRE_TIMESTAMP_SECONDS, GROUP_SECONDS_UNTIL_LOST
 from streaming.signals.monitor import DISK_FREE_RATIO, READY
-from streaming.signals.rebalances import EMPTY_TRANSITIONS
+from streaming.signals.rebalances import EMPTY_TRANSITIONS, REBALANCES
 
 _SMALLEST_IS_WORST = frozenset(
     signal.name for signal in (GROUP_SECONDS_UNTIL_LOST, GROUP_OFFSETS_EXPIRE_TIMESTAMP_SECONDS, DISK_FREE_RATIO)
@@ -70,10 +70,12 @@ class Scope:
         """Return a query for the exact increase of a counter within the window that ends now. It is never negative.
 
         If a series did not exist at the start of the window, its start value is 0. This is valid only if its group or
-        its monitor already had a series at that time.
+        its monitor already had a series at that time. The counter of all rebalances exists as long as its group.
         """
-        labels, known = ("cluster, group", EMPTY_TRANSITIONS) if "group" in counter.labels else ("cluster", READY)
         total, then = self.series(counter, *matchers), self.series_before(counter, window, *matchers)
+        if counter is REBALANCES:
+            return f"clamp_min({total} - {then}, 0)"
+        labels, known = ("cluster, group", EMPTY_TRANSITIONS) if "group" in counter.labels else ("cluster", READY)
         new_series = f"{total} * 0 and on ({labels}) {self.selector(known)} offset {window}"
         return f"clamp_min({total} - ({then} or {new_series}), 0)"
 
