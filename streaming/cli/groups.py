@@ -109,8 +109,8 @@ def groups(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     Fairness compares the present assignment with the fairest valid assignment. For each topic, the command assumes that
     the highest assigned partition is the last partition of the topic.
 
-    If a monitor writes tables, the output also shows the active conditions of each group, with start times in UTC. For
-    example, a rebalance storm is a condition. For details, run `history GROUP`.
+    If a monitor writes tables, the output also shows the active conditions of each group, with start times in UTC. A
+    rebalance storm is an example of a condition. For details, run `history GROUP`.
     """
     try:
         settings = _settings(cluster, file, is_other_cluster=bootstrap_server is not None)

@@ -1,4 +1,4 @@
-"""`rebalance-monitor what-if` shows the assignment that each strategy would compute for a real group."""
+"""`rebalance-monitor what-if` computes each strategy's assignment for a real group, also after a change."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ Each rule applies to one group. `partition_gaps` updates the gaps with each batc
    - `group_deleted`: the tombstone of the group was read.
    - `round_passed`: the clock of the `__consumer_offsets` partition is more than `evaluation.stuck_after_seconds` after
      the boundary. The first record that moves the clock past this limit closes the gap.
-   - `nothing_before`: no partition has a last commit. In this case, the gap closes when it opens. A commit after the
-     record that closed the gap is ignored, even if both are in the same batch.
+   - `nothing_before`: no partition has a last commit. In this case, the gap closes when it opens.
+   A commit after the record that closed the gap is ignored, even if both are in the same batch.
 5. The group's gap starts at the latest of all last commits. It ends at the earliest of all first commits. The gap of a
    partition is the time from its own last commit to its own first commit. The worst gap is the longest gap of a single
    partition. If several partitions have this longest gap, the partition with the lowest key is reported. A partition is
@@ -30,9 +30,9 @@ Each rule applies to one group. `partition_gaps` updates the gaps with each batc
    - The gap, if the missing offset is between the last commit and the first commit.
    - The number of silent partitions, if the missing offset is after the last commit of a silent partition.
    - The usual interval, if the missing offset is in the previous generation.
-   - The gap, if the group has no last commit and the missing offset is before the boundary. If no offset before the
-     boundary is missing, the reason is `no_commit_before` instead. If no partition has a first commit when the gap
-     closes, and no offset is missing, the reason is `no_commit_after`.
+   - The gap, if the group has no last commit and the missing offset is before the boundary.
+   If the group has no last commit, and no offset before the boundary is missing, the reason is `no_commit_before`.
+   If no partition has a first commit when the gap closes, and no offset is missing, the reason is `no_commit_after`.
 8. If the first commit has an earlier timestamp than the last commit, the gap is unknown (`clock_went_back`). The cause
    is two brokers with different clocks.
 """
@@ -97,13 +97,15 @@ class FirstCommit(NamedTuple):
 class OpenGap(msgspec.Struct, frozen=True):
     """A gap that is not closed yet.
 
-    Attributes: closes_after_seconds: the partition's clock at the boundary plus `evaluation.stuck_after_seconds`.
-        missing_below: the highest missing offset below the boundary, or -1. before: the group's latest commit before
-        the boundary. pending: the partitions without a first commit: a map of the key to the last commit. first: the
-        group's earliest commit after the boundary: offset, time, and the highest missing offset below it. worst: the
-        longest gap of a single partition so far, in milliseconds, and the key of this partition. is_worst_known: False
-        if the gap of at least one partition is unknown. resolved_up_to: the offset of the last record that removed a
-        partition from `pending`.
+    Attributes:
+        closes_after_seconds: the partition's clock at the boundary plus `evaluation.stuck_after_seconds`.
+        missing_below: the highest missing offset below the boundary, or -1.
+        before: the group's latest commit before the boundary.
+        pending: the partitions without a first commit: a map of the key to the last commit.
+        first: the group's earliest commit after the boundary: offset, time, and the highest missing offset below it.
+        worst: the longest gap of a single partition so far, in milliseconds, and the key of this partition.
+        is_worst_known: False if the gap of at least one partition is unknown.
+        resolved_up_to: the offset of the last record that removed a partition from `pending`.
 
     """
 

@@ -57,8 +57,11 @@ class PartitionGaps(msgspec.Struct, frozen=True):
 class GapInputs:
     """The part of a batch that is needed to update the gaps of one partition.
 
-    Attributes: boundaries: the boundaries of all groups, in log order. runs: commit runs (RUN_SCHEMA). clock: the steps
-        of the partition's clock (`encode_steps`). missing_before: the highest missing offset before the batch, or -1.
+    Attributes:
+        boundaries: the boundaries of all groups, in log order.
+        runs: commit runs (RUN_SCHEMA).
+        clock: the steps of the partition's clock (`encode_steps`).
+        missing_before: the highest missing offset before the batch, or -1.
 
     """
 

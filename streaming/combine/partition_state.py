@@ -43,12 +43,14 @@ class DecodeFailure(msgspec.Struct, frozen=True):
 class PartitionBatch(msgspec.Struct, frozen=True, tag="batch"):
     """The part of one batch that was read from one `__consumer_offsets` partition.
 
-    Attributes: last_missing_offset: the highest missing offset between `first_offset` and `last_offset`, or -1. An
-        offset is missing if Spark returned no record for it (compacted away, aborted, or a transaction marker), or if
-        its record went to quarantine. commits: an Arrow IPC stream (COMMIT_SCHEMA). boundaries, runs, clock: used only
-        by the state function. They are removed before the event goes to the driver. `runs` is an Arrow IPC stream
-        (RUN_SCHEMA). `clock` is a result of `encode_steps`. foreign_records: number of records that are not in their
-        group's own partition (`own_partitions`).
+    Attributes:
+        last_missing_offset: the highest missing offset between `first_offset` and `last_offset`, or -1. An offset is
+            missing if Spark returned no record for it (compacted away, aborted, or a transaction marker), or if its
+            record went to quarantine.
+        commits: an Arrow IPC stream (COMMIT_SCHEMA).
+        boundaries, runs, clock: used only by the state function. They are removed before the event goes to the driver.
+            `runs` is an Arrow IPC stream (RUN_SCHEMA). `clock` is a result of `encode_steps`.
+        foreign_records: number of records that are not in their group's own partition (`own_partitions`).
 
     """
 

@@ -21,8 +21,7 @@ BEFORE_ANY = -1
 """Replaces the boundary's offset if the batch has no boundary of the group before the commit."""
 
 READ_COMMIT_SCHEMA = COMMIT_SCHEMA.append(pa.field("missing_below", pa.int64()))
-"""Schema of commits before reduction. `missing_below` is this batch's highest missing offset below the commit, or
--1."""
+"""Schema of commits before reduction. `missing_below`: the batch's highest missing offset below the commit, or -1."""
 
 RUN_SCHEMA = pa.schema(
     [

@@ -1,4 +1,4 @@
-"""Defines the parts that tables share: the table type, columns of records and samples, types of partitions."""
+"""Defines what all tables use: the table type, columns of records and samples, types of partitions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Table:
 
 
 def column(name: str, kind: pa.DataType, comment: str) -> pa.Field:
-    """Make a column with its comment for the reference."""
+    """Make a column with a comment. `docs/TABLES.md` shows the comment."""
     return pa.field(name, kind, metadata={"comment": comment})
 
 
