@@ -1,4 +1,4 @@
-"""Combines the records of one Spark task into state rows.
+"""Reduces the records of one Spark task to rows for the stateful step.
 
 Call `Combiner.add` for each Arrow batch, then `Combiner.rows` once.
 """
@@ -48,7 +48,7 @@ _COMMIT_TYPES = (RecordType.OFFSET_COMMIT, RecordType.OFFSET_COMMIT_LEGACY)
 
 @dataclass(slots=True)
 class _Span:
-    """The part of one `__consumer_offsets` partition that this task has read so far."""
+    """A summary of the records that this task has read so far from one `__consumer_offsets` partition."""
 
     first_offset: int
     last_offset: int

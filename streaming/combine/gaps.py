@@ -26,11 +26,11 @@ Each rule applies to one group. `partition_gaps` updates the gaps with each batc
    from its first to its last commit in the previous generation. The usual interval is the sum of these times, divided
    by the total number of intervals.
 7. An offset is missing if its record was compacted away, belongs to an aborted transaction, is a transaction marker, or
-   is in quarantine. The missing record was possibly a commit. So these values are unknown (`offsets_missing`):
-   - The gap, if the missing offset is between the last commit and the first commit.
-   - The number of silent partitions, if the missing offset is after the last commit of a silent partition.
-   - The usual interval, if the missing offset is in the previous generation.
-   - The gap, if the group has no last commit and the missing offset is before the boundary.
+   is in quarantine. The missing record was possibly a commit. So it makes some values unknown (`offsets_missing`):
+   - The gap is unknown if the missing offset is between the last commit and the first commit.
+   - The number of silent partitions is unknown if the missing offset is after the last commit of a silent partition.
+   - The usual interval is unknown if the missing offset is in the previous generation.
+   - The gap is unknown if the group has no last commit and the missing offset is before the boundary.
    If the group has no last commit, and no offset before the boundary is missing, the reason is `no_commit_before`.
    If no partition has a first commit when the gap closes, and no offset is missing, the reason is `no_commit_after`.
 8. If the first commit has an earlier timestamp than the last commit, the gap is unknown (`clock_went_back`). The cause
@@ -145,9 +145,7 @@ class CommitGap(msgspec.Struct, frozen=True):
 class GapTotals(msgspec.Struct, frozen=True):
     """Totals of a group's known gaps: the number of gaps in each bucket, and the sum of all gaps.
 
-    The totals start when the monitor first reads the group's records.
-
-    The last bucket counts the gaps that are longer than the highest bound.
+    The totals start when the monitor first reads the group's records. The last bucket counts the gaps that are longer than the highest bound.
     """
 
     buckets: tuple[int, ...] = (0,) * (len(GAP_BUCKETS_SECONDS) + 1)

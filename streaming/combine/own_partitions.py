@@ -1,7 +1,8 @@
 """Computes the partition of `__consumer_offsets` that contains a group's records.
 
 1. The coordinator writes all records of a group to one partition: `Utils.abs(groupId.hashCode()) % partitions`. This is
-   the group's *own* partition. A record of the group in a different partition was not written by the coordinator.
+   the group's *own* partition. If a record of the group is in a different partition, the coordinator did not write this
+   record.
 2. Kafka advises against changing the partition count. A running broker continues to use the count that it read at its
    start. So after a change, both counts are in use for some time. A group has one own partition for each count that the
    monitor has seen.

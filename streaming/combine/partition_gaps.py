@@ -108,7 +108,7 @@ def merge_gaps(gaps: PartitionGaps, known: pa.Table, inputs: GapInputs, stuck_af
 
 @dataclass(slots=True)
 class _GapMerger:
-    """The gaps of one partition while a batch is applied to them."""
+    """Applies a batch to the gaps of one partition."""
 
     inputs: GapInputs
     clock: Clock

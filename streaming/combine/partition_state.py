@@ -41,7 +41,7 @@ class DecodeFailure(msgspec.Struct, frozen=True):
 
 
 class PartitionBatch(msgspec.Struct, frozen=True, tag="batch"):
-    """The part of one batch that was read from one `__consumer_offsets` partition.
+    """The records of one batch from one `__consumer_offsets` partition, in reduced form.
 
     Attributes:
         last_missing_offset: the highest missing offset between `first_offset` and `last_offset`, or -1. An offset is

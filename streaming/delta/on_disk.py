@@ -45,7 +45,7 @@ class TableVersionError(RemedyError):
 
 
 class DeltaTables:
-    """All tables below one root. `checkpoint_id` identifies the writer in Delta's transaction identifiers.
+    """All tables in one root folder. `checkpoint_id` identifies the writer in Delta's transaction identifiers.
 
     Several checkpoints append batches to the same tables. For each checkpoint, `for_checkpoint` returns a separate
     object. A lock per table allows one append at a time.

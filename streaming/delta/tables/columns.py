@@ -13,7 +13,7 @@ NAMED_PARTITIONS = pa.list_(pa.struct([("topic", pa.string()), ("partition", pa.
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table: its name, a description of one row, and its columns. The comment of a column is in its metadata."""
+    """A table: its name, a description of one row, and its columns. The metadata of a column contains its comment."""
 
     name: str
     row: str
