@@ -145,7 +145,8 @@ class CommitGap(msgspec.Struct, frozen=True):
 class GapTotals(msgspec.Struct, frozen=True):
     """Totals of a group's known gaps: the number of gaps in each bucket, and the sum of all gaps.
 
-    The totals start when the monitor first reads the group's records. The last bucket counts the gaps that are longer than the highest bound.
+    The totals start when the monitor first reads the group's records. The last bucket counts the gaps that are
+    longer than the highest bound.
     """
 
     buckets: tuple[int, ...] = (0,) * (len(GAP_BUCKETS_SECONDS) + 1)
