@@ -1,8 +1,8 @@
 """Ensure that only one monitor writes the rows of a cluster into the tables.
 
 A second monitor is detected at its start, or later while both monitors run. If two monitors with different checkpoints
-wrote the same cluster into the same tables, every row would be written twice. The reason is that Delta identifies a
-batch by the checkpoint.
+wrote rows of the same cluster into the same tables, every row would be written twice. The reason is that Delta
+identifies a batch by the checkpoint.
 
 1. A monitor stores a record in the folder `_writers/` inside the folder of the tables. There is one record file for
    each combination of cluster and checkpoint. The monitor renews its record every `RENEW_SECONDS`. When the monitor

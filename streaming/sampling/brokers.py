@@ -227,7 +227,7 @@ def _partition_count(topics: Mapping[str, TopicMetadata], topic: str) -> int:
 
 
 def _leaders(topic: Mapping[str, Any]) -> Mapping[int, int]:
-    """Return the leader of each partition that has a leader."""
+    """Return the leader of each partition. Partitions without a leader are not in the result."""
     leaders = {partition["partition_index"]: partition.get("leader_id", -1) for partition in topic["partitions"]}
     return {partition: leader for partition, leader in leaders.items() if leader >= 0}
 

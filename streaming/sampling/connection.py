@@ -20,7 +20,7 @@ from streaming.errors import RemedyError
 from streaming.security.python_client import client_arguments, refusal, suspicion
 
 Message = Any
-"""A message class of kafka-python, or a message. The library has no type annotations for these classes."""
+"""A message class of kafka-python, or a message. The library has no type annotations for message classes."""
 
 BrokerRequest = tuple[int | None, Message]
 """The id of a broker, and the request for this broker. If the id is None, the request can go to any broker."""
@@ -92,10 +92,10 @@ class _ConnectionManager(KafkaConnectionManager):  # type: ignore[misc]
 
 
 def _bytes_before_end(receive: Callable[[], Received]) -> Received:
-    """Return the bytes first. Report the end of the connection only at the next call.
+    """If bytes were received, return only the bytes. Report the end of the connection only at the next call.
 
     If a read returns bytes together with the end of a connection, the library (kafka-python 3.0) loses the bytes. The
-    next read reports the end again.
+    next read of the socket reports the end of the connection again.
     """
     content, error = receive()
     return content, None if content else error

@@ -51,8 +51,8 @@ _MOVED = Unanswered(error_name(NotCoordinatorError))
 class GroupApi(Generic[Answer]):
     """A kind of request about several groups.
 
-    `request` creates the request from group ids. `answers` takes the group ids and the response, and returns the answer
-    for each group.
+    `request` creates the request from group ids. `answers` returns the answer for each group, from the group ids and
+    the response.
     """
 
     request: Callable[[Sequence[str]], Message]

@@ -1,7 +1,7 @@
 """Run the sampling loop: take a sample, compute lag, evaluate readiness, and send feedback to the states of groups.
 
-The loop has its own interval and does not wait for batches. The reason is that lag and topics can change while no
-consumer commits.
+The loop has its own interval and does not wait for batches. The reason is that lag and topics can change while no batch
+runs.
 """
 
 from __future__ import annotations
