@@ -85,7 +85,7 @@ def suspicion(error: BaseException | None, security: SecuritySettings) -> str:
     """Return the probable cause of a failure that remains after retries, and the settings to check.
 
     A port without TLS closes the connection during the TLS handshake. A broker that requires a client certificate can
-    close the connection before its TLS alert arrives. A broker or a proxy can close the connection during
+    close the connection before the TLS alert of the broker arrives. A broker or a proxy can close the connection during
     authentication.
     """
     if isinstance(_find_tls_error(error), _CONNECTION_CLOSED):

@@ -23,7 +23,7 @@ _LONGEST = 300
 
 
 def plain_cause(error: BaseException) -> str:
-    """Return the cause of an error in one line."""
+    """Return the cause of an error, as one line of text."""
     return "Spark is gone" if is_spark_gone(error) else plain_reason(str(error)) or type(error).__name__
 
 

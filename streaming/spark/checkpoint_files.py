@@ -1,4 +1,4 @@
-"""Check, without Spark, the checkpoint files that the next start needs.
+"""Check the checkpoint files that the next start needs. The check does not use Spark.
 
 The checkpoint stays valid even if the monitor is killed. The reason is that Spark and this monitor write a file under a
 temporary name and then rename the file. So these cases do not count as damage: temporary files, missing checksum files,

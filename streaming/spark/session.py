@@ -4,7 +4,8 @@
 2. If `spark-submit` started the monitor, Spark is already running. In this case, spark-submit has already set the
    master, the memory, the jars, the addresses and the JVM options (`SUBMITTED`). The monitor ignores these settings in
    `settings.spark`. The monitor uses all other settings.
-3. Driver and executors use the loopback address only if the master is `local...`, because they then run on one machine.
+3. If the master is `local...`, driver and executors run on one machine and use the loopback address. With other
+   masters, they do not use the loopback address.
 4. Each cluster has its own query. With several clusters, `local[n]` means n tasks per cluster, and each query has its
    own scheduler pool. So a cluster that is catching up does not delay the other clusters. A cluster whose broker does
    not answer also does not delay the other clusters.
