@@ -91,7 +91,7 @@ class OffsetPoints:
         return list(zip(self.offsets[row, :count].tolist(), self.times_ms[row, :count].tolist(), strict=True))
 
     def last_at_or_below(self, rows: Int64Array, offsets: Int64Array) -> Int64Array:
-        """Return for each row the index of its last point at or below an offset, or -1 if there is no such point."""
+        """Return the index of each row's last point whose offset is at most `offsets`. -1 if no such point exists."""
         return self._first_above(self.offsets, rows, offsets) - 1
 
     def first_since(self, rows: Int64Array, since_ms: int) -> Int64Array:
