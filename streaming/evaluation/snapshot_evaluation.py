@@ -1,4 +1,6 @@
-"""Compute all verdicts on one group from its snapshot. The first rule that applies determines the result:
+"""Compute all verdicts on one group from its snapshot.
+
+The first rule that applies determines the result:
 
 1. The group is not evaluated if it has no members, or if its state is unknown because records are missing. It is also
    not evaluated if the coordinator reported that the group is in a rebalance.

@@ -1,4 +1,6 @@
-"""Defines the events. Only events can change the state of a group. There are two kinds:
+"""Define the events. Only events can change the state of a group.
+
+There are two kinds:
 
 - Records of the group coordinator. Each record contains its position in `__consumer_offsets`. So a record that is read
   twice changes the state only once. In the polling mode, the monitor uses answers of coordinators instead of records.

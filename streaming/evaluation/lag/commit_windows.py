@@ -18,10 +18,10 @@ commit:
 
 The monitor requests end offsets after it has read the commits. Rules for these end offsets:
 
-5. The lag of an entry is computed once, from the first end offset after the commit. If a later commit of the same slot
-   replaces the entry, the lag stays. Burrow uses the last end offset *before* the commit. So Burrow's lag is too low,
-   often 0. A lag of 0 clears every alert. An end offset is used only for the newest commit of a row. For several
-   commits, the same end offset would give decreasing lags, even if the group does not catch up.
+5. The lag of an entry is computed once, from the first end offset that is sampled after the commit. If a later commit
+   of the same slot replaces the entry, the lag stays. Burrow uses the last end offset *before* the commit. So Burrow's
+   lag is too low, often 0. A lag of 0 clears every alert. An end offset is used only for the newest commit of a row.
+   For several commits, the same end offset would give decreasing lags, even if the group does not catch up.
 6. If the committed offset of an entry is greater than the end offset, this entry and all earlier entries are removed.
    There are two possible causes. The topic was deleted and created again, or a client committed an offset that never
    existed.

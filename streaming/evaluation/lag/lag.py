@@ -82,11 +82,11 @@ class LogEnds:
 
 @dataclass(frozen=True, slots=True)
 class ClusterSample:
-    """The responses of the brokers to one sample. An unknown value has no key. It is never stored as 0.
+    """The responses of the brokers to one sample.
 
-    Partitions without a leader can be missing in `offsets_topic`. `offsets_topic_partitions` is the number of all
-    partitions. `offsets_topic_id` is None if the brokers have no topic ids (before 2.8). `brokers` is the number of
-    brokers in the cluster metadata.
+    A mapping has no key for an unknown value. An unknown value is never 0. Partitions without a leader can be missing
+    in `offsets_topic`. `offsets_topic_partitions` is the number of all partitions. `offsets_topic_id` is None if the
+    brokers have no topic ids (before 2.8). `brokers` is the number of brokers in the cluster metadata.
 
     All times are the cluster's time: the monitor's time plus `clock_correction_ms` (`broker_clocks.py`).
     `clock_offsets` contains the known clock offsets by broker.
@@ -151,7 +151,7 @@ def _unknown_reason(commits: pa.Table, end: pa.Array, sample: ClusterSample) -> 
 
 
 def blocked_groups(sample: ClusterSample) -> Callable[[str], bool]:
-    """Return a function: True if an open transaction blocks the latest records of a group (rule 1)."""
+    """Return a function that is True for a group if an open transaction blocks the group's latest records (rule 1)."""
     blocked = blocked_partitions(sample)
     if not blocked:
         return lambda group_id: False  # noqa: ARG005 - no group is blocked

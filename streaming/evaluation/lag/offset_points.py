@@ -4,10 +4,10 @@ A point is (offset, time of the sample). The offsets are end offsets or log star
 row. The points of a row are sorted by time, and their offsets never decrease. (o', t') is the last stored point. Rules
 for a new sample (o, t):
 
-1. t <= t': all points at or after t are removed first. The clock was set back, or the sample is repeated.
-2. o < o': all points are removed, and the new point becomes the first. The topic was deleted and created again, or it
-   lost its last records in an unclean election. kafka-lag-exporter ignores such samples until its old points expire
-   (issue 197).
+1. t <= t': all points at or after t are removed first. Either the clock was set back, or the sample is repeated.
+2. o < o': all points are removed, and the new point becomes the first point. Either the topic was deleted and created
+   again, or it lost its last records in an unclean election. kafka-lag-exporter ignores such samples until its old
+   points expire (issue 197).
 3. o equals the offset of the last two points: the time of the last point becomes t. So a constant offset has only two
    points: one with its first time, and one with its last time. The method comes from kafka-lag-exporter
    (`LookupTable.addPoint`).

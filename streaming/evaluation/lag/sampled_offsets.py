@@ -1,7 +1,7 @@
 """Store sampled offsets of many topic partitions by name: either end offsets or log start offsets.
 
-The sampled offsets are saved on disk. So the monitor knows the lag in seconds soon after a restart. kafka-lag-exporter
-shows NaN for some minutes after a restart.
+The sampled offsets are stored, and they are loaded again after a restart. So the monitor knows the lag in seconds soon
+after a restart. kafka-lag-exporter shows NaN for some minutes after a restart.
 """
 
 from __future__ import annotations

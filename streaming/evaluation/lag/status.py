@@ -3,28 +3,29 @@
 The rules are Burrow's sliding-window rules. W is the window of commits. CL is the current lag. A is the allowed lag.
 The first rule that applies determines the status. The output contains the number of this rule:
 
-0. The share of entries in W that are filled is below `minimum_complete`: OK. W has too few commits for an evaluation.
-   `completeness` shows the filled share.
+0. The filled share of W is less than `minimum_complete`: OK. W has too few commits for an evaluation. `completeness`
+   shows the filled share.
 1. CL <= A: OK. The group has read everything, so no other rule is needed.
 2. STOP, if two conditions are true. First, the time since the last commit is longer than the time from W's first commit
    to W's last commit. Second, all end offsets of the last RECENT_END_OFFSETS_MS are greater than the last committed
-   offset. Otherwise the group had read everything a short time ago, and the unread records are new. A client that has
-   read everything does not have to commit (Burrow 303). This rule comes before rule 4, because a lag of 0 in W may be a
-   week old (Burrow 290).
+   offset. If the group has reached one of these end offsets, it had read everything a short time ago. So the unread
+   records are new, and the status is not STOP. A client that has read everything does not have to commit (Burrow 303).
+   This rule comes before rule 4, because a lag of 0 in W may be a week old (Burrow 290).
 3. REWIND: a committed offset is lower than the previous committed offset, and no later commit reaches the previous
    offset again. Only the first decrease in W is checked. During rebalances, committed offsets often decrease for a
    short time and then increase again. Such a decrease is not REWIND. If a group has read everything and is then reset
-   to the earliest offset, W still contains lags of 0 for some time. So this rule comes before rule 4, which would
-   report OK (Burrow 716).
+   to the earliest offset, W still contains lags of 0 for some time. Rule 4 reports OK for such a group, so rule 3 comes
+   first (Burrow 716).
 4. At least one lag in W is at most A: OK. The group had read everything at least once within W.
 5. STALL: W has two or more commits, and all have the same offset. The client is alive but makes no progress.
 6. WARN: W has two or more lags, and each lag is equal to or greater than the previous lag. The group is slower than the
    producers.
 7. OK: no other rule applies.
 8. Unknown: an open transaction begins at the next offset. Until the transaction ends, a read_committed consumer
-   receives no record from this offset on. No record shows whether the consumer uses read_committed. This rule is
-   checked before rule 2.
-9. Unknown: all unread offsets may be transaction markers (`next_offsets.py`). This rule replaces rules 2, 5 and 6.
+   receives no record from this offset on. No record shows whether the consumer uses read_committed. Only rules 0 and 1
+   come before rule 8.
+9. Unknown: all unread offsets may be transaction markers (`next_offsets.py`). If rule 2, 5 or 6 applies to such a row,
+   the result is rule 9 instead.
 
 Intended differences from Burrow: If W has a single commit, Burrow shows STOP at once. This monitor shows STOP only
 after more than `lone_commit_silence_ms` without a commit. STALL requires at least two commits. WARN requires at least
@@ -226,7 +227,7 @@ def _reached(windows: Windows, end_offset: Int64Array, is_known: BoolArray) -> B
 def _is_silent(windows: Windows, now_ms: Int64Array, lone_commit_silence_ms: int) -> BoolArray:
     """Evaluate the first condition of rule 2.
 
-    If timestamps decrease, the time between commits is 0. It is never negative.
+    If timestamps decrease, the time between commits is 0 instead of a negative number.
     """
     last_ms = _newest(windows, windows.timestamp_ms)
     span_ms = np.maximum(last_ms - _oldest(windows, windows.timestamp_ms), 0)

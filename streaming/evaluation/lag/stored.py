@@ -1,4 +1,4 @@
-"""Encode columns as bytes: a compressed Arrow IPC stream. Decode them again after a check of the version."""
+"""Encode columns as bytes (a compressed Arrow IPC stream), and decode columns of a known version."""
 
 from __future__ import annotations
 

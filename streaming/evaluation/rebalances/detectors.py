@@ -11,9 +11,9 @@ It also does not report silence because of records that it has not read yet. Rul
    were in the group before the window left, or rejoined with their group instance id. Each of these members left or
    rejoined only once. About the same number of members joined: the difference is at most one, or at most a quarter of
    the group. All new members are still in the group. In at least two thirds of the rebalances, a member joined, left or
-   rejoined. The next cooperative round after such a rebalance also counts. The other rebalances may be unexplained,
+   rejoined. The next cooperative round after such a rebalance also counts. The other rebalances can have other causes,
    because clients sometimes rejoin for a reason that no record shows. If the strategy changed within the window, each
-   member may be replaced twice. The upgrade from eager to cooperative (KIP-429) needs two rolling restarts.
+   member is allowed to be replaced twice. The upgrade from eager to cooperative (KIP-429) needs two rolling restarts.
 3. `rebalance_storm`: the window has at least `storm_rebalances` rebalances and no rolling restart. If a cooperative
    round only assigns the partitions that the previous round withheld, it is not counted. The *start* of a group counts
    as one rebalance. The start begins when the group is created or becomes empty. It consists of rebalances in which
@@ -40,7 +40,7 @@ It also does not report silence because of records that it has not read yet. Rul
 7. `duplicate_claims`: two members joined within the window, and both claimed the same partition for the same
    generation.
 8. `subscription_mismatch`: the members have had different subscriptions for longer than `stuck_after_seconds`. During a
-   deployment, subscriptions can be different for a shorter time.
+   deployment, subscriptions can be different for a short time.
 
 Rule 9, `unowned_partitions`, needs samples of topics (`unowned.py`). Other modules find the conditions that these
 records do not show. `silence.py` uses listings and the time without commits. `reconciliation.py` uses the progress of
@@ -126,7 +126,7 @@ def conditions(recent: Sequence[RebalanceSummary], read_up_to_ms: int, limits: L
 def same_until_ms(recent: Sequence[RebalanceSummary], read_up_to_ms: int, limits: Limits) -> float:
     """Return the first time at which the result of `conditions` can change without a new rebalance.
 
-    There are only two such changes. A rebalance becomes older than the window, or it becomes older than
+    Only two events can change the result. A rebalance leaves the window, or a rebalance becomes older than
     `stuck_after_seconds`.
     """
     spans_ms = (1000 * limits.window_seconds, 1000 * limits.stuck_after_seconds)

@@ -38,8 +38,8 @@ class PartitionMovement(msgspec.Struct, frozen=True):
             no owner or several owners.
         is_exact: False if `fewest_moves` is only a lower bound.
         withheld: partitions that a member must revoke before a different member gets them (KIP-429, first round).
-        unowned: partitions without an owner, of subscribed topics. A partition is included only if it had an owner or
-            was unowned before the rebalance, or if a member claims it.
+        unowned: partitions without an owner after the rebalance. Their topics are subscribed. A partition is included
+            only if it had an owner or was unowned before the rebalance, or if a member claims it.
         unowned_before_partitions: number of partitions in `unowned` that already had no owner after the previous
             rebalance.
 
@@ -174,7 +174,7 @@ def _moves(
 ) -> tuple[int, int | None, bool]:
     """Return the number of moves, the smallest possible number of moves, and whether the second number is exact.
 
-    If no partition moved, the smallest number is 0 and is not searched for.
+    If no partition moved, both numbers are 0.
     """
     owners, owners_now = _owners(then), _owners(held)
     moved = sum(owners_now.get(at, key) != key for at, key in owners.items())

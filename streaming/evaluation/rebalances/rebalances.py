@@ -27,11 +27,11 @@ Rules:
    After the record of an upgrade or downgrade, this cause cannot be proven, because that record does not contain the
    partitions of members that left. In a share group, this cause cannot be proven, because partitions of a topic are
    added to the group one by one.
-7. A partition has moved if its present owner is different from its previous owner. If a partition had no previous
-   owner, it has not moved. If a cooperative round withholds partitions, its moves are not counted. The next round is
-   compared with the owners before the first round, so each move is counted once. `assignors.fairness` computes
-   `fewest_moves`. `fewest_moves` is None if a partition has no owner or several owners. `fewest_moves` is also None for
-   Kafka Streams, because the decisions of its assignor do not depend on partitions only.
+7. A partition has moved if it has a present owner and this owner is different from its previous owner. If a partition
+   had no previous owner, it has not moved. If a cooperative round withholds partitions, its moves are not counted. The
+   next round is compared with the owners before the first round, so each move is counted once. `assignors.fairness`
+   computes `fewest_moves`. `fewest_moves` is None if a partition has no owner or several owners. `fewest_moves` is also
+   None for Kafka Streams, because the decisions of its assignor do not depend on partitions only.
 8. The sync time is the time that the group waited for the leader's assignment. It ends at the timestamp of the record.
    It is valid only for the first record of a generation. If it is longer than the rebalance timeout of every member,
    the record is not the first. In this case, the sync time is unknown.

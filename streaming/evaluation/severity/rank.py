@@ -4,8 +4,8 @@
 
 1. The place of a group is computed from its troubles (`trouble.py`).
 2. If a group was shown in full detail, it is *held*: the group stays at its worst place until ten minutes after it last
-   had this place. If its trouble starts and ends several times, `/metrics` does not remove and add its series each
-   time. The end of the trouble is also visible.
+   had this place. So `/metrics` does not remove and add the series of a group each time a trouble ends and starts
+   again. Users can also see that the trouble has ended.
 3. If the clock is set back, the group is no longer held.
 """
 

@@ -14,8 +14,8 @@ Each rule that applies to the group gives one trouble. The first rule that appli
    known, only avoidable idle members count.
 7. The busiest member has more partitions than the busiest member of the fairest assignment. If topic skew is the cause,
    the name of the trouble is `topic skew`.
-8. The status is WARN: the group is slower than its producers. The lag in seconds must also be at least 30 s, or
-   unknown. So new groups and groups with a small constant lag have no such trouble.
+8. The status is WARN: the group is slower than its producers. The lag in seconds must also be unknown, or at least 30
+   s. So new groups and groups with a small constant lag do not have this trouble.
 9. The state or the lag of the group is unknown.
 
 If two groups have the same first rule, the group with more troubles comes first. If the numbers of troubles are equal,
