@@ -50,8 +50,8 @@ class Evaluation(msgspec.Struct, frozen=True):
     """The verdicts on one record of a group, and the inputs of these verdicts.
 
     `imbalances` describes how partitions are distributed. `skew` is the topic skew, or None if there is no topic skew.
-    `metadata_sampled_at_ms` is the time of the oldest sample of topic metadata. `assigned_by` names the library that
-    computed the assignment, and how the monitor knows this. `not_known` contains the names of missing inputs.
+    `metadata_sampled_at_ms` is the time of the oldest sample of topic metadata. `assigned_by` contains the library that
+    computed the assignment, and the evidence for this. `not_known` contains the names of missing inputs.
     `awaits_sample` is True if the sample of a topic is older than the record and does not match the record.
     """
 
@@ -76,8 +76,8 @@ class Evaluation(msgspec.Struct, frozen=True):
     def without_topics(self) -> Evaluation:
         """Return the evaluation in the form that is stored in the state.
 
-        If the evaluation is complete, the imbalances of single topics are removed. Only the tables need them, and a
-        group can have many topics.
+        If the evaluation is complete, the imbalances of single topics are removed. Only the tables need these
+        imbalances, and a group can have many topics.
         """
         if not self.is_complete:
             return self

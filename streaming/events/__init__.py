@@ -1,6 +1,6 @@
 """Define the events. Only events can change the state of a group.
 
-There are two kinds:
+There are two kinds of events:
 
 - Records of the group coordinator. Each record contains its position in `__consumer_offsets`. So a record that is read
   twice changes the state only once. In the polling mode, the monitor uses answers of coordinators instead of records.
@@ -268,7 +268,7 @@ _DECODER = msgspec.msgpack.Decoder(GroupEvent)
 
 
 def encode_event(event: GroupEvent) -> bytes:
-    """Encode an event in its stable form (MessagePack, tagged by kind)."""
+    """Encode an event as MessagePack, with a tag for its kind. The encoding is stable."""
     return _ENCODER.encode(event)
 
 
@@ -343,7 +343,8 @@ def _one_entry_a_member(metadata: GroupMetadata) -> GroupMetadata:
     """Remove all entries of a member id except the last.
 
     When a coordinator loads its log, `ClassicGroup.add` does the same. A coordinator never writes a record with
-    duplicate member ids. But a client can write such a record, and it must not stop the evaluation of all other groups.
+    duplicate member ids. But other clients can write such a record. This record must not stop the evaluation of all
+    other groups.
     """
     last = {member.member_id: member for member in metadata.members}
     return metadata if len(last) == len(metadata.members) else replace(metadata, members=tuple(last.values()))

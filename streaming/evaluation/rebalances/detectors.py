@@ -17,7 +17,7 @@ It also does not report silence because of records that it has not read yet. Rul
 3. `rebalance_storm`: the window has at least `storm_rebalances` rebalances and no rolling restart. If a cooperative
    round only assigns the partitions that the previous round withheld, it is not counted. The *start* of a group counts
    as one rebalance. The start begins when the group is created or becomes empty. It consists of rebalances in which
-   members only join. It ends after `stuck_after_seconds`, or when a member leaves. The rebalances of a start are
+   members only join. The start ends after `stuck_after_seconds`, or when a member leaves. The rebalances of a start are
    counted as one, because pods that start one after the other interrupt only their own work. Several starts of the same
    group can still be a storm. After the start, each joining member interrupts the work of all others, so each of these
    rebalances counts. Members that joined during the start count as members from before the window (rule 2). So a

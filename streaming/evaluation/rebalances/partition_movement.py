@@ -69,7 +69,10 @@ class OwnersBefore(msgspec.Struct, frozen=True):
 
 
 def member_key(member: GroupMember) -> str:
-    """Return the identity of a member. It stays the same if a static member returns with a different member id."""
+    """Return the identity of a member.
+
+    The identity stays the same if a static member returns with a different member id.
+    """
     return member.member_id if member.group_instance_id is None else member.group_instance_id
 
 

@@ -28,7 +28,7 @@ from streaming.group.snapshot import GroupSnapshot
 from streaming.group.topic_names import with_names
 
 KEPT_REBALANCES = 64
-"""Maximum number of summaries per group. The detectors evaluate them."""
+"""Maximum number of summaries per group. The detectors evaluate these summaries."""
 
 UNKNOWN_CAUSE = "unknown"
 NECESSARY, NEEDLESS, UNKNOWN_NEED = "true", "false", "unknown"

@@ -26,7 +26,7 @@ class MemberName(msgspec.Struct, frozen=True):
 class RebalanceSummary(msgspec.Struct, frozen=True):
     """The stored summary of a rebalance.
 
-    It has the fields of `Rebalance`, but numbers of partitions instead of partitions.
+    It has the fields of `Rebalance`. Instead of lists of partitions, it contains numbers of partitions.
     """
 
     timestamp_ms: int

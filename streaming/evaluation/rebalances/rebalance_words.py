@@ -18,7 +18,7 @@ from streaming.group.members import member_name
 from streaming.group.snapshot import BROKER
 
 Row = Mapping[str, Any]
-"""A row of `rebalances`, by column name."""
+"""A row of the table `rebalances`. The keys are the column names."""
 
 _CONTINUES = frozenset({words.UPGRADED, words.DOWNGRADED})
 _GROUP_CAUSES = {

@@ -33,14 +33,14 @@ Rules:
    computes `fewest_moves`. `fewest_moves` is None if a partition has no owner or several owners. `fewest_moves` is also
    None for Kafka Streams, because the decisions of its assignor do not depend on partitions only.
 8. The sync time is the time that the group waited for the leader's assignment. It ends at the timestamp of the record.
-   It is valid only for the first record of a generation. If it is longer than the rebalance timeout of every member,
-   the record is not the first. In this case, the sync time is unknown.
+   The sync time is valid only for the first record of a generation. If the sync time is longer than the rebalance
+   timeout of every member, the record is not the first. In this case, the sync time is unknown.
 9. If records of members are missing before or after the rebalance, the causes are unknown (None), and `not_known` names
    the missing records. If bytes of a classic member are unreadable, only the facts that need these bytes are unknown.
    The subscription of that member does not prove a cause, and moves are unknown. Causes that other records prove are
    still reported. If the coordinator has not resolved a regular expression yet, this is not a missing record. Until the
-   expression is resolved, the member that sent the expression has no topics. When the expression is resolved, the
-   subscription of the member changes.
+   expression is resolved, the member that sent the expression has no topics. When the expression is resolved, this
+   counts as `subscription_changed`.
 """
 
 from __future__ import annotations
@@ -148,8 +148,8 @@ class RebalanceBaseline(msgspec.Struct, frozen=True):
     snapshot at the end of the group: at the tombstone, or when no broker listed the group any more. If a cooperative
     round withheld partitions, `owners_before` contains the partitions that each member had before that round. `unowned`
     contains the partitions without an owner after the last rebalance. If `is_partial` is True, the last record was the
-    record of an upgrade or downgrade. Such a record contains only the earlier partitions of each member. So it may not
-    contain all partitions.
+    record of an upgrade or downgrade. Such a record contains only the earlier partitions of each member. So some
+    partitions may be missing in `snapshot`.
     """
 
     snapshot: GroupSnapshot | None

@@ -3,9 +3,9 @@
 `/metrics` shows full detail for the first groups (`prometheus.series_limit`). Rules:
 
 1. The place of a group is computed from its troubles (`trouble.py`).
-2. If a group was shown in full detail, it is *held*: the group stays at its worst place until ten minutes after it last
-   had this place. So `/metrics` does not remove and add the series of a group each time a trouble ends and starts
-   again. Users can also see that the trouble has ended.
+2. If a group was shown in full detail, it stays at its worst place for ten minutes. During this time, the group is
+   *held*. The ten minutes begin when the group last had this place. So `/metrics` does not remove and add the series of
+   a group each time a trouble ends and starts again. Users can also see that the trouble has ended.
 3. If the clock is set back, the group is no longer held.
 """
 
