@@ -34,7 +34,7 @@ class JarsError(RemedyError):
 
 
 def pyspark_jars_folder() -> Path:
-    """Return the folder of the jars of the installed pyspark, without importing pyspark. Raises JarsError."""
+    """Return the folder of pyspark's jars, without importing pyspark. Raises JarsError if pyspark is not installed."""
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise JarsError("pyspark is not installed: run `make setup`, or pip install kafka-rebalance-monitor")
