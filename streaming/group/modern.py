@@ -203,7 +203,7 @@ def replay(group: ModernGroup, event: ModernEvent | DecodeFailed) -> ModernGroup
 
 
 def with_reported_assignor(group: ModernGroup, event: AssignorReported) -> ModernGroup:
-    """Return the group with the assignor that the coordinator reported, if the epoch in its answer is the group's epoch."""
+    """Return the group with the reported assignor, if the coordinator reported it for the group's present epoch."""
     if event.epoch != group.epoch or group.names_assignor():
         return group
     return msgspec.structs.replace(group, assignor=event.assignor)

@@ -103,7 +103,7 @@ def _metrics_application(exposition: Callable[[Encoder], Pieces]) -> Application
 
 
 def _with_routes(metrics: Application, pages: Application) -> Application:
-    """Return an application that calls `metrics` or `pages`, depending on the path of the request (rules 1, 2 and 4)."""
+    """Return an application that calls `metrics` or `pages`, depending on the requested path (rules 1, 2 and 4)."""
 
     def answer(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         application = metrics if environ["PATH_INFO"] == "/metrics" else pages

@@ -11,7 +11,7 @@ import msgspec
 
 
 class ReadUpTo(msgspec.Struct, frozen=True):
-    """The time up to which one partition was read (None if unknown), and a sampled end that the query must still reach."""
+    """The time up to which one partition was read (None if unknown), and a sampled end that was not reached yet."""
 
     read_up_to_ms: int | None = None
     pending_end: int | None = None
