@@ -54,7 +54,7 @@ def java_version(java: Path) -> int:
 
 
 def feature_version(output: str) -> int:
-    """Read the feature version from the output of `java -version`. Raises JavaError if there is no version.
+    """Read the feature version from the output of `java -version`. Raises JavaError if it contains no version.
 
     Example: `openjdk version "17.0.15" 2025-04-15` gives 17. The older format `java version "1.8.0_392"` gives 8.
     """

@@ -7,10 +7,10 @@ No record contains this assignor. The assignor can be different after a restart 
    whole state of the group. No member specifies an assignor.
 2. The monitor sends the first request immediately, and then one request every `ASK_AGAIN_SECONDS`.
 3. At a new epoch, the monitor does not wait for this interval in two cases. In the first case, the assignor is unknown.
-   In the second case, the group's targets break a rule of the known assignor. The broker possibly uses a different
+   In the second case, the group's targets break a rule of the known assignor, so the broker possibly uses a different
    assignor now.
-4. An answer contains an epoch, and is valid only for this epoch. If the group's records still have an older epoch, the
-   monitor stores the answer. The monitor uses it after it has read the records of this epoch.
+4. An answer contains an epoch, and is valid only for this epoch. If the last records of the group have an older epoch,
+   the monitor stores the answer. The monitor uses the answer after it has read records with the epoch of the answer.
 5. If the coordinator does not answer, the known assignor of the group does not change. Only the assignor depends on the
    answer.
 """

@@ -1,7 +1,7 @@
 """Finds the external facts that the driver knows and that a group's state does not contain yet.
 
 The driver compares its facts with the group's state after every sample. If a fact was lost in transit, the comparison
-finds it again, and the driver sends it again.
+finds this fact again, and the driver sends the fact again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from streaming.group.snapshot import GroupSnapshot
 FORGET_AFTER_MS = 7 * 24 * 3_600_000
 """Time after which the state of a deleted group is removed: one week in milliseconds.
 
-If a group is created again within this time, its old totals are still known and continue to grow.
+If a group is created again within this time, the new counts are added to its old totals.
 """
 
 

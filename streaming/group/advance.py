@@ -3,10 +3,11 @@
 The terms are the same as in Kafka's coordinator (`ClassicGroup`, `ConsumerGroup`, `GroupMetadataManager`). For a
 classic group, "generation" means its generation. For every other group, "generation" means the group epoch. Rules:
 
-1. A record at or before the last position was already read. Such a record does not change the state. So the monitor can
-   read the log a second time without errors. Only positions in the same partition are compared. If a record is from a
-   different partition, the group has moved to this partition, because the partition count of `__consumer_offsets`
-   changed (`combine.own_partitions`). In the new partition, the group counts as created again (rule 5).
+1. A record at or before the last position was already read. Such a record does not change the state. So the counts stay
+   correct if the monitor reads the log a second time. Only positions in the same partition are compared. If a record is
+   from a different partition, the group has moved to this partition, because the partition count of
+   `__consumer_offsets` changed (`combine.own_partitions`). In the new partition, the group counts as created again
+   (rule 5).
 2. The first record of a group does not change the counts, because the monitor does not know the earlier records of the
    group.
 3. If a record has the same generation as the previous record, the group has not rebalanced. In this case, a static
@@ -17,11 +18,11 @@ classic group, "generation" means its generation. For every other group, "genera
 5. If the generation is lower, or if the previous record was a tombstone, the group was created again. The number of
    rebalances is kept, and this record does not change it.
 6. An upgrade to the consumer protocol, or a downgrade from it, starts with a tombstone. The next record is from the
-   same group and has a different group type. The coordinator writes the tombstone and this record in one append.
-   Counting continues. If the group was empty, it can start again at a lower generation. Then the counts do not change.
-   If the group was a streams group, there is one more record between the two: the tombstone of its topology. This
-   tombstone does not create an event. So for a streams group, the second record after the first tombstone also counts
-   as the next record.
+   same group and has a different group type. The coordinator writes the tombstone and this record in one append. The
+   group keeps its counts. If the group was empty, it can start again at a lower generation. Then the counts do not
+   change. If the group was a streams group, there is one more record between these two records: the tombstone of its
+   topology. This tombstone does not create an event. So for a streams group, the second record after the first
+   tombstone also counts as the next record.
 7. If a classic group has generation numbers without a record, these numbers are stored as a `Skip`. The `Skip` is kept
    until the monitor knows whether the log was complete between the records. The `Skip` is also kept if the group is
    deleted. Otherwise, the counts would depend on the time of the decision. For other group types, the coordinator
@@ -35,8 +36,8 @@ classic group, "generation" means its generation. For every other group, "genera
     the state does not change. For a classic group, the answer does not contain the generation. If the answer shows that
     a classic group is not in a rebalance, the monitor counts one rebalance, or one transition to Empty, in two cases.
     In the first case, members, subscriptions or assignments differ from the previous answer. In the second case, the
-    previous answer showed a rebalance. So the count is a lower bound. If the group type differs from the previous
-    answer, the group was upgraded or downgraded.
+    previous answer showed a rebalance. The count is a lower bound, because the monitor can miss rebalances between two
+    answers. If the group type differs from the previous answer, the group was upgraded or downgraded.
 11. If the tables contain counts of the group from an earlier checkpoint, the monitor reads the log again from its
     start. It does not count the records up to the last row of the group in the tables (`Resume`).
 12. If a record cannot be decoded, the state of the group is Unknown, because the previous value is out of date. A

@@ -105,7 +105,7 @@ class GroupSnapshot(msgspec.Struct, frozen=True):
 
     Attributes:
         generation_id: the generation of a classic group, or the group epoch of any other group. None if unknown.
-        classic, modern: the members with their subscriptions and assignments. At most one of the two is set. If the
+        classic, modern: the members with their subscriptions and assignments. At least one of them is None. If the
             group does not exist, both are None.
         resume: the last row of an earlier checkpoint, while the log is read again up to this row. Otherwise None.
         is_carried_over: True if the group got its type by an upgrade or downgrade of the protocol.

@@ -1,4 +1,4 @@
-"""Serves the HTTP port (`port.py`). Contains TLS, passwords, limits for clients, content negotiation and compression.
+"""Serves the HTTP port, with TLS, passwords, limits for clients, content negotiation and compression.
 
 This package is allowed to import `prometheus` and all layers below `prometheus`.
 """

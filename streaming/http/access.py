@@ -6,11 +6,11 @@
 2. Other users of the machine must not be able to read or write the users file or the file of the private key
    (`config/private_files.py`).
 3. The check of an unknown name takes as long as the check of a known name. For an unknown name, the port also computes
-   one bcrypt hash. This hash has the same bcrypt cost parameter as one user in the file. For the same unknown name, it
-   is always the same user. So the response time does not show an attacker which names exist, or which cost parameters
-   the file contains. The port keeps a digest of each correct pair of name and password in memory. Without this cache,
-   each scrape would take a tenth of a second longer. The port checks one password at a time. So an attacker who guesses
-   passwords uses at most one CPU core.
+   one bcrypt hash. This hash has the same bcrypt cost parameter as the hash of one user in the file. For one unknown
+   name, the port always uses the cost parameter of the same user. So the response time does not show an attacker which
+   names exist, or which cost parameters the file contains. The port keeps a digest of each correct pair of name and
+   password in memory. Without this cache, each scrape would take a tenth of a second longer. The port checks one
+   password at a time. So an attacker who guesses passwords uses at most one CPU core.
 4. If the certificate file or the key file changes, the next connection uses the new files. The port loads the new files
    into a new TLS context. If the key does not match the certificate, the old certificate and key stay in use. The
    monitor logs this once.
@@ -78,8 +78,8 @@ class Users:
     def _decoy(self, name: bytes) -> bytes:
         """Return the hash that `admits` uses for an unknown name.
 
-        The same name gets the same hash even after a restart. If the hash were different, the response time could
-        change. Then an attacker would know that the name is unknown.
+        The same name gets the same hash even after a restart. With a different hash, the response time could change.
+        Then an attacker would know that the name is unknown.
         """
         chosen = int.from_bytes(hmac.new(self._decoy_key, name, hashlib.sha256).digest()[:8], "big")
         return self._decoys[chosen % len(self._decoys)]

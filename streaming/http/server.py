@@ -2,9 +2,9 @@
 
 1. One thread accepts connections, makes TLS handshakes, reads requests and sends responses. This thread never waits for
    a single client. Only a complete request gets its own thread.
-2. The TLS handshake and the complete request must arrive within `HEAD_SECONDS`. Slow data does not extend this time.
-   The server sends a response for at most `LONGEST_SECONDS`. If the client reads no data for `SILENCE_SECONDS`, the
-   server closes the connection.
+2. The TLS handshake and the complete request must arrive within `HEAD_SECONDS`. If data arrives slowly, the server does
+   not extend this time. If a response is not sent completely after `LONGEST_SECONDS`, the server closes the connection.
+   If the client reads no data for `SILENCE_SECONDS`, the server closes the connection.
 3. At most `MAX_WAITING` connections can wait for their request at the same time. The server always accepts a new
    connection. If too many connections wait, the server selects the address with the most waiting connections. Then it
    closes the oldest waiting connection of this address.

@@ -131,7 +131,7 @@ def missing_by_partition(missing: pa.Table, sample: ClusterSample) -> list[Missi
     """Group the commits from `suspected_commits` by their `__consumer_offsets` partition.
 
     The caller must request `sample` after the coordinators' answers. If `sample` does not contain the end of a
-    partition, the result does not contain this partition. The next check tries it again.
+    partition, the result does not contain this partition. The next check tries this partition again.
     """
     by_partition: dict[int, list[tuple[bytes, int]]] = defaultdict(list)
     rows = zip(

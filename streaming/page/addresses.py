@@ -1,12 +1,12 @@
 """Converts group ids to addresses and back. Every group id that Kafka allows has an address.
 
 1. The page of a group is `/groups/<id>`. The id is percent-encoded as UTF-8, including slashes.
-2. Browsers change paths with a segment that is `.`, `..` or empty. So if a group id is `.`, `..` or empty, its address
-   is `/groups/?id=<id>`.
+2. If a segment of a path is `.`, `..` or empty, browsers change the path. So if a group id is `.`, `..` or empty, its
+   address is `/groups/?id=<id>`.
 3. If the monitor watches several clusters, each address contains the name of a cluster: `?cluster=<name>`. The name is
    the same as in the metric label `cluster`.
 4. A lone surrogate is encoded with the general rule of UTF-8, although UTF-8 does not allow surrogates. If an address
-   contains other invalid UTF-8, it does not belong to any group.
+   contains other invalid UTF-8, the address does not belong to any group.
 """
 
 from __future__ import annotations
