@@ -118,7 +118,7 @@ def shown_state(snapshot: GroupSnapshot, listing: GroupListing | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class GroupNotFound:
-    """The coordinator reported that it has no group with this id, for every group type that it supports."""
+    """For each group type that the coordinator supports, it reported that the group does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,9 +214,9 @@ OffsetsByPartition = Mapping[tuple[str, int], CommittedOffset]
 def held_partitions(group: DescribedGroup, member: DescribedMember) -> tuple[tuple[str, int], ...] | None:
     """Return the partitions that a member owns now, as sorted (topic, partition) pairs. None if they are unknown.
 
-    The partitions of a classic group are unknown if the group is not Stable. They are also unknown if its protocol type
-    is not `consumer` (for example Kafka Connect). The partitions of a streams group are always unknown, because its
-    members own tasks.
+    For a classic group, the partitions are unknown if the group is not Stable. They are also unknown if its protocol
+    type is not `consumer` (for example Kafka Connect). For a streams group, the partitions are always unknown, because
+    its members own tasks.
     """
     if member.held is not None:
         return tuple(sorted((held.topic, partition) for held in member.held for partition in held.partitions))

@@ -49,7 +49,7 @@ class ModernGroup(msgspec.Struct, frozen=True):
         topic_names: known names by topic id. The name of a deleted topic is kept until a different topic has the same
             name.
         strays: members that have a target or a current assignment, but no metadata. Compaction removed the metadata.
-        unreadable: entries whose last record went to quarantine.
+        unreadable: entries whose last record is in the quarantine table.
         unreconciled_members: number of members that do not have their target yet.
         unacknowledged_members: number of members that have not acknowledged their target yet. `recount_members`
             computes this number and `unreconciled_members` from the entries. Both numbers are stored, because a
@@ -99,8 +99,9 @@ class ModernGroup(msgspec.Struct, frozen=True):
         """Return True if the record with the topics of the member's regular expression is missing.
 
         The coordinator resolves an expression some time after a member subscribes with this expression. Until then, the
-        member gets no partitions. So if the member has a target, the coordinator has already written the record. Either
-        compaction removed this record, or the monitor does not read the log (polling mode).
+        member gets no partitions. So if the member has a target, the coordinator has already written the record. If
+        this record is missing, either compaction removed this record, or the monitor does not read the log (polling
+        mode).
         """
         regex = self.members[member_id].subscribed_regex
         return bool(regex) and regex not in self.regexes and bool(self.targets.get(member_id))

@@ -56,7 +56,7 @@ def _missing_of(group: ModernGroup) -> tuple[str, ...]:
 def _unreadable(snapshot: GroupSnapshot) -> tuple[str, ...]:
     """Return the word for an undecodable record, if the group's last record is undecodable.
 
-    Only then, a classic group is Unknown.
+    A classic group is Unknown only in this case.
     """
     return (UNREADABLE_RECORD,) if snapshot.group_type == CLASSIC and snapshot.state == UNKNOWN else ()
 

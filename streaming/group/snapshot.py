@@ -64,7 +64,7 @@ class GroupTotals(msgspec.Struct, frozen=True):
         rebalances: sum of all increases of the generation or epoch, minus the transitions to Empty.
         rebalances_failed: number of rebalances in which members joined but never synced. Only rebalances that the log
             proves are counted.
-        empty_transitions: number of times that the last member left.
+        empty_transitions: number of times that the group lost its last member.
         incarnations: number of times that the group was created.
 
     """

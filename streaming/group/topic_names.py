@@ -45,7 +45,7 @@ def add_names(snapshot: GroupSnapshot, names: TopicNames) -> GroupSnapshot:
 
 
 def with_names(snapshot: GroupSnapshot, names: Mapping[str, str]) -> GroupSnapshot:
-    """Return the snapshot with additional names by id. Names that the snapshot already has do not change."""
+    """Add names to the topic ids of the snapshot. Names that the snapshot already contains do not change."""
     modern = snapshot.modern
     if modern is None or names.keys() <= modern.topic_names.keys():
         return snapshot

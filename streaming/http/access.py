@@ -1,8 +1,8 @@
 """Protects the HTTP port with TLS and with user names and passwords.
 
-1. The users file has one line `name:hash` per user. The hash is a bcrypt hash as written by `htpasswd -B`. Empty lines
-   and lines that start with `#` are ignored. The monitor rejects other kinds of hashes, because attackers can guess the
-   passwords of such hashes too fast.
+1. The users file has one line `name:hash` per user. The hash is a bcrypt hash in the format of `htpasswd -B`. Empty
+   lines and lines that start with `#` are ignored. The monitor rejects other kinds of hashes, because attackers can
+   guess the passwords of such hashes too fast.
 2. Other users of the machine must not be able to read or write the users file or the file of the private key
    (`config/private_files.py`).
 3. The check of an unknown name takes as long as the check of a known name. For an unknown name, the port also computes

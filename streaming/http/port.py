@@ -4,7 +4,8 @@
    is Prometheus' text format or OpenMetrics. If the client accepts gzip, the response is compressed with gzip. For all
    addresses, the response to HEAD is the response to GET without the body. The library prometheus-client answers all
    other methods on `/metrics`.
-2. The pages answer all other addresses. If the pages are switched off, the response is 404 (Not Found).
+2. The application `pages` answers requests for all other addresses. If the pages are switched off, the response is 404
+   (Not Found).
 3. If users are configured, every address requires a password, except `/-/healthy` and `/-/ready`. The reason is that
    probes cannot send passwords. The responses of these two addresses contain only a few words.
 4. If a request fails, the monitor logs the error. The client receives only the status 500 (Internal Server Error).

@@ -78,7 +78,7 @@ def suspected_groups(
 def keep_silent_suspects(
     suspects: Mapping[str, Suspect], groups: Mapping[str, GroupState], listing: GroupListing
 ) -> Mapping[str, Suspect]:
-    """Return the suspects without a new record since the brokers' answer (rule 3)."""
+    """Return the suspects for which no new record was read since the brokers' answer (rule 3)."""
 
     def is_silent(group_id: str, suspect: Suspect) -> bool:
         record = groups.get(group_id)

@@ -1,6 +1,7 @@
 """Selects the clusters of a request.
 
-1. If the monitor watches one cluster, `?cluster=` is not necessary. An unknown name selects no cluster.
+1. If the monitor watches one cluster, `?cluster=` is not necessary. If the request contains an unknown name, no cluster
+   is selected.
 2. If the monitor watches several clusters, `?cluster=` selects one. Without `?cluster=`, an overview shows all
    clusters. Without `?cluster=`, the page of a group shows the cluster that has this group.
 3. If several clusters have a group with the same id, the request must select one of these clusters. If the monitor

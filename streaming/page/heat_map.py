@@ -6,8 +6,8 @@
    So the page shows an exchange of partitions even if the count does not change.
 2. The busiest member comes first. Equally busy members are sorted by name. The topic with the most partitions comes
    first.
-3. `level` is 0 for a cell without partitions. All other cells have a level from 1 to 5, in proportion to their
-   partition count. The cell with the most partitions has level 5.
+3. `level` is 0 for a cell without partitions. All other cells have a level from 1 to 5, in proportion to the partition
+   count of the cell. The cell with the most partitions has level 5.
 4. If there are too many members or topics, the page shows only the first members and topics. The page also shows the
    number of members and topics that are left out.
 5. A member has a cell for each topic that the member subscribes to. If a member owns partitions of a topic without a

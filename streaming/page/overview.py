@@ -34,7 +34,7 @@ class Overview:
     in_trouble: int
 
     def filter_ids(self, text: str) -> tuple[OverviewEntry, ...]:
-        """Return the groups whose id contains the text. The comparison ignores upper and lower case.
+        """Return the groups whose id contains the text. The comparison treats upper and lower case as equal.
 
         >>> from streaming.evaluation.facts import Membership
         >>> orders = OverviewEntry(GroupReport("Orders", Membership("classic")), "prod", is_fresh=True)

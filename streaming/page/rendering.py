@@ -43,7 +43,7 @@ def whole(number: float | None) -> str:
 
 
 def amount(number: float | None) -> str:
-    """Format a number. A number below 100 that is not an integer is shown with one decimal. None becomes `?`.
+    """Format a number. Numbers below 100 have one decimal if they are not integers. None becomes `?`.
 
     >>> amount(1234.5), amount(12), amount(0.25), amount(None)
     ('1,234', '12', '0.2', '?')

@@ -67,9 +67,9 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class ChangeOutcomes:
-    """The results of all strategies for one change of the group. `change` describes the change in words.
+    """The results of all strategies for one change of the group. `change` is a description of the change.
 
-    If there is no change, the first entry of `alternatives` is the current assignment (`today`).
+    For the group without a change, the first entry of `alternatives` is the current assignment (`today`).
     """
 
     change: str
