@@ -1,4 +1,4 @@
-"""Store jars on this machine. Each set is downloaded once per user, and verified with jars.lock.
+"""Store jars on this machine. Each set is downloaded once per user and verified with jars.lock.
 
     <cache>/jars/spark-3f2a…/    the jars of one set; the name contains a hash of its content
     <cache>/jars/spark.lock      locked by the process that downloads

@@ -9,8 +9,8 @@
    the status is 404.
 3. Until the monitor has read the log to its end for the first time, pages show only the progress, and the API returns
    the status 503.
-4. The headers of each page and JSON document forbid the browser to store the page or document. The headers also forbid
-   the browser to load or run anything that our pages do not need.
+4. The headers of every response forbid the browser to store the response, except for the files in `assets`. The headers
+   also forbid the browser to load or run anything that our pages do not need.
 5. `/-/ready` returns 200 if the metric `rebalance_monitor_ready` is 1. Otherwise, it returns 503. If the monitor
    watches several clusters, one ready cluster is enough for 200. Otherwise, one failed cluster would make the readiness
    probe fail. Then Kubernetes would send no requests to the monitor, not even for the other clusters. With `?cluster=`,
