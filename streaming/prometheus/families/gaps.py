@@ -16,7 +16,7 @@ _BOUNDS = (*(str(float(bound)) for bound in GAP_BUCKETS_SECONDS), "+Inf")
 
 
 def _commit_gaps(report: GroupReport) -> Iterator[Sample]:
-    """Return the histogram of known gaps. A group without a known gap has no series."""
+    """Return the histogram of known commit gaps. A group without a known commit gap has no series."""
     gaps = report.rebalances.commit_gaps
     if gaps is None or not any(gaps.buckets):
         return
