@@ -161,7 +161,7 @@ def polled_partition(group_id: str) -> int:
 
 
 def _state_rows(span: _Span, events: _GroupEvents, commits: Iterable[Commit]) -> Iterator[StateRow]:
-    """Return a row for each partition with changes.
+    """Return a row for each partition that has changed commits.
 
     The first partition always gets a row, even without changes, because this row contains the number of the last
     answer.

@@ -67,8 +67,9 @@ def to_describe(
 
     These groups are described:
 
-    - Listed groups, except groups that are Empty both in the listing and in the known state. A Stable group is
-      described at each poll, because its members can change while the listing stays the same.
+    - Listed groups. Groups that are Empty both in the listing and in the known state are an exception and are not
+      described. A Stable group is described at each poll, because its members can change while the listing stays the
+      same.
     - Groups that are not listed, but have a known state or known commits. Only the coordinator's answer proves that
       such a group no longer exists.
     """

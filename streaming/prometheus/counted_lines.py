@@ -30,8 +30,8 @@ class SeriesCounts(NamedTuple):
 class Lines(Protocol):
     """Lines of several metrics.
 
-    `count_series` returns the sum of all numbers that `count_by_group` returns. Without a limit, `text` returns exactly
-    this number of lines.
+    `count_series` returns the sum of all numbers that `count_by_group` returns. This sum is also the number of lines
+    that `text` returns without a limit.
     """
 
     def count_series(self) -> int:

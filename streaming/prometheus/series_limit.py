@@ -8,14 +8,14 @@
    All other groups are shown only down to `group`. If `top_k` is 0, all groups are shown down to the configured
    granularity.
 3. `max_series` is the maximum number of series. If there are more series, those of the finest granularity are dropped
-   first, group by group. The group with the least trouble loses its series first. The worst group loses its series
-   last. Then the next coarser granularity is dropped in the same order. Series of the granularity `group` are dropped
-   last. So details are shown only if no coarser series is dropped because of `max_series`.
+   first, group by group. The best group loses its series first, and the worst group loses its series last. Then the
+   next coarser granularity is dropped in the same order. Series of the granularity `group` are dropped last. So details
+   are shown only if no coarser series is dropped because of `max_series`.
 4. Topic series without a group label are treated like the series of one additional group. This additional group ranks
-   as the group with the least trouble. `top_k` does not apply to the additional group.
+   after all other groups, as the best group. `top_k` does not apply to the additional group.
 5. The series that describe the monitor itself are always shown. They count towards `max_series`.
-6. Dropped series are counted by the first reason that applies: `top_k`, then `max_series`. Series that the settings do
-   not select (denied names, finer granularities) do not count as dropped.
+6. Each dropped series is counted once, for the first reason that applies. The order of the reasons is `top_k`,
+   `max_series`. Series that the settings do not select (denied names, finer granularities) do not count as dropped.
 7. All clusters in one response share the limit `max_series`. If a cluster needs less than its share, the other clusters
    use the rest. `top_k` applies to each cluster separately.
 8. If series were dropped at the last scrape (`LimitEdge`), dropped series are shown again only if one percent of

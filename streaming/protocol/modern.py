@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 __all__ = ["ClassicProtocols", "IdPartitions", "MemberAssignment", "ModernMember", "id_partitions"]
 
 IdPartitions = tuple[tuple[str, tuple[int, ...]], ...]
-"""(topic id, partitions) pairs in the order of the record. These records have topic ids, but no topic names."""
+"""(topic id, partitions) pairs, in the same order as in the record.
+
+The records have topic ids, but no topic names.
+"""
 
 STABLE_MEMBER: Final = "Stable"
 UNREVOKED_MEMBER: Final = "UnrevokedPartitions"
@@ -64,9 +67,10 @@ class MemberAssignment:
 
     Attributes:
         previous_member_epoch: None in a coordinator's description.
-        state: ``Stable``, ``UnrevokedPartitions`` (the member must first revoke partitions), ``UnreleasedPartitions``
-            (the member waits for partitions that other members must release) or ``Unknown`` (Kafka 4.2 does not define
-            the number). For streams members, two names differ: ``UnrevokedTasks`` and ``UnreleasedTasks``.
+        state: ``Stable``, ``UnrevokedPartitions``, ``UnreleasedPartitions`` or ``Unknown``. Unrevoked: the member must
+            first revoke partitions. Unreleased: the member waits for partitions that other members must release.
+            Unknown: Kafka 4.2 does not define the state number. For streams members, two names differ:
+            ``UnrevokedTasks`` and ``UnreleasedTasks``.
         assigned: the partitions that the member may consume. Empty for streams members, because tasks are not
             partitions of one topic.
         pending_revocation: the partitions that the member must revoke and has not revoked yet. None in a coordinator's

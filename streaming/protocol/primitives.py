@@ -59,7 +59,9 @@ def unsigned_varint(raw: bytes, position: int) -> tuple[int, int]:
 
 
 def compact_length(raw: bytes, position: int) -> tuple[int, int]:
-    """Read the value "length plus one" at the start of compact strings, bytes and arrays. Values up to 0 mean null.
+    """Read the value "length plus one" at the start of compact strings, bytes and arrays.
+
+    A value of 0 or less means null.
 
     Java computes ``readUnsignedVarint() - 1``. For the smallest int, this subtraction overflows, and the result is the
     greatest int. So in this case, the value means a length, and not null.

@@ -67,9 +67,10 @@ class _Writer:
 
     The writer also stores which fields each line of the source reads (path and fixed size).
 
-    Variables in the source: ``b`` is the bytes, ``n`` the number of bytes, ``p`` the position, ``q`` a length or an end
-    position, ``t`` the number of tags, ``g`` a tag, ``s`` the size of a tagged field. Variables with a number in their
-    name: ``f`` is a field, ``d`` a dict, ``i`` an array index. ``u`` is True if a struct had unknown tags.
+    Variables in the source: ``b`` contains the bytes, and ``n`` is the number of bytes. ``p`` is the position, and
+    ``q`` is a length or an end position. ``t`` is the number of tags, ``g`` is a tag, and ``s`` is the size of a tagged
+    field. Variables with a number in their name: ``f`` is a field, ``d`` is a dict, and ``i`` is an array index. ``u``
+    is True if a struct had unknown tags.
     """
 
     def __init__(self, message: Message, version: int) -> None:

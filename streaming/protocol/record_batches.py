@@ -85,7 +85,10 @@ class _Batch:
 
 
 def _batches(content: bytes) -> Iterator[_Batch]:
-    """Return the headers of complete batches. A message of magic 0 or 1 counts as a batch without a transaction."""
+    """Return the headers of complete batches.
+
+    A message of magic 0 or 1 counts as a batch that has one record and does not belong to a transaction.
+    """
     at = 0
     while len(content) - at >= _LEGACY.size:
         base_offset, size, _, magic = _LEGACY.unpack_from(content, at)

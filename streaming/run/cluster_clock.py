@@ -67,8 +67,9 @@ class ClusterClock:
     def take_sample(self, sample: ClusterSample) -> ClusterSample:
         """Update the corrections with a sample. Return the sample with corrected times.
 
-        The end of each `__consumer_offsets` partition gets the time of the clock of the partition leader. The sample
-        itself has the time of the cluster clock. A new correction of this clock is first used for the next sample.
+        For the end of each `__consumer_offsets` partition, the time is corrected to the clock of the partition leader.
+        The sample itself has the time of the cluster clock. A new correction of this clock is first used for the next
+        sample.
         """
         asked_ms, correction_ms = sample.sampled_at_ms - self._correction_ms, self._correction_ms
         ends = {number: of_partition.high_watermark for number, of_partition in sample.offsets_topic.items()}

@@ -1,11 +1,11 @@
 """Replace a checkpoint by a new checkpoint for the same tables.
 
-All steps that can fail run before the first step that changes something.
+The old checkpoint is moved only after all other steps that can fail.
 
 1. A rebuild is refused if tables are damaged. With the repair option, the tables are repaired first, and the parts that
    the repair removes are saved.
-2. The new checkpoint is created next to the old one. The old and the new checkpoint are swapped only when the new
-   checkpoint is complete.
+2. The new checkpoint is created in the parent folder of the old checkpoint. The old and the new checkpoint are swapped
+   only when the new checkpoint is complete.
 3. If the swap fails, the old checkpoint is moved back to its place. So a failed rebuild changes nothing except the
    repaired tables.
 """

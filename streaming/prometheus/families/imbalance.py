@@ -1,8 +1,8 @@
 """Creates the metrics of fairness: drift, verdict, imbalance, topic skew and what-if.
 
-Partition counts come from records. Lag and throughput come from the last measurement. An unknown value has no series.
-If the fairness score of a group is 100, no strategy can improve the assignment. So the what-if metrics are not shown
-for this group.
+Partition counts are from records. Lag and throughput are from the last measurement. An unknown value has no series. If
+the fairness score of a group is 100, no strategy can improve the assignment. So the what-if metrics are not shown for
+this group.
 """
 
 from __future__ import annotations

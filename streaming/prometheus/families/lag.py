@@ -1,6 +1,6 @@
 """Creates the metrics of the last sample: lag, status, records lost to retention, and end offsets.
 
-The metrics are computed and written as whole columns.
+The metrics are computed and written by column, not by row.
 
 The tables (`lag_tables`) are computed once per sample. Their text is written again if the sample changes, or if the
 limit (`series_limit`) changes.

@@ -15,7 +15,7 @@ import pyarrow as pa
 LARGE_BYTES = 16 << 20
 """Freed memory is returned only after a batch of at least this size, in bytes.
 
-After smaller batches, there is little freed memory.
+Smaller batches free little memory.
 
 It takes 0.1 seconds to return 0.5 GB.
 """

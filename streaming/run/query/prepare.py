@@ -119,7 +119,9 @@ def check_age(files: Files, last_written: int) -> None:
 def make_checkpoint(
     session: SparkSession, settings: Settings, files: Files, tables: DeltaTables
 ) -> tuple[DeltaTables, Bootstrap]:
-    """Create a checkpoint. The identity is written last. A checkpoint without an identity counts as not created.
+    """Create a checkpoint.
+
+    The identity is written last, because a checkpoint without an identity counts as not created.
 
     Raises TableDamagedError if the tables cannot be read.
     """

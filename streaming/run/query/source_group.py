@@ -33,7 +33,7 @@ class NoCoordinatorError(Exception):
 def candidate_ids() -> tuple[str, ...]:
     """Return new group ids that no other query uses.
 
-    The hash of an id determines its partition of `__consumer_offsets`, so the ids are distributed over the partitions.
+    The ids have different hashes, so they belong to different partitions of `__consumer_offsets`.
 
     Spark caches its consumers by group id and topic partition, but not by cluster. If the queries of two clusters use
     the same group id, they share consumers and fail.

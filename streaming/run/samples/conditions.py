@@ -24,7 +24,7 @@ from streaming.state.monitor_view import MonitorView
 
 
 def limits_of(evaluation: EvaluationSettings) -> Limits:
-    """Return the limits of the conditions from the settings."""
+    """Return the limits that the settings define for the conditions."""
     return Limits(
         window_seconds=evaluation.storm_window_seconds,
         storm_rebalances=evaluation.storm_rebalances,

@@ -15,7 +15,7 @@ from streaming.state.monitor_view import MonitorView
 class Feedback:
     """The feedback of one cluster. Only the sampler's thread uses this object.
 
-    In the polling mode, `reconciler` and `assignors` are None, because the polls already contain their information.
+    In the polling mode, `reconciler` and `assignors` are None, because polls already contain this information.
     """
 
     def __init__(

@@ -35,7 +35,10 @@ class LagTables:
         return time.monotonic() - self._written_seconds >= self._every_seconds
 
     def write(self, lag: LagEvaluation, rates: Weights) -> None:
-        """Write the rows that changed since the last write. `rates` has the rate of each topic partition, in records/s."""
+        """Write the rows that changed since the last write.
+
+        `rates` has the rate of each topic partition, in records per second.
+        """
         now_seconds = time.monotonic()
         for table, numbers in _WRITTEN_WHEN_CHANGED.items():
             changed = lag.partitions if self._written is None else _changed_rows(lag.partitions, self._written, numbers)
