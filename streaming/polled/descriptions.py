@@ -1,4 +1,4 @@
-"""Converts a coordinator's description of a group to an event. Log records also produce events.
+"""Converts a coordinator's description of a group to an event. Log records produce the same kinds of events.
 
 Descriptions do not contain the generation, leader, timeouts and times of a classic group, or the pending revocations of
 a KIP-848 member. These values are None. If a value of a classic member cannot be decoded from its bytes, the value is

@@ -46,7 +46,7 @@ Read = TypeVar("Read")
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """The subscription that a member sent when it joined (``ConsumerPartitionAssignor.Subscription``).
+    """The subscription that a member sent when it joined the group (``ConsumerPartitionAssignor.Subscription``).
 
     Attributes:
         version: the version number in the bytes. If it is above 3, the bytes were read as version 3.

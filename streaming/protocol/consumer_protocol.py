@@ -67,9 +67,9 @@ def decode_subscription(raw: bytes) -> tuple[int, dict[str, Any]]:
 def read_subscription(raw: bytes) -> tuple[int, dict[str, Any]]:
     """Decode a subscription as client libraries do: in every version, the bytes can end before `ownedPartitions`.
 
-    kafka-go and Faust write a version number of 1 or more, but only the fields of version 0. Java refuses such bytes.
-    librdkafka, sarama and franz-go read such bytes as version 0. For such bytes, the result has the version number from
-    the bytes, and does not have `ownedPartitions`.
+    kafka-go and Faust write a version number of 1 or more, but they write only the fields of version 0. Java refuses
+    such bytes. librdkafka, sarama and franz-go read such bytes as version 0. For such bytes, the result has the version
+    number from the bytes, and does not have `ownedPartitions`.
 
     >>> read_subscription(bytes.fromhex("0001 00000001 0001 74 ffffffff"))
     (1, {'topics': ['t'], 'userData': None})

@@ -356,4 +356,4 @@ STICKY_USER_DATA: Final = Message(
     (Field("previousAssignment", _OWNED_PARTITIONS), Field("generation", "int32", since=1)),
     highest_version=1,
 )
-"""The user data that ``StickyAssignor`` writes into a subscription. It has no version field."""
+"""The user data that ``StickyAssignor`` writes into a subscription. The data has no version field."""

@@ -63,7 +63,7 @@ _ARRAY_UNPACKERS: Final = {"int16": _ArrayUnpackers("h"), "int32": _ArrayUnpacke
 
 
 class _Writer:
-    """Writes the source of one reader.
+    """Generates the Python source of one reader function.
 
     The writer also stores which fields each line of the source reads (path and fixed size).
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from streaming.protocol.records import DecodedRecord
 
 STICKY_ASSIGNOR_NAME: Final = "sticky"
-"""The protocol name of ``StickyAssignor``. Members with this assignor send user data."""
+"""The protocol name of ``StickyAssignor``. Members that use this assignor send user data."""
 
 
 def render_record(key: bytes | None, value: bytes | None) -> dict[str, Any]:

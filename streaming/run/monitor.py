@@ -1,7 +1,7 @@
 """Run the monitor: one HTTP port, one Spark session, and one watch per cluster.
 
-1. If the monitor watches only one cluster, an error at the start that the operator must correct ends the monitor. The
-   monitor prints one line and returns an exit code.
+1. If the monitor watches only one cluster, the monitor ends if its start fails because of an error that the operator
+   must correct. The monitor prints one line and returns an exit code.
 2. If the monitor watches several clusters, a cluster that cannot be watched is shown as not ready. The error is logged
    once, and the monitor tries again after increasingly long pauses (`retry_state`). The other clusters are not
    affected. The totals and the checkpoint of the failed cluster do not change.

@@ -6,8 +6,8 @@ The old checkpoint is moved only after all other steps that can fail.
    the repair removes are saved.
 2. The new checkpoint is created in the parent folder of the old checkpoint. The old and the new checkpoint are swapped
    only when the new checkpoint is complete.
-3. If the swap fails, the old checkpoint is moved back to its place. So a failed rebuild changes nothing except the
-   repaired tables.
+3. If the swap fails, the old checkpoint is moved back to its original place. So a failed rebuild changes nothing except
+   the repaired tables.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ class RetryState:
 def reason_of(error: Exception) -> str:
     r"""Return the text of an error without the parts that differ in each attempt.
 
-    An error of Py4J names a call in its first line and the exception in its second line. A stack trace follows. The
+    The first line of a Py4J error names a call. The second line names the exception. A stack trace follows. The
     function keeps only the first two lines. It removes words that contain a digit, for example object ids, query ids,
     ports and times.
 

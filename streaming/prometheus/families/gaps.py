@@ -1,4 +1,4 @@
-"""Creates the histogram of commit gaps: the time without commits around each rebalance of a group."""
+"""Creates the histogram of commit gaps. A commit gap is the time without commits around a rebalance."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ _log = logging.getLogger(__name__)
 
 
 class QueryKeeper:
-    """Runs the query and restarts it. Each start of the query resets `readiness`."""
+    """Runs and restarts the query. Each start of the query resets `readiness`."""
 
     def __init__(  # noqa: PLR0913 - everything that a query needs, as keywords
         self,

@@ -33,10 +33,10 @@ class NoCoordinatorError(Exception):
 def candidate_ids() -> tuple[str, ...]:
     """Return new group ids that no other query uses.
 
-    The ids have different hashes, so they belong to different partitions of `__consumer_offsets`.
+    The ids have different hashes, so the ids belong to several partitions of `__consumer_offsets`.
 
-    Spark caches its consumers by group id and topic partition, but not by cluster. If the queries of two clusters use
-    the same group id, they share consumers and fail.
+    In Spark, the key of a cached consumer contains the group id and the topic partition, but not the cluster. If the
+    queries of two clusters use the same group id, both queries share consumers and fail.
     """
     return tuple(f"kafka-rebalance-monitor-{uuid4()}" for _ in range(_CANDIDATES))
 

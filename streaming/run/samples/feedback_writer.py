@@ -21,7 +21,7 @@ from streaming.state.monitor_view import MonitorView
 SEND_AGAIN_SECONDS = 30.0
 """If sent facts have no effect after this number of seconds, they count as lost and are sent again.
 
-A batch takes about one second.
+A batch usually takes about one second.
 """
 
 SEND_AGAIN_BATCHES = 3
