@@ -99,7 +99,7 @@ AS_LEADER: Mapping[str, Mapping[str, PartitionAssignor]] = MappingProxyType(
         "sarama": _by_name(RangeAssignor(members_by_utf8)),
     }
 )
-"""Maps the name of a client library to its strategies. Contains only strategies whose results differ from Java's."""
+"""Maps the name of a client library to strategies. They compute the same results as this library."""
 
 
 class UnknownAssignorError(KeyError):

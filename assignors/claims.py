@@ -52,7 +52,7 @@ def settle_claims(
     order of ``members``.
 
     If two members claim a partition, Java compares their generations, but reads them from different fields. For the
-    claim that Java reads first, it uses ``rival_generation``. For the claim that Java reads second, it uses
+    claim that is read first, Java uses ``rival_generation``. For the claim that is read second, Java uses
     ``claim_generation``. The two numbers of one member differ only if the group contains sticky members of different
     versions.
 

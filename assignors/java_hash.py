@@ -45,7 +45,7 @@ def topic_partition_hash(topic_hash: int, number: int) -> int:
 def table_size(entries: int) -> int:
     """Return the number of buckets of a ``HashMap``. ``entries`` is the largest size that the ``HashMap`` had.
 
-    The number of buckets doubles when the map has more entries than three quarters of this number.
+    The number of buckets doubles when the number of entries exceeds three quarters of the number of buckets.
 
     >>> table_size(12), table_size(13)
     (16, 32)

@@ -109,7 +109,7 @@ class GroupAssignment:
 class AssignorFailedError(Exception):
     """A strategy failed, or returned an invalid assignment.
 
-    `reason` is a short word that reports contain. The message of the error describes the failure.
+    Reports show `reason`, which is a short word. The message of the error describes the failure.
     """
 
     def __init__(self, reason: str, detail: str) -> None:

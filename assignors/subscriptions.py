@@ -56,8 +56,7 @@ class SubscriptionClasses:
 
     Even a group of 1,000 members usually has only a few classes. ``members`` contains the member ids of each class, in
     ascending order. ``subscribers`` contains each topic that has metadata and subscribers. The value of a topic is the
-    set of its classes, as positions in ``members``. If a member cannot own any partition, it does not belong to a
-    class.
+    set of its classes, as positions in ``members``. Members that cannot own any partition are not included.
     """
 
     members: tuple[tuple[str, ...], ...]

@@ -17,8 +17,8 @@ The algorithm:
   as a maximum flow from topics to members.
 - For every m, the fairest assignment contains exactly f(m) - f(m - 1) members with m or more partitions.
 - The function f is concave and consists of few linear pieces. A minimum cut determines each piece. To find a new piece,
-  the algorithm computes a flow at the point where two known pieces cross (Eisner and Severance 1976). So it computes
-  about two flows per piece.
+  the algorithm computes a flow at the point where two known pieces cross (Eisner and Severance 1976). So the algorithm
+  computes about two flows per piece.
 - Members with equal subscriptions share one node, and topics with equal subscribers share one node. If all members have
   the same subscription, the algorithm computes no flow.
 - If too many subscriptions differ, the algorithm does not start. It raises TooManySubscriptionsError.
@@ -82,7 +82,7 @@ def fairest_sizes(group: GroupSpec, max_arcs: int = MAX_ARCS) -> tuple[int, ...]
 
 
 def smallest_maximum(group: GroupSpec) -> int:
-    """Return the size of the busiest member in the fairest valid assignment, or 0 if it has no partitions.
+    """Return the size of the busiest member in the fairest valid assignment, or 0 if no partition can be assigned.
 
     >>> from assignors.model import GroupSpec, MemberSubscription as Member
     >>> smallest_maximum(GroupSpec(tuple(Member(f"c{number}", ("t",)) for number in range(5)), {"t": 7}))

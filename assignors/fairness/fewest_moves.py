@@ -19,11 +19,11 @@ Rules:
 The algorithm first computes a lower bound (see ``_fewest_for_balance``). The bound is exact if all members have equal
 subscriptions. If subscriptions differ, the actual number of moves is often equal to the bound. Then the bound is exact,
 too. In all other cases, a minimum-cost flow determines the exact number. In the flow network, each partition flows from
-its topic to a member. The arc to the previous owner has cost 0. An arc to a subscriber has cost 1. From the member,
-each partition flows through a level to the sink. Level j accepts at most one partition from each member. The capacity
-of level j is the number of members that have j or more partitions in the actual assignment. Sizes fit through all
-levels only if they are at least as balanced as the actual sizes. All such sizes fit (Gale 1957, Ryser 1957). If the
-network is too large (MAX_ARCS), ``fewest`` is the bound, and ``is_exact`` is False.
+its topic to a member. A partition that flows to its previous owner has cost 0. Every other partition has cost 1. From
+the member, each partition flows through a level to the sink. Level j accepts at most one partition from each member.
+The capacity of level j is the number of members that have j or more partitions in the actual assignment. Sizes fit
+through all levels only if they are at least as balanced as the actual sizes. All such sizes fit (Gale 1957, Ryser
+1957). If the network is too large (MAX_ARCS), ``fewest`` is the bound, and ``is_exact`` is False.
 """
 
 from __future__ import annotations

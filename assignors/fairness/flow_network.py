@@ -65,7 +65,7 @@ class FlowNetwork:
         return self._distance[node] < UNREACHED
 
     def _reprice(self, source: int, sink: int) -> bool:
-        """Update the prices of all nodes. Afterwards, the reduced cost of each arc of a cheapest path is 0.
+        """Update the prices of all nodes. Afterwards, all arcs of the cheapest paths have the reduced cost 0.
 
         Returns False if no path to the sink exists.
         """

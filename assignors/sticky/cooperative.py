@@ -70,7 +70,7 @@ def rebalance_needed(group: GroupSpec, assignment: GroupAssignment) -> bool:
 def group_after_rejoin(group: GroupSpec, assignment: GroupAssignment) -> GroupSpec:
     """Return the group at the start of the next round: each member owns its partitions of ``assignment``.
 
-    The generation of all members is higher by 1.
+    The new generation of all members is the highest generation in ``group`` plus 1.
     """
     generation = 1 + max((member.generation_id for member in group.members), default=0)
     members = (

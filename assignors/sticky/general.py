@@ -119,7 +119,10 @@ class GeneralAssignment:
         return heaps
 
     def _balance(self, unassigned: Mapping[str, Sequence[int]], *, revoked: bool, from_scratch: bool) -> None:
-        """Run steps 3 and 4. If no member lost a partition in step 1, step 3 first moves only partitions of step 2."""
+        """Run steps 3 and 4.
+
+        If no member lost a partition in step 1, step 3 first moves only the partitions that step 2 assigned.
+        """
         movable = {topic: range(len(self.owners[topic])) for topic in self.topics if len(self.subscribers[topic]) > 1}
         involved = sorted(set(chain.from_iterable(self.subscribers[topic] for topic in movable)))
         before, score = {topic: list(self.owners[topic]) for topic in movable}, balance_score(self.sizes, involved)
