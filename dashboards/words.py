@@ -92,8 +92,8 @@ CAUSES: Mapping[str, str] = {
 }
 """Colours of the causes of a rebalance.
 
-The colour of unexplained causes is red. The colour of members that join or leave is blue. The colour of changed
-strategies, subscriptions or topics is orange.
+If the cause is unexplained, the colour is red. If a member joined or left, the colour is blue. If a strategy, a
+subscription or a topic changed, the colour is orange.
 """
 
 

@@ -5,9 +5,9 @@
    by at most one. A move can make the loads for an earlier topic uneven. So this step visits all topics up to 16 times.
    It ends earlier if no partition moved during one visit of all topics.
 
-Step 2 handles one topic at a time, so it cannot find a chain of moves through a third member. So the balance is only a
-local optimum. Topics with the most partitions per subscriber come first, because they need the most room. Members with
-equal loads are sorted by position, which is the order of member ids.
+Step 2 handles one topic at a time, so it cannot find a chain of moves through a third member. As a result, the balance
+is only a local optimum. Topics with the most partitions per subscriber come first, because they need the most room.
+Members with equal loads are sorted by position, which is the order of member ids.
 """
 
 from __future__ import annotations

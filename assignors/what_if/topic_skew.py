@@ -13,8 +13,8 @@ The rules are checked in this order. The first rule that applies decides the res
 3. If the sizes are as fair as in the fairest valid assignment, no skew is reported.
 4. If each member has the extra partition of at most one topic, no skew is reported. In this case, the sizes differ
    because subscriptions differ.
-5. In all other cases, skew is reported. For each member, the topics whose extra partition the member has are counted.
-   ``members`` contains the members with the highest count.
+5. In all other cases, skew is reported. The extra partitions of each member are counted. ``members`` contains the
+   members with the highest count.
 """
 
 from __future__ import annotations

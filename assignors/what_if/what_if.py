@@ -12,7 +12,7 @@ These rules define a change exactly, so that two monitors return the same result
    busiest member must move. If two members leave, the second member is chosen in the same way.
 3. A topic can only *grow*, because Kafka cannot reduce the number of partitions. At least one member must subscribe to
    the topic. The racks of the new partitions are unknown.
-4. A partition moves if its new owner is different from its owner today. If its owner today leaves, or cannot keep the
+4. A partition moves if its new owner is different from today's owner. If today's owner leaves, or cannot keep the
    partition, the partition moves under every strategy. Such moves are part of the total. ``unavoidable_moves`` counts
    only such moves.
 5. For a cooperative strategy, all rounds are computed, as in ``comparison``.
@@ -228,8 +228,8 @@ def what_if_as_json(found: WhatIf) -> dict[str, object]:
 class _Baseline:
     """The values with which all strategies are compared. ``fairest`` is None if its computation takes too long.
 
-    ``owners`` contains each partition that its owner today can keep. ``unavoidable_moves`` counts the partitions whose
-    owner leaves or cannot keep the partition.
+    ``owners`` contains the partitions that today's owner can keep. ``unavoidable_moves`` counts the partitions that
+    today's owner cannot keep, or whose owner leaves.
     """
 
     fairest: tuple[int, ...] | None
