@@ -18,7 +18,7 @@ TAG = "rebalance-monitor"
 
 AnyVariable = Builder[dashboard.VariableModel]
 Rows = Mapping[str, Sequence[AnyPanel]]
-"""Maps the title of a row to its panels. A line of panels is 24 units wide. The panels of a line have the same height.
+"""Maps the title of a row to its panels. Each line of panels is 24 units wide. Panels in one line have equal heights.
 """
 
 _SAME_TIME = "${__url_time_range}"

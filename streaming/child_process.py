@@ -28,9 +28,10 @@ def with_parent_death_signal(command: Sequence[str]) -> list[str]:
 class ChildProcess:
     """A child process that the kernel kills when this process ends, even if `kill -9` ends this process.
 
-    Its standard output and error are appended to the file `output`. The child has its own session, so that Ctrl-C does
-    not stop the child. So this process can choose the order in which it stops its children. By default, the child gets
-    all environment variables of this process except the settings, because a setting can contain a secret.
+    The standard output and standard error of the child are appended to the file `output`. The child has its own
+    session, so that Ctrl-C does not stop the child. So this process can choose the order in which it stops its
+    children. By default, the child gets all environment variables of this process except the settings, because a
+    setting can contain a secret.
     """
 
     def __init__(self, command: Sequence[str], output: Path, environment: Mapping[str, str] | None = None) -> None:

@@ -79,7 +79,7 @@ def evenness(loads: Sequence[float]) -> Evenness:
 
 
 def surplus(loads: Sequence[float], fairest: Sequence[float]) -> float:
-    """Return the surplus of ``loads`` over ``fairest`` (measure 5), in the unit of the loads. It is never negative.
+    """Return the surplus of ``loads`` over ``fairest`` (measure 5), in the unit of the loads. Never negative.
 
     >>> surplus([3, 1, 1, 1, 1], fairest=[2, 2, 1, 1, 1]), surplus([7, 0, 0, 0, 0], fairest=[2, 2, 1, 1, 1])
     (1, 5)

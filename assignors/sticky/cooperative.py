@@ -62,7 +62,7 @@ class CooperativeStickyAssignor:
 def rebalance_needed(group: GroupSpec, assignment: GroupAssignment) -> bool:
     """Return whether a member must revoke a partition that it owns.
 
-    If so, the member rejoins, and a further round follows.
+    If a member must revoke a partition, this member rejoins, and a further round follows.
     """
     return any(not set(member.owned).issubset(assignment.members[member.member_id]) for member in group.members)
 

@@ -21,7 +21,7 @@ MAX_SIZES = 6
 
 @dataclass(frozen=True, slots=True)
 class StrategyResult:
-    """The measures of one strategy's final assignment, and the number of rebalances until the group reaches it."""
+    """The measures of one strategy's final assignment, and the number of rebalances that lead to it."""
 
     strategy: str
     measures: Measures
