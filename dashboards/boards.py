@@ -18,7 +18,9 @@ TAG = "rebalance-monitor"
 
 AnyVariable = Builder[dashboard.VariableModel]
 Rows = Mapping[str, Sequence[AnyPanel]]
-"""Maps the title of a row to its panels. Each line of panels is 24 units wide. Panels in one line have equal heights.
+"""Maps the title of a row to its panels.
+
+Each line of panels is 24 units wide. All panels in one line have the same height.
 """
 
 _SAME_TIME = "${__url_time_range}"
