@@ -1,4 +1,4 @@
 """Compare the assignment of a group with the assignment that its strategy computes from the leader's inputs.
 
-May import `evaluation.rebalances`.
+From `evaluation`, this package imports only `evaluation.rebalances`.
 """
