@@ -10,7 +10,7 @@ The monitor computes them when it evaluates a generation. Rules:
    unchanged group is computed. A group with more than `MOST_PARTITIONS` partitions has no what-if results. DESIGN.md
    shows the computing time.
 3. `remedy` is a strategy that removes the topic skew of the generation. The outcome of this strategy has the score 100.
-   If several strategies have this score, `remedy` is the one that moves the fewest partitions
+   If several strategies have this score, `remedy` is the strategy that moves the fewest partitions
    (`assignors.what_if.topic_skew.choose_remedy`).
 4. If one batch evaluates several generations, the what-if results are computed only for the last generation.
 """

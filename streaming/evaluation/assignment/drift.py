@@ -258,8 +258,8 @@ def _has_one_correct_assignment(inputs: AssignmentInputs, strategy: str, leader:
 def _matches_java_without_racks(inputs: AssignmentInputs, assignor: PartitionAssignor, leader: Leader) -> bool:
     """Return True if the owners are the result of Java's `range` without racks.
 
-    Java 3.4 and later clients send their rack. Java 3.5 and later leaders use the racks (KIP-881). No record shows the
-    leader's version.
+    From version 3.4 on, Java clients send their rack. From version 3.5 on, Java leaders use the racks (KIP-881). No
+    record shows the leader's version.
     """
     if leader.implementation != JAVA or assignor.name != "range" or not _has_racks(inputs):
         return False

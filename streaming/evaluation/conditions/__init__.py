@@ -1,4 +1,4 @@
-"""Find the active conditions of each group, their start times and a text that describes them.
+"""Find the active conditions of each group. Each condition has a start time and a text that describes it.
 
-May import `evaluation.group_update`, `evaluation.assignment`, `evaluation.rebalances` and `evaluation.lag`.
+From `evaluation`, this package imports only `group_update`, `assignment`, `rebalances` and `lag`.
 """
