@@ -100,7 +100,7 @@ class FairnessReport:
 
 @dataclass(frozen=True, slots=True)
 class RebalanceReport:
-    """Counts since the monitor first read a record of the group.
+    """Counts since the monitor first detected the group.
 
      The counts are known even if an open transaction blocks later records.
 
