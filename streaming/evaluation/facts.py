@@ -48,7 +48,7 @@ class Membership:
 class AssignmentReport:
     """The verdicts, and the number of partitions that break each common rule.
 
-     The verdict for the group's own strategy comes first.
+    The verdict for the group's own strategy comes first.
 
     `assigned_by` is the client library that computed the assignment, or `broker`. `assigned_at_ms` is the time of the
     record that was evaluated.
@@ -102,10 +102,10 @@ class FairnessReport:
 class RebalanceReport:
     """Counts since the monitor first detected the group.
 
-     The counts are known even if an open transaction blocks later records.
+    The counts are known even if an open transaction blocks later records.
 
     `under_way_since_ms` is the start of the rebalance in progress. This start is the time of the first listing that
-    showed the rebalance.
+    showed the rebalance. The listing is newer than the group's last record.
     """
 
     total: int | None = None

@@ -55,7 +55,7 @@ class GroupState(msgspec.Struct, frozen=True):
     def unowned_partitions(self) -> int | None:
         """Return the number of unowned partitions. Withheld partitions do not count.
 
-         Return None if the group has no members, or if the number is unknown. For example, the number is unknown before
+        Return None if the group has no members, or if the number is unknown. For example, the number is unknown before
         the first sample of a topic.
         """
         is_sampled = all(topic in self.snapshot.topics for topic in self.snapshot.subscribed_topics())
@@ -80,7 +80,7 @@ class GroupUpdate(msgspec.Struct, frozen=True):
 PENDING_MEMBERS = 10_000
 """Maximum number of members, summed over all snapshots of one group that wait for topic names.
 
- The names usually arrive with one of the next two samples. If the sum exceeds the limit, the rows of the oldest
+The names usually arrive with one of the next two samples. If the sum exceeds the limit, the rows of the oldest
 snapshots are written with topic ids. In these rows, `not_known` contains `topic_names`.
 """
 
@@ -197,7 +197,9 @@ def _split_waiting(
 
 
 def _log_order(home: int | None) -> Callable[[LogEvent], tuple[bool, Position]]:
-    """Return the sort key of log events. The order is by position, but the group's home partition is last.
+    """Return the sort key of log events.
+
+    The key sorts the events by position. Events in the group's home partition come last.
 
     After the partition count of `__consumer_offsets` changes, the records of the group continue in its home partition.
     """
@@ -259,7 +261,7 @@ def _evaluate_with_reported_assignor(
 ) -> _CurrentVerdict:
     """Compute the verdict on the same generation again, with the newly reported assignor.
 
-     Return the previous verdict if the assignor is the same, or if snapshots wait for topic names. Waiting snapshots
+    Return the previous verdict if the assignor is the same, or if snapshots wait for topic names. Waiting snapshots
     are evaluated when their rows are written.
     """
     is_same_generation = snapshot.generation_id == evaluation.generation_id

@@ -1,4 +1,4 @@
-"""Check the common rules. These rules are the same for all strategies.
+"""Check the common rules. These rules apply to every group whose members share partitions.
 
 Rules:
 
@@ -16,7 +16,8 @@ Rules:
    the start time is the time of this record. Otherwise, the start time is the time of the first sample that shows the
    partition. The start time stays the same until the partition has an owner.
 5. An unowned partition is *withheld* if a member claims the partition and the strategy is not eager. The next round of
-   the cooperative rebalance (KIP-429) assigns the partition. For a short time, a withheld partition is not a violation.
+   the cooperative rebalance (KIP-429) assigns the partition. A withheld partition is not a violation if the next round
+   follows soon.
 6. The owner of a partition must subscribe to the topic of the partition. This rule is not checked for members with an
    unknown subscription.
 7. A partition must have only one owner. This rule applies only to strategies that never assign a partition to two
@@ -59,7 +60,7 @@ class Unowned(msgspec.Struct, frozen=True):
 class RuleViolations(msgspec.Struct, frozen=True):
     """The partitions of one group that break a common rule. Each field is sorted.
 
-     If `is_known` is False, `unowned` contains the last known unowned partitions. In this case, the other fields are
+    If `is_known` is False, `unowned` contains the last known unowned partitions. In this case, the other fields are
     incomplete (rule 2).
     """
 

@@ -4,8 +4,8 @@ The monitor *replays* the leader's computation: it computes the assignment again
 group's own strategy, the first rule that applies determines the verdict:
 
 1. For Kafka Streams and for strategies that the monitor does not implement, only the common rules are checked
-   (`rule_violations`). The verdict is `drift` if the assignment breaks a common rule. Otherwise the verdict is
-   `not_evaluated`.
+   (`rule_violations`). If the assignment breaks a common rule, the verdict for such a group is `drift`. Otherwise the
+   verdict for such a group is `not_evaluated`.
 2. The verdict is `unknown` if an input is missing. The reason names the input:
 
    - `metadata_missing`: the partition count of a subscribed topic is unknown. This is also the reason if a verdict
@@ -25,8 +25,8 @@ group's own strategy, the first rule that applies determines the verdict:
    the last partitions have no owner, because partitions were added to the topic.
 5. The verdict is `drift` if the assignment breaks a rule (`assignors.fairness.invariants`). The verdict names the
    broken rules. For each partition whose owner breaks a rule, the verdict names the actual owner and the expected
-   owner. Each library has its own balance rule (`leader`). If the library is unknown, the monitor checks only the rules
-   that all libraries follow.
+   owner. The balance rule depends on the leader's library (`leader`). If the library is unknown, the monitor checks
+   only the rules that all libraries follow.
 6. The verdict is `withheld` in the first round of a cooperative rebalance (KIP-429). In this round, some partitions
    have no owner, because members must revoke these partitions first.
 7. The verdict is `drift`, rule `replay_differs`, if the strategy has exactly one correct result. The monitor can
@@ -91,7 +91,7 @@ _COOPERATIVE = "cooperative-sticky"
 _PROVEN_BY_RECORD = frozenset(
     rule.value for rule in (Rule.UNKNOWN_MEMBER, Rule.NOT_SUBSCRIBED, Rule.ASSIGNED_TWICE, Rule.HANDED_OVER_EARLY)
 )
-"""Rules that the record alone can prove to be broken. All other rules depend on the partition counts of topics."""
+"""The record alone can prove a violation of these rules. All other rules depend on the partition counts of topics."""
 
 
 class MisplacedPartition(msgspec.Struct, frozen=True):
@@ -111,8 +111,8 @@ class StrategyDrift(msgspec.Struct, frozen=True):
     """The verdict of one strategy on the actual assignment.
 
     `misplaced` and `violations` are set only for the verdict `drift`. `violations` has the names of the broken rules.
-    `drift_partitions` is None if the number of these partitions is unknown. For the verdicts `match`, `equivalent` and
-    `withheld`, it is 0.
+    `drift_partitions` is None if the number of misplaced partitions is unknown. For the verdicts `match`, `equivalent`
+    and `withheld`, it is 0.
     """
 
     strategy: str

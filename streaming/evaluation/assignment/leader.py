@@ -56,7 +56,7 @@ FAUST = "faust"
 OLD_JAVA = "java-2.3"
 """Java before 2.4. This library is never recognised, because other libraries write the same bytes.
 
- Its client id does not identify it.
+Its client id does not identify it.
 """
 BROKER = "broker"
 """The group coordinator computed the assignment (KIP-848)."""
@@ -174,7 +174,7 @@ def _has_default_client_id(leader: ClassicMember, library: str) -> bool:
 def promised_balance(leader: Leader, strategy: str) -> str | None:
     """Return the strategy whose balance rule the leader follows, or None if this strategy is unknown.
 
-     The balance rules are in `assignors.fairness.balance_rules`. With `roundrobin`, kafka-go starts at the first member
+    The balance rules are in `assignors.fairness.balance_rules`. With `roundrobin`, kafka-go starts at the first member
     again for each topic. So the first members can get an extra partition of every topic.
 
     >>> promised_balance(Leader(KAFKA_GO, (), (KAFKA_GO,)), "roundrobin")
@@ -208,7 +208,7 @@ def _user_data_kind(user_data: bytes | None) -> str:
 def _assignment_form(members: Iterable[ClassicMember]) -> _AssignmentForm | None:
     """Return the form of all assignments, or None if the form is unknown.
 
-     The form is unknown if no member has an assignment, or if the versions of the assignments differ. A leader writes
+    The form is unknown if no member has an assignment, or if the versions of the assignments differ. A leader writes
     all assignments with the same version.
     """
     known = [(member.subscription, member.assignment) for member in members if member.assignment]

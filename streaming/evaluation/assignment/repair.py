@@ -1,6 +1,6 @@
 """Find the valid assignment that is nearest to the actual assignment.
 
- The differences between these two assignments are the misplaced partitions.
+The differences between these two assignments are the misplaced partitions.
 
 If a strategy has many correct results, a partition can have a different owner in each result. So the monitor *repairs*
 the actual assignment: it passes the actual assignment to a sticky strategy, as the owned partitions. The sticky

@@ -27,7 +27,7 @@ from streaming.group.snapshot import GroupSnapshot
 def unknown_topics(snapshot: GroupSnapshot, owners: Iterable[TopicPartition] | None = None) -> tuple[str, ...]:
     """Return the sorted pending topics whose partition count is unknown.
 
-     The count is unknown if the topic is missing in the older sample. It is also unknown if the sample shows fewer
+    The count is unknown if the topic is missing in the older sample. It is also unknown if the sample shows fewer
     partitions than the record assigns.
     """
     return tuple(

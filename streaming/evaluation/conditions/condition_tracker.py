@@ -99,7 +99,7 @@ Key = tuple[str, str]
 class ConditionEvaluation:
     """The result of one evaluation.
 
-     `active` contains the active conditions of each group. `changes` contains the conditions that began or ended since
+    `active` contains the active conditions of each group. `changes` contains the conditions that began or ended since
     the last call of `ConditionTracker.commit`.
 
     `known` contains the active conditions. It also contains conditions that were active before and are unknown now.
@@ -115,7 +115,7 @@ class ConditionEvaluation:
 class _GroupInputs:
     """A group's state, and values that depend only on this state.
 
-     The values show whether the group can have a condition. Most groups cannot have one, and need no further
+    The values show whether the group can have a condition. Most groups cannot have one, and need no further
     evaluation.
     """
 

@@ -95,7 +95,7 @@ def _reports_reconciliation(snapshot: GroupSnapshot) -> bool:
 def _is_state_known(current: MemberAssignment, snapshot: GroupSnapshot) -> bool:
     """Return True if the monitor can determine whether the member has reached its target.
 
-     In the polling mode, no response contains the member state. Instead, the monitor compares the assignment of the
+    In the polling mode, no response contains the member state. Instead, the monitor compares the assignment of the
     member with its target.
     """
     return snapshot.is_polled or current.state != UNKNOWN_MEMBER_STATE

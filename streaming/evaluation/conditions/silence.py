@@ -1,9 +1,9 @@
 """Find groups that hang, and static members that hang.
 
- No record shows that a group or a member hangs. The monitor detects it from group listings and from missing commits.
- The coordinator writes no record during a rebalance. The rule numbers continue those of `detectors.py`. "Now" is the
- time up to which the group's partition of `__consumer_offsets` was read. In the polling mode, "now" is the time of the
- request to the group's coordinator.
+No record shows that a group or a member hangs. The monitor detects it from group listings and from missing commits.
+The coordinator writes no record during a rebalance. The rule numbers continue those of `detectors.py`. "Now" is the
+time up to which the group's partition of `__consumer_offsets` was read. In the polling mode, "now" is the time of the
+request to the group's coordinator.
 
 10. The records of a partition *wait* if three requirements are met. First: the oldest unread record was written more
     than `stuck_after_seconds` ago. Second: more than `allowed_lag` records are unread. Third: the end offset grew
@@ -54,7 +54,7 @@ SILENT_STATIC_MEMBER = "silent_static_member"
 class GroupCommits:
     """The commits of a group.
 
-     `last_ms` is the time of the last commit. `partitions` is the number of committed partitions. `wait` is True if
+    `last_ms` is the time of the last commit. `partitions` is the number of committed partitions. `wait` is True if
     records wait, or None if this is unknown.
     """
 
@@ -142,7 +142,7 @@ def silent_static_owners(
 class Silence:
     """The commits at one sample, with methods that find the groups in which records wait.
 
-     For speed, the class evaluates whole columns first. Then it evaluates single rows for only a few partitions. `ends`
+    For speed, the class evaluates whole columns first. Then it evaluates single rows for only a few partitions. `ends`
     must already contain the sample.
     """
 

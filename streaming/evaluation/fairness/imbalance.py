@@ -6,8 +6,8 @@ of `assignors/fairness/evenness.py`. Example: 5 members share 7 partitions, so t
 partitions, max/mean is 1.43. In this case, there is no excess partition, because no valid assignment is better. Rules:
 
 1. If the work of at least one partition is unknown, the imbalance is unknown. An unknown imbalance has no numbers.
-   `unknown_reason` is the reason, and `unknown_partitions` is the number of partitions whose work is unknown. An
-   unknown partition does not affect the imbalances of other topics.
+   `unknown_reason` is the reason, and `unknown_partitions` is the number of partitions whose work is unknown. A
+   partition with unknown work does not affect the imbalances of other topics.
 2. Hosts are evaluated only if the host of every member is known.
 3. The score compares the distribution with the fairest possible one:
 
@@ -54,7 +54,7 @@ LAG = "lag"
 THROUGHPUT = "throughput"
 """Kinds of work.
 
- The unit of `lag` is records. The unit of `throughput` is records per second, from the growth of end offsets.
+The unit of `lag` is records. The unit of `throughput` is records per second, from the growth of end offsets.
 """
 
 Weights = Mapping[TopicPartition, float | None]
@@ -120,10 +120,10 @@ class Division:
     ) -> tuple[Imbalance, ...]:
         """Measure how evenly members, hosts, and the subscribers of each topic share one kind of work.
 
-         The results are in the order members, hosts, topics. The topics are sorted by name. `amounts` contains the work
-         of each partition in `partitions`, in the unit of `measure`. An unknown amount is None. The measure
-         `partitions` needs no amounts, because each partition counts as 1. A group without members has no imbalance.
-         Raises ValueError if an amount is negative or not finite.
+        The results are in the order members, hosts, topics. The topics are sorted by name. `amounts` contains the work
+        of each partition in `partitions`, in the unit of `measure`. An unknown amount is None. The measure
+        `partitions` needs no amounts, because each partition counts as 1. A group without members has no imbalance.
+        Raises ValueError if an amount is negative or not finite.
 
         >>> from assignors import GroupAssignment, GroupSpec, MemberSubscription
         >>> spec = GroupSpec((MemberSubscription("A", ("t",)), MemberSubscription("B", ("t",))), {"t": 3})
