@@ -1,6 +1,6 @@
 """The what-if results of a group: the assignment that each strategy would compute for it.
 
-The monitor computes them when it evaluates a generation. Rules:
+The monitor computes these results when it evaluates a generation. Rules:
 
 1. The computation starts from the assignment of the evaluated generation. A group without a score has no what-if
    results (`imbalance`, rule 4). One exception is a group whose score is missing for the reason
@@ -73,7 +73,7 @@ class Alternatives(msgspec.Struct, frozen=True):
     """The what-if results for one generation. `position` is the position of the generation's record.
 
     `remedy` is the strategy that removes the topic skew (rule 3). `remedy` is None if there is no topic skew, or if no
-    strategy removes it.
+    strategy removes the skew.
     """
 
     position: Position

@@ -2,9 +2,9 @@
 
 1. If an open transaction blocks the group, its state is Unknown and its verdict is `unknown`. The report contains the
    counts from all records that the monitor has read. The report contains no values from the last sample.
-2. No record shows a rebalance of a classic group that is in progress, but a listing shows it. In this case, the report
-   has no assignment, and the verdict is `rebalancing`. While a KIP-848 group reconciles, the targets of its members
-   count as its assignment. The verdict of this group stays the same.
+2. During a rebalance of a classic group, only a listing shows the rebalance. During this time, the report has no
+   assignment, and the verdict is `rebalancing`. While a KIP-848 group reconciles, the targets of its members count as
+   its assignment. The verdict of this group stays the same.
 3. A group without membership records only commits offsets (`assign()` in the Java client). The state and the type of
    such a group come from the listing. Its report contains no members, no assignment and no rebalances.
 4. The report contains three counts of partitions that break a common rule. Withheld partitions do not count. If the

@@ -63,7 +63,7 @@ class AssignmentReport:
 
     @property
     def own(self) -> StrategyDrift | None:
-        """The verdict for the group's own strategy, or None if nothing was evaluated."""
+        """The verdict for the group's own strategy, or None if there is no such verdict."""
         return self.drifts[0] if self.drifts and self.drifts[0].is_group_strategy else None
 
     @property

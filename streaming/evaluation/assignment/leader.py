@@ -56,7 +56,7 @@ FAUST = "faust"
 OLD_JAVA = "java-2.3"
 """Java before 2.4. This library is never recognised, because other libraries write the same bytes.
 
-Its client id does not identify it.
+The client id does not identify this library.
 """
 BROKER = "broker"
 """The group coordinator computed the assignment (KIP-848)."""

@@ -227,7 +227,7 @@ class ConditionTracker:
     ) -> Mapping[str, str | None]:
         """Return the text of each condition of the group, by name.
 
-        The text is None if it is unknown whether the condition is active.
+        The text is None if the state of the condition is unknown.
         """
         group, now_ms = self._groups[group_id], self._now_ms(group_id, inputs)
         if now_ms is None:
@@ -327,7 +327,7 @@ def _silence_conditions(
 ) -> Mapping[str, str | None]:
     """Evaluate rules 11 to 13 of `silence.py`. At most one of their two conditions is active.
 
-    The text is None if it is unknown whether the condition is active.
+    The text is None if the state of the condition is unknown.
     """
     group_id, listing = snapshot.group_id, inputs.listing
     listed = listing.groups.get(group_id) if listing else None
