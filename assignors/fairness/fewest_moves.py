@@ -112,9 +112,8 @@ def _fewest_for_balance(stayable: Stayable, sizes: Sequence[int]) -> int:
     """Return a lower bound for the number of moves that are necessary for the balance.
 
     For each member, count the partitions that it had and can keep. Then compare two sums for each k: the sum of the k
-    largest of these counts, and the sum of the k largest sizes now. The bound is the largest difference, because at
-    least this number of partitions must move to other members. With equal subscriptions, the bound is exact (Rado
-    1952).
+    largest of these counts, and the sum of the k largest sizes now. The bound is the largest of these differences. At
+    least as many partitions must move to other members. With equal subscriptions, the bound is exact (Rado 1952).
     """
     had: Counter[str] = Counter()
     for (_, member_id), partitions in stayable.items():

@@ -29,9 +29,9 @@ MAX_RETURN_PASSES = 100
 """In this number of passes, a returning partition does not have to improve the balance (see ``movements``).
 
 In later passes, a partition returns to an earlier owner only if this move improves the balance. The present owner of a
-returning partition can be a third member with few partitions. In Java, two such moves can undo each other forever. If
-every move improves the balance, the algorithm always ends. In all cases in which Java ends, a few passes are
-sufficient.
+returning partition can be a third member with few partitions. In Java, two such moves can cancel each other again and
+again, without an end. If every move improves the balance, the algorithm always ends. In all cases in which Java ends, a
+few passes are sufficient.
 """
 
 

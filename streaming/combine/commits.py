@@ -159,7 +159,7 @@ def clipped_times(timestamps_ms: Int64Array) -> Int64Array:
 
 
 def last_per_slot(commits: pa.Table, code: Int64Array | None = None) -> pa.Table:
-    """Return the commits that commit windows need: for each key, the last commit in each slot. The order is log order.
+    """For each key, return the last commit in each slot. Commit windows use only these commits. The order is log order.
 
     The result has at most WINDOW_COMMITS rows per key. These rows are the newest commits, because a window stores no
     more than WINDOW_COMMITS commits. Slots depend only on timestamps. So the windows do not depend on the number of

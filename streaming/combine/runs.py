@@ -1,7 +1,7 @@
 """Reduces the commits of a batch to commit runs. A run is one row for all commits of a key between two boundaries.
 
-A run has the first commit, the last commit, the number of commits, and the first tombstone of the key. Python does not
-process commits or keys one by one.
+A run contains the first commit, the last commit, the number of commits, and the first tombstone. All of them have the
+same key. Python does not process commits or keys one by one.
 """
 
 from __future__ import annotations

@@ -31,8 +31,8 @@ def _rejected_value(error: Any, settings: type[BaseModel]) -> str:  # noqa: ANN4
 def is_plain(path: Sequence[str | int], section: type[BaseModel]) -> bool:
     """Return True if a path in the settings leads to a single value that is not a secret.
 
-    Return False for secrets, for maps whose names the user chooses, and for sections. The rejected value of a section
-    is possibly the complete text of the section.
+    Return False for secrets, for maps whose names the user chooses, and for sections. If a section is rejected, its
+    value can be the complete text of the section.
     """
     steps = iter(path)
     for step in steps:

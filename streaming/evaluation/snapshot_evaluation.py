@@ -4,7 +4,7 @@ The first rule that applies determines the result:
 
 1. The group is not evaluated if it has no members, or if its state is unknown because records are missing. It is also
    not evaluated if the coordinator reported that the group is in a rebalance.
-2. If the members do not divide the partitions of topics among themselves, the evaluation has no verdicts. These groups
+2. If the members do not share the partitions of topics, the evaluation has no verdicts. These groups
    are Kafka Connect groups, share groups and streams groups.
 3. While the coordinator computes the assignment of an epoch (KIP-848, state Assigning), the verdict is `rebalancing`.
    While the members move to their targets (state Reconciling), the targets are evaluated. The records of a classic

@@ -31,7 +31,10 @@ ASK_AGAIN_SECONDS = 600.0
 
 @dataclass(frozen=True, slots=True)
 class AssignorRequest:
-    """The last request about a group. `epoch` is the group's epoch at that time. `answer` is None without an answer."""
+    """The last request about a group.
+
+    `epoch` is the group's epoch at that time. `answer` is None if the coordinator did not answer.
+    """
 
     asked_seconds: float
     epoch: int

@@ -63,7 +63,9 @@ def accepts_gzip(accept_encoding: str) -> bool:
 
 
 def _rank(elements: Sequence[_Element], index: int) -> tuple[float, int, int, str]:
-    """Return the rank of the format with this index in `FORMATS` (rule 1). A better format has a greater rank.
+    """Return how much the client prefers a format (rule 1). A better format has a greater rank.
+
+    The index selects the format in `FORMATS`.
 
     The rank is a tuple: weight, exactness, negative index, and the format parameter `escaping`.
     """

@@ -50,8 +50,8 @@ class GroupDetail:
 
     If the verdict on the group's own strategy is `drift`, `misplaced` contains the partitions with a wrong owner.
 
-    `work` describes how members and hosts share partitions, lag and throughput. `commit_gaps` contains the durations
-    without commits around rebalances.
+    `work` describes how members and hosts share partitions, lag and throughput. `commit_gaps` shows how long the group
+    did not commit during each rebalance.
     """
 
     group: GroupReport

@@ -11,10 +11,11 @@ strategy does not change targets that the same strategy has computed. Rules:
    its default assignor. No record contains the default assignor, but the coordinator reports it. Until the coordinator
    has reported the default assignor, the monitor computes two verdicts: for `uniform` and for `range`. The better
    verdict counts. If both verdicts are `drift`, the verdict is `unknown` for the reason `server_assignor_not_told`.
-3. If several assignors have the same highest number of votes, the coordinator's choice is not predictable (the maximum
-   over a hash map). In this case, the monitor computes a verdict for each of these assignors. The best verdict counts.
-   The verdict is `drift` only if all these verdicts are `drift`. The monitor does not implement every assignor. If one
-   of these assignors is not implemented, and all computed verdicts are `drift`, the verdict is `unknown`.
+3. If several assignors have the same highest number of votes, it is not predictable which one the coordinator chooses,
+   because the coordinator searches an unordered map. In this case, the monitor computes a verdict for each of these
+   assignors. The best verdict counts. The verdict is `drift` only if all these verdicts are `drift`. The monitor does
+   not implement every assignor. If one of these assignors is not implemented, and all computed verdicts are `drift`,
+   the verdict is `unknown`.
 """
 
 from __future__ import annotations

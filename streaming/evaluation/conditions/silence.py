@@ -85,8 +85,8 @@ def silence_condition(
 ) -> str | None:
     """Return the name of the active condition, or None if no condition is active (rules 12 and 13).
 
-    `listed_state` is None if the state in the listing is unknown. `rebalancing_ms` is the time for which listings have
-    shown the group in a rebalance.
+    `listed_state` is None if the state in the listing is unknown. `rebalancing_ms` shows how long the listings have
+    shown a rebalance of the group.
 
     >>> silence_condition(True, None, None, Limits()), silence_condition(True, "Stable", None, Limits())
     ('stuck_rebalance', 'silent_group')

@@ -64,7 +64,7 @@ The entries of a window are in adjacent rows, oldest first. `lag` is null if it 
 STORED_VERSION = 1
 """Version 1: WINDOW_SCHEMA, but with a dictionary column instead of `row`.
 
-The dictionary column contains the canonical key of the commits' records.
+The dictionary column contains the key of each commit, in its canonical form.
 """
 
 

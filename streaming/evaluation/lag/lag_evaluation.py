@@ -122,7 +122,7 @@ def _lowest_recent(report: LagReport, ends: SampledOffsets) -> pa.Array:
 def read_up_to_of_groups(
     group_ids: pa.ChunkedArray, times_ms: Mapping[int, int | None], sample: ClusterSample, polled_at_ms: int | None
 ) -> pa.Array:
-    """Return for each row the time up to which the `__consumer_offsets` partition of its group was read (`ReadUpTo`).
+    """For each row, return how far the monitor has read the group's partition of `__consumer_offsets`, as a time.
 
     Null if unknown. `polled_at_ms` is the time of the last poll of the coordinators. It is used only in the polling
     mode, because the monitor reads no log in this mode.

@@ -7,13 +7,14 @@ It also does not report silence because of records that it has not read yet. Rul
 
 1. The *window* is the last `window_seconds` before now. If a generation has no record, it is in the window if the
    previous record and the next record are in the window. A deleted group has no conditions.
-2. `rolling_restart`: the members are replaced one by one. All of the following must be true. At least two members that
-   were in the group before the window left, or rejoined with their group instance id. Each of these members left or
-   rejoined only once. About the same number of members joined: the difference is at most one, or at most a quarter of
-   the group. All new members are still in the group. In at least two thirds of the rebalances, a member joined, left or
-   rejoined. The next cooperative round after such a rebalance also counts. The other rebalances can have other causes,
-   because clients sometimes rejoin for a reason that no record shows. If the strategy changed within the window, each
-   member is allowed to be replaced twice. The upgrade from eager to cooperative (KIP-429) needs two rolling restarts.
+2. `rolling_restart`: the members are replaced one by one. All of the following must be true. At least two members left
+   the group, or rejoined it with their group instance id. These members were in the group before the window began. Each
+   of these members left or rejoined only once. About the same number of members joined: the difference is at most one,
+   or at most a quarter of the group. All new members are still in the group. In at least two thirds of the rebalances,
+   a member joined, left or rejoined. The next cooperative round after such a rebalance also counts. The other
+   rebalances can have other causes, because clients sometimes rejoin for a reason that no record shows. If the strategy
+   changed within the window, each member is allowed to be replaced twice. The upgrade from eager to cooperative
+   (KIP-429) needs two rolling restarts.
 3. `rebalance_storm`: the window has at least `storm_rebalances` rebalances and no rolling restart. If a cooperative
    round only assigns the partitions that the previous round withheld, it is not counted. The *start* of a group counts
    as one rebalance. The start begins when the group is created or becomes empty. It consists of rebalances in which

@@ -64,8 +64,8 @@ def troubles(group: GroupFacts) -> tuple[Trouble, ...]:
 Place = tuple[int, int, float, int, str]
 """The sort key of a group. The worst group has the lowest key. Example: `(2, -1, -30.0, -500, "orders")`.
 
-The fields are the rule number, the number of troubles (negative), the lag in seconds (negative), the lag in records
-(negative) and the group id.
+The fields are the rule number, the number of troubles, the lag in seconds, the lag in records and the group id. The
+number of troubles and both lags are negated, so that larger values come first.
 """
 
 
