@@ -12,7 +12,7 @@ RUNBOOK = Path(__file__).parent / "RUNBOOK.md"
 
 
 def generate_files() -> dict[str, str]:
-    """Return the content of each dashboard file by its name."""
+    """Map the name of each dashboard file to its content."""
     dashboards = {
         "fleet": fleet.dashboard(),
         "group": group.dashboard(),

@@ -1,4 +1,4 @@
-"""Create the panel of firing alerts and the dashboard of the runbook."""
+"""Create the panel that shows firing alerts, and the dashboard that shows the runbook."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FIRST_FREE_NUMBER = 1_000
 
 
 def firing_alerts_panel(scope: Scope, labels: Sequence[Label] = ()) -> AnyPanel:
-    """Return a table of the firing alerts, severity `page` first, with columns for `labels`.
+    """Return a table of the firing alerts, with one column for each of `labels`. Severity `page` comes first.
 
     The name of each alert links to the runbook.
     """
@@ -52,7 +52,7 @@ def firing_alerts_panel(scope: Scope, labels: Sequence[Label] = ()) -> AnyPanel:
 
 
 def runbook(markdown: str) -> build.Dashboard:
-    """Return the runbook as a dashboard with a panel for each alert, so that it is available wherever Grafana is."""
+    """Return the runbook as a dashboard with one panel for each alert. So Grafana itself can show the runbook."""
     introduction, *rest = _SECTION.split(markdown)
     sections = dict(zip(rest[::2], rest[1::2], strict=True))
     about = (
@@ -69,9 +69,9 @@ def runbook(markdown: str) -> build.Dashboard:
 def panel_number(title: str) -> int:
     """Return the number of a runbook panel. An alert's link opens the panel by this number (`viewPanel`).
 
-    The number depends only on the title. Rules and dashboards are not updated at the same time. If panels had
-    consecutive numbers, a new alert would change the numbers of other alerts. Then old links of these alerts would open
-    wrong panels. The numbers of all other panels are smaller.
+    The number depends only on the title. So a new alert does not change the numbers of other panels, and old links to
+    these panels still work. Old links exist, because rules and dashboards are not updated at the same time. Panels that
+    are not in the runbook have smaller numbers.
 
     >>> panel_number("KafkaAssignmentSkewed")
     868679

@@ -18,7 +18,10 @@ TAG = "rebalance-monitor"
 
 AnyVariable = Builder[dashboard.VariableModel]
 Rows = Mapping[str, Sequence[AnyPanel]]
-"""Panels by the title of their row. Each line of panels is 24 units wide, and its panels have the same height."""
+"""Maps the title of a row to its panels.
+
+Each line of panels is 24 units wide. All panels in one line have the same height.
+"""
 
 _SAME_TIME = "${__url_time_range}"
 _SAME_SOURCE = "${datasource:queryparam}"
@@ -31,20 +34,20 @@ def group_dashboard_url(cluster: str, group: str) -> str:
 
 
 def dashboard_url(uid: str) -> str:
-    """Return the URL of a dashboard for several clusters.
+    """Return the URL of a dashboard that can show several clusters.
 
-    It passes the clusters that are selected in this dashboard.
+    The URL contains the clusters that are selected in the current dashboard.
     """
     return f"/d/{uid}?{_SAME_SOURCE}&${{cluster:queryparam}}"
 
 
 def monitor_page_url(cluster: str, group: str) -> str:
-    """Return the URL of a group's page at the monitor. The arguments are Grafana variables or fields."""
+    """Return the URL of the monitor's page for a group. The arguments are Grafana variables or fields."""
     return f"${{monitor}}/groups/?id={group}&cluster={cluster}"
 
 
 def group_links() -> list[build.DashboardLink]:
-    """Return the links of the table column that contains the groups."""
+    """Return the links for the table column that contains group names."""
     cluster, group = "${__data.fields.cluster:percentencode}", "${__data.fields.group:percentencode}"
     page = build.DashboardLink("This group's page at the monitor: members, rebalances, what-if").url(
         monitor_page_url(cluster, group)
@@ -83,7 +86,7 @@ def single_choice_variable(name: str, label: str, query: str) -> AnyVariable:
 
 
 def multiple_choice_variable(name: str, label: str, query: str) -> AnyVariable:
-    """Return a variable for several label values. The default is all values. It includes values that appear later."""
+    """Return a variable for several label values. The default, "All", includes values that appear later."""
     return _query_variable(name, label, query).multi(True).include_all(True).all_value(".*").current(_ALL)
 
 
@@ -94,14 +97,17 @@ def _query_variable(name: str, label: str, query: str) -> build.QueryVariable:
 
 
 class Event(dashboard.AnnotationQuery):
-    """An annotation: vertical lines where a Prometheus query has a value. The SDK's model has no fields for titles."""
+    """An annotation, which draws a vertical line at each time at which a Prometheus query has a value.
+
+    The class exists because the SDK's class for annotations has no fields for titles.
+    """
 
     def __init__(self, name: str, expression: str, title: str, color: str) -> None:
         super().__init__(name=name, datasource=SOURCE, expr=expression, icon_color=color)
         self._title = title
 
     def to_json(self) -> dict[str, object]:
-        """Return the JSON object for Grafana's Prometheus plugin."""
+        """Return the JSON object that Grafana's Prometheus plugin needs."""
         return super().to_json() | {"titleFormat": self._title, "step": "15s"}
 
 
@@ -116,7 +122,7 @@ class _Events(Builder[dashboard.AnnotationQuery]):
 def _links_to_other_dashboards(uid: str) -> list[build.DashboardLink]:
     """Return the links at the top of a dashboard.
 
-    A link does not pass all variables. The dashboard of one group shows nothing if it receives the value "all groups".
+    The links do not contain all variables, because the dashboard of one group cannot show the value "all groups".
     """
     others = {"All groups": FLEET_UID, "The monitor itself": MONITOR_UID, "Runbook": RUNBOOK_UID}
     has_queries = uid != RUNBOOK_UID
@@ -136,7 +142,7 @@ def create_dashboard(
     variables: Sequence[AnyVariable],
     rows: Rows,
 ) -> build.Dashboard:
-    """Return a dashboard with its rows and links to the other dashboards."""
+    """Return a dashboard that contains `rows`, and links to the other dashboards."""
     result = (
         build.Dashboard(title).uid(uid).description(about).tags([TAG, "kafka"]).time("now-1h", "now").refresh("30s")
     )
@@ -150,7 +156,7 @@ def create_dashboard(
 
 
 def add_events(target: build.Dashboard, events: Sequence[Event]) -> build.Dashboard:
-    """Show the events in all panels that have a time axis."""
+    """Show `events` in all panels that have a time axis."""
     return target.annotations([_Events(event) for event in events])
 
 

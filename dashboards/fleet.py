@@ -1,4 +1,4 @@
-"""Define the dashboard of all groups: the number of groups with each problem, and the worst groups of each problem."""
+"""Define the dashboard of all groups. For each problem, it shows the number of groups and the worst groups."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ _NO_PROBLEM_KNOWN = (
 
 
 def dashboard() -> build.Dashboard:
-    """Return the dashboard: counts first, then the worst groups of each problem, then changes over time."""
+    """Return the dashboard. It shows counts first, then the worst groups of each problem, then values over time."""
     variables = [
         source_variable(),
         multiple_choice_variable("cluster", "Cluster", f"label_values({READY.name}, cluster)"),

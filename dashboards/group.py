@@ -46,7 +46,7 @@ from streaming.signals.rebalances import GROUP_CONDITION, REBALANCES_BY_CAUSE
 
 
 def dashboard() -> build.Dashboard:
-    """Return the dashboard: the current state first, then rebalances, fairness and lag."""
+    """Return the dashboard. It shows the current state first, then rebalances, fairness and lag."""
     variables = [
         source_variable(),
         single_choice_variable("cluster", "Cluster", f"label_values({READY.name}, cluster)"),
@@ -69,7 +69,7 @@ def dashboard() -> build.Dashboard:
 
 
 def _stat_panels() -> list[AnyPanel]:
-    """Return eight panels in one line: words first, then numbers."""
+    """Return eight panels in one line. Panels with words come first, then panels with numbers."""
     return [
         _label_panel("State", "The state of the group, with Kafka's name.", GROUP_INFO, "state", STATES),
         _label_panel("Status", "The worst status of the group's partitions.", GROUP_STATUS, "status", STATUSES),

@@ -39,7 +39,7 @@ _QUANTILES = {"50 % at most": 0.5, "90 % at most": 0.9, "100 % at most": 1.0}
 
 
 def rebalances() -> list[AnyPanel]:
-    """Return the panels, causes first, because an operator can act on causes."""
+    """Return the panels. Causes come first, because operators can remove causes."""
     return [_causes(), _conditions(), _moved(), _members(), _in_progress(), _commit_gaps(), _commit_gap_quantiles()]
 
 

@@ -1,4 +1,4 @@
-"""Create panels. There are few kinds, and each panel has a title, a description and queries."""
+"""Create panels of a few kinds. Each panel has a title, a description and queries."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Query:
 
 @dataclass(frozen=True)
 class DisplayOptions:
-    """How a panel shows values. `colors` maps a legend to its colour.
+    """Options that define how a panel shows values. `colors` maps a legend to its colour.
 
     `maximum` is the largest possible value.
     """
@@ -65,7 +65,7 @@ COUNT = DisplayOptions()
 
 
 class _PanelBuilder(Protocol):
-    """The common methods of all panel builders. The SDK has no type for them."""
+    """The methods that all panel builders have. The SDK has no common type for panel builders."""
 
     def title(self, title: str) -> object: ...
     def description(self, description: str) -> object: ...
@@ -94,7 +94,7 @@ def fill_panel(panel: Panel, spec: PanelSpec, targets: Sequence[prometheus.Dataq
 
 
 def instant_query(expression: str) -> prometheus.Dataquery:
-    """Return a query for the values at the end of the time range. Its result is a table."""
+    """Return a query for the values at the end of the time range. The result of the query is a table."""
     target = prometheus.Dataquery().datasource(SOURCE).expr(expression).instant()
     return target.format(query_options.PromQueryFormat.TABLE)
 
@@ -107,7 +107,7 @@ def range_query(query: Query) -> prometheus.Dataquery:
 def stat_panel(
     spec: PanelSpec, expression: str, display: DisplayOptions = COUNT, link: build.DashboardLink | None = None
 ) -> AnyPanel:
-    """Return a panel with one current number or word. Its colour comes from its mapping or threshold."""
+    """Return a panel with one current number or word. A value mapping or a threshold sets the colour."""
     target = prometheus.Dataquery().datasource(SOURCE).expr(expression).instant()
     panel = fill_panel(stat.Panel(), spec, [target], display.steps).unit(display.unit).mappings(list(display.mappings))
     panel.color_scheme(_color_of_now(display)).graph_mode(options.BigValueGraphMode.NONE)
@@ -116,9 +116,9 @@ def stat_panel(
 
 
 def line_panel(spec: PanelSpec, queries: Sequence[Query], display: DisplayOptions = COUNT) -> AnyPanel:
-    """Return a panel with lines over time. A line without a colour of its own has a shade of blue.
+    """Return a panel with lines over time. A line has a shade of blue if `display` sets no colour.
 
-    Thresholds are drawn.
+    The panel also shows the thresholds as lines.
     """
     panel = _graph(spec, queries, display).line_width(1).show_points(options.VisibilityMode.NEVER)
     if display.steps:
@@ -154,7 +154,10 @@ def timeline_panel(spec: PanelSpec, queries: Sequence[Query], mappings: Sequence
 
 
 def heatmap_panel(spec: PanelSpec, expression: str, unit: str) -> AnyPanel:
-    """Return a heat map of a histogram's buckets over time. Darker means more. `expression` has the label `le`."""
+    """Return a heat map of a histogram's buckets over time.
+
+    A darker colour means a larger number. The result of `expression` must have the label `le`.
+    """
     target = range_query(Query(expression, "{{le}}")).format(query_options.PromQueryFormat.HEATMAP)
     panel = fill_panel(heatmap.Panel(), spec, [target]).calculate(False).y_axis(heatmap.YAxisConfig().unit(unit))
     panel.color(heatmap.HeatmapColorOptions().mode(HeatmapColorMode.OPACITY).fill(NEITHER).exponent(0.5))

@@ -1,9 +1,10 @@
-"""Write PromQL queries as text. A scope selects the series by the variables of a dashboard.
+"""Write PromQL queries as text. A scope contains label matchers that use the variables of a dashboard.
 
-The monitor's counters are totals over the lifetime of a group. The first rebalance with a cause creates the series of
-this cause. PromQL's `increase` ignores the value of the first sample of a series, but `Scope.increase` counts it. This
-is possible because two other series exist earlier. One is the counter of all rebalances, which exists since the first
-record of the group. The other shows whether the monitor is ready.
+The monitor's counters are totals over the lifetime of a group. A counter per cause starts with the first rebalance that
+has this cause. PromQL's `increase` ignores the first value of a series, but `Scope.increase` counts this value.
+`Scope.increase` uses a second series that exists earlier. For counters of a group, this series is the counter of all
+rebalances, which exists since the first record of the group. For counters of the monitor, this series shows whether the
+monitor is ready.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class Scope:
     matchers: str
 
     def selector(self, signal: Signal, *matchers: str) -> str:
-        """Return the selector of a signal's series. For a histogram, select its buckets.
+        """Return the selector of a signal's series. For a histogram, the selector selects its buckets.
 
         Further matchers are optional.
         """
@@ -41,14 +42,14 @@ class Scope:
         return f"max by ({_own_labels(signal)}) ({self.selector(signal, *matchers)})"
 
     def series_before(self, signal: Signal, window: str, *matchers: str) -> str:
-        """Return the same query for the time at which the window started. The window ends now."""
+        """Return the query of `series` for the time at which the window starts. The window ends now."""
         return f"max by ({_own_labels(signal)}) ({self.selector(signal, *matchers)} offset {window})"
 
     def increase(self, counter: Signal, window: str, *matchers: str) -> str:
-        """Return a query for the exact increase of a counter within the window that ends now. It is never negative.
+        """Return a query for the exact increase of a counter within the window that ends now.
 
-        If a series did not exist at the start of the window, its start value is 0. This is valid only if its group or
-        its monitor already had a series at that time.
+        The increase is never negative. If the series did not exist at the start of the window, its start value is 0.
+        This rule applies only if the group or the monitor already had a different series at that time.
         """
         labels, known = ("cluster, group", REBALANCES) if "group" in counter.labels else ("cluster", READY)
         total, then = self.series(counter, *matchers), self.series_before(counter, window, *matchers)
@@ -58,7 +59,8 @@ class Scope:
     def increase_in_range(self, counter: Signal, *matchers: str) -> str:
         """Return a query for the increase within the dashboard's time range.
 
-        If Prometheus has no data for the start of the time range, use PromQL's `increase` of the available samples.
+        If Prometheus has no data for the start of the time range, the query uses PromQL's `increase` of the available
+        values.
         """
         seen_since = f"sum by ({_own_labels(counter)}) (round(increase({self.selector(counter, *matchers)}[$__range])))"
         return f"({self.increase(counter, '$__range', *matchers)} or {seen_since})"
@@ -74,7 +76,7 @@ ONE_GROUP = Scope('cluster="$cluster", group="$group"')
 
 
 def top_k(expression: str) -> str:
-    """Return a query for the `$top` largest values. Other queries can use it to select their rows.
+    """Return a query for the `$top` largest values. Other queries can use the result to select rows.
 
     >>> top_k("m > 0")
     'topk($top, m > 0)'
@@ -92,7 +94,7 @@ def for_same_groups(expression: str, selected: str) -> str:
 
 
 def repeat_for_rows(expression: str, labels: str, rows: str) -> str:
-    """Return a query that repeats a value for each row of `rows` with the same `labels`. Rows have additional labels.
+    """Return a query that repeats a value for each row of `rows` with the same `labels`. Rows can have more labels.
 
     >>> repeat_for_rows("a", "group", "b")
     '0 * b + on (group) group_left () a'
@@ -101,7 +103,7 @@ def repeat_for_rows(expression: str, labels: str, rows: str) -> str:
 
 
 def sum_by(labels: str, expression: str) -> str:
-    """Return a query for the sums by these labels.
+    """Return a query with one sum for each combination of these labels.
 
     >>> sum_by("cause", "m")
     'sum by (cause) (m)'
@@ -110,7 +112,7 @@ def sum_by(labels: str, expression: str) -> str:
 
 
 def count_or_zero(matching: str, known: str) -> str:
-    """Return a query for the number of series in `matching`. The result is 0 only if `known` has a series.
+    """Return a query for the number of series in `matching`. The result can be 0 only if `known` has a series.
 
     >>> count_or_zero("m > 0", "m")
     'count(m > 0) or 0 * count(m)'

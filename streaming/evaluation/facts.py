@@ -1,7 +1,7 @@
-"""The parts of a group's report, one class for each question. None always means unknown.
+"""The parts of a group's report, one class for each question. In each field, None means unknown.
 
-An open transaction, an old sample or a rebalance in progress can hide a value. In these classes, hidden values are
-already removed (by `evaluate`).
+A value can be unreliable because of an open transaction, an old sample or a rebalance in progress. `evaluate` has
+already removed unreliable values from these classes.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class Membership:
     """Type, state and size of the group.
 
     `protocol` is the name of the group's strategy. `protocol_source` is the source of `protocol`: `records`, or
-    `broker` if only the coordinator reported the strategy. It is None if the strategy is unknown. `record_timestamp_ms`
-    is the time when the coordinator wrote the last record of the group. `coordinator` is the id of the broker that
-    coordinates the group.
+    `broker` if only the coordinator reported the strategy. If the strategy is unknown, `protocol_source` is None.
+    `record_timestamp_ms` is the time at which the coordinator wrote the last record of the group. `coordinator` is the
+    id of the broker that coordinates the group.
     """
 
     group_type: str
@@ -49,7 +49,9 @@ class Membership:
 
 @dataclass(frozen=True, slots=True)
 class AssignmentReport:
-    """The verdicts, first that for the group's own strategy, and the number of partitions that break a common rule.
+    """The verdicts, and the number of partitions that break each common rule.
+
+    The verdict for the group's own strategy comes first.
 
     `assigned_by` is the client library that computed the assignment, or `broker`. `assigned_at_ms` is the time of the
     record that was evaluated.
@@ -64,7 +66,7 @@ class AssignmentReport:
 
     @property
     def own(self) -> StrategyDrift | None:
-        """The verdict for the group's own strategy, or None if nothing was evaluated."""
+        """The verdict for the group's own strategy, or None if there is no such verdict."""
         return self.drifts[0] if self.drifts and self.drifts[0].is_group_strategy else None
 
     @property
@@ -74,7 +76,7 @@ class AssignmentReport:
 
     @property
     def drift_partitions(self) -> int | None:
-        """The drift: number of partitions whose owner breaks a rule of the group's own strategy."""
+        """The drift: the number of partitions whose owner breaks a rule of the group's own strategy."""
         return self.own.drift_partitions if self.own else None
 
 
@@ -82,9 +84,9 @@ class AssignmentReport:
 class FairnessReport:
     """The distribution of work: the assigned partitions, and the last measured lag and throughput.
 
-    `skewed_topics` is the number of topics whose extra partition goes to the same members. `skew_partitions` is the
-    number of extra partitions of the busiest members, compared with the fairest assignment. `remedy` is the strategy
-    that removes the skew with the fewest moves. `what_if` is computed for the present assignment.
+    `skewed_topics` is the number of topics whose extra partition is assigned to the same members. `skew_partitions` is
+    the number of partitions that the busiest members have beyond the fairest assignment. `remedy` is the strategy that
+    removes the skew with the fewest moves. `what_if` is computed for the present assignment.
     """
 
     work: tuple[Imbalance, ...] = ()
@@ -101,10 +103,12 @@ class FairnessReport:
 
 @dataclass(frozen=True, slots=True)
 class RebalanceReport:
-    """Counts since the group was first seen. They are known even if an open transaction hides later records.
+    """Counts since the monitor first detected the group.
 
-    `under_way_since_ms` is the start of the rebalance in progress. It is the time of the first listing that showed the
-    rebalance, after the group's last record.
+    The counts are known even if an open transaction blocks later records.
+
+    `under_way_since_ms` is the start of the rebalance in progress. This start is the time of the first listing that
+    showed the rebalance. The listing is newer than the group's last record.
     """
 
     total: int | None = None
@@ -118,7 +122,7 @@ class RebalanceReport:
 
 @dataclass(frozen=True)
 class Members:
-    """The members of the group. Each property is computed once, on first use."""
+    """The members of the group. Each property is computed once, at its first use."""
 
     snapshot: GroupSnapshot | None = None
     own: StrategyDrift | None = None
@@ -149,8 +153,8 @@ class Members:
 class GroupLag(NamedTuple):
     """The lag of a group, summed over its committed partitions.
 
-    The fields are in the same order as in GROUP_LAGS_SCHEMA. `unknown` contains the reasons if the lag of a partition
-    is unknown. If `seconds_is_bound` is True, `seconds` is a lower bound.
+    The fields are in the same order as in GROUP_LAGS_SCHEMA. If the lag of a partition is unknown, `unknown` contains
+    the reason. If `seconds_is_bound` is True, `seconds` is a lower bound.
     """
 
     records: int | None = None
@@ -168,8 +172,8 @@ class GroupLag(NamedTuple):
 class GroupFacts(msgspec.Struct, frozen=True):
     """Everything that is known about one group.
 
-    `limits` come from the settings. `unowned_records` is the number of unread records in partitions without an owner.
-    `not_known` names the missing values. It uses the same words as the tables.
+    `limits` come from the settings. `unowned_records` is the number of unread records in unowned partitions.
+    `not_known` contains the names of the missing values, as in the tables.
     """
 
     group_id: str
@@ -186,11 +190,11 @@ class GroupFacts(msgspec.Struct, frozen=True):
 
     @property
     def is_blocked(self) -> bool:
-        """True if an open transaction hides the last records of the group."""
+        """True if an open transaction blocks the last records of the group."""
         return BLOCKED in self.not_known
 
     @property
     def is_evaluated(self) -> bool:
-        """True if the group's own strategy has a verdict, and this verdict is not `not_evaluated`."""
+        """True if the group's own strategy has a verdict other than `not_evaluated`."""
         own = self.assignment.own
         return own is not None and own.verdict != NOT_EVALUATED

@@ -1,4 +1,4 @@
-"""Converts the members of a group to one form for all group protocols."""
+"""Converts the members of a group to `GroupMember`, the same type for all group protocols."""
 
 from __future__ import annotations
 
@@ -13,18 +13,21 @@ TopicPartitions = tuple[tuple[str, int], ...]
 
 
 class GroupMember(msgspec.Struct, frozen=True):
-    """One member, with its subscription, target and current assignment. None means unknown, never empty.
+    """One member, with its subscription, target and current assignment. None means unknown. It never means empty.
 
     Attributes:
-        subscribed_topics: sorted, including topics that match its regular expression. None if the topics are unknown.
+        subscribed_topics: the sorted topics, including the topics that match the member's regular expression. None if
+            the topics are unknown.
         member_epoch: the epoch that the member has reached. None for classic members.
-        owned: the partitions that a classic member claimed to own when it joined this generation.
-        assigned: the partitions that the member may consume. For a classic member, the assignment by the leader.
-        target: the partitions that the member gets when the group is reconciled. A classic member has these partitions
-            at once.
-        pending_revocation: the partitions that the member must revoke but still owns.
+        owned: for a classic member, the partitions that it reported as its own when it joined this generation.
+        assigned: the partitions that the member is allowed to consume. For a classic member, this is the assignment
+            that the leader computed.
+        target: the partitions that the member gets when the group is reconciled. A classic member gets these partitions
+            immediately.
+        pending_revocation: the partitions that the member still owns and must revoke.
 
-    Partitions are sorted (topic, partition) pairs. If the name of a topic is unknown, its id is used.
+    All partitions are sorted (topic, partition) pairs. If the name of a topic is unknown, the topic id replaces the
+    name.
 
     """
 
@@ -43,12 +46,12 @@ class GroupMember(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The name of the member in all output."""
+        """The name that all output shows for this member."""
         return member_name(self.client_id, self.client_host, self.group_instance_id)
 
 
 def member_name(client_id: str, client_host: str, group_instance_id: str | None) -> str:
-    """Return the name of a member: its instance id, or else its client id and host.
+    """Return the name of a member: the instance id if the member has one, otherwise the client id and the host.
 
     The member id is not used, because a client gets a new member id at every start.
 

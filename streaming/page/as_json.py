@@ -1,7 +1,7 @@
 r"""Converts reports to JSON.
 
-The name of a field contains its unit. Null means unknown. Times are milliseconds since 1970 (UTC). API.md in this
-folder describes every field. Names from Kafka and from clients are not changed. A lone surrogate is written as
+The name of a field contains the unit of its value. Null means unknown. Times are milliseconds since 1970 (UTC). API.md
+in this folder describes every field. Names from Kafka and from clients are not changed. A lone surrogate is written as
 `\ud800`.
 """
 

@@ -1,7 +1,8 @@
 """Collects everything that the page of one group shows.
 
 1. If an open transaction hides a value, the value is not shown (see `evaluation.evaluate`).
-2. Partitions with unknown lag come first, then the partitions with the largest lag. The page shows the first 20.
+2. Partitions with unknown lag come first, then the partitions with the largest lag. The page shows the first 20
+   partitions in this order.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from streaming.page.work import CommitGaps, WorkShare, commit_gaps, work_shares
 
 @dataclass(frozen=True, slots=True)
 class PartitionLag:
-    """One committed partition at the last sample. None means unknown. If the lag is unknown, `unknown_reason` is set.
+    """One partition with a committed offset, at the last sample. None means unknown.
+
+    If the lag is unknown, `unknown_reason` is set.
 
     `owner` is the name of the member that owns the partition. `owner` is None if the partition has no owner, or if the
     owner is unknown (`is_owner_known` is False).
@@ -43,12 +46,12 @@ class PartitionLag:
 
 @dataclass(frozen=True, slots=True)
 class GroupDetail:
-    """One group.
+    """All values that the page of one group shows.
 
-    If the verdict on the group's own strategy is `drift`, `misplaced` are the partitions with the wrong owner.
+    If the verdict on the group's own strategy is `drift`, `misplaced` contains the partitions with a wrong owner.
 
-    `work` describes how members and hosts share partitions, lag and throughput. `commit_gaps` describes how long the
-    group did not commit around rebalances.
+    `work` describes how members and hosts share partitions, lag and throughput. `commit_gaps` shows how long the group
+    did not commit during each rebalance.
     """
 
     group: GroupReport

@@ -1,4 +1,4 @@
-"""One run of a cluster's watch. Each run first restores the stored state of the cluster."""
+"""Runs the watch of one cluster. Each run first restores the stored state of the cluster."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _log = logging.getLogger(__name__)
 
 
 class ClusterRun:
-    """One run of one cluster, from its checkpoint to its stop. `settings` are the settings of this cluster only."""
+    """One run of the watch of a cluster. `settings` contains only the settings of this cluster."""
 
     def __init__(  # noqa: PLR0913, PLR0917 - everything that a run needs
         self,
@@ -76,7 +76,7 @@ class ClusterRun:
         )
 
     def run(self, stop: threading.Event) -> None:
-        """Watch until `stop` is set. Raises SecondWriterError if another monitor writes the cluster's rows."""
+        """Watch until `stop` is set. Raises SecondWriterError if a different monitor writes the cluster's rows."""
         paths, session = self._settings.paths, self._shared_resources.session
         place = canonical_location(paths.checkpoint)
         monitor_ms = self._clock.monitor_ms  # claims are compared between monitors
@@ -84,7 +84,10 @@ class ClusterRun:
             self._watch(claim, stop)
 
     def _watch(self, claim: WriterClaim, stop: threading.Event) -> None:
-        """Prepare the checkpoint, restore the state, then run the query and the sampling loop until `stop` is set."""
+        """Prepare the checkpoint and restore the state.
+
+        Then run the query and the sampling loop until `stop` is set.
+        """
         session, settings = self._shared_resources.session, self._settings
         with raising_checkpoint_errors(settings.paths.checkpoint):
             tables, bootstrap = prepare_checkpoint(session, settings, self._files, self._shared_resources.tables)
@@ -117,7 +120,8 @@ class ClusterRun:
     def _store(self, lag_watch: LagWatch) -> None:
         """Store the samples.
 
-        The stored samples are only a cache. So a failed write must not hide the error that ended the run.
+        The stored samples are only a cache, so a failed write is only logged. If it raised an error, this error would
+        hide the error that ended the run.
         """
         try:
             lag_watch.store()

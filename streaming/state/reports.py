@@ -2,7 +2,7 @@
 
 1. Until the monitor has read the log to its end for the first time, there are no reports.
 2. Without a fresh sample, all values from samples are unknown: lag, status, conditions, listed states, measured work.
-   Groups that only commit offsets keep a report, because their commits are in the log.
+   Groups that only commit offsets still have a report, because their commits are in the log.
 3. A deleted group has no report. But if a client still commits offsets under the name of the group, the group has a
    report.
 4. The part of a report that comes from records is cached until its inputs change. The part that comes from a sample is
@@ -77,7 +77,10 @@ def _coordinators(sample: ClusterSample | None) -> Callable[[str], int | None]:
 
 
 class Reports(Mapping[str, GroupReport]):
-    """Reports by group id, sorted. `recorded` contains the same reports, but without the values from the sample."""
+    """The reports of all groups, sorted by group id.
+
+    `recorded` contains the same reports, but without the values from the sample.
+    """
 
     def __init__(self, recorded: Mapping[str, GroupReport], sample_values: _SampleValues) -> None:
         self.recorded = recorded
@@ -122,7 +125,10 @@ class Reports(Mapping[str, GroupReport]):
 
 
 class ReportCache:
-    """The reports of one cluster, cached from view to view. Only one thread at a time may call this object."""
+    """The reports of one cluster. Unchanged reports are reused for the next view.
+
+    Only one thread at a time may use this object.
+    """
 
     def __init__(self, limits_of: LimitsOf = default_limits) -> None:
         self._limits_of = limits_of

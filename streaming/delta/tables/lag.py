@@ -1,4 +1,4 @@
-"""Defines the tables of the lag and the status of committed partitions at each sample."""
+"""Defines two tables: the lag of committed partitions at each sample, and their status."""
 
 from __future__ import annotations
 

@@ -3,14 +3,16 @@
 Rules:
 
 1. At each sample, every condition of every existing group is evaluated again. "Now" is the time up to which the monitor
-   has read the group's partition of `__consumer_offsets`, or the time at which it asked the group's coordinator. If
-   "now" is unknown, or if an open transaction blocks the partition, all conditions of the group are unknown.
+   has read the group's partition of `__consumer_offsets`. In the polling mode, "now" is the time of the request to the
+   group's coordinator. If "now" is unknown, or if an open transaction blocks the partition, all conditions of the group
+   are unknown.
 2. A condition *begins* at the first "now" at which it is active. It *ends* at the first "now" at which it is not
-   active. An unknown condition does not begin or end. It is hidden until it is known again. When a group ends, its
-   conditions end.
-3. Conditions that were reported before a restart of the monitor continue (`restore`). Their start times stay the same.
-4. The text of a condition comes from the last sample at which the condition was active. The report of its end has the
-   same text.
+   active. An unknown condition does not begin or end. An unknown condition is hidden until it is known again. When a
+   group no longer exists, its conditions end.
+3. Conditions that were reported before a restart of the monitor continue (`restore`). The start times of these
+   conditions stay the same.
+4. The text of a condition comes from the last sample at which the condition was active. The event for the end of the
+   condition has the same text.
 """
 
 from __future__ import annotations
@@ -61,7 +63,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class ConditionChange:
-    """A condition began or ended.
+    """The start or the end of a condition of a group.
 
     `read_up_to_ms` is "now" (rule 1). It is None if the group no longer exists.
     """
@@ -76,9 +78,9 @@ class ConditionChange:
 class ConditionInputs:
     """The inputs of one evaluation.
 
-    `now_ms` maps each `__consumer_offsets` partition to the time up to which it was read. The key -1 is used for groups
-    in the polling mode. Partitions that are blocked by an open transaction are absent. `unowned` maps a group id to the
-    group's partitions without an owner.
+    `now_ms` maps each `__consumer_offsets` partition to the time up to which the partition was read. The key -1 is used
+    for groups in the polling mode. Partitions that are blocked by an open transaction are absent. `unowned` maps a
+    group id to the unowned partitions of the group.
     """
 
     groups: Mapping[str, GroupState]
@@ -90,15 +92,18 @@ class ConditionInputs:
 
 
 Key = tuple[str, str]
-"""Group id and name of the condition."""
+"""The id of a group, and the name of a condition."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConditionEvaluation:
-    """The result of one evaluation: the active conditions by group, and the changes since the last commit.
+    """The result of one evaluation.
+
+    `active` contains the active conditions of each group. `changes` contains the conditions that began or ended since
+    the last call of `ConditionTracker.commit`.
 
     `known` contains the active conditions. It also contains conditions that were active before and are unknown now.
-    `ConditionTracker.commit` stores it.
+    `ConditionTracker.commit` stores `known`.
     """
 
     active: Mapping[str, tuple[Condition, ...]]
@@ -108,9 +113,10 @@ class ConditionEvaluation:
 
 @dataclass(frozen=True, slots=True)
 class _GroupInputs:
-    """A group's state, and values that depend only on this state. These values show which groups can have a condition.
+    """A group's state, and values that depend only on this state.
 
-    Most groups need no further evaluation.
+    The values show whether the group can have a condition. Most groups cannot have one, and need no further
+    evaluation.
     """
 
     record: GroupState
@@ -124,7 +130,7 @@ class _GroupInputs:
 class _RebalanceConditions:
     """The conditions that follow from a group's last rebalances.
 
-    They are valid from `from_ms` until `until_ms` (exclusive), or until the next rebalance.
+    The conditions are valid from `from_ms` until `until_ms` (exclusive), or until the next rebalance.
     """
 
     recent: tuple[RebalanceSummary, ...]
@@ -137,10 +143,10 @@ class _RebalanceConditions:
 
 
 class ConditionTracker:
-    """The conditions of all groups. Only the sampler's thread uses it.
+    """The conditions of all groups. Only the sampler's thread uses this class.
 
-    `evaluate` finds the active conditions. `commit` stores them for the next comparison. A caller that writes the
-    changes calls `commit` only after the write has succeeded.
+    `evaluate` finds the active conditions. `commit` stores these conditions for the next comparison. The caller writes
+    the changes, and calls `commit` only after a successful write.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -151,7 +157,7 @@ class ConditionTracker:
         self._lagging_members: dict[str, Mapping[str, LaggingMember]] = {}
 
     def restore(self, known: Mapping[Key, Condition]) -> None:
-        """Restore the conditions that were reported last (rule 3)."""
+        """Restore the conditions that were reported before a restart of the monitor (rule 3)."""
         self._known = known
 
     def commit(self, evaluation: ConditionEvaluation) -> None:
@@ -189,7 +195,7 @@ class ConditionTracker:
     def _groups_to_evaluate(self, inputs: ConditionInputs, commits: Mapping[str, GroupCommits]) -> Iterator[str]:
         """Yield the groups that can have a condition now, or had a condition before.
 
-        All other groups cost only one comparison each.
+        Each other group needs only one comparison.
         """
         had_one = {group_id for group_id, _ in self._known}
         silent = inputs.silence.groups_with_a_silent_partition()
@@ -221,7 +227,7 @@ class ConditionTracker:
     ) -> Mapping[str, str | None]:
         """Return the text of each condition of the group, by name.
 
-        The text is None if it is unknown whether the condition is active.
+        The text is None if the state of the condition is unknown.
         """
         group, now_ms = self._groups[group_id], self._now_ms(group_id, inputs)
         if now_ms is None:
@@ -301,7 +307,7 @@ def _group_inputs(record: GroupState) -> _GroupInputs:
 def _static_owners(snapshot: GroupSnapshot, since_ms: int) -> OwnedPartitions | None:
     """Return the partitions of the static members, or None if no static member has partitions.
 
-    The members got these partitions with the group's last record or earlier.
+    The members have had these partitions at least since the group's last record.
     """
     of_member = {
         member.group_instance_id: member.assigned
@@ -312,14 +318,17 @@ def _static_owners(snapshot: GroupSnapshot, since_ms: int) -> OwnedPartitions | 
 
 
 def _misses_commits(group: _GroupInputs, commits: GroupCommits | None) -> bool:
-    """Return True if some owned partitions have no commit. False if the group has no commits at all."""
+    """Return True if the group has commits, but not for all owned partitions."""
     return commits is not None and commits.partitions < group.owned_partitions
 
 
 def _silence_conditions(
     snapshot: GroupSnapshot, inputs: ConditionInputs, commits: GroupCommits | None, now_ms: int, limits: Limits
 ) -> Mapping[str, str | None]:
-    """Evaluate rules 11 to 13 of `silence.py`. At most one of the two conditions is active. None: unknown."""
+    """Evaluate rules 11 to 13 of `silence.py`. At most one of their two conditions is active.
+
+    The text is None if the state of the condition is unknown.
+    """
     group_id, listing = snapshot.group_id, inputs.listing
     listed = listing.groups.get(group_id) if listing else None
     if listing and listed is None and listing.is_complete:
@@ -371,7 +380,7 @@ def _member_name(member: ModernMember) -> str:
 class _CommitsByPartition:
     """The commits of groups with static members, by partition.
 
-    The commits of all groups are requested together, because each request scans all rows.
+    One lookup finds the commits of all groups, because each lookup scans all rows.
     """
 
     def __init__(self, silence: Silence, owned: Mapping[str, OwnedPartitions | None]) -> None:
@@ -383,7 +392,7 @@ class _CommitsByPartition:
     def of_group(self, group_id: str, owned: OwnedPartitions) -> PartitionCommits | None:
         """Return the group's commits, or None if the group has no commits.
 
-        `waiting` contains partitions whose records wait, also owned partitions without a commit.
+        `waiting` contains all partitions in which records wait, with or without a commit.
         """
         committed = self._committed.get(group_id)
         if committed is None:

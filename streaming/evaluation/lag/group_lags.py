@@ -1,6 +1,7 @@
-"""Sum up the lag of partitions by group. Metrics, pages and the API all show these sums.
+"""Compute the lag of each group from the lag of its partitions.
 
-A sum is known if all of its parts are known. A maximum or minimum is calculated from the known values only.
+Metrics, pages and the API show these values. The lag of a group is null if the lag of one of its partitions is unknown.
+All other values ignore the partitions whose value is unknown.
 """
 
 from __future__ import annotations
@@ -28,12 +29,13 @@ GROUP_LAGS_SCHEMA = pa.schema(
         ("seconds_until_lost", pa.float64()),
     ]
 )
-"""One row per group, sorted by id. A value is null if it is unknown for every partition.
+"""One row per group, sorted by id.
 
-`lag`: sum of all partitions. `lag_unknown`: the reasons why a lag is unknown. `lag_seconds`: the largest known lag in
-seconds. `lag_seconds_is_bound`: True if `lag_seconds` is only a lower bound. `status`: the worst status of all
-partitions. `records_lost`: total.
-`seconds_until_lost`: the shortest time until a partition loses more records.
+`lag` is null if it is unknown for one partition. The other values are null if they are unknown for every partition.
+`lag`: the sum of all partitions. `lag_unknown`: the reasons why a lag is unknown. `lag_seconds`: the largest known lag
+in seconds. `lag_seconds_is_bound`: True if `lag_seconds` is only a lower bound. `status`: the worst status of all
+partitions. `records_lost`: the sum of all known values. `seconds_until_lost`: the shortest time until a partition loses
+more records.
 """
 
 _REASONS = pa.list_(pa.string())
@@ -41,7 +43,7 @@ _ALL_KNOWN = pc.ScalarAggregateOptions(skip_nulls=False)
 
 
 def group_lags(rows: pa.Table) -> pa.Table:
-    """Sum up rows of `LagEvaluation.partitions` by group (GROUP_LAGS_SCHEMA)."""
+    """Compute one row per group from the rows of `LagEvaluation.partitions` (GROUP_LAGS_SCHEMA)."""
     is_bound = pc.equal(rows["lag_seconds_kind"].cast(pa.string()), AT_LEAST)
     by_group = (
         rows.append_column("bound", pc.if_else(is_bound, rows["lag_seconds"], None))
@@ -78,7 +80,7 @@ def group_lags(rows: pa.Table) -> pa.Table:
 
 
 def _unknown_reasons(rows: pa.Table, group_ids: pa.ChunkedArray) -> pa.Array:
-    """Return, by group, the reasons why the lag of a partition is unknown. Empty if every lag is known."""
+    """Return for each group the reasons why lags are unknown. The list is empty if every lag is known."""
     unknown = rows.filter(pc.is_valid(rows["unknown_reason"])).group_by(["group_id", "unknown_reason"]).aggregate([])
     reasons = defaultdict[str, list[str]](list)
     for group_id, reason in zip(unknown["group_id"].to_pylist(), unknown["unknown_reason"].to_pylist(), strict=True):

@@ -1,4 +1,4 @@
-"""Evaluate all group partitions at one sample: lag in records and seconds, status, and loss by retention."""
+"""Evaluate all partitions of all groups at one sample: lag, lag in seconds, status, and loss by retention."""
 
 from __future__ import annotations
 
@@ -33,33 +33,33 @@ from streaming.evaluation.lag.status import (
 
 @dataclass(frozen=True)
 class LagEvaluation:
-    """The result: columns of LAG_SCHEMA, LAG_SECONDS_SCHEMA, STATUS_SCHEMA and RETENTION_SCHEMA in `partitions`."""
+    """`partitions` has the columns of LAG_SCHEMA, LAG_SECONDS_SCHEMA, STATUS_SCHEMA and RETENTION_SCHEMA."""
 
     report: LagReport
     partitions: pa.Table
 
     @cached_property
     def unblocked(self) -> pa.Table:
-        """The rows of all groups except those that an open transaction blocks.
+        """The rows of all groups that are not blocked by an open transaction.
 
-        For blocked groups, all values are unknown.
+        All values of blocked groups are unknown.
         """
         is_blocked = pc.fill_null(pc.equal(self.partitions["unknown_reason"], BLOCKED), fill_value=False)
         return self.partitions.filter(pc.invert(is_blocked)) if pc.any(is_blocked).as_py() else self.partitions
 
     @cached_property
     def groups(self) -> pa.Table:
-        """One row per group that is not blocked (GROUP_LAGS_SCHEMA). It is computed once."""
+        """One row per group that is not blocked (GROUP_LAGS_SCHEMA). The table is computed once."""
         return group_lags(self.unblocked)
 
     @cached_property
     def group_ids(self) -> frozenset[str]:
-        """All groups that have committed, including blocked groups."""
+        """The ids of all groups that have committed, including blocked groups."""
         return frozenset(pc.unique(self.partitions["group_id"]).to_pylist())
 
     @cached_property
     def by_partition(self) -> Mapping[str, Mapping[TopicPartition, int | None]]:
-        """The lag in records by group id and topic partition. None: unknown."""
+        """The lag in records by group id and topic partition. None if unknown."""
         lags: dict[str, dict[TopicPartition, int | None]] = defaultdict(dict)
         columns = (self.partitions[name].to_pylist() for name in ("group_id", "topic", "partition", "lag"))
         for group_id, topic, partition, records in zip(*columns, strict=True):
@@ -69,7 +69,8 @@ class LagEvaluation:
     def rows_of(self, group_id: str) -> Sequence[Mapping[str, Any]]:
         """Return the rows of one group's partitions, with `status` as a name.
 
-        Empty for a name that Arrow cannot store (a lone surrogate). A URL can contain such a name, but a record cannot.
+        Return no rows if Arrow cannot store the group id (a lone surrogate). A URL can contain such an id, but a record
+        cannot.
         """
         if any("\ud800" <= character <= "\udfff" for character in group_id):
             return ()
@@ -88,9 +89,9 @@ def evaluate_lag(  # noqa: PLR0913, PLR0917 - the inputs of one evaluation
     rules: StatusRules = DEFAULT_RULES,
     before: LagEvaluation | None = None,
 ) -> LagEvaluation:
-    """Evaluate all rows of the report. Without windows all statuses are unknown.
+    """Evaluate all rows of the report. If there are no windows, all statuses are unknown.
 
-    `ends` and `starts` contain the report's sample. `before` is the evaluation of the sample before.
+    `ends` and `starts` must contain the report's sample. `before` is the evaluation of the previous sample.
     """
     partitions = report.partitions
     columns = [*partitions.columns, *lag_seconds(report, ends).columns]
@@ -121,10 +122,10 @@ def _lowest_recent(report: LagReport, ends: SampledOffsets) -> pa.Array:
 def read_up_to_of_groups(
     group_ids: pa.ChunkedArray, times_ms: Mapping[int, int | None], sample: ClusterSample, polled_at_ms: int | None
 ) -> pa.Array:
-    """Return for each row the time up to which the `__consumer_offsets` partition of its group was read (`ReadUpTo`).
+    """For each row, return how far the monitor has read the group's partition of `__consumer_offsets`, as a time.
 
-    Null: unknown. `polled_at_ms` is the time at which the coordinators were last asked. It is used in the polling mode,
-    in which no log is read.
+    Null if unknown. `polled_at_ms` is the time of the last poll of the coordinators. It is used only in the polling
+    mode, because the monitor reads no log in this mode.
     """
     encoded = group_ids.combine_chunks().dictionary_encode()
     partitions = sample.offsets_topic_partitions
@@ -136,6 +137,6 @@ def read_up_to_of_groups(
 
 
 def observed_rows(report: LagReport) -> np.ndarray:
-    """Return the rows that have a lag. For these rows, there is an end offset to compare with the newest commit."""
+    """Return the rows that have a lag. The newest commit of these rows can be compared with an end offset."""
     known: np.ndarray = pc.is_valid(report.partitions["lag"]).to_numpy()
     return known

@@ -1,40 +1,41 @@
-"""Find the loss of records by retention: records deleted before a group read them, and the time until more are deleted.
+"""Compute the loss of records by retention: unread records that were deleted, and the time until more are deleted.
 
-Lag cannot show this. A lag of a million is harmless if records are kept for a month. It is too large if they are kept
-for an hour. If the lag of a row is unknown, all values of the row are unknown (`lag.py` shows the reason). Otherwise c
-is `next_offset`, the offset of the record that the group reads next. It is the committed offset, or the offset of the
-first record after the committed offset. s is the log start offset. Rules:
+Lag does not show this loss. If retention is a month, a lag of a million records may be harmless. If retention is an
+hour, the same lag may be too high. If the lag of a row is unknown, all values of the row are unknown (`lag.py` shows
+the reason). Otherwise c is `next_offset`: the committed offset, or the offset of the first record after the committed
+offset. s is the log start offset. Rules:
 
-1. `records_lost` = s - c if c < s, otherwise 0. These are the offsets that the group has not committed and can never
-   read. Compaction and aborted transactions leave offsets without records, so this is an upper bound. The result is
-   null if these are only a few offsets and no fetch showed a record there. Such offsets may be transaction markers,
-   whose deletion is not a loss (`next_offsets.py`).
+1. `records_lost` = s - c if c < s, otherwise 0. The group has not read the offsets from c to s, and can never read
+   them. Some of these offsets may have no record, because of compaction or aborted transactions. So `records_lost` is
+   an upper bound. `records_lost` is null if s - c is small and the monitor did not find a record at these offsets. All
+   of these offsets may be transaction markers. The deletion of a marker is not a loss (`next_offsets.py`).
 2. `lost_since_ms`: the time of the first sample in which s is greater than c. If the commit is later than this sample,
-   the time of the commit is used. The kind is `at_least` if s was already greater than c in the oldest stored sample.
-   The time stays the same in all samples of one loss. Stored samples get fewer with age, and a group can commit during
-   a loss.
-3. `seconds_until_lost`: 0 if records are already lost. Null if the lag is 0, because a group that has read everything
-   cannot lose records.
-4. The result is also null if the log start offset moved less than twice within RATE_WINDOW_MS, because the rate is then
-   unknown. Such a topic can have unlimited retention, or it can be compacted or new.
-5. Otherwise the result comes from two moves of the log start offset within RATE_WINDOW_MS. (s1, t1) is the first move,
-   and (s2, t2) is the last move:
+   `lost_since_ms` is the time of the commit. If s was already greater than c in the oldest stored sample, the kind is
+   `at_least`. `lost_since_ms` does not change during a loss, even if the group commits or old samples are removed.
+3. `seconds_until_lost`: 0 if records are already lost. Null if the lag is 0. A group that has read everything cannot
+   lose records.
+4. `seconds_until_lost` is also null if the log start offset moved less than twice within RATE_WINDOW_MS. In this case,
+   the rate is unknown. The topic may be new, may be compacted, or may have unlimited retention.
+5. Otherwise `seconds_until_lost` is computed from two moves of the log start offset within RATE_WINDOW_MS. (s1, t1) is
+   the first move, and (s2, t2) is the last move:
 
        rate = (s2 - s1) / (t2 - t1)        seconds_until_lost = (c - s2) / rate - (now - t2), at least 0
 
-   The log start offset moves by whole segments, in steps. The line through the upper corners of the steps reaches c
-   before a step passes c. So at a constant rate, the real loss is never earlier than the result, and at most one step
-   later. A result of 0 means that the next step may delete unread records.
-6. The result is at most AHEAD times the period over which the rate was measured. A longer result is replaced by this
-   maximum, and its kind is `at_least`.
+   The log start offset moves in steps, because brokers delete whole segments. The formula assumes a straight line from
+   move to move. This line reaches c before the log start offset becomes greater than c. So at a constant rate, the real
+   loss is never earlier than the result. It is at most one step later than the result. A result of 0 means that the
+   next step may delete unread records.
+6. `seconds_until_lost` is at most AHEAD * (t2 - t1). If the computed time is longer, the result is this maximum and the
+   kind is `at_least`.
 
-Limits: the result assumes that the group does not commit again. With retention by time, the deletion rate is the write
-rate of one retention time ago. If a burst of records is about to expire, the log start offset will move faster than the
-present rate. DeleteRecords and a change of retention.ms cannot be predicted.
+Limits of the method: it assumes that the group does not commit again. If retention is by time, brokers now delete the
+records that were written one retention time ago. So if many records were written at about that time, the log start
+offset will soon move faster than the computed rate. The monitor cannot predict DeleteRecords requests and changes of
+retention.ms.
 
-Example: the log start offset rises by 1000 every 600 s. At 1200 s it rises to 2000. For c = 4500, the result at 1500 s
-is 2500 / (1000 / 600 s) - 300 s = 1200 s, which means a loss at 2700 s. The record is really lost at 3000 s, when the
-log start offset rises to 5000.
+Example: the log start offset rises by 1000 every 600 s. At 1200 s, it rises to 2000. For c = 4500, the result at 1500 s
+is 2500 / (1000 / 600 s) - 300 s = 1200 s. So the predicted time of the loss is 2700 s. The real loss is at 3000 s, when
+the log start offset rises to 5000.
 """
 
 from __future__ import annotations
@@ -54,10 +55,13 @@ from streaming.evaluation.lag.offset_points import OffsetPoints
 from streaming.evaluation.lag.sampled_offsets import SampledOffsets
 
 LOG_START_POINTS = 30
-"""Points per topic partition. They use 480 bytes. They cover the last ten moves, and earlier moves in less detail."""
+"""Maximum number of points per topic partition.
+
+The points use 480 bytes. They cover the last ten moves in full and earlier moves in less detail.
+"""
 
 RATE_WINDOW_MS = 24 * 3_600_000
-"""Maximum age of a move that counts for the present rate. Brokers delete segments every 5 minutes by default."""
+"""Maximum age of a move that is used for the rate. By default, brokers check every 5 minutes for segments to delete."""
 
 AHEAD = 10
 
@@ -72,20 +76,20 @@ RETENTION_SCHEMA = pa.schema(
         ("seconds_until_lost_kind", pa.string()),
     ]
 )
-"""A kind is null if its number is null. The kinds of `lost_since_ms` are `exact` and `at_least`.
+"""A kind is null if its value is null. The kinds of `lost_since_ms` are `exact` and `at_least`.
 
 The kinds of `seconds_until_lost` are `estimate` and `at_least`.
 """
 
 Losses = Mapping[tuple[str, str, int], tuple[int, str]]
-"""`lost_since_ms` and `lost_since_kind` of the losses of one sample, by group id, topic and partition."""
+"""The losses at one sample: `lost_since_ms` and `lost_since_kind`. The key is group id, topic and partition."""
 _NO_LOSSES: Losses = MappingProxyType({})
 
 
 def retention(lag: LagReport, starts: SampledOffsets, earlier: Losses = _NO_LOSSES) -> pa.Table:
-    """Return the loss by retention of each row of the report (RETENTION_SCHEMA).
+    """Return the loss by retention for each row of the report (RETENTION_SCHEMA).
 
-    `starts` must contain the sample of the report. `earlier` are the losses of the sample before.
+    `starts` must contain the sample of the report. `earlier` contains the losses at the previous sample.
 
     >>> from streaming.evaluation.lag.lag import LAG_SCHEMA, ClusterSample, lag_report
     >>> starts = SampledOffsets(LOG_START_POINTS)
@@ -129,7 +133,7 @@ def _lost_since(
     commit_times_ms: Int64Array,
     is_lost: BoolArray,
 ) -> tuple[pa.Array, pa.Array]:
-    """Apply rule 2. Returns times and kinds. Both are null if nothing is lost."""
+    """Apply rule 2. Returns times and kinds. Both are null if no records are lost."""
     since_ms, is_at_least = np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.bool_)
     rows, committed_ms = rows[is_lost], commit_times_ms[is_lost]
     first_beyond = points.last_at_or_below(rows, committed_offsets[is_lost]) + 1
@@ -149,7 +153,7 @@ def losses(partitions: pa.Table) -> Losses:
 def _with_earlier_starts(
     partitions: pa.Table, past: tuple[pa.Array, pa.Array], is_lost: BoolArray, earlier: Losses
 ) -> tuple[pa.Array, pa.Array]:
-    """Return the times and kinds, with the earlier ones for losses that continue."""
+    """Return the times and kinds of losses. If a loss continues, its earlier time and kind are returned."""
     times, kinds = (column.to_pylist() for column in past)
     lost = np.flatnonzero(is_lost)
     for at, key in zip(lost.tolist(), _keys(partitions.take(pa.array(lost))), strict=True):
@@ -189,8 +193,8 @@ def _until_lost(  # noqa: PLR0913, PLR0917 - one argument per column
 def _moves(points: OffsetPoints, rows: Int64Array, since_ms: int) -> tuple[Int64Array, ...]:
     """Return four values for each row.
 
-    They are the offset and the time of its last move, and the rise and the duration from its first to its last move.
-    Only moves since `since_ms` count. With less than two moves, the rise is 0.
+    Two of them are the offset and the time of the last move. The other two are the increase and the time from the first
+    move to the last move. Only moves since `since_ms` count. If there are less than two moves, the increase is 0.
     """
     offsets, times_ms = points.offsets[rows], points.times_ms[rows]
     is_move = np.zeros(offsets.shape, dtype=np.bool_)

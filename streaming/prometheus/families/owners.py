@@ -1,10 +1,10 @@
-"""Creates the metrics that alerts about owners need: busiest member, unowned partitions, and time of the assignment.
+"""Creates the metrics for alerts about partition owners: busiest member, unowned partitions, time of the assignment.
 
-1. The busiest member is shown only if its group has excess partitions. Other groups do not need an alert. Each new
-   label value creates a new series, so unnecessary series are avoided. The labels are client id, host and instance id.
-   The member id is not a label, because it changes at every start of a member.
-2. A group has at most one series of the busiest member. If several members have the same largest number of partitions,
-   the series shows the member with the first member id in sort order.
+1. The busiest member is shown only if its group has excess partitions. Other groups do not need an alert, and each new
+   label value would create a new series. The labels are client id, host and instance id. The member id is not a label,
+   because a member gets a new member id at each start.
+2. A group has at most one series of the busiest member. If several members have the largest number of partitions, the
+   series shows the member whose member id is first in sort order.
 3. If no record describes the busiest member, there is no series.
 """
 

@@ -1,4 +1,4 @@
-"""Compute lag at every sample, and keep the sampled offsets across restarts."""
+"""Compute lag at every sample, and store the sampled offsets for the next start."""
 
 from __future__ import annotations
 
@@ -40,15 +40,16 @@ from streaming.state.monitor_view import MonitorView
 
 STORED = "samples/lag"
 STORE_SECONDS = 60.0
-"""Interval between writes of the samples, in seconds.
+"""Time between two writes of the samples, in seconds.
 
-If the monitor is killed, the samples of at most this interval are lost.
+A killed monitor loses only the samples since the last write.
 
-To write the samples of 100,000 topic partitions takes one second of CPU time.
+One write of the samples of 100,000 topic partitions takes one second of CPU time.
 """
 
 _SAMPLES_IN_WINDOW = 2.5
-"""The time that a rate covers, in sampling intervals, if samples are rare. A rate needs two samples."""
+"""If samples are rare, a rate covers this number of sampling intervals. To compute a rate, two samples are necessary.
+"""
 
 _log = logging.getLogger(__name__)
 
@@ -56,20 +57,20 @@ Versioned = tuple[int, bytes]
 
 
 class LogReader(Protocol):
-    """Requests to the brokers. They ask about topics, and about the next record of each group."""
+    """Requests to the brokers about topics, and about the record that each group reads next."""
 
     def sample(self, topics: Collection[str]) -> ClusterSample:
-        """Sample metadata and offsets of these topics."""
+        """Take a sample of the metadata and the offsets of these topics."""
 
     def last_stable_offsets(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """Return the last stable offsets, which are the log ends for read_committed consumers."""
+        """Return the last stable offset of each partition. Consumers with read_committed can read up to this offset."""
 
     def look(self, looks: Sequence[TailFetch]) -> Mapping[TailFetch, FetchResult]:
-        """Read the log of a topic partition once for each look."""
+        """Send one fetch request for each element of `looks`."""
 
 
 class _Stored(msgspec.Struct, frozen=True):
-    """The stored samples. Each stored part has the version of its own format."""
+    """The stored samples. Each part is stored together with its format version."""
 
     ends: Versioned
     starts: Versioned
@@ -78,7 +79,10 @@ class _Stored(msgspec.Struct, frozen=True):
 
 
 class LagWatch:
-    """The lag of one cluster, and the sampled offsets that it needs. Only the sampler's thread uses it."""
+    """The lag of one cluster, and the sampled offsets from which the lag is computed.
+
+    Only the sampler's thread uses this object.
+    """
 
     def __init__(  # noqa: PLR0913, PLR0917 - everything that is stored or requested
         self,
@@ -131,7 +135,7 @@ class LagWatch:
         _log.info("%s: restored samples of %d topic partitions", self._cluster, len(self._ends))
 
     def store_if_due(self, now_seconds: float) -> None:
-        """Store the samples if the interval has passed."""
+        """Store the samples if the last write was at least `STORE_SECONDS` ago."""
         if now_seconds - self._stored_seconds >= STORE_SECONDS:
             self.store()
 
@@ -145,19 +149,19 @@ class LagWatch:
         self._files.write(STORED, msgspec.msgpack.encode(stored))
 
     def current_commits(self, monitor: MonitorView) -> CommittedOffsetsView:
-        """Return the last commits. Commits of a group are left out if the group no longer subscribes to the topic."""
+        """Return the last commits, without commits for topics to which the group no longer subscribes."""
         view = self._committed_offsets.view()
         left = is_unsubscribed(view.commits, self._topics_by_group(monitor))
         return view.select(~left.to_numpy(zero_copy_only=False))
 
     def sample(self, topics: Collection[str]) -> ClusterSample:
-        """Sample the brokers. Times in the result are corrected to match the brokers' clocks."""
+        """Take a sample of the brokers. Its times are corrected to the time of the brokers' clocks."""
         return self._clock.take_sample(self._brokers.sample(topics))
 
     def evaluate(self, view: CommittedOffsetsView, before: MonitorView, sample: ClusterSample) -> LagEvaluation:
-        """Compute the lag of the commits in the view from a later sample.
+        """Compute the lag of the commits in `view`. The sample must be later than the view.
 
-        `before` is the monitor view of the same time.
+        `before` is the monitor view at the time of `view`.
         """
         for topic, partition in self._ends.add(sample.end_offsets, sample.sampled_at_ms):
             _log.info(
@@ -180,7 +184,7 @@ class LagWatch:
         return evaluated
 
     def _count_from_next_offsets(self, view: CommittedOffsetsView, report: LagReport) -> LagReport:
-        """Compute lag from the record that a group reads next, if this record is known from a read of the log."""
+        """If a fetch found the record that a group reads next, count the lag of the group from this record."""
         if self._unmoved[0] != view.numbering:
             self._unmoved, self._suspects = (view.numbering, UnmovedCommits()), frozenset()
         committed, now_ms = report.partitions["committed_offset"].to_numpy(), report.sampled_at_ms
@@ -193,11 +197,11 @@ class LagWatch:
         return self._next_offsets.apply(report, rows)
 
     def silence(self, lag: LagEvaluation) -> Silence:
-        """Return the detector of silent groups for an evaluation."""
+        """Create a detector of silent groups from this evaluation of lag."""
         return Silence(lag, self._ends, self._limits)
 
     def end_offset_rates(self, interval_seconds: float) -> Mapping[TopicPartition, float]:
-        """Return records per second of each topic partition at the last sample.
+        """Return the rate of new records in each topic partition, in records per second, at the last sample.
 
         `interval_seconds` is the time between two samples.
         """
@@ -209,7 +213,7 @@ class LagWatch:
     def _topics_by_group(self, view: MonitorView) -> Mapping[str, ReadTopics]:
         """Return the topics that each group reads.
 
-        The topics of a group are computed again only if the snapshot of the group changed.
+        The topics of a group are computed again only if the group has a new snapshot.
         """
         known, self._read_topics = self._read_topics, {}
         for group_id, record in view.groups.items():
