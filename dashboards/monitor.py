@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders import dashboard as build
 
-from dashboards.alerts import firing_alerts_panel
+from dashboards.runbook import firing_alerts_panel
 from dashboards.boards import MONITOR_UID, create_dashboard, multiple_choice_variable, source_variable
 from dashboards.panels import (
     AnyPanel,
