@@ -19,11 +19,12 @@ from dashboards.alerts.texts import (
 )
 
 _SKEWED = lines(f"{group_max('excess_partitions')} > 0", NOT_ROLLING)
+_MORE_THAN_FAIR = "{{ $value }} more than the fairest possible maximum."
 _BUSIEST = known(
     "topk(1, rebalance_monitor_busiest_member@)",
     "{{ with first . }}Client {{ .Labels.client_id }} on {{ .Labels.client_host }}"
-    "{{ with .Labels.group_instance_id }} (instance {{ . }}){{ end }} holds {{ .Value }} partitions.{{ end }}"
-    "{{ else }}One member holds too many partitions.",
+    "{{ with .Labels.group_instance_id }} (instance {{ . }}){{ end }} holds {{ .Value }} partitions, "
+    f"{_MORE_THAN_FAIR}{{{{ end }}}}{{{{ else }}}}One member holds too many partitions, {_MORE_THAN_FAIR}",
 )
 _CAUSE = known(
     "topk(1, rebalance_monitor_topic_skew@)",
@@ -57,8 +58,7 @@ ASSIGNMENTS: Final = AlertFile(
             ),
             summary=f"{IN_GROUP}the busiest member holds {{{{ $value }}}} "
             "{{ if eq $value 1.0 }}partition{{ else }}partitions{{ end }} more than necessary",
-            description=f"{_BUSIEST} The fairest possible maximum is lower by {{{{ $value }}}}. The assignment has been "
-            f"in use{SINCE_ASSIGNMENT}.{RECORDS_WAIT}{LAG_SECONDS}{WORST_PARTITION}{_CAUSE}",
+            description=f"{_BUSIEST}{SINCE_ASSIGNMENT}{RECORDS_WAIT}{LAG_SECONDS}{WORST_PARTITION}{_CAUSE}",
         ),
         Alert(
             "KafkaAssignmentDrift",
@@ -79,7 +79,7 @@ ASSIGNMENTS: Final = AlertFile(
             description='{{ with printf "rebalance_monitor_drift_partitions{cluster=%q,group=%q,strategy=%q}" '
             "$labels.cluster $labels.group $labels.strategy | query }}Partitions with an owner that the strategy does "
             "not allow: {{ . | first | value }}.{{ else }}Some partitions have an owner that the strategy does not "
-            f"allow.{{{{ end }}}} The assignment has been in use{SINCE_ASSIGNMENT}. Likely causes: the client that "
+            f"allow.{{{{ end }}}}{SINCE_ASSIGNMENT} Likely causes: the client that "
             "leads the group computes a different assignment, or it uses old topic metadata. What to do: find the "
             "partitions and the broken rule on the group's page. Compare the client versions of the members.",
         ),
@@ -88,15 +88,11 @@ ASSIGNMENTS: Final = AlertFile(
             GROUP,
             harm="Nobody reads these partitions. If records wait there, they wait until somebody acts.",
             levels=(
-                Level(
-                    CRITICAL, lines(_UNOWNED, "and on (cluster, group) rebalance_monitor_unowned_records > 0"), "1m"
-                ),
+                Level(CRITICAL, lines(_UNOWNED, "and on (cluster, group) rebalance_monitor_unowned_records > 0"), "1m"),
                 Level(WARNING, _UNOWNED, "1m"),
             ),
             summary=f"{IN_GROUP}partitions have no owner, so no member reads them",
-            description=number(
-                "rebalance_monitor_unowned_partitions@", "Subscribed partitions without an owner: #. "
-            )
+            description=number("rebalance_monitor_unowned_partitions@", "Subscribed partitions without an owner: #. ")
             + f"They have had no owner since {START} or earlier."
             + number("rebalance_monitor_unowned_records@", " # records wait in these partitions.", "humanize")
             + " Likely causes: a topic got more partitions and the client has not read the new number yet, the "

@@ -8,9 +8,7 @@ from dashboards.alerts.definition import CLUSTER, CRITICAL, WARNING, Alert, Aler
 from dashboards.alerts.expressions import ALERTING, AND_READY, IN_TROUBLE, MEMBERS, lines
 from dashboards.alerts.texts import COUNT, IN_CLUSTER
 
-_WITH_MEMBERS = (
-    f'count by (cluster, coordinator) ({ALERTING}{{coordinator!=""}} and on (cluster, group) {MEMBERS} > 0)'
-)
+_WITH_MEMBERS = f'count by (cluster, coordinator) ({ALERTING}{{coordinator!=""}} and on (cluster, group) {MEMBERS} > 0)'
 # While one transaction is open, the last stable offset does not change. With many short ones, it does.
 _BLOCKED = lines(
     "max by (cluster, partition) (rebalance_monitor_offsets_topic_blocked) > 0",

@@ -9,6 +9,7 @@ Rules:
 
 from __future__ import annotations
 
+from textwrap import indent
 from typing import Final
 
 ALERTING: Final = "cluster_group:rebalance_monitor_group_info:alerting"
@@ -114,16 +115,16 @@ RECORDING_RULES: Final[tuple[tuple[str, str, str], ...]] = (
     (
         "Unread records of __consumer_offsets that no open transaction blocks.",
         BEHIND_RECORDS,
-        f"max by (cluster) (\n{_UNREAD}\n)",
+        lines("max by (cluster) (", indent(_UNREAD, "  "), ")"),
     ),
     (
         "Time to read these records at the present rate. If the monitor reads nothing, the time is unknown (no series).",
         BEHIND_SECONDS,
         lines(
             "max by (cluster) (",
-            _UNREAD,
-            "/ on (cluster, instance)",
-            "(sum by (cluster, instance) (rate(rebalance_monitor_records_read_total[5m])) > 0)",
+            indent(_UNREAD, "  "),
+            "  / on (cluster, instance)",
+            "  (sum by (cluster, instance) (rate(rebalance_monitor_records_read_total[5m])) > 0)",
             ")",
         ),
     ),

@@ -68,7 +68,9 @@ def _in_cluster(query: str, text: str) -> str:
     return f'{{{{ with printf "{selected}" $labels.cluster | query }}}}{text}{{{{ end }}}}'
 
 
-_UNREAD = _in_cluster(f"{BEHIND_RECORDS}@", " Unread records of __consumer_offsets: {{ . | first | value | humanize }}.")
+_UNREAD = _in_cluster(
+    f"{BEHIND_RECORDS}@", " Unread records of __consumer_offsets: {{ . | first | value | humanize }}."
+)
 _READ_RATE = _in_cluster(
     "max(sum by (instance) (rate(rebalance_monitor_records_read_total@[5m])))",
     " The monitor reads {{ . | first | value | humanize }} records per second.",
@@ -125,11 +127,14 @@ MONITOR_ITSELF: Final = AlertFile(
             # `increase` extrapolates: three restarts give 3.0 or a little more, two restarts never give 2.5.
             levels=(
                 Level(
-                    WARNING, "max by (cluster) (increase(rebalance_monitor_query_restarts_total[30m])) >= 2.5", "0s", "15m"
+                    WARNING,
+                    "max by (cluster) (increase(rebalance_monitor_query_restarts_total[30m])) >= 2.5",
+                    "0s",
+                    "15m",
                 ),
             ),
             summary=f"{IN_CLUSTER}the monitor fails again and again, or it cannot watch the cluster",
-            description='In half an hour, the monitor restarted its query, or tried again to watch the cluster, {{ printf '
+            description="In half an hour, the monitor restarted its query, or tried again to watch the cluster, {{ printf "
             '"%.0f" $value }} times. It must catch up each time. What to do: read the monitor\'s log. It names the error '
             "in one line.",
         ),

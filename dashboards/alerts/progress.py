@@ -162,9 +162,7 @@ PROGRESS: Final = AlertFile(
             GROUP,
             harm="The group processes records a second time, which its owner may not expect.",
             levels=(
-                Level(
-                    WARNING, 'max by (cluster, group) (rebalance_monitor_group_status{status="REWIND"}) == 1', "2m"
-                ),
+                Level(WARNING, 'max by (cluster, group) (rebalance_monitor_group_status{status="REWIND"}) == 1', "2m"),
             ),
             summary=f"{IN_GROUP}a committed offset was moved back",
             description="The group committed a lower offset of a partition than before. It has not reached the previous "

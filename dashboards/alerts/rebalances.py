@@ -14,7 +14,6 @@ from dashboards.alerts.texts import (
     START,
     known,
     known_with,
-    number,
 )
 
 _STORM = condition_start("rebalance_storm|flapping_member")
@@ -36,8 +35,9 @@ _CAUSE = known(
     ' The most frequent cause is {{ . | first | label "cause" }}.',
 )
 _COMMIT_GAP_LIMIT = known_with(
-    "group_limit", 'limit="max_commit_gap_seconds"', "the limit of {{ . | first | value | humanizeDuration }}"
-    "{{ else }}its limit"
+    "group_limit",
+    'limit="max_commit_gap_seconds"',
+    "the limit of {{ . | first | value | humanizeDuration }}{{ else }}its limit",
 )
 
 REBALANCES: Final = AlertFile(
@@ -86,10 +86,10 @@ REBALANCES: Final = AlertFile(
             harm="A rebalance kept the group from its work for longer than its owner accepts, and the next one will too.",
             levels=(Level(WARNING, condition_start("long_commit_gap"), "0s"),),
             summary=f"{IN_GROUP}a rebalance interrupted the commits for too long",
-            description=f"At {START}, the time without commits around a rebalance was longer than {_COMMIT_GAP_LIMIT}. "
-            "No record was lost. The records waited, or they were processed twice. Likely causes: a member left "
-            "without a goodbye and its session.timeout.ms is long, members restore their state, or the strategy is "
-            "eager. What to do: see the cause and the length of the last rebalances on the group's page. Consider "
+            description=f"The time without commits around a rebalance was longer than {_COMMIT_GAP_LIMIT}. The monitor "
+            f"first saw this at {START}. Records waited meanwhile, or they were processed twice. Likely causes: a member "
+            "ended without leaving the group and its session.timeout.ms is long, members restore their state, or the "
+            "strategy is eager. What to do: see the cause and the length of the last rebalances on the group's page. Consider "
             "static membership or a cooperative strategy.",
         ),
         Alert(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from textwrap import indent
 from typing import Any
 
 from dashboards.alerts.definition import CRITICAL, GROUP, WARNING, Alert, AlertFile, Level
@@ -23,7 +24,10 @@ def recording_group() -> Rule:
 def alert_group(file: AlertFile) -> Rule:
     """Return the rule group of a file with alerts."""
     _, _, subject = file.name.partition("-")
-    return {"name": f"rebalance-monitor-{subject}", "rules": [rule for alert in file.alerts for rule in rules_of(alert)]}
+    return {
+        "name": f"rebalance-monitor-{subject}",
+        "rules": [rule for alert in file.alerts for rule in rules_of(alert)],
+    }
 
 
 def rules_of(alert: Alert) -> Iterator[Rule]:
@@ -52,8 +56,7 @@ def _expression(alert: Alert, level: Level) -> str:
     if alert.subject != GROUP:
         return level.expression
     groups = alert.labels_of_groups or ALERTING
-    indented = "\n".join(f"  {line}" for line in level.expression.split("\n"))
-    return f"(\n{indented}\n)\n* on (cluster, group) group_left ({GROUP_LABELS})\n{_with_severity(groups, alert, level)}"
+    return f"(\n{indent(level.expression, '  ')}\n)\n* on (cluster, group) group_left ({GROUP_LABELS})\n{_with_severity(groups, alert, level)}"
 
 
 def _with_severity(groups: str, alert: Alert, level: Level) -> str:
@@ -70,4 +73,3 @@ def _labels(alert: Alert, level: Level) -> dict[str, str]:
         return {"severity": level.severity}
     severity = _CAPPED_SEVERITY if level.severity == WARNING else level.severity
     return {"severity": severity, "max_severity": ""}
-

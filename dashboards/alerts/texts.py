@@ -23,7 +23,7 @@ def known(query: str, text: str) -> str:
 
 def known_with(metric: str, matcher: str, text: str) -> str:
     """Return the same for the series of a metric with a further matcher."""
-    selector = f'rebalance_monitor_{metric}{{cluster=%q,group=%q,{matcher}}}'.replace('"', '\\"')
+    selector = f"rebalance_monitor_{metric}{{cluster=%q,group=%q,{matcher}}}".replace('"', '\\"')
     return f'{{{{ with printf "{selector}" $labels.cluster $labels.group | query }}}}{text}{{{{ end }}}}'
 
 
@@ -46,15 +46,13 @@ LAG_SECONDS: Final = number(
 )
 GROUP_MEMBERS: Final = number("rebalance_monitor_group_members@", " The group has # members.")
 SINCE_ASSIGNMENT: Final = number(
-    "rebalance_monitor_assignment_timestamp_seconds@", " since #", "humanizeTimestamp"
+    "rebalance_monitor_assignment_timestamp_seconds@", " The assignment has been in use since #.", "humanizeTimestamp"
 )
 LAST_COMMIT: Final = number(
     "rebalance_monitor_group_last_commit_timestamp_seconds@", " Its last commit was at #.", "humanizeTimestamp"
 )
 RATES: Final = (
-    number(
-        "rebalance_monitor_group_consumed_records_per_second@", " The group reads # records per second.", "humanize"
-    )
+    number("rebalance_monitor_group_consumed_records_per_second@", " The group reads # records per second.", "humanize")
     + number(
         "rebalance_monitor_group_produced_records_per_second@", " Producers write # records per second.", "humanize"
     )
