@@ -22,22 +22,21 @@ _SKEWED = lines(f"{group_max('excess_partitions')} > 0", NOT_ROLLING)
 _MORE_THAN_FAIR = "{{ $value }} more than the fairest possible maximum."
 _BUSIEST = known(
     "topk(1, rebalance_monitor_busiest_member@)",
-    "{{ with first . }}Client {{ .Labels.client_id }} on {{ .Labels.client_host }}"
-    "{{ with .Labels.group_instance_id }} (instance {{ . }}){{ end }} holds {{ .Value }} partitions, "
+    f"{{{{ with first . }}}}Client {{{{ .Labels.client_id }}}} on {{{{ .Labels.client_host }}}}{{{{ with "
+    f".Labels.group_instance_id }}}} (instance {{{{ . }}}}){{{{ end }}}} holds {{{{ .Value }}}} partitions, "
     f"{_MORE_THAN_FAIR}{{{{ end }}}}{{{{ else }}}}One member holds too many partitions, {_MORE_THAN_FAIR}",
 )
 _CAUSE = known(
     "topk(1, rebalance_monitor_topic_skew@)",
-    "{{ with first . }} Cause: topic skew. The same members hold the extra partition of several topics."
-    "{{ with .Labels.remedy }} What to do: change the group's strategy to {{ . }}. This strategy removes the topic skew."
-    "{{ else }} What to do: compare the strategies in the what-if table on the group's page.{{ end }}{{ end }}"
-    "{{ else }}"
+    "{{ with first . }} Cause: topic skew. The same members hold the extra partition of several topics.{{ with "
+    ".Labels.remedy }} What to do: change the group's strategy to {{ . }}. This strategy removes the topic skew.{{ "
+    "else }} What to do: compare the strategies in the what-if table on the group's page.{{ end }}{{ end }}{{ else }}"
     + known_with(
         "group_condition",
         'condition="subscription_mismatch"',
-        " Cause: members subscribe to different topics. What to do: give each application its own group id, or finish"
-        " the deployment.{{ else }} Likely causes: a client uses its own strategy, or members subscribe to different"
-        " topics. What to do: compare the strategies in the what-if table on the group's page.",
+        " Cause: members subscribe to different topics. What to do: give each application its own group id, or finish "
+        "the deployment.{{ else }} Likely causes: a client uses its own strategy, or members subscribe to different "
+        "topics. What to do: compare the strategies in the what-if table on the group's page.",
     ),
 )
 
@@ -56,8 +55,8 @@ ASSIGNMENTS: Final = AlertFile(
                 Level(CRITICAL, lines(_SKEWED, AND_ABOVE_MAX), "10m"),
                 Level(WARNING, _SKEWED, "10m"),
             ),
-            summary=f"{IN_GROUP}the busiest member holds {{{{ $value }}}} "
-            "{{ if eq $value 1.0 }}partition{{ else }}partitions{{ end }} more than necessary",
+            summary=f"{IN_GROUP}the busiest member holds {{{{ $value }}}} {{{{ if eq $value 1.0 }}}}partition{{{{ "
+            f"else }}}}partitions{{{{ end }}}} more than necessary",
             description=f"{_BUSIEST}{SINCE_ASSIGNMENT}{RECORDS_WAIT}{LAG_SECONDS}{WORST_PARTITION}{_CAUSE}",
         ),
         Alert(
@@ -77,11 +76,11 @@ ASSIGNMENTS: Final = AlertFile(
             ),
             summary=f"{IN_GROUP}the assignment does not follow the strategy {{{{ $labels.strategy }}}}",
             description='{{ with printf "rebalance_monitor_drift_partitions{cluster=%q,group=%q,strategy=%q}" '
-            "$labels.cluster $labels.group $labels.strategy | query }}Partitions with an owner that the strategy does "
-            "not allow: {{ . | first | value }}.{{ else }}Some partitions have an owner that the strategy does not "
-            f"allow.{{{{ end }}}}{SINCE_ASSIGNMENT} Likely causes: the client that "
-            "leads the group computes a different assignment, or it uses old topic metadata. What to do: find the "
-            "partitions and the broken rule on the group's page. Compare the client versions of the members.",
+            f"$labels.cluster $labels.group $labels.strategy | query }}}}Partitions with an owner that the strategy "
+            f"does not allow: {{{{ . | first | value }}}}.{{{{ else }}}}Some partitions have an owner that the "
+            f"strategy does not allow.{{{{ end }}}}{SINCE_ASSIGNMENT} Likely causes: the client that leads the group "
+            f"computes a different assignment, or it uses old topic metadata. What to do: find the partitions and the "
+            f"broken rule on the group's page. Compare the client versions of the members.",
         ),
         Alert(
             "KafkaPartitionsUnowned",

@@ -78,8 +78,8 @@ _UNREAD = lines(
 RECORDING_RULES: Final[tuple[tuple[str, str, str], ...]] = (
     ("", READY, "max by (cluster) (rebalance_monitor_ready)"),
     (
-        "The groups that alerts may name, with the labels of the alerts. There is exactly one series for each group, also"
-        " if two monitors disagree. The monitor must be ready, because a monitor that catches up shows old values.",
+        "Groups with alerts: one series for each group, even if monitors disagree. No series unless a monitor is "
+        "ready.",
         ALERTING,
         lines(
             "topk by (cluster, group) (",
@@ -118,7 +118,7 @@ RECORDING_RULES: Final[tuple[tuple[str, str, str], ...]] = (
         lines("max by (cluster) (", indent(_UNREAD, "  "), ")"),
     ),
     (
-        "Time to read these records at the present rate. If the monitor reads nothing, the time is unknown (no series).",
+        "Time to read these records at the present rate. No series if the monitor reads nothing.",
         BEHIND_SECONDS,
         lines(
             "max by (cluster) (",

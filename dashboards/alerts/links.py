@@ -44,10 +44,9 @@ def links(alert: Alert) -> dict[str, str]:
         ),
         "runbook_url": _with_info(
             alert.subject,
-            "{{ if .Labels.runbook_url }}{{ .Labels.runbook_url }}"
-            "{{ else if .Labels.grafana_url }}{{ .Labels.grafana_url }}"
-            f"/d/rebalance-monitor-runbook?viewPanel={panel}"
-            "{{ else }}dashboards/RUNBOOK.md{{ end }}",
+            f"{{{{ if .Labels.runbook_url }}}}{{{{ .Labels.runbook_url }}}}{{{{ else if .Labels.grafana_url }}}}{{{{ "
+            f".Labels.grafana_url }}}}/d/rebalance-monitor-runbook?viewPanel={panel}{{{{ else "
+            f"}}}}dashboards/RUNBOOK.md{{{{ end }}}}",
             otherwise="dashboards/RUNBOOK.md",
         )
         + runbook,

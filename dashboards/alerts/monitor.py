@@ -6,7 +6,7 @@ from typing import Final
 
 from dashboards.alerts.definition import CRITICAL, MONITOR, WARNING, Alert, AlertFile, Level
 from dashboards.alerts.expressions import AND_READY, BEHIND_RECORDS, BEHIND_SECONDS, READY, lines
-from dashboards.alerts.texts import COUNT, DURATION, IN_CLUSTER
+from dashboards.alerts.texts import COUNT, DURATION, IN_CLUSTER, by_label
 
 # The alert keeps itself active, so a monitor that was removed or that stays down does not end it. Only a new scrape of
 # the cluster ends it. The last part covers a Prometheus that has scraped no monitor at all.
@@ -47,7 +47,7 @@ _STALE_WARNING = lines(
 )
 
 # After a rebuild, the counter starts again, and the monitor counts old records. So the first part needs a monitor that
-# has been ready for 15 minutes. The second part covers a reason without a series in the last day: its whole count is new.
+# has been ready for 15 minutes. The second part covers a reason without a series in the last day: all of it is new.
 _QUARANTINE = lines(
     "(",
     "  max by (cluster, reason) (increase(rebalance_monitor_records_skipped_total[15m])) > 0",
@@ -88,16 +88,16 @@ MONITOR_ITSELF: Final = AlertFile(
         Alert(
             "RebalanceMonitorDown",
             MONITOR,
-            harm="Nobody would notice harm, because no alert about a group can fire. It ends when the cluster is scraped "
-            "again.",
+            harm="Nobody would notice harm, because no alert about a group can fire. It ends when the cluster is "
+            "scraped again.",
             levels=(Level(CRITICAL, _DOWN, "10m", "0s"),),
-            summary="{{ with $labels.cluster }}{{ . }}: Prometheus receives nothing from the monitor{{ else }}Prometheus "
-            "receives nothing from any rebalance monitor{{ end }}",
+            summary="{{ with $labels.cluster }}{{ . }}: Prometheus receives nothing from the monitor{{ else "
+            "}}Prometheus receives nothing from any rebalance monitor{{ end }}",
             description="{{ with $labels.cluster }}Prometheus has received nothing from the monitor of {{ . }} for 10 "
-            "minutes.{{ else }}Prometheus receives nothing from any monitor.{{ end }} No alert on a group fires during "
-            "this time. What to do: check whether the monitor's process runs and whether Prometheus can reach its port. "
-            "If necessary, start the monitor. It continues where it stopped. If you do not monitor the cluster any more, "
-            "silence this alert.",
+            "minutes.{{ else }}Prometheus receives nothing from any monitor.{{ end }} No alert on a group fires "
+            "during this time. What to do: check whether the monitor's process runs and whether Prometheus can reach "
+            "its port. If necessary, start the monitor. It continues where it stopped. If you do not monitor the "
+            "cluster any more, silence this alert.",
         ),
         Alert(
             "RebalanceMonitorStale",
@@ -112,13 +112,13 @@ MONITOR_ITSELF: Final = AlertFile(
             description="For 15 minutes or more, "
             + _in_cluster(
                 _IS_NOT_READY,
-                "the monitor has not been ready, or it keeps losing readiness. Alerts on the groups of this cluster do "
-                "not fire during this time.{{ else }}the monitor has been behind, so its values are old.",
+                "the monitor has not been ready, or it keeps losing readiness. Alerts on the groups of this cluster "
+                "do not fire during this time.{{ else }}the monitor has been behind, so its values are old.",
             )
-            + f"{_UNREAD}{_READ_RATE}{_LAST_BATCH} Likely causes: the monitor still catches up, its query fails, a batch "
-            "hangs, it does not reach the brokers, or it has too few cores. What to do: read the monitor's log. If the "
-            "monitor still reads records, wait or give it more cores. If it reads none, restart it. It continues where "
-            "it stopped.",
+            + f"{_UNREAD}{_READ_RATE}{_LAST_BATCH} Likely causes: the monitor still catches up, its query fails, a "
+            f"batch hangs, it does not reach the brokers, or it has too few cores. What to do: read the monitor's "
+            f"log. If the monitor still reads records, wait or give it more cores. If it reads none, restart it. It "
+            f"continues where it stopped.",
         ),
         Alert(
             "RebalanceMonitorRestarts",
@@ -134,9 +134,10 @@ MONITOR_ITSELF: Final = AlertFile(
                 ),
             ),
             summary=f"{IN_CLUSTER}the monitor fails again and again, or it cannot watch the cluster",
-            description="In half an hour, the monitor restarted its query, or tried again to watch the cluster, {{ printf "
-            '"%.0f" $value }} times. It must catch up each time. What to do: read the monitor\'s log. It names the error '
-            "in one line.",
+            description="In half an hour, the monitor restarted its query, or tried again to watch the cluster, {{ "
+            "printf "
+            '"%.0f" $value }} times. It must catch up each time. What to do: read the monitor\'s log. It names the '
+            "error in one line.",
         ),
         Alert(
             "RebalanceMonitorTablesFailing",
@@ -153,13 +154,14 @@ MONITOR_ITSELF: Final = AlertFile(
                     "15m",
                 ),
             ),
-            summary=f'{IN_CLUSTER}{{{{ with $labels.folder }}}}the disk of the folder {{{{ . }}}} has {{{{ printf "%.0f" '
+            summary=f"{IN_CLUSTER}{{{{ with $labels.folder }}}}the disk of the folder {{{{ . }}}} has {{{{ printf "
+            f'"%.0f" '
             "$value }} % free space{{ else }}the monitor cannot write its tables{{ end }}",
             description='{{ with $labels.folder }}The disk of paths.{{ . }} has only {{ printf "%.0f" $value }} % free '
             "space. If it is full, the monitor stops. What to do: free or add space, or shorten the retention of the "
-            "tables.{{ else }}Writes to Delta tables have failed for 15 minutes. The monitor tries each write again, and "
-            "its values wait meanwhile. Likely causes: the storage is full, slow, or refuses the credentials. What to "
-            "do: read the monitor's log. It names the table and the error.{{ end }}",
+            "tables.{{ else }}Writes to Delta tables have failed for 15 minutes. The monitor tries each write again, "
+            "and its values wait meanwhile. Likely causes: the storage is full, slow, or refuses the credentials. "
+            "What to do: read the monitor's log. It names the table and the error.{{ end }}",
         ),
         Alert(
             "RebalanceMonitorQuarantineGrows",
@@ -167,12 +169,13 @@ MONITOR_ITSELF: Final = AlertFile(
             harm="The monitor cannot use some records, so a client or a Kafka version is newer than the monitor knows.",
             levels=(Level(WARNING, _QUARANTINE, "5m", "15m"),),
             summary=f"{IN_CLUSTER}the monitor cannot use records of __consumer_offsets ({{{{ $labels.reason }}}})",
-            description=f"Within 15 minutes, the monitor ignored {COUNT} records of __consumer_offsets, completely or for "
-            "one member. The reason is {{ $labels.reason }}. The content of these records is unknown. Likely causes: a "
-            "client library writes subscriptions or assignments in its own format (the column field names a member); "
-            "Kafka is newer than this monitor (unknown_record_type, unknown_value_version); a program other than Kafka "
-            "wrote the records, or the partition count of the topic changed (foreign_partition). What to do: see the "
-            "table quarantine, then update the client or the monitor. For foreign_partition, see the runbook.",
+            description=f"Within 15 minutes, the monitor ignored {COUNT} records of __consumer_offsets, completely or "
+            f"for one member. The reason is {{{{ $labels.reason }}}}. The content of these records is unknown. Likely "
+            f"causes: a client library writes subscriptions or assignments in its own format (the column field names "
+            f"a member); Kafka is newer than this monitor (unknown_record_type, unknown_value_version); a program "
+            f"other than Kafka wrote the records, or the partition count of the topic changed (foreign_partition). "
+            f"What to do: see the table quarantine, then update the client or the monitor. For foreign_partition, see "
+            f"the runbook.",
         ),
         Alert(
             "RebalanceMonitorIncomplete",
@@ -189,20 +192,33 @@ MONITOR_ITSELF: Final = AlertFile(
                     "15m",
                 ),
             ),
-            summary=f'{IN_CLUSTER}{{{{ if eq $labels.reason "max_series" }}}}/metrics leaves out {COUNT} series{{{{ else if '
-            'eq $labels.reason "cluster_describe_not_authorized" }}groups may be missing from the listing{{ else }}the '
-            "listing of groups lacks {{ $value }} {{ if eq $value 1.0 }}broker{{ else }}brokers{{ end }}{{ end }} "
-            "({{ $labels.reason }})",
-            description=f'{{{{ if eq $labels.reason "max_series" }}}}The setting metrics.max_series removes {COUNT} series '
-            "from /metrics. Alerts on some groups may not fire. What to do: raise the limit, choose a coarser "
-            "metrics.granularity, or exclude groups that you do not need.{{ else if eq $labels.reason "
-            '"cluster_describe_not_authorized" }}All brokers answer, but the monitor\'s user does not have DESCRIBE on the '
-            "cluster. So the listing contains only groups that this user may describe. Other groups are unknown, and the "
-            "monitor does not see their rebalances in progress. What to do: grant the monitor's user DESCRIBE on the "
-            "cluster.{{ else }}Brokers whose listing of groups is missing or incomplete: {{ $value }}. The reason is "
-            "{{ $labels.reason }}. The monitor does not see rebalances in progress on these brokers, and it keeps groups "
-            "that ended there. What to do: check whether these brokers are up. Grant the monitor's user DESCRIBE on "
-            "groups and on the cluster.{{ end }}",
+            summary=IN_CLUSTER
+            + by_label(
+                "reason",
+                {
+                    "max_series": f"/metrics leaves out {COUNT} series",
+                    "cluster_describe_not_authorized": "groups may be missing from the listing",
+                    "any other": "the listing of groups lacks {{ $value }} {{ if eq $value 1.0 }}broker{{ else "
+                    "}}brokers{{ end }}",
+                },
+            )
+            + " ({{ $labels.reason }})",
+            description=by_label(
+                "reason",
+                {
+                    "max_series": f"The setting metrics.max_series removes {COUNT} series from /metrics. Alerts on "
+                    f"some groups may not fire. What to do: raise the limit, choose a coarser metrics.granularity, or "
+                    f"exclude groups that you do not need.",
+                    "cluster_describe_not_authorized": "All brokers answer, but the monitor's user does not have "
+                    "DESCRIBE on the cluster. So the listing contains only groups that this user may describe. Other "
+                    "groups are unknown, and the monitor does not see their rebalances in progress. What to do: grant "
+                    "the monitor's user DESCRIBE on the cluster.",
+                    "any other": "Brokers whose listing of groups is missing or incomplete: {{ $value }}. The reason "
+                    "is {{ $labels.reason }}. The monitor does not see rebalances in progress on these brokers, and "
+                    "it keeps groups that ended there. What to do: check whether these brokers are up. Grant the "
+                    "monitor's user DESCRIBE on groups and on the cluster.",
+                },
+            ),
         ),
         Alert(
             "RebalanceMonitorClocksDiffer",
@@ -220,11 +236,11 @@ MONITOR_ITSELF: Final = AlertFile(
                     "15m",
                 ),
             ),
-            summary=f"{IN_CLUSTER}the clocks of broker {{{{ $labels.broker }}}} and of the monitor differ by {DURATION} or "
-            "more",
-            description="The monitor corrects its own times by the proven part of the difference. It cannot correct times "
-            "that Prometheus and Grafana compare with their own clocks. It cannot correct differences between the "
-            "brokers. What to do: synchronize the clocks of the brokers and of the monitor (NTP).",
+            summary=f"{IN_CLUSTER}the clocks of broker {{{{ $labels.broker }}}} and of the monitor differ by "
+            f"{DURATION} or more",
+            description="The monitor corrects its own times by the proven part of the difference. It cannot correct "
+            "times that Prometheus and Grafana compare with their own clocks. It cannot correct differences between "
+            "the brokers. What to do: synchronize the clocks of the brokers and of the monitor (NTP).",
         ),
     ),
 )

@@ -61,8 +61,8 @@ PROGRESS: Final = AlertFile(
             description=f"The next record that the group has to read was written {DURATION} ago"
             + known("rebalance_monitor_group_lag_seconds_is_bound@ == 1", " or earlier")
             + f".{RECORDS_WAIT}{RATES}{GROUP_MEMBERS}{WORST_PARTITION} What to do: see on the group's page which "
-            "partitions lag. If all partitions lag, the group has too few members, or its members are too slow. If only "
-            "the partitions of one member lag, that member has too many partitions or is slow.",
+            f"partitions lag. If all partitions lag, the group has too few members, or its members are too slow. If "
+            f"only the partitions of one member lag, that member has too many partitions or is slow.",
         ),
         Alert(
             "KafkaGroupStopped",
@@ -82,8 +82,8 @@ PROGRESS: Final = AlertFile(
             description=known_with(
                 "group_status",
                 _IS_STALLED,
-                "The committed offset of a partition does not advance, although the group commits and records wait."
-                "{{ else }}A partition has had no commit for longer than its last ten commits took.",
+                "The committed offset of a partition does not advance, although the group commits and records wait.{{ "
+                "else }}A partition has had no commit for longer than its last ten commits took.",
             )
             + f"{RECORDS_WAIT}{LAG_SECONDS}{GROUP_MEMBERS}{WORST_PARTITION}"
             + known_with(
@@ -101,10 +101,10 @@ PROGRESS: Final = AlertFile(
             harm="The group has members and records wait, but no member commits anything.",
             levels=(Level(CRITICAL, condition_start("silent_group"), "5m"),),
             summary=f"{IN_GROUP}no member commits, and records wait",
-            description=f"No member of the group has committed since before {START}. The group is not in a rebalance, and "
-            f"new records arrive.{RECORDS_WAIT}{LAG_SECONDS}{GROUP_MEMBERS} Likely causes: the members hang, fail on every "
-            "record, or do not commit. What to do: read the log of one member and take a thread dump. Then restart the "
-            "members.",
+            description=f"No member of the group has committed since before {START}. The group is not in a rebalance, "
+            f"and new records arrive.{RECORDS_WAIT}{LAG_SECONDS}{GROUP_MEMBERS} Likely causes: the members hang, fail "
+            f"on every record, or do not commit. What to do: read the log of one member and take a thread dump. Then "
+            f"restart the members.",
         ),
         Alert(
             "KafkaStaticMemberSilent",
@@ -115,10 +115,11 @@ PROGRESS: Final = AlertFile(
                 Level(WARNING, _SILENT_MEMBER, "5m"),
             ),
             summary=f"{IN_GROUP}a static member commits none of its partitions",
-            description=f"A static member has committed none of its partitions since before {START}, although a different "
-            f"member has committed. The group's page names the static member.{RECORDS_WAIT}{LAG_SECONDS}{WORST_PARTITION}"
-            " No other member gets its partitions until session.timeout.ms has passed. Likely causes: the member's "
-            "group.instance.id is fenced, or the member hangs. What to do: restart that instance.",
+            description=f"A static member has committed none of its partitions since before {START}, although a "
+            f"different member has committed. The group's page names the static "
+            f"member.{RECORDS_WAIT}{LAG_SECONDS}{WORST_PARTITION} No other member gets its partitions until "
+            f"session.timeout.ms has passed. Likely causes: the member's group.instance.id is fenced, or the member "
+            f"hangs. What to do: restart that instance.",
         ),
         Alert(
             "KafkaGroupWithoutMembers",
@@ -127,10 +128,10 @@ PROGRESS: Final = AlertFile(
             "again, is deleted, or has ignore_alerts.",
             levels=(Level(CRITICAL, lines(ABOVE_MAX, "and on (cluster, group) (", _NO_CONSUMER, ")"), "5m"),),
             summary=f"{IN_GROUP}the group has no members, and records wait",
-            description=f"The group has no members and does not commit. The oldest uncommitted record is {DURATION} old."
-            f"{RECORDS_WAIT}{LAST_COMMIT} Likely causes: the application is down, or it was scaled to zero. What to do: "
-            "start the application. If it was retired, delete the group. If it runs only at times, set max_lag_seconds "
-            "or ignore_alerts for the group.",
+            description=f"The group has no members and does not commit. The oldest uncommitted record is {DURATION} "
+            f"old.{RECORDS_WAIT}{LAST_COMMIT} Likely causes: the application is down, or it was scaled to zero. What "
+            f"to do: start the application. If it was retired, delete the group. If it runs only at times, set "
+            f"max_lag_seconds or ignore_alerts for the group.",
         ),
         Alert(
             "KafkaGroupVanished",
@@ -150,11 +151,11 @@ PROGRESS: Final = AlertFile(
                 ),
             ),
             summary=f"{IN_GROUP}the group had members, and the monitor does not find it any more",
-            description="The group had {{ $value }} members when the monitor last saw it, within the last hour. Now the "
-            "monitor does not find the group. Kafka deletes only groups without members. Likely causes: records of "
-            "__consumer_offsets were lost, or the monitor's settings now exclude the group. What to do: run "
-            "kafka-consumer-groups.sh --describe --group. If Kafka does not know the group, its offsets are gone. In this "
-            "case, check auto.offset.reset before you restart the members.",
+            description="The group had {{ $value }} members when the monitor last saw it, within the last hour. Now "
+            "the monitor does not find the group. Kafka deletes only groups without members. Likely causes: records "
+            "of __consumer_offsets were lost, or the monitor's settings now exclude the group. What to do: run "
+            "kafka-consumer-groups.sh --describe --group. If Kafka does not know the group, its offsets are gone. In "
+            "this case, check auto.offset.reset before you restart the members.",
             labels_of_groups=f"topk by (cluster, group) (1, last_over_time({ALERTING}[1h]))",
         ),
         Alert(
@@ -165,11 +166,11 @@ PROGRESS: Final = AlertFile(
                 Level(WARNING, 'max by (cluster, group) (rebalance_monitor_group_status{status="REWIND"}) == 1', "2m"),
             ),
             summary=f"{IN_GROUP}a committed offset was moved back",
-            description="The group committed a lower offset of a partition than before. It has not reached the previous "
-            f"offset again yet, so it processes records a second time.{RECORDS_WAIT}{LAG_SECONDS} Likely causes: an "
-            "operator reset the offsets, auto.offset.reset took effect, or a member commits old offsets. What to do: find "
-            "out who reset the offsets. If it was not an operator, compare the members' logs with the times in the table "
-            "partition_status.",
+            description=f"The group committed a lower offset of a partition than before. It has not reached the "
+            f"previous offset again yet, so it processes records a second time.{RECORDS_WAIT}{LAG_SECONDS} Likely "
+            f"causes: an operator reset the offsets, auto.offset.reset took effect, or a member commits old offsets. "
+            f"What to do: find out who reset the offsets. If it was not an operator, compare the members' logs with "
+            f"the times in the table partition_status.",
         ),
         Alert(
             "KafkaGroupUnknown",
@@ -177,10 +178,10 @@ PROGRESS: Final = AlertFile(
             harm="The monitor does not know the state of the group, so no other alert can fire for it.",
             levels=(Level(WARNING, group_max('group_info{state="Unknown"}'), "1h"),),
             summary=f"{IN_GROUP}the state of the group has been unknown for an hour",
-            description="The monitor does not know the members and the assignment of the group, so other alerts cannot "
-            "fire for it. Likely causes: records of the group are missing, a client writes records in its own format, or "
-            "an open transaction blocks the group's partition of __consumer_offsets. What to do: see the reason on the "
-            "group's page. Look for the group in the table quarantine.",
+            description="The monitor does not know the members and the assignment of the group, so other alerts "
+            "cannot fire for it. Likely causes: records of the group are missing, a client writes records in its own "
+            "format, or an open transaction blocks the group's partition of __consumer_offsets. What to do: see the "
+            "reason on the group's page. Look for the group in the table quarantine.",
         ),
     ),
 )

@@ -12,6 +12,7 @@ from dashboards.alerts.texts import (
     LAG_SECONDS,
     RECORDS_WAIT,
     START,
+    by_label,
     known,
     known_with,
 )
@@ -42,17 +43,20 @@ _COMMIT_GAP_LIMIT = known_with(
 
 REBALANCES: Final = AlertFile(
     "3-rebalances",
-    "Alerts on rebalances of consumer groups. The value of each alert is the start time of its condition.\n"
-    "streaming/evaluation/rebalances/detectors.py and streaming/evaluation/conditions/ define the conditions.",
+    "Alerts on rebalances of consumer groups. The value of each alert is the start time of its "
+    "condition.\nstreaming/evaluation/rebalances/detectors.py and streaming/evaluation/conditions/ define the "
+    "conditions.",
     (
         Alert(
             "KafkaRollingRestart",
             GROUP,
-            harm="It sends no notification. While it fires, Alertmanager suppresses warnings that a deployment explains.",
+            harm="It sends no notification. While it fires, Alertmanager suppresses warnings that a deployment "
+            "explains.",
             levels=(Level(INFO, condition_start("rolling_restart"), "0s", "5m"),),
             summary=f"{IN_GROUP}members are replaced one after the other",
-            description=f"A rolling restart has been in progress since {START}. Each member that leaves or joins causes "
-            "a rebalance. What to do: nothing. Static membership (group.instance.id) would avoid these rebalances.",
+            description=f"A rolling restart has been in progress since {START}. Each member that leaves or joins "
+            f"causes a rebalance. What to do: nothing. Static membership (group.instance.id) would avoid these "
+            f"rebalances.",
         ),
         Alert(
             "KafkaRebalanceStorm",
@@ -74,23 +78,25 @@ REBALANCES: Final = AlertFile(
                 Level(WARNING, _STORM, "5m"),
             ),
             summary=f"{IN_GROUP}the group rebalances again and again",
-            description=f"The group has rebalanced again and again since {START}.{_CAUSE}{_FLAPPING}{GROUP_MEMBERS}"
-            f"{_LONG_GAP}{RECORDS_WAIT}{LAG_SECONDS} Under an eager strategy, no member works during a rebalance. Likely "
-            "causes: the work for one poll takes longer than max.poll.interval.ms, a member is killed again and again, "
-            "or two processes have the same group.instance.id. What to do: see on the group's page which members leave "
-            "and join. Read the logs of these members.",
+            description=f"The group has rebalanced again and again since "
+            f"{START}.{_CAUSE}{_FLAPPING}{GROUP_MEMBERS}{_LONG_GAP}{RECORDS_WAIT}{LAG_SECONDS} Under an eager "
+            f"strategy, no member works during a rebalance. Likely causes: the work for one poll takes longer than "
+            f"max.poll.interval.ms, a member is killed again and again, or two processes have the same "
+            f"group.instance.id. What to do: see on the group's page which members leave and join. Read the logs of "
+            f"these members.",
         ),
         Alert(
             "KafkaCommitGapLong",
             GROUP,
-            harm="A rebalance kept the group from its work for longer than its owner accepts, and the next one will too.",
+            harm="A rebalance kept the group from its work for longer than its owner accepts, and the next one will "
+            "too.",
             levels=(Level(WARNING, condition_start("long_commit_gap"), "0s"),),
             summary=f"{IN_GROUP}a rebalance interrupted the commits for too long",
-            description=f"The time without commits around a rebalance was longer than {_COMMIT_GAP_LIMIT}. The monitor "
-            f"first saw this at {START}. Records waited meanwhile, or they were processed twice. Likely causes: a member "
-            "ended without leaving the group and its session.timeout.ms is long, members restore their state, or the "
-            "strategy is eager. What to do: see the cause and the length of the last rebalances on the group's page. Consider "
-            "static membership or a cooperative strategy.",
+            description=f"The time without commits around a rebalance was longer than {_COMMIT_GAP_LIMIT}. The "
+            f"monitor first saw this at {START}. Records waited meanwhile, or they were processed twice. Likely "
+            f"causes: a member ended without leaving the group and its session.timeout.ms is long, members restore "
+            f"their state, or the strategy is eager. What to do: see the cause and the length of the last rebalances "
+            f"on the group's page. Consider static membership or a cooperative strategy.",
         ),
         Alert(
             "KafkaRebalanceStuck",
@@ -108,34 +114,58 @@ REBALANCES: Final = AlertFile(
                 ),
                 Level(WARNING, _STUCK, "2m"),
             ),
-            summary=f'{IN_GROUP}{{{{ if eq $labels.condition "stuck_rebalance" }}}}a rebalance does not finish{{{{ else }}}}'
-            "a member does not reach its target assignment{{ end }}",
-            description='{{ if eq $labels.condition "stuck_rebalance" }}The rebalance did not finish within the allowed '
-            f"time, which ended at {START}. No member makes progress. Likely causes: a member hangs and does not rejoin, "
-            "or its process has ended and its session has not timed out yet.{{ else }}A member of this KIP-848 group did "
-            f"not reach its target assignment within the allowed time, which ended at {START}. Only this member makes no "
-            "progress. Likely causes: the member hangs, or it does not give up a partition.{{ end }}"
-            f"{RECORDS_WAIT}{LAG_SECONDS} What to do: find the member that does not respond "
-            "(kafka-consumer-groups.sh --describe --members) and restart it.",
+            summary=IN_GROUP
+            + by_label(
+                "condition",
+                {
+                    "stuck_rebalance": "a rebalance does not finish",
+                    "stuck_reconciliation": "a member does not reach its target assignment",
+                },
+            ),
+            description=by_label(
+                "condition",
+                {
+                    "stuck_rebalance": f"The rebalance did not finish within the allowed time, which ended at "
+                    f"{START}. No member makes progress. Likely causes: a member hangs and does not rejoin, or its "
+                    f"process has ended and its session has not timed out yet.",
+                    "stuck_reconciliation": f"A member of this KIP-848 group did not reach its target assignment "
+                    f"within the allowed time, which ended at {START}. Only this member makes no progress. Likely "
+                    f"causes: the member hangs, or it does not give up a partition.",
+                },
+            )
+            + f"{RECORDS_WAIT}{LAG_SECONDS} What to do: find the member that does not respond "
+            f"(kafka-consumer-groups.sh --describe --members) and restart it.",
         ),
         Alert(
             "KafkaProtocolFault",
             GROUP,
             harm="The clients do not follow the rebalance protocol, so records may be processed twice or not at all.",
             levels=(Level(WARNING, lines(_FAULTS, "or", f"{_MIXED} {NOT_ROLLING}"), "5m"),),
-            summary=f'{IN_GROUP}{{{{ if eq $labels.condition "endless_cooperative_rejoin" }}}}cooperative rebalances do not '
-            'end{{ else if eq $labels.condition "duplicate_claims" }}two members claimed the same partition{{ else }}'
-            "the group mixes eager and cooperative strategies{{ end }}",
-            description=f'{{{{ if eq $labels.condition "endless_cooperative_rejoin" }}}}Since {START}, the group rebalances '
-            "although no member joins, leaves or changes anything. Likely causes: the assignor of the client that leads "
-            "the group never reaches a final assignment. What to do: update that client, or use a different strategy."
-            '{{ else if eq $labels.condition "duplicate_claims" }}Two members joined and claimed the same partition for '
-            f"the same generation. The monitor first saw this at {START}. Records may have been processed twice. Likely "
-            "causes: a member that the group had removed came back, or a client is old. What to do: look for duplicates "
-            "downstream. Update old clients.{{ else }}Members claim owned partitions although the strategy is eager, or "
-            f"the strategy changed and changed back. The monitor first saw this at {START}. Partitions may have two "
-            "owners or none. Likely causes: an unfinished upgrade. What to do: give all members the same list of "
-            "strategies, in two rolling bounces.{{ end }}",
+            summary=IN_GROUP
+            + by_label(
+                "condition",
+                {
+                    "endless_cooperative_rejoin": "cooperative rebalances do not end",
+                    "duplicate_claims": "two members claimed the same partition",
+                    "eager_and_cooperative_mixed": "the group mixes eager and cooperative strategies",
+                },
+            ),
+            description=by_label(
+                "condition",
+                {
+                    "endless_cooperative_rejoin": f"Since {START}, the group rebalances although no member joins, "
+                    f"leaves or changes anything. Likely causes: the assignor of the client that leads the group "
+                    f"never reaches a final assignment. What to do: update that client, or use a different strategy.",
+                    "duplicate_claims": f"Two members joined and claimed the same partition for the same generation. "
+                    f"The monitor first saw this at {START}. Records may have been processed twice. Likely causes: a "
+                    f"member that the group had removed came back, or a client is old. What to do: look for "
+                    f"duplicates downstream. Update old clients.",
+                    "eager_and_cooperative_mixed": f"Members claim owned partitions although the strategy is eager, "
+                    f"or the strategy changed and changed back. The monitor first saw this at {START}. Partitions may "
+                    f"have two owners or none. Likely causes: an unfinished upgrade. What to do: give all members the "
+                    f"same list of strategies, in two rolling bounces.",
+                },
+            ),
         ),
     ),
 )

@@ -29,14 +29,15 @@ RETENTION: Final = AlertFile(
         Alert(
             "KafkaRecordsLost",
             GROUP,
-            harm="Retention deleted records that the group had not read. It ends when the committed offsets have moved "
-            "past the loss.",
+            harm="Retention deleted records that the group had not read. It ends when the committed offsets have "
+            "moved past the loss.",
             levels=(Level(CRITICAL, f"{group_max('group_records_lost')} > 0", "1m"),),
             summary=f"{IN_GROUP}up to {COUNT} records were deleted before the group read them",
-            description=f"Retention deleted {COUNT} offsets that the group had not committed.{LAG_SECONDS}{GROUP_MEMBERS}"
-            f"{WORST_PARTITION} Likely causes: the group was too slow, or it was down for longer than the topic's "
-            "retention. What to do: read the present retention.ms of the topic, then raise it at once, to stop the loss. "
-            "Then reduce the lag. Inform the owners of the data. If the group was retired, delete it.",
+            description=f"Retention deleted {COUNT} offsets that the group had not "
+            f"committed.{LAG_SECONDS}{GROUP_MEMBERS}{WORST_PARTITION} Likely causes: the group was too slow, or it "
+            f"was down for longer than the topic's retention. What to do: read the present retention.ms of the topic, "
+            f"then raise it at once, to stop the loss. Then reduce the lag. Inform the owners of the data. If the "
+            f"group was retired, delete it.",
         ),
         Alert(
             "KafkaRecordsAboutToBeLost",
@@ -47,10 +48,10 @@ RETENTION: Final = AlertFile(
                 Level(WARNING, lines(f"{_UNTIL_LOST} < 21600", _NOT_LOST_YET), "15m"),
             ),
             summary=f"{IN_GROUP}retention deletes unread records in {DURATION}",
-            description=f"At the present rate, retention deletes unread records in {DURATION}, unless the group commits "
-            f"them before.{RECORDS_WAIT}{LAG_SECONDS}{GROUP_MEMBERS}{WORST_PARTITION} What to do: find the topics with lag "
-            "on the group's page. Read the present retention.ms (or retention.bytes) of these topics, then raise it. "
-            "Then reduce the lag. If the group was retired, delete it.",
+            description=f"At the present rate, retention deletes unread records in {DURATION}, unless the group "
+            f"commits them before.{RECORDS_WAIT}{LAG_SECONDS}{GROUP_MEMBERS}{WORST_PARTITION} What to do: find the "
+            f"topics with lag on the group's page. Read the present retention.ms (or retention.bytes) of these "
+            f"topics, then raise it. Then reduce the lag. If the group was retired, delete it.",
         ),
         Alert(
             "KafkaOffsetsExpiring",
@@ -68,12 +69,12 @@ RETENTION: Final = AlertFile(
                     "5m",
                 ),
             ),
-            summary=f"{IN_GROUP}Kafka deletes the group's committed offsets "
-            f"{{{{ if gt $value 0.0 }}}}in {DURATION}{{{{ else }}}}at any moment{{{{ end }}}}",
-            description="The group is inactive, and offsets.retention.minutes of the brokers has almost passed."
-            f"{LAST_COMMIT}{RECORDS_WAIT} If the group starts after the deletion, auto.offset.reset decides where: it skips "
-            "records (latest) or reads all of them again (earliest). What to do: start the application before that time. "
-            "If the group was retired, delete it or set ignore_alerts.",
+            summary=f"{IN_GROUP}Kafka deletes the group's committed offsets {{{{ if gt $value 0.0 }}}}in "
+            f"{DURATION}{{{{ else }}}}at any moment{{{{ end }}}}",
+            description=f"The group is inactive, and offsets.retention.minutes of the brokers has almost "
+            f"passed.{LAST_COMMIT}{RECORDS_WAIT} If the group starts after the deletion, auto.offset.reset decides "
+            f"where: it skips records (latest) or reads all of them again (earliest). What to do: start the "
+            f"application before that time. If the group was retired, delete it or set ignore_alerts.",
         ),
     ),
 )

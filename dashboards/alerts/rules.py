@@ -7,7 +7,7 @@ from textwrap import indent
 from typing import Any
 
 from dashboards.alerts.definition import CRITICAL, GROUP, WARNING, Alert, AlertFile, Level
-from dashboards.alerts.expressions import ALERTING, GROUP_LABELS, RECORDING_RULES
+from dashboards.alerts.expressions import ALERTING, GROUP_LABELS, RECORDING_RULES, lines
 from dashboards.alerts.links import links
 
 Rule = dict[str, Any]
@@ -56,7 +56,13 @@ def _expression(alert: Alert, level: Level) -> str:
     if alert.subject != GROUP:
         return level.expression
     groups = alert.labels_of_groups or ALERTING
-    return f"(\n{indent(level.expression, '  ')}\n)\n* on (cluster, group) group_left ({GROUP_LABELS})\n{_with_severity(groups, alert, level)}"
+    return lines(
+        "(",
+        indent(level.expression, "  "),
+        ")",
+        f"* on (cluster, group) group_left ({GROUP_LABELS})",
+        _with_severity(groups, alert, level),
+    )
 
 
 def _with_severity(groups: str, alert: Alert, level: Level) -> str:

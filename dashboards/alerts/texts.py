@@ -5,6 +5,7 @@ A text queries metrics. If a value is unknown, the text leaves out the sentence 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 _OF_GROUP = "{cluster=%q,group=%q}"
@@ -31,6 +32,19 @@ def number(query: str, text: str, unit: str = "") -> str:
     """Return a part of a text with the value of a query. `#` in the text is the value, formatted by `unit`."""
     formatted = f"{{{{ . | first | value{f' | {unit}' if unit else ''} }}}}"
     return known(query, text.replace("#", formatted))
+
+
+def by_label(label: str, texts: Mapping[str, str]) -> str:
+    """Return a text that depends on the value of a label. The last text is for all other values.
+
+    >>> by_label("x", {"a": "one", "b": "two"})
+    '{{ if eq $labels.x "a" }}one{{ else }}two{{ end }}'
+    """
+    *others, (_, last) = texts.items()
+    chosen = "{{ else ".join(
+        f'{"" if at else "{{ "}if eq $labels.{label} "{value}" }}}}{text}' for at, (value, text) in enumerate(others)
+    )
+    return f"{chosen}{{{{ else }}}}{last}{{{{ end }}}}"
 
 
 START: Final = "{{ $value | humanizeTimestamp }}"
@@ -64,9 +78,7 @@ RATES: Final = (
 )
 WORST_PARTITION: Final = known(
     "rebalance_monitor_group_worst_partition_info@",
-    "{{ with first . }} Partition {{ .Labels.partition }} of topic {{ .Labels.topic }} is the furthest behind."
-    "{{ with .Labels.client_id }} Its owner is client {{ . }}{{ end }}"
-    "{{ with .Labels.client_host }} on {{ . }}{{ end }}"
-    "{{ with .Labels.group_instance_id }} (instance {{ . }}){{ end }}"
-    "{{ if .Labels.client_id }}.{{ end }}{{ end }}",
+    "{{ with first . }} Partition {{ .Labels.partition }} of topic {{ .Labels.topic }} is the furthest behind.{{ with "
+    ".Labels.client_id }} Its owner is client {{ . }}{{ end }}{{ with .Labels.client_host }} on {{ . }}{{ end }}{{ "
+    "with .Labels.group_instance_id }} (instance {{ . }}){{ end }}{{ if .Labels.client_id }}.{{ end }}{{ end }}",
 )
