@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders import dashboard as build
 
-from dashboards.alerts import firing_alerts_panel
 from dashboards.boards import (
     FLEET_UID,
     MONITOR_UID,
@@ -18,6 +17,7 @@ from dashboards.boards import (
 )
 from dashboards.panels import AnyPanel, DisplayOptions, PanelSpec, Query, bar_panel, line_panel, stat_panel
 from dashboards.promql import CLUSTERS, FLEET, count_or_zero, for_same_groups, repeat_for_rows, sum_by, top_k
+from dashboards.runbook import firing_alerts_panel
 from dashboards.tables import Column, Label, Measure, ranked_table
 from dashboards.words import (
     ANY,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders import dashboard as build
 
-from dashboards.alerts import firing_alerts_panel
 from dashboards.boards import (
     GROUP_UID,
     Event,
@@ -21,6 +20,7 @@ from dashboards.group_lag import lag
 from dashboards.group_rebalances import rebalances
 from dashboards.panels import AnyPanel, DisplayOptions, PanelSpec, Query, stat_panel, timeline_panel
 from dashboards.promql import ONE_GROUP, sum_by
+from dashboards.runbook import firing_alerts_panel
 from dashboards.words import (
     ACT,
     ANY,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders import dashboard as build
 
-from dashboards.alerts import firing_alerts_panel
 from dashboards.boards import MONITOR_UID, create_dashboard, multiple_choice_variable, source_variable
 from dashboards.panels import (
     AnyPanel,
@@ -17,6 +16,7 @@ from dashboards.panels import (
     timeline_panel,
 )
 from dashboards.promql import CLUSTERS, Scope, sum_by
+from dashboards.runbook import firing_alerts_panel
 from dashboards.tables import Label, Measure, ranked_table
 from dashboards.words import ACT, ANY, FINE, NONE, SOME, WATCH, Steps, value_mapping
 from streaming.signals import Signal

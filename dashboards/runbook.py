@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from zlib import crc32
 
 from grafana_foundation_sdk.builders import dashboard as build
 from grafana_foundation_sdk.builders import text
 from grafana_foundation_sdk.models.text import TextMode
 
+from dashboards.alerts import panel_number
 from dashboards.boards import RUNBOOK_UID, create_dashboard
 from dashboards.panels import AnyPanel, PanelSpec
 from dashboards.promql import Scope
@@ -19,7 +19,6 @@ from dashboards.words import ACT, NEITHER, WATCH, value_mapping
 _SEVERITIES = {"page": (3, ACT), "ticket": (2, WATCH), "info": (1, NEITHER)}
 _OUR_ALERTS = 'alertname=~"Kafka.+|RebalanceMonitor.+", alertstate="firing"'
 _SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
-_FIRST_FREE_NUMBER = 1_000
 
 
 def firing_alerts_panel(scope: Scope, labels: Sequence[Label] = ()) -> AnyPanel:
@@ -64,19 +63,6 @@ def runbook(markdown: str) -> build.Dashboard:
     panels += [_runbook_panel(alert, section, 12) for alert, section in pairs]
     panels.append(_runbook_panel(*last, 24 if len(pairs) % 2 == 0 else 12))
     return create_dashboard(RUNBOOK_UID, "Rebalance monitor: runbook", about, [], {"Runbook": panels})
-
-
-def panel_number(title: str) -> int:
-    """Return the number of a runbook panel. An alert's link opens the panel by this number (`viewPanel`).
-
-    The number depends only on the title. So a new alert does not change the numbers of other panels, and old links to
-    these panels still work. Old links exist, because rules and dashboards are not updated at the same time. Panels that
-    are not in the runbook have smaller numbers.
-
-    >>> panel_number("KafkaAssignmentSkewed")
-    868679
-    """
-    return _FIRST_FREE_NUMBER + crc32(title.encode()) % 1_000_000
 
 
 def _runbook_panel(title: str, markdown: str, width: int) -> AnyPanel:
