@@ -30,6 +30,7 @@ ANY: Steps = ((1, ACT),)
 SOME: Steps = ((1, WATCH),)
 SECONDS_BEHIND: Steps = ((60, WATCH), (600, ACT))
 STORM: Steps = ((5, WATCH), (20, ACT))
+SECONDS_LEFT: Steps = ((3600, WATCH), (86_400, FINE))
 SCORE: Steps = ((50, WATCH), (90, FINE))
 
 SINCE = "dateTimeFromNow"
@@ -79,7 +80,9 @@ VERDICTS = _words(
 )
 _CONDITIONS = GROUP_CONDITION.label_values["condition"]
 CONDITIONS = _words(61, {condition: NEITHER if condition == "rolling_restart" else ACT for condition in _CONDITIONS})
-BOUNDS = _words(81, {"exact": FINE, "at least": WATCH})
+AT_LEAST = Word("at least", 81, WATCH)
+LAG_LIMITS = _words(91, {"below the limit": FINE, "above the limit": WATCH, "above the critical limit": ACT})
+SEVERITIES = (Word("critical", 3, ACT), Word("warning", 2, WATCH), Word("info", 1, NEITHER))
 CAUSES: Mapping[str, str] = {
     "unexplained": ACT,
     "unknown": UNKNOWN,
