@@ -141,7 +141,7 @@ class Members:
         In a KIP-848 group, the coordinator computes the assignment. DescribeGroups does not return the leader.
         """
         classic = self.snapshot.classic if self.snapshot else None
-        return self.by_id.get(classic.leader) if classic and classic.leader else None
+        return self.by_id.get(classic.leader) if classic and classic.leader is not None else None
 
     @cached_property
     def owners(self) -> Mapping[TopicPartition, GroupMember]:
