@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from assignors import TopicPartition
 from streaming.combine.gaps import GapTotals
 from streaming.evaluation.alternatives import Alternatives
 from streaming.evaluation.assignment.drift import NOT_EVALUATED, StrategyDrift
@@ -138,6 +139,30 @@ class Members:
         return {member.member_id: member for member in self.each}
 
     @cached_property
+    def leader(self) -> GroupMember | None:
+        """The member that computed the assignment of a classic group. None if unknown or if the group has no leader.
+
+        In a KIP-848 group, the coordinator computes the assignment. DescribeGroups does not return the leader.
+        """
+        classic = self.snapshot.classic if self.snapshot else None
+        return self.by_id.get(classic.leader) if classic and classic.leader is not None else None
+
+    @cached_property
+    def owners(self) -> Mapping[TopicPartition, GroupMember]:
+        """The member that owns each partition."""
+        return {partition: member for member in self.each for partition in member.assigned or ()}
+
+    @property
+    def session_timeouts_ms(self) -> tuple[int, ...]:
+        """The different session timeouts of the members, the shortest first. Empty if unknown."""
+        return tuple(sorted({one.session_timeout_ms for one in self.each if one.session_timeout_ms is not None}))
+
+    @property
+    def rebalance_timeouts_ms(self) -> tuple[int, ...]:
+        """The different rebalance timeouts of the members, the shortest first. Empty if unknown."""
+        return tuple(sorted({one.rebalance_timeout_ms for one in self.each if one.rebalance_timeout_ms is not None}))
+
+    @cached_property
     def topic_shares(self) -> tuple[TopicShare, ...]:
         """The actual and the expected partition count of each member in each topic."""
         modern = self.snapshot.modern if self.snapshot else None
@@ -154,7 +179,8 @@ class GroupLag(NamedTuple):
     """The lag of a group, summed over its committed partitions.
 
     The fields are in the same order as in GROUP_LAGS_SCHEMA. If the lag of a partition is unknown, `unknown` contains
-    the reason. If `seconds_is_bound` is True, `seconds` is a lower bound.
+    the reason. If `seconds_is_bound` is True, `seconds` is a lower bound. `worst_topic` and `worst_partition` identify
+    the partition with the largest lag in seconds.
     """
 
     records: int | None = None
@@ -167,6 +193,19 @@ class GroupLag(NamedTuple):
     blocked_partitions: int | None = None
     records_lost: int | None = None
     seconds_until_lost: float | None = None
+    last_commit_ms: int | None = None
+    consumed_records_per_second: float | None = None
+    produced_records_per_second: float | None = None
+    catch_up_seconds: float | None = None
+    worst_topic: str | None = None
+    worst_partition: int | None = None
+
+    @property
+    def worst(self) -> TopicPartition | None:
+        """The partition with the largest lag in seconds. None if no partition has a lag."""
+        if self.worst_topic is None or self.worst_partition is None:
+            return None
+        return self.worst_topic, self.worst_partition
 
 
 class GroupFacts(msgspec.Struct, frozen=True):
@@ -192,6 +231,12 @@ class GroupFacts(msgspec.Struct, frozen=True):
     def is_blocked(self) -> bool:
         """True if an open transaction blocks the last records of the group."""
         return BLOCKED in self.not_known
+
+    @property
+    def are_owners_known(self) -> bool:
+        """True if every owned partition is in `members.owners`. False for a group that only commits offsets."""
+        has_members = self.members.snapshot is not None and self.membership.state != UNKNOWN
+        return has_members and all(member.assigned is not None for member in self.members.each)
 
     @property
     def is_evaluated(self) -> bool:

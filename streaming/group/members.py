@@ -25,6 +25,9 @@ class GroupMember(msgspec.Struct, frozen=True):
         target: the partitions that the member gets when the group is reconciled. A classic member gets these partitions
             immediately.
         pending_revocation: the partitions that the member still owns and must revoke.
+        session_timeout_ms: None for a member that uses the KIP-848 protocol, because the group's configuration sets it.
+            Also None if the source is DescribeGroups.
+        rebalance_timeout_ms: None for share groups, and if the source is DescribeGroups.
 
     All partitions are sorted (topic, partition) pairs. If the name of a topic is unknown, the topic id replaces the
     name.
@@ -43,6 +46,8 @@ class GroupMember(msgspec.Struct, frozen=True):
     assigned: TopicPartitions | None
     target: TopicPartitions | None
     pending_revocation: TopicPartitions | None
+    session_timeout_ms: int | None = None
+    rebalance_timeout_ms: int | None = None
 
     @property
     def name(self) -> str:
@@ -93,6 +98,8 @@ def _classic_member(member: ClassicMember) -> GroupMember:
         assigned=assigned,
         target=assigned,
         pending_revocation=(),
+        session_timeout_ms=member.session_timeout_ms,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
     )
 
 
@@ -111,6 +118,8 @@ def _modern_member(group: ModernGroup, member_id: str) -> GroupMember:
         assigned=_with_topic_names(group, current.assigned) if current else None,
         target=None if target is None else _with_topic_names(group, target),
         pending_revocation=_pending_revocation(group, current),
+        session_timeout_ms=member.classic.session_timeout_ms if member.classic else None,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
     )
 
 

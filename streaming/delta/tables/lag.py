@@ -51,6 +51,18 @@ GROUP_LAG = Table(
                 pa.float64(),
                 "largest possible error of lag_seconds, in seconds; null if lag_seconds_kind is not exact",
             ),
+            column(
+                "consumed_records_per_second",
+                pa.float64(),
+                "growth of committed_offset in records per second, averaged over five minutes; null if unknown, for"
+                " example during the first minute and after committed_offset went back",
+            ),
+            column(
+                "produced_records_per_second",
+                pa.float64(),
+                "growth of end_offset in records per second, averaged over five minutes; null if unknown, for example"
+                " during the first minute and after the topic was created again",
+            ),
         ]
     ),
 )

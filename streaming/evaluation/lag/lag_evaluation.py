@@ -18,6 +18,7 @@ from streaming.evaluation.lag.group_lags import group_lags
 from streaming.evaluation.lag.lag import BLOCKED, ClusterSample, LagReport, TopicPartition
 from streaming.evaluation.lag.lag_seconds import LAG_SECONDS_SCHEMA, lag_seconds, lowest_end_offset_since
 from streaming.evaluation.lag.next_offsets import FEW_OFFSETS
+from streaming.evaluation.lag.rates import RATES_SCHEMA, Float64Array, rates
 from streaming.evaluation.lag.retention import RETENTION_SCHEMA, losses, retention
 from streaming.evaluation.lag.sampled_offsets import SampledOffsets
 from streaming.evaluation.lag.status import (
@@ -33,7 +34,7 @@ from streaming.evaluation.lag.status import (
 
 @dataclass(frozen=True)
 class LagEvaluation:
-    """`partitions` has the columns of LAG_SCHEMA, LAG_SECONDS_SCHEMA, STATUS_SCHEMA and RETENTION_SCHEMA."""
+    """`partitions` has columns of LAG_SCHEMA, LAG_SECONDS_SCHEMA, STATUS_SCHEMA, RETENTION_SCHEMA and RATES_SCHEMA."""
 
     report: LagReport
     partitions: pa.Table
@@ -88,10 +89,12 @@ def evaluate_lag(  # noqa: PLR0913, PLR0917 - the inputs of one evaluation
     read_up_to_ms: pa.Array,
     rules: StatusRules = DEFAULT_RULES,
     before: LagEvaluation | None = None,
+    consumed: Float64Array | None = None,
 ) -> LagEvaluation:
     """Evaluate all rows of the report. If there are no windows, all statuses are unknown.
 
-    `ends` and `starts` must contain the report's sample. `before` is the evaluation of the previous sample.
+    `ends` and `starts` must contain the report's sample. `before` is the evaluation of the previous sample. `consumed`
+    contains the consume rates of the rows (`CommitPoints.rates`). If it is None, these rates are unknown.
     """
     partitions = report.partitions
     columns = [*partitions.columns, *lag_seconds(report, ends).columns]
@@ -102,7 +105,8 @@ def evaluate_lag(  # noqa: PLR0913, PLR0917 - the inputs of one evaluation
         lag = partitions["lag"].combine_chunks()
         columns += statuses(windows, lag, read_up_to_ms, lowest, rules, _tails(report)).columns
     columns += retention(report, starts, losses(before.partitions) if before else {}).columns
-    schemas = (partitions.schema, LAG_SECONDS_SCHEMA, STATUS_SCHEMA, RETENTION_SCHEMA)
+    columns += rates(report, ends, consumed).columns
+    schemas = (partitions.schema, LAG_SECONDS_SCHEMA, STATUS_SCHEMA, RETENTION_SCHEMA, RATES_SCHEMA)
     return LagEvaluation(report, pa.table(columns, schema=pa.schema([field for schema in schemas for field in schema])))
 
 

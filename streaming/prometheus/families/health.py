@@ -15,10 +15,11 @@ import psutil
 
 from streaming.evaluation.report import GroupReport
 from streaming.prometheus.families.members import member_lags
+from streaming.prometheus.families.owners import worst_partitions
 from streaming.prometheus.lines import Sample
 from streaming.prometheus.metric_selection import MetricSelection
 from streaming.prometheus.series_limit import REASONS
-from streaming.signals import Signal, fairness, groups, kafka_exporter, members, monitor, rebalances
+from streaming.signals import Signal, fairness, groups, kafka_exporter, lag, members, monitor, rebalances
 from streaming.state.monitor_view import MonitorView
 
 _VERSION = version("kafka-rebalance-monitor")
@@ -81,6 +82,9 @@ def sampled_families(
     yield fairness.UNOWNED_RECORDS, known
     if view.listing is not None:
         yield groups.GROUP_REBALANCE_START_TIMESTAMP_SECONDS, list(_rebalance_starts(recorded))
+    if lag.GROUP_WORST_PARTITION_INFO.name in selection.signals:
+        worst = [] if view.lag is None else worst_partitions(recorded, view.lag.groups, selection.topics)
+        yield lag.GROUP_WORST_PARTITION_INFO, worst
     if members.MEMBER_LAG.name in selection.signals:
         yield members.MEMBER_LAG, [] if view.lag is None else member_lags(recorded, view.lag)
 

@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 from pyarrow.lib import ArrowException
 
+from streaming.combine.wire import Int64Array
 from streaming.evaluation.conditions.silence import Silence
 from streaming.evaluation.fairness.throughput import WINDOW_MS, end_offset_rates
 from streaming.evaluation.lag.lag import ClusterSample, LagReport, TopicPartition, lag_report
@@ -25,6 +26,7 @@ from streaming.evaluation.lag.next_offsets import (
     rows_with_lag,
     topic_partitions,
 )
+from streaming.evaluation.lag.rates import CommitPoints, Float64Array
 from streaming.evaluation.lag.retention import LOG_START_POINTS
 from streaming.evaluation.lag.sampled_offsets import SampledOffsets
 from streaming.evaluation.lag.status import StatusRules, is_suspect
@@ -99,6 +101,7 @@ class LagWatch:
         self._next_offsets = NextOffsets()
         self._unmoved = (-1, UnmovedCommits())
         self._suspects: frozenset[int] = frozenset()
+        self._commit_points = (-1, CommitPoints())
         self._committed_offsets = committed_offsets
         self._files = files
         self._limits = limits
@@ -179,9 +182,22 @@ class LagWatch:
         read_up_to_ms = read_up_to_of_groups(report.partitions["group_id"], times_ms, sample, polled_at_ms)
         self._sampled_at_ms = sample.sampled_at_ms
         rules = StatusRules(allowed_lag=self._limits.allowed_lag)
-        evaluated = evaluate_lag(report, self._ends, self._starts, windows, read_up_to_ms, rules, before.lag)
+        consumed = self._consume_rates(view, sample.sampled_at_ms, read_up_to_ms.fill_null(-1).to_numpy())
+        evaluated = evaluate_lag(report, self._ends, self._starts, windows, read_up_to_ms, rules, before.lag, consumed)
         self._suspects = frozenset(view.rows[is_suspect(evaluated.partitions)].tolist())
         return evaluated
+
+    def _consume_rates(self, view: CommittedOffsetsView, sampled_at_ms: int, read_up_to_ms: Int64Array) -> Float64Array:
+        """Add the commits of the view, and return the consume rate of each commit's partition.
+
+        If rows were renumbered, all rates are unknown for a minute.
+        """
+        if self._commit_points[0] != view.numbering:
+            self._commit_points = (view.numbering, CommitPoints())
+        points, commits = self._commit_points[1], view.commits
+        offsets, times_ms = (commits[name].to_numpy() for name in ("committed_offset", "commit_timestamp_ms"))
+        points.add(view.rows, offsets, times_ms, sampled_at_ms, read_up_to_ms)
+        return points.rates(view.rows, read_up_to_ms)
 
     def _count_from_next_offsets(self, view: CommittedOffsetsView, report: LagReport) -> LagReport:
         """If a fetch found the record that a group reads next, count the lag of the group from this record."""
