@@ -150,7 +150,8 @@ class GroupLag(NamedTuple):
     """The lag of a group, summed over its committed partitions.
 
     The fields are in the same order as in GROUP_LAGS_SCHEMA. `unknown` contains the reasons if the lag of a partition
-    is unknown. If `seconds_is_bound` is True, `seconds` is a lower bound.
+    is unknown. If `seconds_is_bound` is True, `seconds` is a lower bound. `offsets_expire_ms` is None if the group has
+    members.
     """
 
     records: int | None = None
@@ -163,6 +164,8 @@ class GroupLag(NamedTuple):
     blocked_partitions: int | None = None
     records_lost: int | None = None
     seconds_until_lost: float | None = None
+    offsets_expire_ms: int | None = None
+    seconds_until_expiry: float | None = None
 
 
 class GroupFacts(msgspec.Struct, frozen=True):

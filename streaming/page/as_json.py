@@ -114,6 +114,7 @@ def _summary(group: GroupReport) -> dict[str, Any]:
         "status": lag.status,
         "records_lost": lag.records_lost,
         "seconds_until_lost": lag.seconds_until_lost,
+        "offsets_expire_ms": lag.offsets_expire_ms,
         "rebalances_total": group.rebalances.total,
         "not_known": list(group.not_known),
         "troubles": [asdict(trouble) for trouble in group.troubles],

@@ -33,6 +33,7 @@ def _groups(lag: LagEvaluation | None, _: ClusterSample | None, selection: Metri
     if lag is None:
         return None
     rows = filter_names(lag.groups, "group_id", selection.groups)
+    rows = rows.append_column("offsets_expire_seconds", pc.divide(rows["offsets_expire_ms"].cast(pa.float64()), 1000.0))
     at = rows.column_names.index("lag_seconds_is_bound")
     return _with_status(rows.set_column(at, "lag_seconds_is_bound", rows["lag_seconds_is_bound"].cast(pa.int8())))
 

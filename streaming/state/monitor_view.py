@@ -24,7 +24,8 @@ from streaming.integrity.read_up_to import ReadUpTo
 class Health:
     """The state of the monitor itself for one cluster.
 
-    `not_known` lists the kinds of values that the source cannot provide. `rewound` lists rewound partitions of
+    `not_known` lists the kinds of values that the source cannot provide. `settings_not_known` lists the settings that
+    the brokers did not return (`retention_settings.py`). `rewound` lists rewound partitions of
     `__consumer_offsets`. In such a partition, the end was found before the position that the monitor had already read.
     The list starts empty when the monitor starts. If a partition is rewound, the cluster is never ready. `positions`
     maps a partition to the next offset to read. `times_ready` counts the changes from not ready to ready. `was_ready`
@@ -40,6 +41,7 @@ class Health:
     query_restarts: int = 0
     source: str = OFFSETS_TOPIC_SOURCE
     not_known: tuple[str, ...] = ()
+    settings_not_known: tuple[str, ...] = ()
     rewound: frozenset[int] = frozenset()
 
 

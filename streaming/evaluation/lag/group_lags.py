@@ -26,6 +26,8 @@ GROUP_LAGS_SCHEMA = pa.schema(
         ("blocked_partitions", pa.int64()),
         ("records_lost", pa.int64()),
         ("seconds_until_lost", pa.float64()),
+        ("offsets_expire_ms", pa.int64()),
+        ("seconds_until_expiry", pa.float64()),
     ]
 )
 """One row per group, sorted by id. A value is null if it is unknown for every partition.
@@ -33,7 +35,8 @@ GROUP_LAGS_SCHEMA = pa.schema(
 `lag`: sum of all partitions. `lag_unknown`: the reasons why a lag is unknown. `lag_seconds`: the largest known lag in
 seconds. `lag_seconds_is_bound`: True if `lag_seconds` is only a lower bound. `status`: the worst status of all
 partitions. `records_lost`: total.
-`seconds_until_lost`: the shortest time until a partition loses more records.
+`seconds_until_lost`: the shortest time until a partition loses more records. `offsets_expire_ms`, and
+`seconds_until_expiry`: the earliest time at which a committed offset expires (`expiry.py`).
 """
 
 _REASONS = pa.list_(pa.string())
@@ -57,6 +60,8 @@ def group_lags(rows: pa.Table) -> pa.Table:
             ("blocked", "sum"),
             ("records_lost", "sum"),
             ("seconds_until_lost", "min"),
+            ("offsets_expire_ms", "min"),
+            ("seconds_until_expiry", "min"),
         ]
     ).sort_by("group_id")
     is_at_least = pc.fill_null(pc.equal(sums["bound_max"], sums["lag_seconds_max"]), fill_value=False)
@@ -73,6 +78,8 @@ def group_lags(rows: pa.Table) -> pa.Table:
         "blocked_partitions": sums["blocked_sum"],
         "records_lost": sums["records_lost_sum"],
         "seconds_until_lost": sums["seconds_until_lost_min"],
+        "offsets_expire_ms": sums["offsets_expire_ms_min"],
+        "seconds_until_expiry": sums["seconds_until_expiry_min"],
     }
     return pa.table([columns[name] for name in GROUP_LAGS_SCHEMA.names], schema=GROUP_LAGS_SCHEMA)
 

@@ -56,6 +56,7 @@ COLUMN_FAMILIES: Final = (
     ColumnFamily(signals.GROUP_STATUS_COMPLETENESS, "groups", "completeness"),
     ColumnFamily(signals.GROUP_RECORDS_LOST, "groups", "records_lost"),
     ColumnFamily(signals.GROUP_SECONDS_UNTIL_LOST, "groups", "seconds_until_lost"),
+    ColumnFamily(signals.GROUP_OFFSETS_EXPIRE_TIMESTAMP_SECONDS, "groups", "offsets_expire_seconds"),
     ColumnFamily(partitions.TOPIC_LAG, "group_topics", "lag_sum"),
     ColumnFamily(partitions.PARTITION_LAG, "group_partitions", "lag"),
     ColumnFamily(partitions.PARTITION_LAG_SECONDS, "group_partitions", "lag_seconds"),

@@ -12,7 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streaming.evaluation.lag.lag import LAG_SCHEMA, ClusterSample, lag_report
-from streaming.evaluation.lag.retention import LOG_START_POINTS, RATE_WINDOW_MS, RETENTION_SCHEMA, Losses, retention
+from streaming.evaluation.lag.retention import (
+    LOG_START_POINTS,
+    RATE_WINDOW_MS,
+    RETENTION_SCHEMA,
+    Loss,
+    Losses,
+    retention,
+)
 from streaming.evaluation.lag.sampled_offsets import SampledOffsets
 
 Point = tuple[int, int]
@@ -91,7 +98,7 @@ def test_records_are_lost_since_the_first_sample_that_shows_it(  # noqa: PLR0913
 def test_the_start_time_of_a_loss_stays_while_the_loss_continues() -> None:
     """Points are thinned as they age, and a group can commit while it is behind. The start time stays."""
     first = answer(sampled(STAIRS), STAIRS[-1], 500)
-    earlier = {("g", *PARTITION): (first["lost_since_ms"], first["lost_since_kind"])}
+    earlier = {("g", *PARTITION): Loss(first["lost_since_ms"], first["lost_since_kind"], 500)}
     later = [*STAIRS, (3_000, 1_800)]
     assert answer(sampled(later), later[-1], 700, commit_second=1_700, earlier=earlier)["lost_since_ms"] == 600_000
     caught_up = answer(sampled(later), later[-1], 3_000, earlier=earlier)
