@@ -51,6 +51,11 @@ GROUP_LAG = Table(
                 pa.float64(),
                 "largest possible error of lag_seconds, in seconds; null if lag_seconds_kind is not exact",
             ),
+            column(
+                "offsets_expire_time",
+                TIME,
+                "time at which the broker can delete the committed offset; null if the group has members or if unknown",
+            ),
         ]
     ),
 )
@@ -90,8 +95,8 @@ PARTITION_STATUS = Table(
             column(
                 "seconds_until_lost",
                 pa.float64(),
-                "estimated seconds until retention deletes records that the group has not committed, if the current"
-                " rate does not change; 0 if records are already lost; null if unknown, or if there is no lag",
+                "estimated seconds until retention deletes records that the group has not committed, from the current"
+                " rate and from retention.ms; 0 if records are already lost; null if unknown, or if there is no lag",
             ),
             column("seconds_until_lost_kind", pa.string(), "estimate or at_least; null if seconds_until_lost is null"),
         ]
