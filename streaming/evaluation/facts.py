@@ -180,7 +180,7 @@ class GroupLag(NamedTuple):
 
     The fields are in the same order as in GROUP_LAGS_SCHEMA. If the lag of a partition is unknown, `unknown` contains
     the reason. If `seconds_is_bound` is True, `seconds` is a lower bound. `worst_topic` and `worst_partition` identify
-    the partition with the largest lag in seconds.
+    the partition with the largest lag in seconds. `offsets_expire_ms` is None if the group has members.
     """
 
     records: int | None = None
@@ -199,6 +199,8 @@ class GroupLag(NamedTuple):
     catch_up_seconds: float | None = None
     worst_topic: str | None = None
     worst_partition: int | None = None
+    offsets_expire_ms: int | None = None
+    seconds_until_expiry: float | None = None
 
     @property
     def worst(self) -> TopicPartition | None:

@@ -122,6 +122,7 @@ def _summary(group: GroupReport) -> dict[str, Any]:
         "consumed_records_per_second": lag.consumed_records_per_second,
         "produced_records_per_second": lag.produced_records_per_second,
         "catch_up_seconds": lag.catch_up_seconds,
+        "offsets_expire_ms": lag.offsets_expire_ms,
         "rebalances_total": group.rebalances.total,
         "not_known": list(group.not_known),
         "troubles": [asdict(trouble) for trouble in group.troubles],

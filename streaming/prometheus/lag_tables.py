@@ -35,6 +35,7 @@ def _groups(lag: LagEvaluation | None, _: ClusterSample | None, selection: Metri
     rows = filter_names(lag.groups, "group_id", selection.groups)
     last_commit_seconds = pc.divide(rows["last_commit_ms"].cast(pa.float64()), 1000)
     rows = rows.append_column("last_commit_seconds", last_commit_seconds)
+    rows = rows.append_column("offsets_expire_seconds", pc.divide(rows["offsets_expire_ms"].cast(pa.float64()), 1000.0))
     at = rows.column_names.index("lag_seconds_is_bound")
     return _with_status(rows.set_column(at, "lag_seconds_is_bound", rows["lag_seconds_is_bound"].cast(pa.int8())))
 

@@ -26,9 +26,11 @@ from streaming.run.samples.lag_tables import LagTables
 from streaming.run.samples.lag_watch import LagWatch
 from streaming.run.samples.readiness import Readiness, log_ends
 from streaming.run.samples.reconcile import Reconciler
+from streaming.run.samples.retention_settings import RetentionSettings
 from streaming.run.samples.sampler import AfterSample, Sampler
 from streaming.run.shared_resources import ClusterSession, SharedResources
 from streaming.run.writers import WriterClaim
+from streaming.sampling.configs import Configs
 from streaming.sampling.groups import Groups
 from streaming.spark.causes import is_spark_gone, plain_cause
 from streaming.spark.checkpoint import canonical_location, raising_checkpoint_errors
@@ -100,6 +102,7 @@ class ClusterRun:
             self._limits,
             self._cluster_session.brokers,
             self._clock,
+            RetentionSettings(self._cluster, Configs(self._cluster_session.connection)),
         )
         lag_watch.restore()
         sampling_stop = threading.Event()
@@ -147,7 +150,7 @@ class ClusterRun:
             after=AfterSample(
                 Feedback(FeedbackWriter(self._files), reconciler, assignors),
                 LogWatch(cluster, monitor_state, self._files),
-                GroupConditions(cluster, monitor_state, tables, self._limits),
+                GroupConditions(cluster, monitor_state, tables, self._limits, self._settings.limits_by_group().of),
                 LagTables(cluster, monitor_state, tables, sampling.lag_table_seconds),
                 self._shared_resources.upkeep,
             ),

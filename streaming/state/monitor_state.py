@@ -17,12 +17,13 @@ from streaming.evaluation.group_update import GroupState
 from streaming.evaluation.lag.lag import ClusterSample
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation
 from streaming.evaluation.rebalances.skips import decide_skips
+from streaming.evaluation.severity.limits import LimitsOf, default_limits
 from streaming.events import POLLED_PARTITION
 from streaming.group.listing import GroupListing, rebalancing_since_ms
 from streaming.group.snapshot import REBALANCING, GroupSnapshot
 from streaming.integrity.read_up_to import ReadUpTo, add_sampled_end, advance_position
 from streaming.state.monitor_view import Health, MonitorView, WorkShares
-from streaming.state.reports import LimitsOf, ReportCache, Reports, default_limits
+from streaming.state.reports import ReportCache, Reports
 
 
 class MonitorState:

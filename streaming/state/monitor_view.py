@@ -24,11 +24,12 @@ from streaming.integrity.read_up_to import ReadUpTo
 class Health:
     """The state of the monitor itself, for one cluster.
 
-    `not_known` lists the kinds of values that the source cannot provide. `rewound` lists rewound partitions of
-    `__consumer_offsets`. The end of a rewound partition is before the position that the monitor has already reached.
-    When the monitor starts, this list is empty. A cluster with a rewound partition is never ready. `positions` maps a
-    partition to the next offset to read. `times_ready` counts how often the cluster became ready. `was_ready` is True
-    after the cluster became ready for the first time.
+    `not_known` lists the kinds of values that the source cannot provide. `settings_not_known` lists the settings that
+    the brokers did not return (`retention_settings.py`). `rewound` lists rewound partitions of `__consumer_offsets`.
+    The end of a rewound partition is before the position that the monitor has already reached. When the monitor starts,
+    this list is empty. A cluster with a rewound partition is never ready. `positions` maps a partition to the next
+    offset to read. `times_ready` counts how often the cluster became ready. `was_ready` is True after the cluster
+    became ready for the first time.
     """
 
     ready: bool = False
@@ -40,6 +41,7 @@ class Health:
     query_restarts: int = 0
     source: str = OFFSETS_TOPIC_SOURCE
     not_known: tuple[str, ...] = ()
+    settings_not_known: tuple[str, ...] = ()
     rewound: frozenset[int] = frozenset()
 
 

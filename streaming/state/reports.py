@@ -27,18 +27,9 @@ from streaming.evaluation.lag.lag import ClusterSample
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation
 from streaming.evaluation.rebalances.skips import decide_skips
 from streaming.evaluation.report import GroupReport
-from streaming.evaluation.severity.limits import DEFAULT_LIMITS, GroupLimits
+from streaming.evaluation.severity.limits import LimitsOf, default_limits
 from streaming.group.listing import GroupListing, shown_state
 from streaming.state.monitor_view import MonitorView, WorkShares
-
-LimitsOf = Callable[[str], GroupLimits]
-"""A function that returns the limits of the group with an id."""
-
-
-def default_limits(_: str) -> GroupLimits:
-    """Return the limits of a group without settings of its own."""
-    return DEFAULT_LIMITS
-
 
 _coordinator_partition = lru_cache(maxsize=100_000)(coordinator_partition)
 

@@ -63,6 +63,11 @@ GROUP_LAG = Table(
                 "growth of end_offset in records per second, averaged over five minutes; null if unknown, for example"
                 " during the first minute and after the topic was created again",
             ),
+            column(
+                "offsets_expire_time",
+                TIME,
+                "time at which the broker can delete the committed offset; null if the group has members or if unknown",
+            ),
         ]
     ),
 )
@@ -102,8 +107,8 @@ PARTITION_STATUS = Table(
             column(
                 "seconds_until_lost",
                 pa.float64(),
-                "estimated seconds until retention deletes records that the group has not committed, if the current"
-                " rate does not change; 0 if records are already lost; null if unknown, or if there is no lag",
+                "estimated seconds until retention deletes records that the group has not committed, from the current"
+                " rate and from retention.ms; 0 if records are already lost; null if unknown, or if there is no lag",
             ),
             column("seconds_until_lost_kind", pa.string(), "estimate or at_least; null if seconds_until_lost is null"),
         ]

@@ -35,6 +35,8 @@ GROUP_LAGS_SCHEMA = pa.schema(
         ("catch_up_seconds", pa.float64()),
         ("worst_topic", pa.string()),
         ("worst_partition", pa.int32()),
+        ("offsets_expire_ms", pa.int64()),
+        ("seconds_until_expiry", pa.float64()),
     ]
 )
 """One row per group, sorted by id.
@@ -45,7 +47,8 @@ they are unknown for every partition. `lag`: the sum of all partitions. `lag_unk
 `status`: the worst status of all partitions. `records_lost`: the sum of all known values. `seconds_until_lost`: the
 shortest time until a partition loses more records. `last_commit_ms`: the time of the latest commit. The rates and the
 time to catch up: rules 9 and 10 of `rates.py`. `worst_topic` and `worst_partition`: the partition with the largest lag
-in seconds, null if no partition has a lag.
+in seconds, null if no partition has a lag. `offsets_expire_ms` and `seconds_until_expiry`: the earliest time at which a
+committed offset expires (`expiry.py`).
 """
 
 _REASONS = pa.list_(pa.string())
@@ -70,6 +73,8 @@ def group_lags(rows: pa.Table) -> pa.Table:
             ("records_lost", "sum"),
             ("seconds_until_lost", "min"),
             ("commit_timestamp_ms", "max"),
+            ("offsets_expire_ms", "min"),
+            ("seconds_until_expiry", "min"),
         ]
     ).sort_by("group_id")
     is_at_least = pc.fill_null(pc.equal(sums["bound_max"], sums["lag_seconds_max"]), fill_value=False)
@@ -91,6 +96,8 @@ def group_lags(rows: pa.Table) -> pa.Table:
         **rates,
         "catch_up_seconds": catch_up_seconds(sums["lag_sum"], *rates.values()),
         **_worst_partitions(rows, sums["group_id"], sums["lag_seconds_max"]),
+        "offsets_expire_ms": sums["offsets_expire_ms_min"],
+        "seconds_until_expiry": sums["seconds_until_expiry_min"],
     }
     return pa.table([columns[name] for name in GROUP_LAGS_SCHEMA.names], schema=GROUP_LAGS_SCHEMA)
 

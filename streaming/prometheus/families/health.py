@@ -37,7 +37,8 @@ def health_families(view: MonitorView, memory_bytes: int, *, is_fresh: bool) -> 
     health = view.health
     yield monitor.READY, [Sample((), health.ready and is_fresh)]
     yield monitor.MONITOR_INFO, [Sample((_VERSION, health.source, "", "", ""), 1)]
-    yield monitor.SOURCE_LIMITATION, [Sample((capability,), 1) for capability in health.not_known]
+    limitations = (*health.not_known, *health.settings_not_known)
+    yield monitor.SOURCE_LIMITATION, [Sample((capability,), 1) for capability in limitations]
     yield (
         monitor.RECORDS_READ,
         _sum_counts(partition_state.records_read for partition_state in view.partition_states.values()),

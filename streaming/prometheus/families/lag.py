@@ -62,6 +62,7 @@ COLUMN_FAMILIES: Final = (
     ColumnFamily(signals.GROUP_CONSUMED_RECORDS_PER_SECOND, "groups", "consumed_records_per_second"),
     ColumnFamily(signals.GROUP_PRODUCED_RECORDS_PER_SECOND, "groups", "produced_records_per_second"),
     ColumnFamily(signals.GROUP_CATCH_UP_SECONDS, "groups", "catch_up_seconds"),
+    ColumnFamily(signals.GROUP_OFFSETS_EXPIRE_TIMESTAMP_SECONDS, "groups", "offsets_expire_seconds"),
     ColumnFamily(partitions.TOPIC_LAG, "group_topics", "lag_sum"),
     ColumnFamily(partitions.PARTITION_LAG, "group_partitions", "lag"),
     ColumnFamily(partitions.PARTITION_LAG_SECONDS, "group_partitions", "lag_seconds"),

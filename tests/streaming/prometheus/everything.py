@@ -65,6 +65,7 @@ def _with_unusual_lag(lag: LagEvaluation) -> LagEvaluation:
         ("unknown_reason", is_leaderless, NO_END_OFFSET),
         ("lag_seconds", is_leaderless, None),
         ("seconds_until_lost", is_near_retention, 5_400.0),
+        ("offsets_expire_ms", is_near_retention, NOW_MS + 7_200_000),
         ("is_blocked", is_near_retention, True),
         ("lag_seconds", is_near_retention, 700.0),
         ("consumed_records_per_second", pc.equal(table["group_id"], "fraud-detection"), 30.0),
