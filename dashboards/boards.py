@@ -54,9 +54,9 @@ def topic_dashboard_url(cluster: str, topic: str) -> str:
 
 
 def dashboard_url(uid: str) -> str:
-    """Return the URL of a dashboard for several clusters.
+    """Return the URL of a dashboard that can show several clusters.
 
-    It passes the clusters that are selected in this dashboard.
+    The URL contains the clusters that are selected in the current dashboard.
     """
     return f"/d/{uid}?{_SAME_SOURCE}&{_SAME_CLUSTER}"
 
@@ -105,7 +105,7 @@ def single_choice_variable(name: str, label: str, query: str) -> AnyVariable:
 
 
 def multiple_choice_variable(name: str, label: str, query: str) -> AnyVariable:
-    """Return a variable for several label values. The default is all values. It includes values that appear later."""
+    """Return a variable for several label values. The default, "All", includes values that appear later."""
     return _query_variable(name, label, query).multi(True).include_all(True).all_value(".*").current(_ALL)
 
 
@@ -116,14 +116,17 @@ def _query_variable(name: str, label: str, query: str) -> build.QueryVariable:
 
 
 class Event(dashboard.AnnotationQuery):
-    """An annotation: vertical lines where a Prometheus query has a value. The SDK's model has no fields for titles."""
+    """An annotation, which draws a vertical line at each time at which a Prometheus query has a value.
+
+    The class exists because the SDK's class for annotations has no fields for titles.
+    """
 
     def __init__(self, name: str, expression: str, title: str, color: str) -> None:
         super().__init__(name=name, datasource=SOURCE, expr=expression, icon_color=color)
         self._title = title
 
     def to_json(self) -> dict[str, object]:
-        """Return the JSON object for Grafana's Prometheus plugin."""
+        """Return the JSON object that Grafana's Prometheus plugin needs."""
         return super().to_json() | {"titleFormat": self._title, "step": "15s"}
 
 
@@ -138,7 +141,7 @@ class _Events(Builder[dashboard.AnnotationQuery]):
 def _links_to_other_dashboards(uid: str) -> list[build.DashboardLink]:
     """Return the links at the top of a dashboard.
 
-    A link does not pass all variables. The dashboard of one group shows nothing if it receives the value "all groups".
+    The links do not contain all variables, because the dashboard of one group cannot show the value "all groups".
     """
     others = {"All groups": FLEET_UID, "Topics": TOPIC_UID, "The monitor itself": MONITOR_UID, "Runbook": RUNBOOK_UID}
     return [
@@ -164,7 +167,7 @@ def create_dashboard(
     variables: Sequence[AnyVariable],
     rows: Sequence[Row],
 ) -> build.Dashboard:
-    """Return a dashboard with its rows and links to the other dashboards."""
+    """Return a dashboard that contains `rows`, and links to the other dashboards."""
     result = (
         build.Dashboard(title).uid(uid).description(about).tags([TAG, "kafka"]).time("now-1h", "now").refresh("30s")
     )
@@ -188,7 +191,7 @@ def _add_row(target: build.Dashboard, row: Row) -> None:
 
 
 def add_events(target: build.Dashboard, events: Sequence[Event]) -> build.Dashboard:
-    """Show the events in all panels that have a time axis."""
+    """Show `events` in all panels that have a time axis."""
     return target.annotations([_Events(event) for event in events])
 
 

@@ -1,4 +1,4 @@
-"""Define the dashboard of all groups: the number of groups with each problem, and the worst groups of each problem."""
+"""Define the dashboard of all groups. For each problem, it shows the number of groups and the worst groups."""
 
 from __future__ import annotations
 

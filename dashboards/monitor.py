@@ -1,4 +1,4 @@
-"""Define the dashboard of the monitor itself: readiness, progress, age of its values, resources, and limitations."""
+"""Define the dashboard of the monitor itself: readiness, progress, age of the values, resources, and limitations."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _MONITOR_TARGETS = f"and on (job, instance) {CLUSTERS.selector(READY)}"
 
 
 def dashboard() -> build.Dashboard:
-    """Return the dashboard, readiness first."""
+    """Return the dashboard. Readiness comes first."""
     variables = [
         source_variable(),
         multiple_choice_variable("cluster", "Cluster", f"label_values({READY.name}, cluster)"),

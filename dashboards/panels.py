@@ -1,4 +1,4 @@
-"""Create panels. There are few kinds, and each panel has a title, a description and queries."""
+"""Create panels of a few kinds. Each panel has a title, a description and queries."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ COUNT = DisplayOptions()
 
 
 class _PanelBuilder(Protocol):
-    """The common methods of all panel builders. The SDK has no type for them."""
+    """The methods that all panel builders have. The SDK has no common type for panel builders."""
 
     def title(self, title: str) -> object: ...
     def description(self, description: str) -> object: ...
@@ -158,7 +158,7 @@ def line_panel(
 ) -> AnyPanel:
     """Return a panel with lines over time. A line without a colour of its own has a shade of blue.
 
-    Thresholds are drawn.
+    The panel also shows the thresholds as lines.
     """
     panel = _graph(spec, queries, display).line_width(1).show_points(options.VisibilityMode.NEVER)
     if display.steps:
@@ -197,7 +197,10 @@ def timeline_panel(spec: PanelSpec, queries: Sequence[Query], mappings: Sequence
 
 
 def heatmap_panel(spec: PanelSpec, expression: str, unit: str) -> AnyPanel:
-    """Return a heat map of a histogram's buckets over time. Darker means more. `expression` has the label `le`."""
+    """Return a heat map of a histogram's buckets over time.
+
+    A darker colour means a larger number. The result of `expression` must have the label `le`.
+    """
     target = range_query(Query(expression, "{{le}}")).format(query_options.PromQueryFormat.HEATMAP)
     panel = fill_panel(heatmap.Panel(), spec, [target]).calculate(False).y_axis(heatmap.YAxisConfig().unit(unit))
     colors = heatmap.HeatmapColorOptions().mode(HeatmapColorMode.OPACITY).scale(HeatmapColorScale.EXPONENTIAL)

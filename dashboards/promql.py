@@ -1,4 +1,4 @@
-"""Write PromQL queries as text. A scope selects the series by the variables of a dashboard.
+"""Write PromQL queries as text. A scope contains label matchers that use the variables of a dashboard.
 
 The monitor's counters are totals over the lifetime of a group. The first rebalance with a cause creates the series of
 this cause. PromQL's `increase` ignores the value of the first sample of a series, but `Scope.increase` counts it. This
@@ -36,7 +36,7 @@ class Scope:
     only: str = ""
 
     def selector(self, signal: Signal, *matchers: str) -> str:
-        """Return the selector of a signal's series. For a histogram, select its buckets.
+        """Return the selector of a signal's series. For a histogram, the selector selects its buckets.
 
         Further matchers are optional.
         """
@@ -67,7 +67,7 @@ class Scope:
         return self.series_by("cluster, group", GROUP_LIMIT, f'limit="{name}"')
 
     def increase(self, counter: Signal, window: str, *matchers: str) -> str:
-        """Return a query for the exact increase of a counter within the window that ends now. It is never negative.
+        """Return a query for the exact increase of a counter within the window that ends now.
 
         If a series did not exist at the start of the window, its start value is 0. This is valid only if its group or
         its monitor already had a series at that time. The counter of all rebalances exists as long as its group.
@@ -82,7 +82,8 @@ class Scope:
     def increase_in_range(self, counter: Signal, *matchers: str) -> str:
         """Return a query for the increase within the dashboard's time range.
 
-        If Prometheus has no data for the start of the time range, use PromQL's `increase` of the available samples.
+        If Prometheus has no data for the start of the time range, the query uses PromQL's `increase` of the available
+        values.
         """
         seen = self._restrict(f"round(increase({self.selector(counter, *matchers)}[$__range]))")
         return f"({self.increase(counter, '$__range', *matchers)} or sum by ({_own_labels(counter)}) ({seen}))"
@@ -104,7 +105,7 @@ FLEET = Scope('cluster=~"$cluster", group=~"$group"', only=CLUSTERS.selector(GRO
 
 
 def top_k(expression: str) -> str:
-    """Return a query for the `$top` largest values. Other queries can use it to select their rows.
+    """Return a query for the `$top` largest values. Other queries can use the result to select rows.
 
     >>> top_k("m > 0")
     'topk($top, m > 0)'
@@ -131,7 +132,7 @@ def for_same_groups(expression: str, selected: str) -> str:
 
 
 def repeat_for_rows(expression: str, labels: str, rows: str) -> str:
-    """Return a query that repeats a value for each row of `rows` with the same `labels`. Rows have additional labels.
+    """Return a query that repeats a value for each row of `rows` with the same `labels`. Rows can have more labels.
 
     >>> repeat_for_rows("a", "group", "b")
     '0 * b + on (group) group_left () a'
@@ -140,7 +141,7 @@ def repeat_for_rows(expression: str, labels: str, rows: str) -> str:
 
 
 def sum_by(labels: str, expression: str) -> str:
-    """Return a query for the sums by these labels.
+    """Return a query with one sum for each combination of these labels.
 
     >>> sum_by("cause", "m")
     'sum by (cause) (m)'
@@ -149,7 +150,7 @@ def sum_by(labels: str, expression: str) -> str:
 
 
 def count_or_zero(matching: str, known: str) -> str:
-    """Return a query for the number of series in `matching`. The result is 0 only if `known` has a series.
+    """Return a query for the number of series in `matching`. The result can be 0 only if `known` has a series.
 
     >>> count_or_zero("m > 0", "m")
     'count(m > 0) or 0 * count(m)'

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from zlib import crc32
 
 from grafana_foundation_sdk.builders import dashboard as build
 from grafana_foundation_sdk.builders import text
 from grafana_foundation_sdk.models import dashboard as models
 from grafana_foundation_sdk.models.text import TextMode
 
+from dashboards.alerts import FIRST_PANEL_NUMBER, PANEL_NUMBERS, panel_number
 from dashboards.boards import GRID_WIDTH, RUNBOOK_UID, Row, create_dashboard
 from dashboards.panels import AnyPanel, PanelSpec
 from dashboards.promql import Scope, repeat_for_rows
@@ -20,8 +20,6 @@ from dashboards.words import NEITHER, SEVERITIES, value_mapping
 
 RUNBOOK = Path(__file__).parent / "RUNBOOK.md"
 _SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
-_FIRST_FREE_NUMBER = 1_000
-_NUMBERS = 1_000_000
 
 
 def alert_names(markdown: str) -> list[str]:
@@ -81,7 +79,9 @@ def _runbook_column(firing: str) -> Measure:
         "Runbook",
         repeat_for_rows(f"({numbers})", "alertname", firing),
         mappings=[
-            models.RangeMap(models.DashboardRangeMapOptions(_FIRST_FREE_NUMBER, _FIRST_FREE_NUMBER + _NUMBERS, shown))
+            models.RangeMap(
+                models.DashboardRangeMapOptions(FIRST_PANEL_NUMBER, FIRST_PANEL_NUMBER + PANEL_NUMBERS, shown)
+            )
         ],
         links=[link],
     )
@@ -103,19 +103,6 @@ def runbook(markdown: str) -> build.Dashboard:
     panels += [_runbook_panel(alert, section, GRID_WIDTH // 2) for alert, section in pairs]
     panels.append(_runbook_panel(*last, GRID_WIDTH if len(pairs) % 2 == 0 else GRID_WIDTH // 2))
     return create_dashboard(RUNBOOK_UID, "Rebalance monitor: runbook", about, [], [Row("Runbook", panels)])
-
-
-def panel_number(title: str) -> int:
-    """Return the number of a runbook panel. An alert's link opens the panel by this number (`viewPanel`).
-
-    The number depends only on the title. Rules and dashboards are not updated at the same time. If panels had
-    consecutive numbers, a new alert would change the numbers of other alerts. Then old links of these alerts would open
-    wrong panels. The numbers of all other panels are smaller.
-
-    >>> panel_number("KafkaAssignmentSkewed")
-    868679
-    """
-    return _FIRST_FREE_NUMBER + crc32(title.encode()) % _NUMBERS
 
 
 def _runbook_panel(title: str, markdown: str, width: int) -> AnyPanel:
