@@ -13,12 +13,9 @@ import yaml
 
 pytest.importorskip("grafana_foundation_sdk", reason="the foundation SDK requires Python 3.11")
 
-import dashboards.alerts.expressions
-import dashboards.alerts.links
-import dashboards.alerts.texts
 import dashboards.promql
 import dashboards.words
-from dashboards import alerts
+from dashboards.alerts import expressions, links, texts
 from dashboards.promql import Scope, count_or_zero, repeat_for_rows
 from dashboards.words import CAUSES, CONDITIONS, STATES, STATUSES, VERDICTS
 from streaming.group import snapshot
@@ -133,5 +130,5 @@ def test_every_value_of_a_label_has_a_display_text():
 
 
 def test_the_examples_in_the_docstrings_are_true():
-    for module in (alerts.expressions, alerts.links, alerts.texts, dashboards.promql, dashboards.words):
+    for module in (expressions, links, texts, dashboards.promql, dashboards.words):
         assert doctest.testmod(module).failed == 0
