@@ -7,21 +7,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dashboards import fleet, group, monitor, runbook
+from dashboards import fleet, group, monitor, runbook, topic
 from dashboards.alerts.files import ROOT, alert_files
 from dashboards.boards import as_json_text
 
 FOLDER = Path(__file__).parent / "grafana"
-RUNBOOK = Path(__file__).parent / "RUNBOOK.md"
 
 
 def generate_files() -> dict[str, str]:
-    """Return the content of each dashboard file by its name."""
+    """Map the name of each dashboard file to its content."""
     dashboards = {
         "fleet": fleet.dashboard(),
         "group": group.dashboard(),
+        "topic": topic.dashboard(),
         "monitor": monitor.dashboard(),
-        "runbook": runbook.runbook(RUNBOOK.read_text()),
+        "runbook": runbook.runbook(runbook.RUNBOOK.read_text()),
     }
     return {f"{name}.json": as_json_text(dashboard) for name, dashboard in dashboards.items()}
 

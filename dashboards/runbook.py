@@ -1,70 +1,110 @@
-"""Create the panel of firing alerts and the dashboard of the runbook."""
+"""Create the dashboard of the runbook, and the table of firing alerts that links to its panels."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 
 from grafana_foundation_sdk.builders import dashboard as build
 from grafana_foundation_sdk.builders import text
+from grafana_foundation_sdk.models import dashboard as models
 from grafana_foundation_sdk.models.text import TextMode
 
-from dashboards.alerts import panel_number
-from dashboards.boards import RUNBOOK_UID, create_dashboard
+from dashboards.alerts import FIRST_PANEL_NUMBER, PANEL_NUMBERS, panel_number
+from dashboards.boards import GRID_WIDTH, RUNBOOK_UID, Row, create_dashboard
 from dashboards.panels import AnyPanel, PanelSpec
-from dashboards.promql import Scope
+from dashboards.promql import Scope, repeat_for_rows
 from dashboards.tables import Column, Label, Measure, ranked_table
-from dashboards.words import ACT, NEITHER, WATCH, value_mapping
+from dashboards.words import NEITHER, SEVERITIES, value_mapping
 
-_SEVERITIES = {"page": (3, ACT), "ticket": (2, WATCH), "info": (1, NEITHER)}
-_OUR_ALERTS = 'alertname=~"Kafka.+|RebalanceMonitor.+", alertstate="firing"'
+RUNBOOK = Path(__file__).parent / "RUNBOOK.md"
 _SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
 
 
-def firing_alerts_panel(scope: Scope, labels: Sequence[Label] = ()) -> AnyPanel:
-    """Return a table of the firing alerts, severity `page` first, with columns for `labels`.
+def alert_names(markdown: str) -> list[str]:
+    """Return the names of the alerts in the order of the runbook. Each section of the runbook describes one alert."""
+    return _SECTION.findall(markdown)
 
-    The name of each alert links to the runbook.
+
+def firing_alerts_panel(
+    scope: Scope, labels: Sequence[Label] = (), *, width: int = GRID_WIDTH, height: int = 7, only: str = ""
+) -> AnyPanel:
+    """Return a table of the monitor's firing alerts, critical first, with columns for `labels`.
+
+    Each row links to the section of the runbook. `only` is a selector whose groups are the only groups of the table.
     """
     spec = PanelSpec(
         "Firing alerts",
-        "Severity `page`: act now. `ticket`: act on the next working day. `info`: no notification. The name of an "
-        "alert links to the runbook. The runbook describes the meaning of the alert, how to confirm the alert, and "
-        "what to do.",
+        "`critical`: act now. `warning`: act on the next working day. `info`: no notification. The last column "
+        "opens the section of the runbook that describes the alert.",
         "No alert fires, or Prometheus has not loaded the rules in `dashboards/rules`.",
         "no alert, if the rules are loaded",
-        width=24,
-        height=7,
+        width=width,
+        height=height,
     )
-    ranks = " or ".join(
-        f'{rank} * ALERTS{{{scope.matchers}, {_OUR_ALERTS}, severity="{name}"}}'
-        for name, (rank, _) in _SEVERITIES.items()
-    )
-    words = value_mapping({str(rank): (name, color) for name, (rank, color) in _SEVERITIES.items()})
-    runbook = build.DashboardLink("Runbook").url(f"/d/{RUNBOOK_UID}")
+    firing = _firing_by_severity(scope, [label.label for label in labels], only)
+    words = value_mapping({str(word.code): (word.value, word.color) for word in SEVERITIES})
     columns: list[Column] = [
-        Label("Alert", "alertname", links=[runbook]),
+        Label("Alert", "alertname"),
         *labels,
-        Measure("Severity", f"topk(50, max by (alertname, cluster, group) ({ranks}))", mappings=[words]),
+        Measure("Severity", firing, mappings=[words]),
+        _runbook_column(firing),
     ]
     return ranked_table(spec, columns, sort_by="Severity")
 
 
+def _firing_by_severity(scope: Scope, labels: Sequence[str], only: str) -> str:
+    """Return a query for the severity of each firing alert. The names exclude the alerts of other rules."""
+    ours = f'{scope.matchers}, alertname=~"{"|".join(alert_names(RUNBOOK.read_text()))}", alertstate="firing"'
+    ranks = " or ".join(f'{word.code} * ALERTS{{{ours}, severity="{word.value}"}}' for word in SEVERITIES)
+    selected = f"({ranks}) and on (cluster, group) {only}" if only else ranks
+    by = ", ".join(dict.fromkeys(("alertname", "cluster", "group", *labels)))
+    return f"topk(50, max by ({by}) ({selected}))"
+
+
+def _runbook_column(firing: str) -> Measure:
+    """Return the column with links to the runbook.
+
+    A link of Grafana can contain the value of its cell. So the value of the cell is the number of the panel, and a
+    mapping shows a word instead of this number.
+    """
+    numbers = " or ".join(
+        f'label_replace(vector({panel_number(alert)}), "alertname", "{alert}", "", "")'
+        for alert in alert_names(RUNBOOK.read_text())
+    )
+    shown = models.ValueMappingResult(text="open section", color=NEITHER, index=0)
+    link = build.DashboardLink("Section of the runbook").url(f"/d/{RUNBOOK_UID}?viewPanel=${{__value.raw}}")
+    return Measure(
+        "Runbook",
+        repeat_for_rows(f"({numbers})", "alertname", firing),
+        mappings=[
+            models.RangeMap(
+                models.DashboardRangeMapOptions(FIRST_PANEL_NUMBER, FIRST_PANEL_NUMBER + PANEL_NUMBERS, shown)
+            )
+        ],
+        links=[link],
+    )
+
+
 def runbook(markdown: str) -> build.Dashboard:
-    """Return the runbook as a dashboard with a panel for each alert, so that it is available wherever Grafana is."""
+    """Return the runbook as a dashboard with a panel for each alert, so that it is available wherever Grafana is.
+
+    The panels have the order of the runbook: critical alerts first.
+    """
     introduction, *rest = _SECTION.split(markdown)
-    sections = dict(zip(rest[::2], rest[1::2], strict=True))
+    sections = list(zip(rest[::2], rest[1::2], strict=True))
     about = (
         "The meaning of each alert, how to confirm the alert, and what to do. This dashboard is generated from "
         "dashboards/RUNBOOK.md."
     )
-    panels = [_runbook_panel("Before you begin", introduction.partition("\n")[2], 24)]
-    *pairs, last = sorted(sections.items())
-    panels += [_runbook_panel(alert, section, 12) for alert, section in pairs]
-    panels.append(_runbook_panel(*last, 24 if len(pairs) % 2 == 0 else 12))
-    return create_dashboard(RUNBOOK_UID, "Rebalance monitor: runbook", about, [], {"Runbook": panels})
+    panels = [_runbook_panel("Before you begin", introduction.partition("\n")[2], GRID_WIDTH)]
+    *pairs, last = sections
+    panels += [_runbook_panel(alert, section, GRID_WIDTH // 2) for alert, section in pairs]
+    panels.append(_runbook_panel(*last, GRID_WIDTH if len(pairs) % 2 == 0 else GRID_WIDTH // 2))
+    return create_dashboard(RUNBOOK_UID, "Rebalance monitor: runbook", about, [], [Row("Runbook", panels)])
 
 
 def _runbook_panel(title: str, markdown: str, width: int) -> AnyPanel:
     panel = text.Panel().id(panel_number(title)).title(title).mode(TextMode.MARKDOWN).content(markdown.strip())
-    return panel.span(width).height(14 if width < 24 else 9)
+    return panel.span(width).height(14 if width < GRID_WIDTH else 9)

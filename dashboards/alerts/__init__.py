@@ -7,6 +7,6 @@
 - `rules.py`, `files.py`: Prometheus' rules, and all files.
 """
 
-from dashboards.alerts.links import panel_number
+from dashboards.alerts.links import FIRST_PANEL_NUMBER, PANEL_NUMBERS, panel_number
 
-__all__ = ["panel_number"]
+__all__ = ["FIRST_PANEL_NUMBER", "PANEL_NUMBERS", "panel_number"]

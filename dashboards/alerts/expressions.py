@@ -78,7 +78,7 @@ _UNREAD = lines(
 RECORDING_RULES: Final[tuple[tuple[str, str, str], ...]] = (
     ("", READY, "max by (cluster) (rebalance_monitor_ready)"),
     (
-        "Groups with alerts: one series for each group, even if monitors disagree. No series if no monitor is ready.",
+        "Groups with alerts: one series each, even if monitors disagree. No series unless a monitor is ready.",
         ALERTING,
         lines(
             "topk by (cluster, group) (",

@@ -14,7 +14,8 @@ from zlib import crc32
 
 from dashboards.alerts.definition import GROUP, MONITOR, Alert, Subject
 
-_FIRST_FREE_NUMBER: Final = 1_000
+FIRST_PANEL_NUMBER: Final = 1_000
+PANEL_NUMBERS: Final = 1_000_000
 _CLUSTER: Final = "cluster={{ urlquery $labels.cluster }}"
 _DASHBOARD_UIDS: Final = {False: "rebalance-monitor-itself", True: "rebalance-monitor-group"}
 
@@ -29,7 +30,7 @@ def panel_number(title: str) -> int:
     >>> panel_number("KafkaAssignmentSkewed")
     868679
     """
-    return _FIRST_FREE_NUMBER + crc32(title.encode()) % 1_000_000
+    return FIRST_PANEL_NUMBER + crc32(title.encode()) % PANEL_NUMBERS
 
 
 def links(alert: Alert) -> dict[str, str]:

@@ -65,7 +65,7 @@ def _sections_as_toml(name: str, value: Section | Mapping[str, Section] | Sequen
 
 
 def _section_as_toml(name: str, section: Section) -> Iterator[str]:
-    """Return the TOML lines of a section and of its subsections. A setting without a value is a comment line."""
+    """Return the TOML lines of a section and of its subsections. A setting without a value becomes a comment line."""
     yield f"# {(type(section).__doc__ or '').strip()}\n[{name}]"
     subsections = {key: value for key, value in section if isinstance(value, Section)}
     for key, value in section:

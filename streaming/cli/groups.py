@@ -1,4 +1,4 @@
-"""`rebalance-monitor groups` requests the groups of a cluster and their members from the brokers."""
+"""`rebalance-monitor groups` lists the groups and members of a cluster. The brokers supply the data."""
 
 from __future__ import annotations
 
@@ -103,14 +103,14 @@ def groups(  # noqa: PLR0913, PLR0917 - click hands over every option by name
 ) -> None:
     """List the groups of a cluster: classic, consumer (KIP-848), share and streams.
 
-    The command asks the brokers and reads no topic. It needs only the DESCRIBE permission. "?" means that a broker did
-    not report the value.
+    The command sends requests to the brokers. It does not read a topic. It needs only the DESCRIBE permission. "?"
+    means that a broker did not report the value.
 
-    Fairness compares the partitions of the members with the fairest valid assignment. For each topic, the command
-    counts the partitions up to the highest partition that a member holds.
+    Fairness compares the present assignment with the fairest valid assignment. For each topic, the command assumes that
+    the highest assigned partition is the last partition of the topic.
 
-    If a monitor writes tables, the output also shows the active conditions of each group and their start times in UTC.
-    An example is a rebalance storm. For details, run `history GROUP`.
+    If a monitor writes tables, the output also shows the active conditions of each group, with start times in UTC. A
+    rebalance storm is an example of a condition. For details, run `history GROUP`.
     """
     try:
         settings = _settings(cluster, file, is_other_cluster=bootstrap_server is not None)
@@ -158,8 +158,8 @@ Conditions = Mapping[str, list[Row]]
 def _read_conditions(settings: Settings, tables: str | None, *, is_other_cluster: bool) -> Conditions | None:
     """Read the active conditions of the cluster from the tables.
 
-    Return None if the table folder of the settings has no such table. Also return None if the cluster comes from
-    --bootstrap-server and --tables is not set.
+    Return None if the table folder in the settings does not contain the table. Also return None if the cluster comes
+    from --bootstrap-server and --tables is not set.
     """
     if tables is None and is_other_cluster:
         return None
@@ -176,9 +176,9 @@ def _read_conditions(settings: Settings, tables: str | None, *, is_other_cluster
 
 @dataclass(frozen=True, slots=True)
 class _Filter:
-    """The states and types in the options. An empty collection matches every group.
+    """The states and types from the command line. An empty collection matches every group.
 
-    An unknown state or type matches no option.
+    If options are set, a group with an unknown state or type does not match.
     """
 
     states: Collection[str]
@@ -188,9 +188,9 @@ class _Filter:
         return _is_among(group.state, self.states) and _is_among(group.group_type, self.group_types)
 
     def may_match(self, listed: ListedGroup) -> bool:
-        """Return whether to describe the group.
+        """Return True if the group possibly matches, so that it must be described.
 
-        Old brokers do not list states and types, so an unknown value also returns True.
+        A state or type that is not listed is a possible match, because old brokers do not list states and types.
         """
         return (listed.state is None or _is_among(listed.state, self.states)) and (
             listed.group_type is None or _is_among(listed.group_type, self.group_types)
@@ -203,7 +203,7 @@ def _is_among(value: str | None, allowed: Collection[str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """The listing of a group and, if its coordinator answered, its description.
+    """The listing of a group, and the group's description if the coordinator answered.
 
     The description was requested after the listing.
     """
@@ -223,7 +223,7 @@ class _Group:
 
 
 def _list_and_describe(requests: Groups, group_filter: _Filter) -> tuple[GroupListing, list[_Group]]:
-    """List the groups, then describe them. Leave out a group that was deleted between the two requests."""
+    """List the groups, then describe them. Ignore groups that were deleted between the two requests."""
     listing = requests.list_groups()
     candidates = {group_id: listed for group_id, listed in listing.groups.items() if group_filter.may_match(listed)}
     described: Mapping[str, Description] = requests.describe_groups(
@@ -314,7 +314,7 @@ def _table(selected: Collection[_Group], conditions: Conditions | None, *, verbo
 def _protocol_and_member_count(described: DescribedGroup | None) -> tuple[str | None, str | None]:
     """Return the cells "protocol" and "members".
 
-    If a group has a description without a strategy, the cell is "", which does not mean unknown.
+    If the group has no strategy, the cell "protocol" is "". None means unknown.
     """
     return (described.protocol or "", str(len(described.members))) if described else (None, None)
 
@@ -325,7 +325,7 @@ def _conditions_text(rows: Iterable[Row]) -> str:
 
 
 def _fairness_text(group_id: str, described: DescribedGroup) -> str | None:
-    """Return the fairness of a group. "" if the group assigns no partitions now. None if the fairness is unknown."""
+    """Return the fairness of a group. It is "" if no partitions are assigned now. It is None if it is unknown."""
     if described.state not in _STATES_WITH_PARTITIONS or described.protocol_type != CONSUMER_PROTOCOL_TYPE:
         return ""
     if described.protocol == KAFKA_STREAMS_PROTOCOL:

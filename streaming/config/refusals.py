@@ -11,7 +11,7 @@ from streaming.config.redaction import hide_secrets, hide_users
 
 
 def refusal_line(error: Any, settings: type[BaseModel]) -> str:  # noqa: ANN401 - pydantic's error details
-    """Return one error of pydantic as a line."""
+    """Convert one error of pydantic to one line of text."""
     path = ".".join(str(part) for part in error["loc"])
     if error["type"] == "extra_forbidden":
         return f"{path}: no such setting"
@@ -29,10 +29,10 @@ def _rejected_value(error: Any, settings: type[BaseModel]) -> str:  # noqa: ANN4
 
 
 def is_plain(path: Sequence[str | int], section: type[BaseModel]) -> bool:
-    """Return whether a path in the settings leads to a single value that is not a secret.
+    """Return True if a path in the settings leads to a single value that is not a secret.
 
-    False for secrets, for maps whose names the user chooses, and for sections, because the rejected value of a section
-    can be its complete text.
+    Return False for secrets, for maps whose names the user chooses, and for sections. If a section is rejected, its
+    value can be the complete text of the section.
     """
     steps = iter(path)
     for step in steps:

@@ -167,7 +167,7 @@ class PathSettings(Section):
 
 
 def are_disjoint(first: str, second: str) -> bool:
-    """Return whether two folders differ and neither contains the other.
+    """Return True if two folders are different and neither folder contains the other.
 
     >>> are_disjoint("/x/a", "/x/ab"), are_disjoint("/x", "/x/a"), are_disjoint("/x/", "/x")
     (True, False, False)

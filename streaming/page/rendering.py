@@ -1,7 +1,7 @@
-"""Renders values as HTML. Every text is made printable (`printable`) and then escaped, in every template.
+"""Renders values as HTML. Every template makes each text printable (`printable`) and then escapes it.
 
-The pages contain no scripts and no inline styles. So the content security policy can forbid both. If a browser
-interpreted a name as markup, the markup could not load or run anything.
+The pages contain no scripts and no inline styles. So the content security policy forbids scripts and inline styles.
+Even if a browser interpreted a name as markup, this markup could not load or run anything.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _make_printable(value: object) -> object:
 
 
 def whole(number: float | None) -> str:
-    """Format a number without decimals, with separators. None becomes `?`.
+    """Format a number without decimals and with thousands separators. None becomes `?`.
 
     >>> whole(1234567), whole(None), whole(0)
     ('1,234,567', '?', '0')
@@ -43,7 +43,7 @@ def whole(number: float | None) -> str:
 
 
 def amount(number: float | None) -> str:
-    """Format a number. A number below 100 that is not an integer is shown with one decimal. None becomes `?`.
+    """Format a number. Numbers below 100 have one decimal if they are not integers. None becomes `?`.
 
     >>> amount(1234.5), amount(12), amount(0.25), amount(None)
     ('1,234', '12', '0.2', '?')
@@ -89,8 +89,8 @@ def utc(timestamp_ms: int | None) -> str:
 def asset(name: str) -> bytes:
     """Read a file from the folder `assets`.
 
-    The address of the style sheet contains its digest. So a browser may cache the style sheet, and it loads the new
-    style sheet after a change.
+    The address of the style sheet contains a digest of its content. So a browser can cache the style sheet. After a
+    change, the address is different, and the browser loads the new style sheet.
     """
     return files("streaming.page").joinpath("assets").joinpath(name).read_bytes()
 

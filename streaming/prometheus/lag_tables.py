@@ -1,13 +1,13 @@
-"""Makes tables from the values of the last sample. Each row describes one group, one topic or one partition.
+"""Creates tables from the values of the last sample. Each row describes one group, one topic or one partition.
 
 Null means unknown.
 
 Rules:
 
-1. Groups that are blocked by an open transaction have no lag. The table `unknown` counts the partitions of these
-   groups, with the reason.
+1. The lag of groups that are blocked by an open transaction is unknown, so it is not in the tables. The table `unknown`
+   contains the number of partitions of these groups, and the reason.
 2. A sum over partitions is known only if the value of each partition is known. A maximum ignores unknown values.
-3. The sums of a group include all its topics, also topics that the settings do not select.
+3. The sums of a group include all topics of the group, even topics that the settings do not select.
 """
 
 from __future__ import annotations
@@ -33,12 +33,15 @@ def _groups(lag: LagEvaluation | None, _: ClusterSample | None, selection: Metri
     if lag is None:
         return None
     rows = filter_names(lag.groups, "group_id", selection.groups)
+    last_commit_seconds = pc.divide(rows["last_commit_ms"].cast(pa.float64()), 1000)
+    rows = rows.append_column("last_commit_seconds", last_commit_seconds)
+    rows = rows.append_column("offsets_expire_seconds", pc.divide(rows["offsets_expire_ms"].cast(pa.float64()), 1000.0))
     at = rows.column_names.index("lag_seconds_is_bound")
     return _with_status(rows.set_column(at, "lag_seconds_is_bound", rows["lag_seconds_is_bound"].cast(pa.int8())))
 
 
 def _with_status(rows: pa.Table) -> pa.Table:
-    """Return the rows with the column `has_status`: 1 if the status is known, otherwise null."""
+    """Return the rows with an additional column `has_status`. Its value is 1 if the status is known, otherwise null."""
     return rows.append_column("has_status", pc.if_else(pc.is_valid(rows["status"]), 1, None))
 
 
@@ -103,23 +106,23 @@ TABLES: Final[
     "topics": _topics,
     "partitions": _partitions,
 }
-"""The function that creates each table from a sample, by table name.
+"""The functions that create the tables from a sample. The keys are table names.
 
-The table name shows what one row of the table describes. The function returns None if there is no sample yet.
+The table name shows what one row of the table describes. A function returns None if there is no sample yet.
 """
 
 
 def _visible_partitions(lag: LagEvaluation, selection: MetricSelection) -> pa.Table:
-    """Return the partitions of the selected groups that no open transaction blocks (rule 1)."""
+    """Return the partitions of the selected groups, except groups that an open transaction blocks (rule 1)."""
     return filter_names(lag.unblocked, "group_id", selection.groups)
 
 
 def filter_names(table: pa.Table, column: str, names: NameFilter) -> pa.Table:
-    """Return the rows whose name in the column is selected by the settings."""
+    """Return the rows whose name in `column` is selected by the settings."""
     return table if names.passes_all else filter_rows(table, column, lambda found: pa.array(names.passing(found)))
 
 
 def filter_rows(table: pa.Table, column: str, are_shown: Callable[[list[str]], pa.Array]) -> pa.Table:
-    """Return the rows whose name in the column is shown. `are_shown` is called with each different name once."""
+    """Return the rows whose name in `column` is shown. `are_shown` is called once, with all different names."""
     encoded = as_one_array(table[column]).dictionary_encode()
     return table.filter(are_shown(encoded.dictionary.to_pylist()).take(encoded.indices))

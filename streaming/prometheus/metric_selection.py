@@ -1,7 +1,7 @@
-"""Selects metrics by granularity and family set, and groups and topics by name, as the settings define.
+"""Selects metrics (by granularity and family set), groups (by name) and topics (by name), as the settings define.
 
-Totals include values that are not selected. For example, the lag of a group includes the lag of topics that are not
-shown. Metrics of the monitor itself are always shown, and they include all groups and topics in their counts.
+Totals also include groups and topics that are not selected. For example, the lag of a group includes the lag of topics
+that are not shown. Metrics of the monitor itself are always shown. Their values count all groups and topics.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from streaming.signals import GRANULARITIES, OWN, SIGNALS
 
 @dataclass(frozen=True, slots=True)
 class MetricSelection:
-    """The selected metrics (names of `SIGNALS`), groups and topics. The default selects everything.
+    """The selected metrics (names from `SIGNALS`), groups and topics. The default selects everything.
 
-    `topics` applies to series with a topic. `groups` applies to series with a group. If a series has a topic and a
-    group, both `topics` and `groups` apply.
+    `topics` applies to series with a topic label. `groups` applies to series with a group label. If a series has both
+    labels, both filters apply.
     """
 
     signals: AbstractSet[str] = frozenset(SIGNALS)

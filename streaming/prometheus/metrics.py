@@ -4,13 +4,13 @@ Rules:
 
 1. The text shows only current values, so a deleted group has no series. Text from an earlier scrape is used again only
    if its inputs have not changed (`group_texts`, `families.lag`).
-2. Before a cluster's log was read to its end for the first time, only the metrics of the monitor itself are shown. If
-   the monitor has read only a part of the log, a verdict would be wrong.
-3. A sample older than `stale_after_ms` is stale. If the last sample is stale, values that depend on it are not shown,
-   and the monitor is not ready.
-4. One response contains all clusters. Each metric family occurs once. The metrics of this project have the label
-   `cluster`. Metrics with the names of kafka-lag-exporter have the label `cluster_name`. Metrics with the names of
-   kafka_exporter have the label `cluster` only if there are several clusters.
+2. Until the monitor has read a cluster's log to the end for the first time, it shows only the metrics of the monitor
+   itself. A verdict that depends on only a part of the log can be wrong.
+3. A sample that is older than `stale_after_ms` is stale. If the last sample is stale, values that depend on this sample
+   are not shown, and the monitor is not ready.
+4. One response contains the metrics of all clusters. Each metric family occurs once. The metrics of this project have
+   the label `cluster`. Metrics that use the metric names of kafka-lag-exporter have the label `cluster_name`. Metrics
+   that use the metric names of kafka_exporter have the label `cluster` only if there are several clusters.
 5. All selected series (`metric_selection`) are created and counted first. Then `series_limit` decides which of these
    series are shown.
 """
@@ -108,16 +108,16 @@ class _ScrapeView:
     lines: Sequence[Lines]
 
     def count_own_series(self) -> int:
-        """Return the number of series of the monitor itself, including the metric of dropped series."""
+        """Return the number of series of the monitor itself. It includes the series that count dropped series."""
         return sum(text.count(b"\n") for text in self.own.values()) + len(REASONS)
 
     def count_series(self) -> int:
-        """Return the number of series before the limit."""
+        """Return the number of series before the limit is applied."""
         return self.count_own_series() + sum(lines.count_series() for lines in self.lines)
 
 
 class _Cluster:
-    """The lines of one cluster. Between scrapes, this object keeps cached text and the last decision of the limit."""
+    """The lines of one cluster. This object keeps cached text and the last limit for the next scrape."""
 
     def __init__(
         self, name: str, monitor_state: MonitorState, selection: MetricSelection, *, are_several: bool
@@ -134,7 +134,7 @@ class _Cluster:
         self._columns = ColumnTexts(self._constant, selection)
 
     def collect(self, monitor_ms: int, stale_after_ms: int, memory_bytes: int) -> _ScrapeView:
-        """Create all selected lines, without a limit."""
+        """Create all selected lines. The limit is not applied yet."""
         view = self._monitor_state.view()
         now_ms = view.cluster_ms(monitor_ms)
         is_fresh = view.sample is not None and now_ms - view.sample.sampled_at_ms <= stale_after_ms
@@ -152,7 +152,7 @@ class _Cluster:
         return _ScrapeView(view.sample if is_fresh else None, reports, now_ms, own, lines)
 
     def text(self, view: _ScrapeView, bounds: Bounds) -> Mapping[str, Text]:
-        """Return the shown lines by metric name."""
+        """Return the lines of the shown series. The keys are metric names."""
         limit, dropped = self._limit_series(view, bounds)
         texts: dict[str, Text] = {**view.own, **self._text(dropped_series_family(dropped))}
         for lines in view.lines:
@@ -160,7 +160,7 @@ class _Cluster:
         return texts
 
     def _limit_series(self, view: _ScrapeView, bounds: Bounds) -> tuple[SeriesLimit, Mapping[str, int]]:
-        """Return the limit and the number of dropped series by reason (rule 5)."""
+        """Return the limit, and the number of dropped series for each reason (rule 5)."""
         if fits_limit(view.count_series(), bounds, self._edge):
             self._ranking.hold(())
             self._edge = None

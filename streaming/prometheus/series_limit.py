@@ -1,25 +1,29 @@
 """Limits the number of series on `/metrics`. The details of the worst groups are dropped last.
 
-1. Granularities are nested: cluster, group, topic, partition, member. Each group has a finest shown granularity. All
-   series of the group down to this granularity are shown. Finer series of the group are not shown. So a sum over a
-   group is always complete.
-2. `top_k`: the K worst groups are shown down to the configured granularity, all other groups down to `group`. If
-   `top_k` is 0, all groups are shown down to the configured granularity.
-3. `max_series`: if there are more series than `max_series`, series of the finest granularity are dropped first. They
-   are dropped group by group. The group with the least trouble loses them first, the worst group last. Then the next
-   coarser granularity is dropped in the same order. Series of the granularity `group` are dropped last. So details are
-   shown only if all groups are shown at this granularity.
-4. Series of topics without a group are treated as an additional group. This additional group ranks as the group with
-   the least trouble. `top_k` does not apply to the additional group.
+1. The granularities from coarse to fine are: cluster, group, topic, partition, member. For each group, the limit
+   defines the finest granularity that is shown. All series of the group at this granularity and at coarser
+   granularities are shown. Finer series of the group are not shown. So a sum over the shown series of a group is always
+   complete.
+2. `top_k` is the number of groups with details. The `top_k` worst groups are shown down to the configured granularity.
+   All other groups are shown only down to `group`. If `top_k` is 0, all groups are shown down to the configured
+   granularity.
+3. `max_series` is the maximum number of series. If there are more series, those of the finest granularity are dropped
+   first, group by group. The best group loses its series first, and the worst group loses its series last. Then the
+   next coarser granularity is dropped in the same order. Series of the granularity `group` are dropped last. So details
+   are shown only if no coarser series is dropped because of `max_series`.
+4. Topic series without a group label are treated like the series of one additional group. This additional group ranks
+   after all other groups, as the best group. `top_k` does not apply to the additional group.
 5. The series that describe the monitor itself are always shown. They count towards `max_series`.
-6. Dropped series are counted by the first reason that applies: `top_k`, then `max_series`. Series that the settings do
-   not select (denied names, finer granularities) are not counted.
-7. Several clusters in one response share `max_series`. If a cluster needs less than its share, the other clusters use
-   the rest. `top_k` applies to each cluster.
-8. After series were dropped (`LimitEdge`), more series are shown again only if one percent of `max_series` then remains
-   free. Without this reserve, small changes of other groups would show and hide the same group again and again.
+6. Each dropped series is counted once, for the first reason that applies. The order of the reasons is `top_k`,
+   `max_series`. Series that the settings do not select (denied names, finer granularities) do not count as dropped.
+7. All clusters in one response share the limit `max_series`. If a cluster needs less than its share, the other clusters
+   use the rest. `top_k` applies to each cluster separately.
+8. If series were dropped at the last scrape (`LimitEdge`), dropped series are shown again only if one percent of
+   `max_series` remains free afterwards. Without this reserve, small changes in other groups would repeatedly show and
+   hide the same series.
 
-`evaluation.severity.rank` decides which groups are the worst. The result depends only on the counts and their order.
+`evaluation.severity.rank` decides which groups are the worst. The result depends only on the number of series, the
+order of the groups, the settings and the previous result.
 """
 
 from __future__ import annotations
@@ -43,7 +47,7 @@ _GROUP, _FINEST = GRANULARITIES.index(GROUP), len(GRANULARITIES) - 1
 Counts = Int64Array
 """Number of series by group (rows) and granularity (columns, in the order of GRANULARITIES)."""
 Levels = npt.NDArray[np.int8]
-"""Index in GRANULARITIES of each group's finest shown granularity. 0 if no series of the group is shown."""
+"""For each group, the index in GRANULARITIES of the finest shown granularity. 0 if no series of the group is shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +63,10 @@ UNBOUNDED = Bounds(0, sys.maxsize)
 
 @dataclass(frozen=True, slots=True)
 class RequestedSeries:
-    """Number of series before the limit.
+    """The number of series before the limit is applied.
 
-    `own` is the number of series of the monitor itself. `topics` is the number of topic series by granularity. `groups`
-    is the number of group series.
+    `own` is the number of series that describe the monitor itself. `topics` is the number of topic series by
+    granularity. `groups` is the number of group series by group and granularity.
     """
 
     own: int
@@ -70,15 +74,15 @@ class RequestedSeries:
     groups: Counts
 
     def total(self) -> int:
-        """Return the number of all series."""
+        """Return the total number of series."""
         return int(self.own + self.topics.sum() + self.groups.sum())
 
 
 class LimitEdge(NamedTuple):
     """The point at which the series of the last scrape reached `max_series`.
 
-    All granularities that are coarser than the one with index `level` are shown. The granularity with index `level` is
-    shown only for the worst groups. `shown` is the number of these groups.
+    `level` is the index of a granularity. All coarser granularities are shown. The granularity with this index is shown
+    only for the worst groups. `shown` is the number of these groups.
     """
 
     level: int
@@ -87,9 +91,9 @@ class LimitEdge(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LimitDecision:
-    """Finest shown granularity of groups and topics, and the number of dropped series for each of REASONS.
+    """The finest shown granularity of each group and of topics, and the number of dropped series for each reason.
 
-    `edge` is None if `max_series` drops nothing.
+    `edge` is None if no series is dropped because of `max_series`.
     """
 
     groups: Levels
@@ -100,9 +104,9 @@ class LimitDecision:
 
 @dataclass(frozen=True, slots=True)
 class SeriesLimit:
-    """The decision by group id. `finest` has the index in GRANULARITIES for each group with dropped series.
+    """The decision, with group ids as keys.
 
-    Other groups are absent.
+    `finest` contains only groups with dropped series. Its values are the indexes of the finest shown granularities.
     """
 
     finest: Mapping[str, int] = field(default_factory=dict)
@@ -125,7 +129,7 @@ class SeriesLimit:
         return self.finest.get(group_id, _FINEST) >= GRANULARITIES.index(granularity)
 
     def shows_topics(self, granularity: Granularity) -> bool:
-        """Return True if series of topics without a group are shown at a granularity."""
+        """Return True if topic series without a group label are shown at this granularity."""
         return self.topics >= GRANULARITIES.index(granularity)
 
 
@@ -133,7 +137,9 @@ NO_LIMIT = SeriesLimit()
 
 
 def largest_share(requested: Sequence[int], max_series: int) -> int:
-    """Return the maximum number of series of one cluster (rule 7). `requested` has a number for each cluster.
+    """Return the maximum number of series of one cluster (rule 7).
+
+    `requested` has the number of series of each cluster.
 
     >>> largest_share([10, 500, 300], 410), largest_share([10, 500, 300], 900)
     (200, 900)
@@ -150,10 +156,10 @@ def largest_share(requested: Sequence[int], max_series: int) -> int:
 def decide_limit(
     requested: RequestedSeries, bounds: Bounds, worst_first: Callable[[], Sequence[int]], last: LimitEdge | None = None
 ) -> LimitDecision:
-    """Decide which series are shown, by rules 1 to 6 and rule 8. `last` is the edge of the previous scrape.
+    """Decide which series are shown (rules 1 to 6 and rule 8). `last` is the edge of the previous scrape.
 
-    `worst_first` returns the row numbers of `requested.groups`, the worst group first. `worst_first` is called only if
-    series are dropped or could be dropped.
+    `worst_first` returns the row numbers of `requested.groups`, sorted from the worst group to the best. `worst_first`
+    is called only if series are dropped or could be dropped.
 
     >>> groups = np.array([[0, 1, 1, 5, 0], [0, 1, 1, 2, 0]])
     >>> two = RequestedSeries(own=1, topics=np.array([0, 0, 0, 0, 0]), groups=groups)
@@ -179,7 +185,7 @@ def decide_limit(
 
 
 def fits_limit(series: int, bounds: Bounds, last: LimitEdge | None) -> bool:
-    """Return True if all series can be shown for every order of the groups."""
+    """Return True if all series are shown. The order of the groups is then not needed."""
     return not bounds.top_k and series <= bounds.max_series - (_slack(bounds) if last else 0)
 
 
@@ -202,6 +208,6 @@ def _fit_into(by_rank: Counts, free: int, slack: int, last: LimitEdge | None) ->
 
 
 def _counts_down_to(counts: Counts, levels: Levels) -> Counts:
-    """Return the counts, with 0 for granularities finer than the level of the row."""
+    """Return the counts. Counts of granularities that are finer than the level of the row become 0."""
     shown: Counts = np.where(np.arange(counts.shape[1]) <= levels[:, None], counts, 0)
     return shown

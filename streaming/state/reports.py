@@ -2,7 +2,7 @@
 
 1. Until the monitor has read the log to its end for the first time, there are no reports.
 2. Without a fresh sample, all values from samples are unknown: lag, status, conditions, listed states, measured work.
-   Groups that only commit offsets keep a report, because their commits are in the log.
+   Groups that only commit offsets still have a report, because their commits are in the log.
 3. A deleted group has no report. But if a client still commits offsets under the name of the group, the group has a
    report.
 4. The part of a report that comes from records is cached until its inputs change. The part that comes from a sample is
@@ -27,18 +27,9 @@ from streaming.evaluation.lag.lag import ClusterSample
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation
 from streaming.evaluation.rebalances.skips import decide_skips
 from streaming.evaluation.report import GroupReport
-from streaming.evaluation.severity.limits import DEFAULT_LIMITS, GroupLimits
+from streaming.evaluation.severity.limits import LimitsOf, default_limits
 from streaming.group.listing import GroupListing, shown_state
 from streaming.state.monitor_view import MonitorView, WorkShares
-
-LimitsOf = Callable[[str], GroupLimits]
-"""A function that returns the limits of the group with an id."""
-
-
-def default_limits(_: str) -> GroupLimits:
-    """Return the limits of a group without settings of its own."""
-    return DEFAULT_LIMITS
-
 
 _coordinator_partition = lru_cache(maxsize=100_000)(coordinator_partition)
 
@@ -77,7 +68,10 @@ def _coordinators(sample: ClusterSample | None) -> Callable[[str], int | None]:
 
 
 class Reports(Mapping[str, GroupReport]):
-    """Reports by group id, sorted. `recorded` contains the same reports, but without the values from the sample."""
+    """The reports of all groups, sorted by group id.
+
+    `recorded` contains the same reports, but without the values from the sample.
+    """
 
     def __init__(self, recorded: Mapping[str, GroupReport], sample_values: _SampleValues) -> None:
         self.recorded = recorded
@@ -122,7 +116,10 @@ class Reports(Mapping[str, GroupReport]):
 
 
 class ReportCache:
-    """The reports of one cluster, cached from view to view. Only one thread at a time may call this object."""
+    """The reports of one cluster. Unchanged reports are reused for the next view.
+
+    Only one thread at a time may use this object.
+    """
 
     def __init__(self, limits_of: LimitsOf = default_limits) -> None:
         self._limits_of = limits_of

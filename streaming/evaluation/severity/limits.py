@@ -6,6 +6,7 @@ lag and the commit gaps of a group with its limits.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -36,3 +37,11 @@ class GroupLimits:
 
 
 DEFAULT_LIMITS: Final = GroupLimits()
+
+LimitsOf = Callable[[str], GroupLimits]
+"""A function that returns the limits of the group with an id."""
+
+
+def default_limits(_: str) -> GroupLimits:
+    """Return the limits of a group without settings of its own."""
+    return DEFAULT_LIMITS

@@ -39,4 +39,4 @@ GROUP_FAMILIES: Final[tuple[GroupFamily, ...]] = (
     *OWNER_FAMILIES,
     (kafka_exporter.CONSUMERGROUP_MEMBERS, single_sample(lambda report: report.membership.members)),
 )
-"""All metrics of the granularity `group` whose text is cached (`group_texts`)."""
+"""All metrics with the granularity `group` and with cached text (`group_texts`)."""

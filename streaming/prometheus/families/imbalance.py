@@ -1,7 +1,8 @@
 """Creates the metrics of fairness: drift, verdict, imbalance, topic skew and what-if.
 
-Partition counts come from records. Lag and throughput come from the last measurement. An unknown value has no series.
-What-if is not shown for a group with a fairness score of 100, because no strategy can improve it.
+Partition counts are from records. Lag and throughput are from the last measurement. An unknown value has no series. If
+the fairness score of a group is 100, no strategy can improve the assignment. So the what-if metrics are not shown for
+this group.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def _drift(report: GroupReport) -> Iterator[Sample]:
 
 
 def _verdict(report: GroupReport) -> Iterator[Sample]:
-    """Return the verdict on the group's own strategy."""
+    """Return the verdict for the strategy that the group uses."""
     own = report.assignment.own
     if own is not None:
         yield Sample((report.group_id, own.strategy, own.verdict), 1)
