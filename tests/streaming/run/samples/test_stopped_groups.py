@@ -156,6 +156,41 @@ def test_a_marker_at_the_end_never_makes_a_group_late(tmp_path: Path) -> None:
             monitor.restart()
 
 
+def test_a_loss_of_a_few_records_outlasts_a_restart(tmp_path: Path) -> None:
+    """A fetch showed a record at the commit. Retention deleted it, so it cannot be fetched after the restart.
+
+    The alert resolved itself at the next deployment of the monitor.
+    """
+    monitor = Monitor(tmp_path)
+    cluster = monitor.cluster
+    cluster.end_offsets, cluster.log_start_offsets = {PARTITION: 150}, {PARTITION: 0}
+    monitor.write(monitor.generation(1))
+    monitor.commit(p0=100)
+    lost = []
+    for log_start in (0, 105, 105, 105):
+        cluster.now_ms += HOUR_MINUTES * MINUTE_MS
+        cluster.log_start_offsets = {PARTITION: log_start}
+        monitor.sampler.take_sample()
+        view = monitor.monitor_state.view()
+        lost.append(monitor.monitor_state.reports(view, is_fresh=True)["g"].lag.records_lost)
+        if len(lost) == 2:
+            monitor.restart()
+    assert lost == [0, 5, 5, 5]
+
+
+def test_settings_that_the_brokers_refuse_are_named_in_the_health(tmp_path: Path) -> None:
+    """Without the optional rights, two values are unknown. The user can see why."""
+    configs = Configs(None)
+    monitor = Monitor(tmp_path, configs=configs)
+    monitor.cluster.end_offsets = {PARTITION: 150}
+    monitor.commit(p0=100)
+    monitor.pass_minutes(1)
+    assert monitor.monitor_state.view().health.settings_not_known == ("offsets_retention", "topic_retention")
+    configs.offsets_ms, configs.topics = WEEK_MS, {"orders": 1}
+    monitor.pass_minutes(10)
+    assert monitor.monitor_state.view().health.settings_not_known == ()
+
+
 def test_a_long_commit_gap_is_shown_while_it_lasts_and_for_the_window_after_it(tmp_path: Path) -> None:
     """The limit of the group is two minutes. The condition survives a restart, and ends ten minutes after it began."""
     monitor = Monitor(tmp_path, limits_of=lambda _: GroupLimits(max_commit_gap_seconds=120))
