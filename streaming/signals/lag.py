@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Final
 
-from streaming.signals.signal import OF_A_GROUP, Signal
+from streaming.signals.signal import OF_A_GROUP, PARTITION, Signal
 
 _UNKNOWN_EVERYWHERE = "The value is unknown for every partition of the group."
 
@@ -28,11 +28,11 @@ GROUP_LAG_SECONDS: Final = Signal(
 GROUP_LAG_SECONDS_IS_BOUND: Final = Signal(
     name="rebalance_monitor_group_lag_seconds_is_bound",
     unit="boolean",
-    help="1 if the group's lag in seconds is a lower bound, and 0 if it is exact. It is a lower bound if the record is"
-    " older than every stored sample.",
-    unknown="The group's lag in seconds is unknown.",
+    help="1 if the group's lag in seconds is a lower bound. It is a lower bound if the record is older than every stored"
+    " sample.",
+    unknown="The group's lag in seconds is exact or unknown.",
     example="rebalance_monitor_group_lag_seconds and on (cluster, group)"
-    " rebalance_monitor_group_lag_seconds_is_bound == 1",
+    " rebalance_monitor_group_lag_seconds_is_bound",
 )
 LAG_UNKNOWN_PARTITIONS: Final = Signal(
     name="rebalance_monitor_lag_unknown_partitions",
@@ -73,6 +73,7 @@ GROUP_STATUS: Final = Signal(
 GROUP_STATUS_COMPLETENESS: Final = Signal(
     name="rebalance_monitor_group_status_completeness",
     unit="share",
+    granularity=PARTITION,
     help="Share of the group's partitions whose status is based on ten commits, as a number from 0 to 1.",
     unknown="The group never committed an offset, or an open transaction blocks the group's last commits.",
     example="avg by (cluster) (rebalance_monitor_group_status_completeness)",
@@ -81,7 +82,7 @@ GROUP_RECORDS_LOST: Final = Signal(
     name="rebalance_monitor_group_records_lost",
     unit="records",
     help="Offsets that retention deleted before the group committed them.",
-    unknown=_UNKNOWN_EVERYWHERE,
+    unknown=f"Retention deleted no such offset. {_UNKNOWN_EVERYWHERE}",
     example="rebalance_monitor_group_records_lost > 0",
 )
 GROUP_SECONDS_UNTIL_LOST: Final = Signal(

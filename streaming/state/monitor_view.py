@@ -18,6 +18,7 @@ from streaming.evaluation.rebalances.skips import SkipDecisions
 from streaming.events import Position
 from streaming.group.listing import GroupListing
 from streaming.integrity.read_up_to import ReadUpTo
+from streaming.state.batch_durations import BatchDurations
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,9 @@ class Health:
     `__consumer_offsets`. In such a partition, the end was found before the position that the monitor had already read.
     The list starts empty when the monitor starts. If a partition is rewound, the cluster is never ready. `positions`
     maps a partition to the next offset to read. `times_ready` counts the changes from not ready to ready. `was_ready`
-    is True after the first change to ready.
+    is True after the first change to ready. `batch_seconds` is the duration of the last batch, and `last_batch_ms` is
+    its end by the clock of the monitor. `table_write_failures` counts failed writes to Delta tables. `folders` are the
+    folders on disks of this machine, by the name of their setting.
     """
 
     ready: bool = False
@@ -36,6 +39,10 @@ class Health:
     times_ready: int = 0
     batch_id: int = -1
     batch_seconds: float | None = None
+    batch_durations: BatchDurations = BatchDurations()
+    last_batch_ms: int | None = None
+    table_write_failures: int = 0
+    folders: Mapping[str, str] = field(default_factory=dict)
     positions: Mapping[int, int] = field(default_factory=dict)
     query_restarts: int = 0
     source: str = OFFSETS_TOPIC_SOURCE

@@ -1,11 +1,14 @@
 """Creates the metrics that alerts about owners need: busiest member, unowned partitions, and time of the assignment.
 
+These metrics exist only for groups with a problem, so a healthy group has none of these series.
+
 1. The busiest member is shown only if its group has excess partitions. Other groups do not need an alert. Each new
    label value creates a new series, so unnecessary series are avoided. The labels are client id, host and instance id.
    The member id is not a label, because it changes at every start of a member.
 2. A group has at most one series of the busiest member. If several members have the same largest number of partitions,
    the series shows the member with the first member id in sort order.
 3. If no record describes the busiest member, there is no series.
+4. The time of the assignment is shown only if the group has drift or excess partitions.
 """
 
 from __future__ import annotations
@@ -29,13 +32,20 @@ def _busiest(report: GroupReport) -> Iterable[Sample]:
         yield Sample((report.group_id, *labels), total.largest)
 
 
+def _unowned_partitions(report: GroupReport) -> int | None:
+    return report.assignment.unowned_partitions or None
+
+
 def _assigned_at_seconds(report: GroupReport) -> float | None:
-    at_ms = report.assignment.assigned_at_ms
-    return None if at_ms is None else at_ms / 1000
+    total, at_ms = report.fairness.partitions, report.assignment.assigned_at_ms
+    has_excess = total is not None and total.excess
+    if at_ms is None or not (has_excess or report.assignment.drift_partitions):
+        return None
+    return at_ms / 1000
 
 
 OWNER_FAMILIES: Final[tuple[GroupFamily, ...]] = (
-    (fairness.BUSIEST_MEMBER, _busiest),
-    (fairness.UNOWNED_PARTITIONS, single_sample(lambda report: report.assignment.unowned_partitions)),
-    (fairness.ASSIGNMENT_TIMESTAMP_SECONDS, single_sample(_assigned_at_seconds)),
+    GroupFamily(fairness.BUSIEST_MEMBER, _busiest),
+    GroupFamily(fairness.UNOWNED_PARTITIONS, single_sample(_unowned_partitions)),
+    GroupFamily(fairness.ASSIGNMENT_TIMESTAMP_SECONDS, single_sample(_assigned_at_seconds)),
 )

@@ -271,7 +271,7 @@ def test_totals_are_absolute_and_end_with_the_group() -> None:
     partition_state, event = advanced(
         PartitionSnapshot(0), log_of([*FIRST, (8, "generation 2"), (19, "commit 0"), (21, "commit 1")])
     )
-    assert event.totals == {"g": GapTotals((0, 0, 1, 0, 0, 0), 12_000)} == partition_state.gap_totals()
+    assert event.totals == {"g": GapTotals((0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0), 12_000)} == partition_state.gap_totals()
     ended = LogRecord(group_key("g"), None, 0, partition_state.last_offset + 1, 30_000)
     partition_state, event = advanced(partition_state, [ended])
     assert event.totals == {"g": None}
