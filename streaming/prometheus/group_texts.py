@@ -44,7 +44,6 @@ class GroupFamily(NamedTuple):
         return self.level or self.signal.granularity
 
 
-
 def single_sample(value: Callable[[GroupReport], float | None]) -> Samples:
     """Return a function for a metric with one sample per group. None means no sample."""
 

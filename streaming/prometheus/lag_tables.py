@@ -8,7 +8,8 @@ Rules:
    groups, with the reason.
 2. A sum over partitions is known only if the value of each partition is known. A maximum ignores unknown values.
 3. The sums of a group include all its topics, also topics that the settings do not select.
-4. Lost records and the mark of a lower bound have a row only if there is something to report. 0 becomes null.
+4. Some values of groups are only shown if there is a problem: lost records, the mark of a lower bound, and the time
+   until records are lost, if it is shorter than `SOON_SECONDS`. All other values become null.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ from streaming.evaluation.lag.lag import ClusterSample
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation
 from streaming.evaluation.lag.status import status_names
 from streaming.prometheus.lines import as_one_array
+
+SOON_SECONDS: Final = 86_400
+"""A longer time until records are lost is not shown. Almost every group with lag has such a time."""
 
 _ALL_KNOWN = pc.ScalarAggregateOptions(skip_nulls=False)
 
@@ -58,15 +62,14 @@ def _groups(lag: LagRows | None, _: ClusterSample | None, __: NameFilter) -> pa.
     if lag is None:
         return None
     rows = _with_status(lag.groups)
-    is_bound = rows["lag_seconds_is_bound"].cast(pa.int8())
-    for name, column in (("lag_seconds_is_bound", is_bound), ("records_lost", rows["records_lost"])):
-        rows = rows.set_column(rows.column_names.index(name), name, _without_zeros(column))
+    is_bound, lost, seconds = (rows[name] for name in ("lag_seconds_is_bound", "records_lost", "seconds_until_lost"))
+    for name, column in (
+        ("lag_seconds_is_bound", pc.if_else(is_bound, 1, None)),
+        ("records_lost", pc.if_else(pc.greater(lost, 0), lost, None)),
+        ("seconds_until_lost", pc.if_else(pc.less(seconds, SOON_SECONDS), seconds, None)),
+    ):
+        rows = rows.set_column(rows.column_names.index(name), name, column)
     return rows
-
-
-def _without_zeros(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return the column with null in place of 0, so that 0 has no series."""
-    return pc.if_else(pc.equal(column, 0), None, column)
 
 
 def _with_status(rows: pa.Table) -> pa.Table:

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from streaming.config.names import EVERY_NAME, NameFilter
 from streaming.config.settings import LinkSettings, MetricsSettings
@@ -77,7 +77,7 @@ class ExportOptions:
 
     selection: MetricSelection = MetricSelection()
     max_series: int = UNLIMITED
-    links: LinkSettings = LinkSettings()
+    links: LinkSettings = field(default_factory=LinkSettings)
 
 
 EVERYTHING = ExportOptions()

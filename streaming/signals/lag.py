@@ -28,11 +28,10 @@ GROUP_LAG_SECONDS: Final = Signal(
 GROUP_LAG_SECONDS_IS_BOUND: Final = Signal(
     name="rebalance_monitor_group_lag_seconds_is_bound",
     unit="boolean",
-    help="1 if the group's lag in seconds is a lower bound. It is a lower bound if the record is older than every stored"
-    " sample.",
+    help="1 if the group's lag in seconds is a lower bound. It is a lower bound if the record is older than every"
+    " stored sample.",
     unknown="The group's lag in seconds is exact or unknown.",
-    example="rebalance_monitor_group_lag_seconds and on (cluster, group)"
-    " rebalance_monitor_group_lag_seconds_is_bound",
+    example="rebalance_monitor_group_lag_seconds and on (cluster, group) rebalance_monitor_group_lag_seconds_is_bound",
 )
 LAG_UNKNOWN_PARTITIONS: Final = Signal(
     name="rebalance_monitor_lag_unknown_partitions",
@@ -89,9 +88,10 @@ GROUP_SECONDS_UNTIL_LOST: Final = Signal(
     name="rebalance_monitor_group_seconds_until_lost",
     unit="seconds",
     help="Estimated time until retention deletes records that the group has not committed. The estimate assumes that"
-    " the current rate does not change. 0 if records are already lost.",
-    unknown="In every partition, the lag is zero or unknown, or the log start moved less than twice in the last 24"
-    " hours.",
+    " the current rate does not change. 0 if records are already lost. The series exists only if the time is shorter"
+    " than one day.",
+    unknown="The time is longer than one day. Or in every partition, the lag is zero or unknown, or the log start moved"
+    " less than twice in the last 24 hours.",
     example="rebalance_monitor_group_seconds_until_lost < 3600",
 )
 GROUP_LAST_COMMIT_TIMESTAMP_SECONDS: Final = Signal(

@@ -39,7 +39,7 @@ class Health:
     times_ready: int = 0
     batch_id: int = -1
     batch_seconds: float | None = None
-    batch_durations: BatchDurations = BatchDurations()
+    batch_durations: BatchDurations = field(default_factory=BatchDurations)
     last_batch_ms: int | None = None
     table_write_failures: int = 0
     folders: Mapping[str, str] = field(default_factory=dict)

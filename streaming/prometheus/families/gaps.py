@@ -11,6 +11,7 @@ from streaming.prometheus.group_texts import GroupFamily
 from streaming.prometheus.lines import Sample, histogram_samples
 from streaming.signals.rebalances import COMMIT_GAP_SECONDS
 
+
 def _commit_gaps(report: GroupReport) -> Iterator[Sample]:
     """Return the histogram of known gaps. A group without a known gap has no series."""
     gaps = report.rebalances.commit_gaps
