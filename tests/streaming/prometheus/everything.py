@@ -59,7 +59,7 @@ def everything(tables: Path) -> MonitorState:
 def _half_owned() -> GroupState:
     """Return a group whose only member holds two of three partitions."""
     group, strategies = GroupState(GroupSnapshot("half-owned")), [assignor_named("range")]
-    for event in (written(5, 3, [member("a", {"orders": [0, 1]})]), known(orders=3)):
+    for event in (written(5, 3, [member("half-owner", {"orders": [0, 1]})]), known(orders=3)):
         group = apply_batch(group, [event], strategies).record
     return group
 

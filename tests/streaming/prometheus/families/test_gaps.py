@@ -16,7 +16,7 @@ def test_known_commit_gaps_of_a_group_are_a_histogram() -> None:
     monitor_state.put_gap_totals([GapsClosed((), {"g": GapTotals((1, 0, 2, *[0] * 7, 1), 400_500)})])
     series = scraped(monitor_state)
     assert named(series, f"{FAMILY}_bucket", group="g") == {
-        **{"le=1.0": 1, "le=2.0": 1},
+        **dict.fromkeys(("le=1.0", "le=2.0"), 1),
         **dict.fromkeys(("le=3.0", "le=5.0", "le=7.0", "le=10.0", "le=15.0", "le=30.0", "le=60.0", "le=300.0"), 3),
         "le=+Inf": 4,
     }
