@@ -139,7 +139,7 @@ EXPECTED = {
         lambda incident: incident.reference.committed(STOPPED) == {(TOPIC, 0): 4},
     ),
     f"kafka-consumer-groups.sh {_GROUP} --reset-offsets --to-current --all-topics --export --dry-run": Output(
-        r'\A"orders",0,3\n\Z',
+        r"\Aorders,0,3\n\n\Z",
         "committed offsets in a form that --from-file reads",
         EXPIRING,
     ),
@@ -288,7 +288,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of the engineer, with the settings of a client and saved offsets."""
     folder = tmp_path_factory.mktemp("engineer")
     (folder / "client.properties").write_text("security.protocol=PLAINTEXT\nclient.id=on-call\n")
-    (folder / "offsets.csv").write_text('"orders",0,3\n')
+    (folder / "offsets.csv").write_text("orders,0,3\n\n")
     return folder
 
 

@@ -6,6 +6,7 @@ The rules are in `streaming/config/groups.py`.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 from streaming.cli.config import config
 from streaming.config.groups import GroupEntry, LimitsByGroup
 from streaming.config.load import ConfigError, load_settings
+from streaming.config.settings import LinkSettings
 from streaming.evaluation.group_update import GroupState
 from streaming.evaluation.limits import DEFAULT_LIMITS
 from streaming.group.snapshot import GroupSnapshot
@@ -26,6 +28,7 @@ from streaming.run.watch import ClusterWatch
 from tests.streaming.groups import advanced, written
 from tests.streaming.http.answers import answer
 
+DOCUMENT = Path(__file__).parents[3] / "docs" / "LIMITS.md"
 VARIABLE = "REBALANCE_MONITOR_GROUPS"
 NIGHTLY = "[[groups]]\nmatch = 'nightly-.*'\nmax_lag_seconds = 90000\nteam = 'reports'\n"
 
@@ -275,6 +278,40 @@ def test_the_report_and_the_series_of_a_group_have_its_limits(file: Path) -> Non
         ("orders", "shop", "warning", "false"),
         ("payments", "", "critical", "false"),
     ]
+
+
+def blocks_of_document(language: str) -> list[str]:
+    """Return the examples in `docs/LIMITS.md` that have this language, which can be empty."""
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", DOCUMENT.read_text(), re.DOTALL | re.MULTILINE)
+    return [block for its_language, block in blocks if its_language == language]
+
+
+def test_the_document_describes_every_setting_of_an_entry_with_its_default() -> None:
+    rows = dict(re.findall(r"^\| `(\w+)` \| ([^|]+) \|", DOCUMENT.read_text(), re.MULTILINE))
+    assert [name for name in rows if not name.endswith("_url")] == list(GroupEntry.model_fields)
+    assert [name for name in rows if name.endswith("_url")] == list(LinkSettings.model_fields)
+    defaults = {"match": "required", "team": "none"}
+    for name in GroupEntry.model_fields:
+        default = json.dumps(getattr(DEFAULT_LIMITS, name, None))
+        assert rows[name] == defaults.get(name, default if default.isdigit() else f"`{default}`")
+
+
+def test_the_examples_in_the_document_give_the_limits_that_it_explains(file: Path) -> None:
+    """A night that stays quiet depends on one entry. Users copy it from here."""
+    entries, links = blocks_of_document("toml")
+    file.write_text(entries + links)
+    settings = load_settings(file)
+    of = settings.limits_by_group().of
+    assert (of("shop-cart").team, of("shop-cart").severity, of("shop-cart").max_lag_seconds) == ("shop", "warning", 600)
+    assert (of("shop-payments").severity, of("shop-payments").critical_lag_seconds) == ("critical", 300)
+    day_seconds = 24 * 3600
+    assert of("nightly-report").max_lag_seconds > day_seconds
+    assert of("nightly-report").critical_lag_seconds > day_seconds
+    assert of("console-consumer-4711").ignore_alerts
+    assert of("anything-else") == DEFAULT_LIMITS
+    assert settings.links.grafana_url == "https://grafana.example.com"
+    (printed,) = blocks_of_document("")
+    assert check_of_group(file, "shop-payments") == printed.splitlines()
 
 
 @pytest.mark.parametrize("name", ["page_url", "grafana_url", "runbook_url"])
