@@ -184,7 +184,7 @@ def test_each_section_that_restarts_the_leader_shows_where_its_name_is() -> None
         alert for alert, text in texts.items() if re.search(r"[Rr]estart the (leader|member that leads)", text)
     }
     assert restarting == {"KafkaPartitionsUnowned", "KafkaProtocolFault", "KafkaAssignmentDrift"}
-    command = 'rebalance-monitor groups --cluster "$CLUSTER"'
+    command = 'rebalance-monitor groups --cluster "$CLUSTER" --verbose --monitor "$MONITOR"'
     for alert in restarting:
         assert f"The group's page, the API field `leader` and `{command}` show its name" in texts[alert], alert
         assert "jq '.leader" in texts[alert], alert
