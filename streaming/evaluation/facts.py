@@ -22,7 +22,7 @@ from streaming.evaluation.conditions.condition_tracker import Condition
 from streaming.evaluation.fairness.fairness import among_members
 from streaming.evaluation.fairness.imbalance import PARTITIONS, Imbalance
 from streaming.evaluation.lag.lag import BLOCKED
-from streaming.evaluation.severity.limits import DEFAULT_LIMITS, GroupLimits
+from streaming.evaluation.limits import DEFAULT_LIMITS, GroupLimits
 from streaming.group.members import GroupMember, leader, members, rebalance_timeouts_ms, session_timeouts_ms
 from streaming.group.snapshot import UNKNOWN, GroupSnapshot
 

@@ -151,7 +151,7 @@ class ClusterRun:
             after=AfterSample(
                 Feedback(FeedbackWriter(self._files), reconciler, assignors),
                 LogWatch(cluster, monitor_state, self._files),
-                GroupConditions(cluster, monitor_state, tables, self._limits, self._settings.limits_by_group().of),
+                GroupConditions(cluster, monitor_state, tables, self._limits, self._settings.limits_by_group().of_each),
                 LagTables(cluster, monitor_state, tables, sampling.lag_table_seconds),
                 self._shared_resources.upkeep,
             ),

@@ -44,7 +44,7 @@ class ClusterWatch:
         self._settings = settings
         self.cluster = settings.kafka.cluster
         self._clock = ClusterClock(self.cluster, now_ms)
-        self.monitor_state = MonitorState(settings.limits_by_group().of)
+        self.monitor_state = MonitorState(settings.limits_by_group().of_each)
         self.has_session = False
         self._is_polled = settings.source.kind == ADMIN_API_SOURCE
         self.monitor_state.put_health(source=settings.source.kind, folders=_local_folders(settings.paths))

@@ -10,7 +10,7 @@ import pytest
 from streaming.config.names import NameFilter
 from streaming.evaluation.group_update import GroupState
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation
-from streaming.evaluation.severity.limits import GroupLimits
+from streaming.evaluation.limits import GroupLimits
 from streaming.prometheus.families.owners import worst_partitions
 from streaming.prometheus.lines import Sample
 from streaming.state.monitor_state import MonitorState
@@ -103,7 +103,7 @@ ONE_OWNER = record(written(5, 3, [member("a", {"orders": [0]}, instance_id="pod-
 
 def worst_partition(seconds: Sequence[float], limit: float, topics: str) -> list[Sample]:
     """Return the series of a group whose partitions of `orders` have these lags in seconds."""
-    state = MonitorState(lambda _: GroupLimits(max_lag_seconds=limit))
+    state = MonitorState(lambda ids: dict.fromkeys(ids, GroupLimits(max_lag_seconds=limit)))
     state.put_batch([ONE_OWNER], [])
     state.put_health(ready=True, was_ready=True)
     lags = {"group_id": ["g"] * len(seconds), "topic": ["orders"] * len(seconds), "partition": range(len(seconds))}

@@ -23,8 +23,8 @@ from streaming.evaluation.group_update import GroupState, apply_batch
 from streaming.evaluation.lag.lag import ClusterSample, LogEnds, TopicPartition
 from streaming.evaluation.lag.next_offsets import FetchFailure, FetchResult, TailFetch
 from streaming.evaluation.lag.status import Status
+from streaming.evaluation.limits import LimitsOf, default_limits
 from streaming.evaluation.rebalances.detectors import Limits
-from streaming.evaluation.severity.limits import LimitsOf, default_limits
 from streaming.events import GroupEvent, GroupMetadataWritten, Position, TopicMetadata, TopicsSampled
 from streaming.group.listing import GroupListing, ListedGroup
 from streaming.group.snapshot import GroupSnapshot

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import pytest
 
 from streaming.evaluation.facts import GroupLag
+from streaming.evaluation.limits import GroupLimits
 from streaming.evaluation.report import GroupReport
-from streaming.evaluation.severity.limits import GroupLimits
 from streaming.events import GroupMetadataWritten, Position
 from streaming.group.snapshot import EMPTY
 from tests.streaming.groups import metadata
@@ -193,7 +193,7 @@ def test_settings_that_the_brokers_refuse_are_named_in_the_health(tmp_path: Path
 
 def test_a_long_commit_gap_is_shown_while_it_lasts_and_for_the_window_after_it(tmp_path: Path) -> None:
     """The limit of the group is two minutes. The condition survives a restart, and ends ten minutes after it began."""
-    monitor = Monitor(tmp_path, limits_of=lambda _: GroupLimits(max_commit_gap_seconds=120))
+    monitor = Monitor(tmp_path, limits_of=lambda ids: dict.fromkeys(ids, GroupLimits(max_commit_gap_seconds=120)))
     monitor.cluster.states = {"g": "Stable"}
     monitor.sampler.take_sample()
     monitor.write(monitor.generation(1))
