@@ -12,6 +12,7 @@ from grafana_foundation_sdk.models import dashboard as models
 from grafana_foundation_sdk.models.text import TextMode
 
 from dashboards.alerts import FIRST_PANEL_NUMBER, PANEL_NUMBERS, panel_number
+from dashboards.alerts.catalogue import ALERTS
 from dashboards.boards import GRID_WIDTH, RUNBOOK_UID, Row, create_dashboard
 from dashboards.panels import AnyPanel, PanelSpec
 from dashboards.promql import Scope, repeat_for_rows
@@ -20,11 +21,6 @@ from dashboards.words import NEITHER, SEVERITIES, value_mapping
 
 RUNBOOK = Path(__file__).parent / "RUNBOOK.md"
 _SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
-
-
-def alert_names(markdown: str) -> list[str]:
-    """Return the names of the alerts in the order of the runbook. Each section of the runbook describes one alert."""
-    return _SECTION.findall(markdown)
 
 
 def firing_alerts_panel(
@@ -56,7 +52,7 @@ def firing_alerts_panel(
 
 def _firing_by_severity(scope: Scope, labels: Sequence[str], only: str) -> str:
     """Return a query for the severity of each firing alert. The names exclude the alerts of other rules."""
-    ours = f'{scope.matchers}, alertname=~"{"|".join(alert_names(RUNBOOK.read_text()))}", alertstate="firing"'
+    ours = f'{scope.matchers}, alertname=~"{"|".join(alert.name for alert in ALERTS)}", alertstate="firing"'
     ranks = " or ".join(f'{word.code} * ALERTS{{{ours}, severity="{word.value}"}}' for word in SEVERITIES)
     selected = f"({ranks}) and on (cluster, group) {only}" if only else ranks
     by = ", ".join(dict.fromkeys(("alertname", "cluster", "group", *labels)))
@@ -70,8 +66,8 @@ def _runbook_column(firing: str) -> Measure:
     mapping shows a word instead of this number.
     """
     numbers = " or ".join(
-        f'label_replace(vector({panel_number(alert)}), "alertname", "{alert}", "", "")'
-        for alert in alert_names(RUNBOOK.read_text())
+        f'label_replace(vector({panel_number(alert.runbook_section)}), "alertname", "{alert.name}", "", "")'
+        for alert in ALERTS
     )
     shown = models.ValueMappingResult(text="open section", color=NEITHER, index=0)
     link = build.DashboardLink("Section of the runbook").url(f"/d/{RUNBOOK_UID}?viewPanel=${{__value.raw}}")

@@ -14,6 +14,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from streaming.cli.text.conditions import active_sentence
+from streaming.cli.text.reported import reported_cells
 from streaming.delta.rows import condition_rows, lag_rows, update_rows
 from streaming.delta.tables import ASSIGNMENT_DRIFT, ASSIGNMENT_IMBALANCE, GROUP_GENERATIONS, GROUP_LAG, REBALANCES
 from streaming.evaluation.conditions.condition_tracker import ConditionChange
@@ -21,7 +22,7 @@ from streaming.evaluation.rebalances.rebalance_words import describe_rebalance
 from streaming.evaluation.rebalances.skips import decide_skips
 from streaming.evaluation.report import GroupReport
 from streaming.page.application import Pages
-from streaming.page.rendering import amount, duration, utc, whole
+from streaming.page.rendering import amount, catch_up, duration, utc, whole
 from streaming.prometheus.metric_selection import MetricSelection
 from streaming.prometheus.metrics import Exporter
 from tests.streaming.http.answers import answer
@@ -178,6 +179,21 @@ def flow_words(report: GroupReport) -> list[str]:
     return words
 
 
+def command_cells(report: GroupReport) -> list[str]:
+    """Return the values of lag, commits, rates, leader and timeouts as `rebalance-monitor groups` shows them."""
+    lag, members = report.lag, report.members
+    rates = lag.consumed_records_per_second, lag.produced_records_per_second
+    timeouts = (members.session_timeouts_ms, members.rebalance_timeouts_ms)
+    return [
+        whole(lag.records),
+        utc(lag.last_commit_ms),
+        *map(amount, rates),
+        catch_up(lag.records, *rates, lag.catch_up_seconds),
+        "?" if members.leader is None else f"{members.leader.client_id} {members.leader.client_host}",
+        *(", ".join(duration(one / 1000) for one in of_members) or "?" for of_members in timeouts),
+    ]
+
+
 def rate(records_per_second: float | None) -> str:
     return "?" if records_per_second is None else f"{amount(records_per_second)}/s"
 
@@ -201,6 +217,7 @@ def test_metrics_page_and_api_show_the_values_of_the_report(name: str, tmp_path:
     assert shown_by_api(document) == expected, situation.why
     (listed,) = ask(pages, "/api/v1/groups").json()["groups"]
     assert shown_by_api(listed) == expected, situation.why
+    assert reported_cells(listed, verbose=True) == command_cells(report), situation.why
     leader = report.members.leader
     assert (document["leader"] or {}).get("member_id") == (leader and leader.member_id), situation.why
     assert [one["session_timeout_ms"] for one in document["members"]] == [
