@@ -4,7 +4,7 @@ README.md explains how to use the dashboards.
 
 `promql.py` writes queries. `words.py` defines words and colours of numbers and labels. `panels.py`, `tables.py` and
 `boards.py` create panels and dashboards from them. `fleet*.py`, `group*.py`, `topic.py`, `monitor.py` and
-`runbook.py` define the dashboards. They follow these rules:
+`runbook.py` define the dashboards. `alerts/` generates the alerts. The dashboards follow these rules:
 
 1. The description of a panel explains how to read the panel, and what an empty panel means.
 2. A panel shows a missing series as 0 only if a different series proves that the value is 0. An unknown value is never

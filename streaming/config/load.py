@@ -188,12 +188,17 @@ def _unknown_variables() -> list[str]:
     """Return an error line for each environment variable with an unknown section. pydantic ignores such variables.
 
     A variable without the delimiter `__` is not an error, because Kubernetes itself sets REBALANCE_MONITOR_SERVICE_HOST
-    and similar variables.
+    and similar variables. The entries [[groups]] have no names, so all of them are in one variable.
     """
-    sections = ", ".join(Settings.model_fields)
-    candidates = (name for name in sorted(os.environ) if name.upper().startswith(ENVIRONMENT_PREFIX) and "__" in name)
-    return [
-        f"{name}: no such section: the sections are {sections}"
-        for name in candidates
-        if name[len(ENVIRONMENT_PREFIX) :].partition("__")[0].lower() not in Settings.model_fields
-    ]
+    entries_variable = f"{ENVIRONMENT_PREFIX}GROUPS"
+    sections = ", ".join(name for name in Settings.model_fields if name != "groups")
+    unknown = []
+    for name in sorted(os.environ):
+        section, delimiter, _ = name.upper().removeprefix(ENVIRONMENT_PREFIX).partition("__")
+        if not name.upper().startswith(ENVIRONMENT_PREFIX) or not delimiter:
+            continue
+        if section == "GROUPS":
+            unknown.append(f"{name}: no such setting: write all entries as a JSON list into {entries_variable}")
+        elif section.lower() not in Settings.model_fields:
+            unknown.append(f"{name}: no such section: the sections are {sections}")
+    return unknown

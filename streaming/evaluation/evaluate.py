@@ -33,9 +33,9 @@ from streaming.evaluation.fairness.imbalance import Imbalance
 from streaming.evaluation.fairness.participants import TOPIC
 from streaming.evaluation.group_update import GroupState
 from streaming.evaluation.lag.lag import BLOCKED
+from streaming.evaluation.limits import DEFAULT_LIMITS, GroupLimits
 from streaming.evaluation.rebalances.skips import SkipDecisions, failed_rebalances
 from streaming.evaluation.report import GroupReport
-from streaming.evaluation.severity.limits import DEFAULT_LIMITS, GroupLimits
 from streaming.evaluation.snapshot_evaluation import Evaluation
 from streaming.events import CLASSIC
 from streaming.group.listing import ListedGroup

@@ -22,8 +22,8 @@ from streaming.evaluation.conditions.condition_tracker import Condition
 from streaming.evaluation.fairness.fairness import among_members
 from streaming.evaluation.fairness.imbalance import PARTITIONS, Imbalance
 from streaming.evaluation.lag.lag import BLOCKED
-from streaming.evaluation.severity.limits import DEFAULT_LIMITS, GroupLimits
-from streaming.group.members import GroupMember, members
+from streaming.evaluation.limits import DEFAULT_LIMITS, GroupLimits
+from streaming.group.members import GroupMember, leader, members, rebalance_timeouts_ms, session_timeouts_ms
 from streaming.group.snapshot import UNKNOWN, GroupSnapshot
 
 
@@ -123,7 +123,10 @@ class RebalanceReport:
 
 @dataclass(frozen=True)
 class Members:
-    """The members of the group. Each property is computed once, at its first use."""
+    """The members of the group.
+
+    The values of single members are computed once, at their first use. Lists of all groups use only the other values.
+    """
 
     snapshot: GroupSnapshot | None = None
     own: StrategyDrift | None = None
@@ -138,29 +141,25 @@ class Members:
         """All members by member id."""
         return {member.member_id: member for member in self.each}
 
-    @cached_property
+    @property
     def leader(self) -> GroupMember | None:
-        """The member that computed the assignment of a classic group. None if unknown or if the group has no leader.
+        """The member that computed the assignment of a classic group. None if unknown or if the group has no leader."""
+        return leader(self.snapshot) if self.snapshot else None
 
-        In a KIP-848 group, the coordinator computes the assignment. DescribeGroups does not return the leader.
-        """
-        classic = self.snapshot.classic if self.snapshot else None
-        return self.by_id.get(classic.leader) if classic and classic.leader is not None else None
+    @property
+    def session_timeouts_ms(self) -> tuple[int, ...]:
+        """The different session timeouts of the members, the shortest first. Empty if unknown."""
+        return session_timeouts_ms(self.snapshot) if self.snapshot else ()
+
+    @property
+    def rebalance_timeouts_ms(self) -> tuple[int, ...]:
+        """The different rebalance timeouts of the members, the shortest first. Empty if unknown."""
+        return rebalance_timeouts_ms(self.snapshot) if self.snapshot else ()
 
     @cached_property
     def owners(self) -> Mapping[TopicPartition, GroupMember]:
         """The member that owns each partition."""
         return {partition: member for member in self.each for partition in member.assigned or ()}
-
-    @property
-    def session_timeouts_ms(self) -> tuple[int, ...]:
-        """The different session timeouts of the members, the shortest first. Empty if unknown."""
-        return tuple(sorted({one.session_timeout_ms for one in self.each if one.session_timeout_ms is not None}))
-
-    @property
-    def rebalance_timeouts_ms(self) -> tuple[int, ...]:
-        """The different rebalance timeouts of the members, the shortest first. Empty if unknown."""
-        return tuple(sorted({one.rebalance_timeout_ms for one in self.each if one.rebalance_timeout_ms is not None}))
 
     @cached_property
     def topic_shares(self) -> tuple[TopicShare, ...]:

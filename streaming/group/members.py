@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 from streaming.group.modern import ModernGroup
@@ -76,6 +78,35 @@ def members(snapshot: GroupSnapshot) -> tuple[GroupMember, ...]:
     if snapshot.classic is None:
         return ()
     return tuple(_classic_member(member) for member in sorted(snapshot.classic.members, key=_member_id))
+
+
+def leader(snapshot: GroupSnapshot) -> GroupMember | None:
+    """Return the member that computed the assignment of a classic group. None if it is unknown.
+
+    In a KIP-848 group, the coordinator computes the assignment. DescribeGroups does not return the leader.
+    """
+    classic = snapshot.classic
+    leaders = [member for member in classic.members if member.member_id == classic.leader] if classic else []
+    return _classic_member(leaders[0]) if leaders else None
+
+
+def session_timeouts_ms(snapshot: GroupSnapshot) -> tuple[int, ...]:
+    """Return the different session timeouts of the members, the shortest first. Unknown timeouts are left out."""
+    if snapshot.modern is not None:
+        of_members = snapshot.modern.members.values()
+        return _distinct(member.classic.session_timeout_ms for member in of_members if member.classic)
+    return _distinct(member.session_timeout_ms for member in snapshot.classic.members) if snapshot.classic else ()
+
+
+def rebalance_timeouts_ms(snapshot: GroupSnapshot) -> tuple[int, ...]:
+    """Return the different rebalance timeouts of the members, the shortest first. Unknown timeouts are left out."""
+    if snapshot.modern is not None:
+        return _distinct(member.rebalance_timeout_ms for member in snapshot.modern.members.values())
+    return _distinct(member.rebalance_timeout_ms for member in snapshot.classic.members) if snapshot.classic else ()
+
+
+def _distinct(timeouts_ms: Iterable[int | None]) -> tuple[int, ...]:
+    return tuple(sorted({timeout_ms for timeout_ms in timeouts_ms if timeout_ms is not None}))
 
 
 def _member_id(member: ClassicMember) -> str:

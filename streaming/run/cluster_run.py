@@ -93,6 +93,7 @@ class ClusterRun:
         session, settings = self._shared_resources.session, self._settings
         with raising_checkpoint_errors(settings.paths.checkpoint):
             tables, bootstrap = prepare_checkpoint(session, settings, self._files, self._shared_resources.tables)
+            tables.on_write_failure = self._monitor_state.count_table_write_failure
             self._keeper.use_partitions(len(self._cluster_session.partitions))
             restore(session, settings, self._files, self._monitor_state, self._committed_offsets)
         lag_watch = LagWatch(
@@ -150,7 +151,7 @@ class ClusterRun:
             after=AfterSample(
                 Feedback(FeedbackWriter(self._files), reconciler, assignors),
                 LogWatch(cluster, monitor_state, self._files),
-                GroupConditions(cluster, monitor_state, tables, self._limits, self._settings.limits_by_group().of),
+                GroupConditions(cluster, monitor_state, tables, self._limits, self._settings.limits_by_group().of_each),
                 LagTables(cluster, monitor_state, tables, sampling.lag_table_seconds),
                 self._shared_resources.upkeep,
             ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Final
 
-from streaming.signals.signal import CLUSTER, OF_A_CLUSTER, OF_A_GROUP, Signal
+from streaming.signals.signal import CLUSTER, OF_A_CLUSTER, OF_A_GROUP, PARTITION, Signal
 
 GROUP_INFO: Final = Signal(
     name="rebalance_monitor_group_info",
@@ -63,6 +63,7 @@ GROUP_MEMBERS: Final = Signal(
 GROUP_GENERATION: Final = Signal(
     name="rebalance_monitor_group_generation",
     unit="generations",
+    granularity=PARTITION,
     help="Last recorded generation (classic group) or group epoch (any other group).",
     unknown="The group is a classic group and `source.kind` is `admin-api`, or an open transaction blocks the group's"
     " records.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Final
 
-from streaming.signals.signal import OF_A_GROUP, Signal
+from streaming.signals.signal import OF_A_GROUP, PARTITION, Signal
 
 _UNKNOWN_EVERYWHERE = "The value is unknown for every partition of the group."
 
@@ -28,11 +28,10 @@ GROUP_LAG_SECONDS: Final = Signal(
 GROUP_LAG_SECONDS_IS_BOUND: Final = Signal(
     name="rebalance_monitor_group_lag_seconds_is_bound",
     unit="boolean",
-    help="1 if the group's lag in seconds is a lower bound, and 0 if it is exact. It is a lower bound if the record is"
-    " older than every stored sample.",
-    unknown="The group's lag in seconds is unknown.",
-    example="rebalance_monitor_group_lag_seconds and on (cluster, group)"
-    " rebalance_monitor_group_lag_seconds_is_bound == 1",
+    help="1 if the group's lag in seconds is a lower bound. It is a lower bound if the record is older than every"
+    " stored sample.",
+    unknown="The group's lag in seconds is exact or unknown.",
+    example="rebalance_monitor_group_lag_seconds and on (cluster, group) rebalance_monitor_group_lag_seconds_is_bound",
 )
 LAG_UNKNOWN_PARTITIONS: Final = Signal(
     name="rebalance_monitor_lag_unknown_partitions",
@@ -73,6 +72,7 @@ GROUP_STATUS: Final = Signal(
 GROUP_STATUS_COMPLETENESS: Final = Signal(
     name="rebalance_monitor_group_status_completeness",
     unit="share",
+    granularity=PARTITION,
     help="Share of the group's partitions whose status is based on ten commits, as a number from 0 to 1.",
     unknown="The group never committed an offset, or an open transaction blocks the group's last commits.",
     example="avg by (cluster) (rebalance_monitor_group_status_completeness)",
@@ -81,7 +81,7 @@ GROUP_RECORDS_LOST: Final = Signal(
     name="rebalance_monitor_group_records_lost",
     unit="records",
     help="Offsets that retention deleted before the group committed them.",
-    unknown=_UNKNOWN_EVERYWHERE,
+    unknown=f"Retention deleted no such offset. {_UNKNOWN_EVERYWHERE}",
     example="rebalance_monitor_group_records_lost > 0",
 )
 GROUP_SECONDS_UNTIL_LOST: Final = Signal(
@@ -89,10 +89,11 @@ GROUP_SECONDS_UNTIL_LOST: Final = Signal(
     unit="seconds",
     help="Estimated time until retention deletes records that the group has not committed. There are two estimates:"
     " from the current rate of the log start offset, and from the topic's retention.ms and the lag in seconds. The"
-    " smaller estimate applies. 0 if records are already lost.",
-    unknown="In every partition, the lag is zero or unknown, or both estimates are unknown. The rate is unknown if the"
-    " log start moved less than twice in the last 24 hours. The setting retention.ms is unknown without the right"
-    " DESCRIBE_CONFIGS on the topic.",
+    " smaller estimate applies. 0 if records are already lost. The series exists only if the time is shorter than one"
+    " day.",
+    unknown="The time is longer than one day. Or in every partition, the lag is zero or unknown, or both estimates are"
+    " unknown. The rate is unknown if the log start moved less than twice in the last 24 hours. The setting"
+    " retention.ms is unknown without the right DESCRIBE_CONFIGS on the topic.",
     example="rebalance_monitor_group_seconds_until_lost < 3600",
 )
 GROUP_LAST_COMMIT_TIMESTAMP_SECONDS: Final = Signal(

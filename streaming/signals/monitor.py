@@ -194,12 +194,12 @@ DROPPED_SERIES: Final = Signal(
     name="rebalance_monitor_dropped_series",
     unit="series",
     labels=(*OF_A_CLUSTER, "reason"),
-    label_values=MappingProxyType({"reason": ("top_k", "max_series")}),
+    label_values=MappingProxyType({"reason": ("max_series",)}),
     granularity=CLUSTER,
-    help="Number of series that a setting removed from this scrape. The label `reason` names the setting, which is"
-    " metrics.top_k or metrics.max_series.",
-    unknown=f"{_ALWAYS} Series that other settings exclude (names, granularity) do not count.",
-    example='rebalance_monitor_dropped_series{reason="max_series"} > 0',
+    help="Number of selected series that this scrape does not show. The label `reason` names the setting that limits"
+    " the scrape: metrics.max_series.",
+    unknown=f"{_ALWAYS} Series that the settings do not select (names, granularity) do not count.",
+    example="rebalance_monitor_dropped_series > 0",
 )
 RESIDENT_MEMORY_BYTES: Final = Signal(
     name="rebalance_monitor_resident_memory_bytes",

@@ -18,6 +18,7 @@ from streaming.evaluation.rebalances.skips import SkipDecisions
 from streaming.events import Position
 from streaming.group.listing import GroupListing
 from streaming.integrity.read_up_to import ReadUpTo
+from streaming.state.batch_durations import BatchDurations
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,9 @@ class Health:
     The end of a rewound partition is before the position that the monitor has already reached. When the monitor starts,
     this list is empty. A cluster with a rewound partition is never ready. `positions` maps a partition to the next
     offset to read. `times_ready` counts how often the cluster became ready. `was_ready` is True after the cluster
-    became ready for the first time.
+    became ready for the first time. `batch_seconds` is the duration of the last batch, and `last_batch_ms` is its end
+    by the clock of the monitor. `batch_durations` counts all batches by duration. `table_write_failures` counts failed
+    writes to Delta tables. `folders` are the folders on disks of this machine, by the name of their setting.
     """
 
     ready: bool = False
@@ -37,6 +40,10 @@ class Health:
     times_ready: int = 0
     batch_id: int = -1
     batch_seconds: float | None = None
+    batch_durations: BatchDurations = field(default_factory=BatchDurations)
+    last_batch_ms: int | None = None
+    table_write_failures: int = 0
+    folders: Mapping[str, str] = field(default_factory=dict)
     positions: Mapping[int, int] = field(default_factory=dict)
     query_restarts: int = 0
     source: str = OFFSETS_TOPIC_SOURCE

@@ -25,9 +25,9 @@ from streaming.evaluation.facts import GroupLag
 from streaming.evaluation.lag.group_lags import GROUP_LAGS_SCHEMA
 from streaming.evaluation.lag.lag import ClusterSample
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation
+from streaming.evaluation.limits import LimitsOf, default_limits
 from streaming.evaluation.rebalances.skips import decide_skips
 from streaming.evaluation.report import GroupReport
-from streaming.evaluation.severity.limits import LimitsOf, default_limits
 from streaming.group.listing import GroupListing, shown_state
 from streaming.state.monitor_view import MonitorView, WorkShares
 
@@ -146,11 +146,13 @@ class ReportCache:
 
     def _recorded(self, view: MonitorView, sample_values: _SampleValues) -> Iterator[RecordedGroup]:
         """Yield the inputs of each group's report, sorted by group id (rules 2 and 3)."""
-        is_blocked, gap_totals, limits_of = view.blocked_groups(), view.gap_totals, self._limits_of
+        is_blocked, gap_totals = view.blocked_groups(), view.gap_totals
         listing, work, since_ms = sample_values.listing, sample_values.work, sample_values.rebalancing_since_ms
         coordinator_of = sample_values.coordinator_of
         committing = frozenset[str]() if view.lag is None else view.lag.group_ids
-        for group_id in sorted(committing.union(view.groups)):
+        group_ids = sorted(committing.union(view.groups))
+        limits = self._limits_of(group_ids)
+        for group_id in group_ids:
             record = view.groups.get(group_id)
             if record is None or record.snapshot.is_over:
                 if group_id in committing:
@@ -160,7 +162,7 @@ class ReportCache:
                         None,
                         is_blocked(group_id),
                         listed=listed,
-                        limits=limits_of(group_id),
+                        limits=limits[group_id],
                         coordinator=coordinator_of(group_id),
                     )
                 continue
@@ -176,7 +178,7 @@ class ReportCache:
                 shares.imbalances if shares and is_current else (),
                 gap_totals.get(group_id),
                 decide_skips(view.decided_skips, [snapshot], {}) if snapshot.unsettled_skips else _NOTHING_DECIDED,
-                limits_of(group_id),
+                limits[group_id],
                 coordinator_of(group_id),
             )
 

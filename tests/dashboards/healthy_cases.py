@@ -63,8 +63,14 @@ EMPTY = (
 )
 """Series of a group whose members left after they had read all records. No new records arrive."""
 
+TWO_MONITORS = {
+    name.replace("}", ',instance="other:9560"}'): values for name, values in (healthy_group() | OWN | group()).items()
+}
+"""Series of a second monitor of the same cluster."""
+
 HEALTHY = (
     AlertCase("*", "a group without a problem", "60m", (), healthy_group() | OWN),
+    AlertCase("*", "two monitors of one cluster", "60m", (), healthy_group() | OWN | group() | TWO_MONITORS),
     AlertCase(
         "*",
         "seven partitions over five members cannot be shared more evenly",

@@ -55,32 +55,37 @@ DOWN = (
             f"the monitor of one of two clusters is down {since}",
             at,
             fires,
-            {READY: "1x60 stale", OTHER_CLUSTER: "1x3000"},
+            {READY: "1x60 stale", OTHER_CLUSTER: "1x400"},
             step="5m",
         )
-        for since, at, fires in (
-            ("for five minutes", "5h5m", ()),
-            ("for half an hour", "5h30m", (CRITICAL,)),
-            ("for ten hours", "15h", (CRITICAL,)),
-            ("for 30 hours", "35h", (CRITICAL,)),
-            ("for a week", "175h", (CRITICAL,)),
+        for since, at, fires in (("for five minutes", "5h5m", ()), ("for half an hour", "5h30m", (CRITICAL,)))
+    ),
+    *(
+        AlertCase(
+            "RebalanceMonitorDown",
+            f"the monitor of one of two clusters is down {since}",
+            at,
+            (CRITICAL,),
+            {READY: "1x5 stale", OTHER_CLUSTER: "1x400"},
+            step="1h",
         )
+        for since, at in (("for ten hours", "15h"), ("for 30 hours", "35h"), ("for a week", "175h"))
     ),
     AlertCase(
         "RebalanceMonitorDown",
         "the only monitor is down for a week: one alert, with the name of the cluster",
         "175h",
         (CRITICAL,),
-        {READY: "1x60 stale"},
-        step="5m",
+        {READY: "1x5 stale"},
+        step="1h",
     ),
     AlertCase(
         "RebalanceMonitorDown",
         "the cluster is scraped again after a week",
         "180h",
         (),
-        {READY: "1x60 _x2000 1x900", OTHER_CLUSTER: "1x3000"},
-        step="5m",
+        {READY: "1x5 _x168 1x100", OTHER_CLUSTER: "1x400"},
+        step="1h",
     ),
     AlertCase(
         "RebalanceMonitorDown",

@@ -309,7 +309,14 @@ DEAD = (
     | of_group("group_lag", "9x10 9+100x3000")
     | of_group("group_last_commit_timestamp_seconds", "0+300x10 3000x3000")
 )
-"""Series with a step of five minutes: all members leave after 50 minutes, and ten days pass."""
+"""Series with a step of five minutes: all members leave after 50 minutes."""
+
+DEAD_FOR_DAYS = (
+    of_group("group_members", "3x2 0x300")
+    | of_group("group_lag_seconds", "5x2 3600+3600x300")
+    | of_group("group_last_commit_timestamp_seconds", "0+3600x2 7200x300")
+)
+"""Series with a step of one hour: all members leave after two hours, and twelve days pass."""
 
 WITHOUT_MEMBERS = (
     AlertCase(
@@ -330,8 +337,10 @@ WITHOUT_MEMBERS = (
         ),
     ),
     *(
-        AlertCase("KafkaGroupWithoutMembers", f"the members left {since} ago", at, (CRITICAL,), DEAD, step="5m")
-        for since, at in (("ten hours", "650m"), ("two days", "50h"), ("nine days", "220h"))
+        AlertCase(
+            "KafkaGroupWithoutMembers", f"the members left {since} ago", at, (CRITICAL,), DEAD_FOR_DAYS, step="1h"
+        )
+        for since, at in (("ten hours", "12h"), ("two days", "50h"), ("nine days", "220h"))
     ),
     AlertCase(
         "KafkaGroupWithoutMembers",
@@ -366,15 +375,20 @@ WITHOUT_MEMBERS = (
         group("1x60 stale") | of_group("group_members", "0x60 stale") | of_group("group_lag_seconds", "7200x60 stale"),
     ),
     AlertCase(
-        "KafkaGroupWithoutMembers", "alerts are ignored", "220h", (), DEAD | group(ignore_alerts="true"), step="5m"
+        "KafkaGroupWithoutMembers",
+        "alerts are ignored",
+        "220h",
+        (),
+        DEAD_FOR_DAYS | group(ignore_alerts="true"),
+        step="1h",
     ),
     AlertCase(
         "KafkaGroupWithoutMembers",
         "an entry [[groups]] lets a nightly job wait for a day",
         "20h",
         (),
-        DEAD | group(limits={"max_lag_seconds": 90000, "critical_lag_seconds": 90000}),
-        step="5m",
+        DEAD_FOR_DAYS | group(limits={"max_lag_seconds": 90000, "critical_lag_seconds": 90000}),
+        step="1h",
     ),
     AlertCase(
         "KafkaGroupWithoutMembers", "all records are read", "220m", (), EMPTY | of_group("group_lag_seconds", "0x300")

@@ -10,7 +10,21 @@ STUCK = condition("stuck_rebalance", "1x300")
 STUCK_LABELS = {**OF_GROUP, "condition": "stuck_rebalance"}
 
 ROLLING_RESTART = (
-    AlertCase("KafkaRollingRestart", "a deployment", "5m", (INFO,), ROLLING, says=("?", "?")),
+    AlertCase(
+        "KafkaRollingRestart",
+        "a deployment",
+        "5m",
+        (INFO,),
+        ROLLING,
+        says=(
+            "payments on prod: members are replaced one after the other",
+            (
+                "A rolling restart has been in progress since 2023-11-14 22:13:20 +0000 UTC. Each member that "
+                "leaves or joins causes a rebalance. What to do: nothing. Static membership (group.instance.id) "
+                "would avoid these rebalances."
+            ),
+        ),
+    ),
     AlertCase("KafkaRollingRestart", "a rebalance storm is no rolling restart", "5m", (), STORM),
     AlertCase(
         "KafkaRollingRestart", "it ends after the deployment", "40m", (), condition("rolling_restart", "1x20 stale")

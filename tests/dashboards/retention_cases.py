@@ -42,8 +42,8 @@ LOST = (
         "a group without members keeps the alert for ten days",
         "240h",
         (CRITICAL,),
-        of_group("group_members", "0x3000") | of_group("group_records_lost", "9x3000"),
-        step="5m",
+        of_group("group_members", "0x300") | of_group("group_records_lost", "9x300"),
+        step="1h",
     ),
     AlertCase(
         "KafkaRecordsLost",

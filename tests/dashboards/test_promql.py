@@ -17,6 +17,7 @@ import dashboards.promql
 import dashboards.runbook
 import dashboards.words
 from dashboards import group_now
+from dashboards.alerts import expressions, links, texts
 from dashboards.fleet_tables import ABOVE_LIMIT
 from dashboards.promql import FLEET, Scope, count_or_zero, repeat_for_rows
 from dashboards.words import CAUSES, CONDITIONS, STATES, STATUSES, VERDICTS
@@ -289,5 +290,5 @@ def test_every_value_of_a_label_has_a_display_text():
 
 
 def test_the_examples_in_the_docstrings_are_true():
-    for module in (dashboards.promql, dashboards.runbook, dashboards.words):
+    for module in (expressions, links, texts, dashboards.promql, dashboards.runbook, dashboards.words):
         assert doctest.testmod(module).failed == 0

@@ -100,6 +100,8 @@ class MonitorProcess:
             "PATHS__CHECKPOINT": str(self.folder / "checkpoint"),
             "PATHS__TABLES": str(self.folder / "tables"),
             "METRICS__PORT": "0",
+            "METRICS__GRANULARITY": "partition",
+            "METRICS__COMPATIBLE_WITH": '["kafka_exporter"]',
             "SOURCE__TRIGGER_SECONDS": "1",
             "SAMPLING__INTERVAL_SECONDS": "1",
             "SAMPLING__LAG_TABLE_SECONDS": "1",

@@ -14,6 +14,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from streaming.cli.text.conditions import active_sentence
+from streaming.cli.text.reported import reported_cells
 from streaming.delta.rows import condition_rows, lag_rows, update_rows
 from streaming.delta.tables import ASSIGNMENT_DRIFT, ASSIGNMENT_IMBALANCE, GROUP_GENERATIONS, GROUP_LAG, REBALANCES
 from streaming.evaluation.conditions.condition_tracker import ConditionChange
@@ -21,8 +22,7 @@ from streaming.evaluation.rebalances.rebalance_words import describe_rebalance
 from streaming.evaluation.rebalances.skips import decide_skips
 from streaming.evaluation.report import GroupReport
 from streaming.page.application import Pages
-from streaming.page.rendering import amount, duration, utc, whole
-from streaming.prometheus.metric_selection import MetricSelection
+from streaming.page.rendering import amount, catch_up, duration, utc, whole
 from streaming.prometheus.metrics import Exporter
 from tests.streaming.http.answers import answer
 from tests.streaming.page.test_application import STRATEGIES as PAGE_STRATEGIES
@@ -78,7 +78,7 @@ def facts(report: GroupReport) -> dict[str, Any]:
 
 
 def metrics(had: Shown) -> Mapping[tuple[str, tuple[tuple[str, str], ...]], float]:
-    exporter = Exporter([(CLUSTER, had.monitor_state)], lambda: NOW_MS, STALE_AFTER_MS, MetricSelection())
+    exporter = Exporter([(CLUSTER, had.monitor_state)], lambda: NOW_MS, STALE_AFTER_MS)
     samples = [one for family in text_string_to_metric_families(answer(exporter)) for one in family.samples]
     return {
         (one.name, tuple(sorted(one.labels.items()))): one.value for one in samples if one.labels.get("group") == GROUP
@@ -135,6 +135,11 @@ def shown_by_metrics(had: Shown) -> dict[str, Any]:
     }
 
 
+def _without_zeros(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the values as `/metrics` shows them. Some metrics have no series for 0."""
+    return {**values, **{name: values[name] or None for name in ("unowned_partitions", "records_lost")}}
+
+
 def shown_by_api(document: dict[str, Any]) -> dict[str, Any]:
     """Return the same facts from the API."""
     of_shares = ("max_partitions", "excess_partitions", "idle_members", "score", "remedy")
@@ -178,6 +183,21 @@ def flow_words(report: GroupReport) -> list[str]:
     return words
 
 
+def command_cells(report: GroupReport) -> list[str]:
+    """Return the values of lag, commits, rates, leader and timeouts as `rebalance-monitor groups` shows them."""
+    lag, members = report.lag, report.members
+    rates = lag.consumed_records_per_second, lag.produced_records_per_second
+    timeouts = (members.session_timeouts_ms, members.rebalance_timeouts_ms)
+    return [
+        whole(lag.records),
+        utc(lag.last_commit_ms),
+        *map(amount, rates),
+        catch_up(lag.records, *rates, lag.catch_up_seconds),
+        "?" if members.leader is None else f"{members.leader.client_id} {members.leader.client_host}",
+        *(", ".join(duration(one / 1000) for one in of_members) or "?" for of_members in timeouts),
+    ]
+
+
 def rate(records_per_second: float | None) -> str:
     return "?" if records_per_second is None else f"{amount(records_per_second)}/s"
 
@@ -196,11 +216,12 @@ def test_metrics_page_and_api_show_the_values_of_the_report(name: str, tmp_path:
         assert [ask(pages, f"/{where}/{GROUP}").status[:3] for where in ("groups", "api/v1/groups")] == ["404", "404"]
         return
     expected = facts(report)
-    assert shown_by_metrics(had) == expected, situation.why
+    assert shown_by_metrics(had) == _without_zeros(expected), situation.why
     document = ask(pages, f"/api/v1/groups/{GROUP}").json()
     assert shown_by_api(document) == expected, situation.why
     (listed,) = ask(pages, "/api/v1/groups").json()["groups"]
     assert shown_by_api(listed) == expected, situation.why
+    assert reported_cells(listed, verbose=True) == command_cells(report), situation.why
     leader = report.members.leader
     assert (document["leader"] or {}).get("member_id") == (leader and leader.member_id), situation.why
     assert [one["session_timeout_ms"] for one in document["members"]] == [

@@ -44,10 +44,10 @@ from streaming.evaluation.conditions.silence import (
 )
 from streaming.evaluation.conditions.unowned import UnownedNow, describe_unowned, is_unknown
 from streaming.evaluation.group_update import GroupState
+from streaming.evaluation.limits import GroupLimits, LimitsOf, default_limits
 from streaming.evaluation.phrases import counted, in_words, members_named
 from streaming.evaluation.rebalances.detectors import UNOWNED_PARTITIONS, Limits, conditions, same_until_ms
 from streaming.evaluation.rebalances.rebalance_summary import RebalanceSummary
-from streaming.evaluation.severity.limits import LimitsOf, default_limits
 from streaming.group.listing import GroupListing
 from streaming.group.members import member_name, members
 from streaming.group.snapshot import DEAD, EMPTY, GroupSnapshot
@@ -154,6 +154,7 @@ class ConditionTracker:
     def __init__(self, limits: Limits, limits_of: LimitsOf = default_limits) -> None:
         self._limits = limits
         self._limits_of = limits_of
+        self._limits_by_group: Mapping[str, GroupLimits] = {}
         self._known: Mapping[Key, Condition] = {}
         self._groups: dict[str, _GroupInputs] = {}
         self._by_rebalances: dict[str, _RebalanceConditions] = {}
@@ -170,6 +171,7 @@ class ConditionTracker:
     def evaluate(self, inputs: ConditionInputs) -> ConditionEvaluation:
         """Evaluate the conditions of every group."""
         self._groups = {group_id: self._inputs_of(group_id, record) for group_id, record in inputs.groups.items()}
+        self._limits_by_group = self._limits_of(self._groups)
         self._by_rebalances = {
             group_id: known for group_id, known in self._by_rebalances.items() if group_id in self._groups
         }
@@ -215,15 +217,16 @@ class ConditionTracker:
                 yield group_id
 
     def _waits_too_long(self, group_id: str, commits: GroupCommits | None) -> bool:
-        return commits is not None and commits.wait_seconds > self._limits_of(group_id).max_commit_gap_seconds
+        return commits is not None and commits.wait_seconds > self._limits_by_group[group_id].max_commit_gap_seconds
 
     def _long_commit_gap(
         self, group_id: str, inputs: ConditionInputs, commits: GroupCommits | None, now_ms: int
     ) -> Mapping[str, str | None]:
         """Evaluate `commit_gaps.py`."""
-        recent, max_seconds = self._groups[group_id].record.rebalance_history.recent, self._limits_of(group_id)
+        recent = self._groups[group_id].record.rebalance_history.recent
+        max_seconds = self._limits_by_group[group_id].max_commit_gap_seconds
         since_ms = inputs.rebalancing_since_ms.get(group_id)
-        found = long_commit_gap(recent, since_ms, commits, now_ms, self._limits, max_seconds.max_commit_gap_seconds)
+        found = long_commit_gap(recent, since_ms, commits, now_ms, self._limits, max_seconds)
         before = self._known.get((group_id, LONG_COMMIT_GAP))
         if found or before is None or now_ms - before.since_ms >= 1000 * self._limits.window_seconds:
             return found

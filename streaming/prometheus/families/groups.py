@@ -29,14 +29,14 @@ def _limits(report: GroupReport) -> Iterable[Sample]:
 
 
 GROUP_FAMILIES: Final[tuple[GroupFamily, ...]] = (
-    (groups.GROUP_MEMBERS, single_sample(lambda report: report.membership.members)),
-    (groups.GROUP_GENERATION, single_sample(lambda report: report.membership.generation_id)),
-    (groups.GROUP_INFO, _description),
-    (groups.GROUP_LIMIT, _limits),
+    GroupFamily(groups.GROUP_MEMBERS, single_sample(lambda report: report.membership.members)),
+    GroupFamily(groups.GROUP_GENERATION, single_sample(lambda report: report.membership.generation_id)),
+    GroupFamily(groups.GROUP_INFO, _description),
+    GroupFamily(groups.GROUP_LIMIT, _limits),
     *REBALANCE_FAMILIES,
     *GAP_FAMILIES,
     *IMBALANCE_FAMILIES,
     *OWNER_FAMILIES,
-    (kafka_exporter.CONSUMERGROUP_MEMBERS, single_sample(lambda report: report.membership.members)),
+    GroupFamily(kafka_exporter.CONSUMERGROUP_MEMBERS, single_sample(lambda report: report.membership.members)),
 )
-"""All metrics with the granularity `group` and with cached text (`group_texts`)."""
+"""All metrics of groups whose text is cached (`group_texts`), except metrics of members."""

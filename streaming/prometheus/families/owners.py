@@ -1,6 +1,7 @@
 """Creates the metrics for alerts about partition owners.
 
 These are the busiest member, the unowned partitions, the time of the assignment, and the owner of the worst partition.
+They exist only for groups with a problem, so a healthy group has none of these series.
 
 1. The busiest member is shown only if its group has excess partitions. Other groups do not need an alert, and each new
    label value would create a new series. The labels are client id, host and instance id. The member id is not a label,
@@ -10,6 +11,7 @@ These are the busiest member, the unowned partitions, the time of the assignment
 3. If no record describes the busiest member, there is no series.
 4. The worst partition has the largest lag in seconds. It has a series only if the lag of the group is above the group's
    limit and the settings select the topic. If the owner is unknown, or if there is no owner, the labels are empty.
+5. The time of the assignment is shown only if the group has drift or excess partitions.
 """
 
 from __future__ import annotations
@@ -54,13 +56,20 @@ def worst_partitions(reports: Iterable[GroupReport], groups: pa.Table, topics: N
     return samples
 
 
+def _unowned_partitions(report: GroupReport) -> int | None:
+    return report.assignment.unowned_partitions or None
+
+
 def _assigned_at_seconds(report: GroupReport) -> float | None:
-    at_ms = report.assignment.assigned_at_ms
-    return None if at_ms is None else at_ms / 1000
+    total, at_ms = report.fairness.partitions, report.assignment.assigned_at_ms
+    has_excess = total is not None and total.excess
+    if at_ms is None or not (has_excess or report.assignment.drift_partitions):
+        return None
+    return at_ms / 1000
 
 
 OWNER_FAMILIES: Final[tuple[GroupFamily, ...]] = (
-    (fairness.BUSIEST_MEMBER, _busiest),
-    (fairness.UNOWNED_PARTITIONS, single_sample(lambda report: report.assignment.unowned_partitions)),
-    (fairness.ASSIGNMENT_TIMESTAMP_SECONDS, single_sample(_assigned_at_seconds)),
+    GroupFamily(fairness.BUSIEST_MEMBER, _busiest),
+    GroupFamily(fairness.UNOWNED_PARTITIONS, single_sample(_unowned_partitions)),
+    GroupFamily(fairness.ASSIGNMENT_TIMESTAMP_SECONDS, single_sample(_assigned_at_seconds)),
 )

@@ -188,7 +188,7 @@ def test_no_name_changes_the_elements_of_a_page(tmp_path: Path, group_id: str, c
 
 
 def test_a_group_page_shows_what_an_engineer_asks_during_an_incident(pages: Pages) -> None:
-    """When was the last commit? How fast does it read? Who owns the partition? Who is the leader? Which timeouts?"""
+    """The runbook asks for the last commit, the rates, the owner of a late partition, the leader and the timeouts."""
     text = Seen(ask(pages, "/groups/fraud-detection").text).text
     for words in (
         " last commit 2026-11-21 22:26:37 consumed 60/s produced 300/s catches up in the lag does not shrink ",

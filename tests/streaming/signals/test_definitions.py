@@ -31,6 +31,8 @@ from streaming.signals import rebalances as of_rebalances
 from tests.promql import names_in_query
 
 EACH = pytest.mark.parametrize("signal", SIGNALS.values(), ids=list(SIGNALS))
+ONE_MEMBER_OF_A_GROUP = (of_fairness.BUSIEST_MEMBER, of_lag.GROUP_WORST_PARTITION_INFO)
+"""One series per group, and only if an alert uses it."""
 UNITS = ("seconds", "bytes", "ratio", "partitions", "members", "brokers")
 BY_EXPORTED_NAME = {name: signal for signal in SIGNALS.values() for name in exported_names(signal)}
 
@@ -81,12 +83,13 @@ def test_labels_are_unique_and_fit_the_granularity(signal: Signal) -> None:
         "client_host",
         "member_host",
     }
-    if signal != of_fairness.BUSIEST_MEMBER:  # one series per group, and only if an alert uses it
+    if signal not in ONE_MEMBER_OF_A_GROUP:
         assert bool(member_labels & set(signal.labels)) == (signal.granularity == "member")
     assert signal.granularity in GRANULARITIES
     assert signal.family_set in FAMILY_SETS
-    assert (signal.granularity == "partition") <= ("partition" in signal.labels)
-    assert (signal.granularity in {"topic", "partition"}) <= ("topic" in signal.labels)
+    if signal not in ONE_MEMBER_OF_A_GROUP:
+        assert ("partition" in signal.labels) <= (signal.granularity in {"partition", "cluster"})
+    assert (signal.granularity == "topic") <= ("topic" in signal.labels)
 
 
 @EACH

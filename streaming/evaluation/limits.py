@@ -6,7 +6,7 @@ lag and the commit gaps of a group with its limits.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -38,10 +38,10 @@ class GroupLimits:
 
 DEFAULT_LIMITS: Final = GroupLimits()
 
-LimitsOf = Callable[[str], GroupLimits]
-"""A function that returns the limits of the group with an id."""
+LimitsOf = Callable[[Collection[str]], Mapping[str, GroupLimits]]
+"""A function that returns the limits of each group in a collection of group ids."""
 
 
-def default_limits(_: str) -> GroupLimits:
-    """Return the limits of a group without settings of its own."""
-    return DEFAULT_LIMITS
+def default_limits(group_ids: Collection[str]) -> Mapping[str, GroupLimits]:
+    """Return the limits of groups without settings of their own."""
+    return dict.fromkeys(group_ids, DEFAULT_LIMITS)
