@@ -1,7 +1,7 @@
-"""Assignment strategies of Kafka consumer groups as pure functions.
+"""The assignment strategies of Kafka consumer groups, written as pure functions.
 
-The package uses only the standard library. Start with ``assignor_named("sticky").assign(group)``. ``DESIGN.md`` has
-the file map.
+The package uses only the standard library. Start with ``assignor_named("sticky").assign(group)``. ``DESIGN.md`` has the
+file map.
 """
 
 from __future__ import annotations
@@ -72,12 +72,12 @@ AS_JAVA_LEADER: Mapping[str, PartitionAssignor] = MappingProxyType(
         "cooperative-sticky": CooperativeStickyAssignor(hash_map_order),
     }
 )
-"""The same strategies, exactly as a Java client that leads the group computes them.
+"""The same strategies. Their results are exactly the results of a Java client that leads the group.
 
 To check a recorded assignment, compare it with the results of these strategies. ``BUILT_IN`` visits members in the
 order of their ids, so its results do not depend on hash codes. The results of Java and ``BUILT_IN`` can differ if some
-members cannot keep all partitions that they claim. Then Java can choose different members that keep their partitions.
-The balance of the two results is almost always equal.
+members cannot keep all partitions that they claim. In this case, the members that keep all their partitions can be
+different in Java. But both results are almost always equally balanced.
 """
 
 AS_LIBRDKAFKA_LEADER: Mapping[str, PartitionAssignor] = MappingProxyType(
@@ -87,9 +87,9 @@ AS_LIBRDKAFKA_LEADER: Mapping[str, PartitionAssignor] = MappingProxyType(
         "roundrobin": RoundRobinAssignor(members_as_librdkafka),
     }
 )
-"""The same strategies as a librdkafka client that leads the group computes them.
+"""The same strategies. Their results are the results of a librdkafka client that leads the group.
 
-librdkafka orders members differently from Java. Range and roundrobin are exact if racks do not matter.
+librdkafka and Java sort members differently. If racks do not matter, the results of range and roundrobin are exact.
 """
 
 AS_LEADER: Mapping[str, Mapping[str, PartitionAssignor]] = MappingProxyType(
@@ -99,19 +99,21 @@ AS_LEADER: Mapping[str, Mapping[str, PartitionAssignor]] = MappingProxyType(
         "sarama": _by_name(RangeAssignor(members_by_utf8)),
     }
 )
-"""Strategies by client library. They give other results than Java's, and this package can compute these results."""
+"""Maps the name of a client library to strategies. They compute the same results as this library."""
 
 
 class UnknownAssignorError(KeyError):
     """No built-in strategy has this name."""
 
     def __str__(self) -> str:
-        """Return the message unchanged. A KeyError would print the message in quotes."""
+        """Return the message without the quotes that KeyError adds."""
         return str(self.args[0])
 
 
 def assignor_named(name: str) -> PartitionAssignor:
-    """Return the built-in strategy with this name. Raises UnknownAssignorError, which lists the valid names.
+    """Return the built-in strategy with this name.
+
+    Raises UnknownAssignorError if no built-in strategy has this name. The error message lists the valid names.
 
     >>> assignor_named("range").name
     'range'

@@ -1,14 +1,14 @@
-"""Finds the previous owner of each partition from the claims of all members.
+"""Uses the claims of all members to find the previous owner of each partition.
 
-In a classic group the leader does not know the previous assignment. Each member sends the partitions that it owns
-(KIP-54: in the userData of ``sticky``; KIP-429: in ``ownedPartitions``). A member that missed a rebalance can come back
-and claim partitions that now belong to a different member. So every claim has the generation in which it was made
-(KIP-792). The newer claim wins. If two claims have the same generation, neither counts.
+In a classic group the leader does not know the previous assignment. Each member sends a list of the partitions that it
+owns (KIP-54: in the userData of ``sticky``; KIP-429: in ``ownedPartitions``). A member that missed a rebalance can come
+back and claim partitions that now belong to a different member. So every claim contains a generation (KIP-792). The
+claim with the newer generation wins. If two claims to a partition have the same generation, both claims are ignored.
 
 Source: ``AbstractStickyAssignor.allSubscriptionsEqual`` and ``prepopulateCurrentAssignments``. In Java, the result
 depends on the order in which the algorithm visits the claims. In this module, the default order is the order of member
-ids. Unlike Java, this module drops claims to partitions that do not exist. Java can throw an exception for them, or
-assign a partition that was deleted.
+ids. This module ignores claims to partitions that do not exist. For such a claim, Java can throw an exception or assign
+a deleted partition.
 """
 
 from __future__ import annotations
@@ -24,17 +24,18 @@ if TYPE_CHECKING:
     from assignors.model import MemberSubscription, TopicPartition
 
 NO_OWNER = -1
-"""The value of a partition without an owner, in place of a member's position."""
+"""If a partition has no owner, this number is used in place of the owner's position."""
 
 Owners = dict[str, list[int]]
-"""Maps each topic to a list with one entry per partition: the position of its owner among the members, or NO_OWNER."""
+"""Maps each topic to a list. Element n is the owner of partition n, as a position among the members, or NO_OWNER."""
 
 
 @dataclass(slots=True)
 class Claims:
     """The owner of each partition, computed from all claims.
 
-    ``contested`` contains each partition that two members claimed in the same generation, even if it has an owner now.
+    ``contested`` contains each partition that two members claimed in the same generation. Such a partition still has an
+    owner if a claim with a newer generation exists.
     """
 
     owners: Owners
@@ -47,12 +48,13 @@ def settle_claims(
 ) -> Claims:
     """Find the owner of each partition of ``partitions`` (topic -> count) from the claims of ``members``.
 
-    ``scan`` contains the positions of the members in the order in which their claims are visited. The default is the
+    ``scan`` contains the positions of the members. The claims are read in this order. The default of ``scan`` is the
     order of ``members``.
 
-    If two members claim a partition, Java compares generations from two fields. For the second claim, Java uses the
-    generation of the claim. For the first claim, Java uses the generation of the Subscription. The two fields of a
-    member differ only if sticky members have mixed versions.
+    If two members claim a partition, Java compares their generations, but reads them from different fields. For the
+    claim that is read first, Java uses ``rival_generation``. For the claim that is read second, Java uses
+    ``claim_generation``. The two numbers of one member differ only if the group contains sticky members of different
+    versions.
 
     >>> from assignors.model import MemberSubscription as Member
     >>> old = Member("A", ("t0",), owned=(("t0", 0), ("t0", 1)), generation_id=4)
@@ -90,10 +92,10 @@ def find_earlier_owners(
 ) -> dict[TopicPartition, int]:
     """Map each partition to its previous owner, as a position among ``members``.
 
-    Only claims that are *older* than the group's newest generation count. The previous owner is the member with the
-    newest of these claims. The general algorithm prefers to move a partition back to this member, because that member
-    possibly still has state of the partition. If several claims have the same generation, the first one in the order of
-    ``scan`` counts.
+    A claim counts only if its generation is *older* than the group's newest generation. The previous owner is the
+    member with the newest of these claims. The general algorithm prefers to move a partition back to this member,
+    because that member possibly still has state for the partition. If several claims have the same generation, the
+    claim of the first member in ``scan`` counts.
     """
     newest: dict[TopicPartition, int] = {}
     for claimant in scan:

@@ -1,4 +1,4 @@
-"""Java's hash codes and the iteration order of its hash tables, because some of Kafka's results depend on them."""
+"""Java's hash codes, and the iteration order of Java's hash tables. Some of Kafka's results depend on them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SMALLEST_TABLE = 16
 
 
 def java_string_hash(text: str) -> int:
-    """Compute Java's ``String.hashCode``: a signed 32-bit number over UTF-16 code units.
+    """Compute Java's ``String.hashCode``. It is a signed 32-bit number, computed from the UTF-16 code units.
 
     >>> java_string_hash("my-group")
     -1906497762
@@ -27,7 +27,7 @@ def java_string_hash(text: str) -> int:
 
 
 def hash_map_order(keys: Iterable[str]) -> list[str]:
-    """Sort keys in the order in which a ``java.util.HashMap`` iterates, if the keys were inserted in the given order.
+    """Return keys in the iteration order of a ``java.util.HashMap``. The keys are inserted in the given order.
 
     >>> hash_map_order(["range", "cooperative-sticky", "sticky"])
     ['sticky', 'range', 'cooperative-sticky']
@@ -43,9 +43,9 @@ def topic_partition_hash(topic_hash: int, number: int) -> int:
 
 
 def table_size(entries: int) -> int:
-    """Return the number of buckets of a ``HashMap`` that contained at most ``entries`` entries.
+    """Return the number of buckets of a ``HashMap``. ``entries`` is the largest size that the ``HashMap`` had.
 
-    The table doubles when it is three quarters full.
+    The number of buckets doubles when the number of entries exceeds three quarters of the number of buckets.
 
     >>> table_size(12), table_size(13)
     (16, 32)
@@ -59,7 +59,7 @@ def table_size(entries: int) -> int:
 def bucket(hash_code: int, size: int) -> int:
     """Return the bucket of a key in a table of ``size`` buckets.
 
-    A ``HashMap`` iterates in the order of buckets, and inside a bucket in the order of insertion.
+    A ``HashMap`` iterates over its buckets in ascending order. Inside a bucket, keys are in the order of insertion.
     """
     unsigned = hash_code & _INT_BITS
     return (unsigned ^ (unsigned >> 16)) & (size - 1)

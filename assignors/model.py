@@ -1,4 +1,4 @@
-"""Input and output types of every assignor, with Kafka's names.
+"""The input types and output types of all assignors. The names are Kafka's.
 
 The names come from ``org.apache.kafka.coordinator.group.api.assignor`` (KIP-848). The fields of a classic member come
 from ``ConsumerPartitionAssignor.Subscription`` (KIP-429, KIP-792, KIP-881).
@@ -14,20 +14,20 @@ if TYPE_CHECKING:
 
 TopicPartition = tuple[str, int]
 ReplicaRacks = tuple[tuple[str | None, ...], ...]
-"""One entry per partition, with the rack of each replica. A rack is None if the replica's broker has no rack."""
+"""For each partition of a topic: the racks of its replicas. A rack is None if the broker of the replica has no rack."""
 
 NO_GENERATION = -1
-"""``AbstractStickyAssignor.DEFAULT_GENERATION``: the claim has no generation."""
+"""This number means that a claim has no generation (``AbstractStickyAssignor.DEFAULT_GENERATION``)."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemberSubscription:
-    """The subscription that one member sent when it joined: topics, rack, and the partitions that it claims to own.
+    """The subscription that a member sends when it joins: topics, rack, and the partitions that the member claims.
 
     ``generation_id`` is the generation of the claim. A ``sticky`` member sends its claim in the userData. Version 0 of
-    the userData has no generation. ``Subscription.generationId`` in the JoinGroup request can be a different number. If
-    it is different, ``subscription_generation`` has the number from the request. An empty rack means no rack, as in
-    Java.
+    the userData has no generation. The JoinGroup request also contains a generation: ``Subscription.generationId``. If
+    this generation is different, ``subscription_generation`` contains it. If the rack is an empty string, the member
+    has no rack, as in Java.
 
     >>> MemberSubscription("c0", ("t0",), owned=(("t0", 1),), generation_id=4).claim_generation
     4
@@ -44,7 +44,7 @@ class MemberSubscription:
 
     @property
     def claim_generation(self) -> int:
-        """Return the generation of this claim for sticky and cooperative-sticky.
+        """Return the generation of this claim, as sticky and cooperative-sticky use it.
 
         Version 0 of the userData has no generation.
         """
@@ -52,7 +52,7 @@ class MemberSubscription:
 
     @property
     def rival_generation(self) -> int:
-        """Return the generation that Java uses for this claim when a second member claims the same partition.
+        """Return the generation that Java uses for this claim when Java reads a second claim to the same partition.
 
         This is the generation of the Subscription, not of the userData.
         """
@@ -63,10 +63,10 @@ class MemberSubscription:
 class GroupSpec:
     """The complete input of an assignor: the members of a group and the metadata of their topics.
 
-    ``members`` can have any order, because assignors sort them. A topic that is absent from ``partitions``, or has
-    count 0, has no metadata. Its partitions are not assigned. A topic that is absent from ``racks`` has no rack
-    information. ``lag_records`` is for custom strategies. No built-in strategy reads it. It is empty if lag was not
-    sampled.
+    ``members`` can be in any order, because assignors sort the members. If ``partitions`` does not contain a topic, or
+    contains the count 0 for it, the topic has no metadata. Partitions of such a topic are not assigned. If ``racks``
+    does not contain a topic, the racks of this topic are unknown. Only custom strategies read ``lag_records``. It is
+    empty if the lag was not sampled.
 
     Raises ValueError if two members have the same id, or if a partition count is negative.
 
@@ -80,7 +80,7 @@ class GroupSpec:
     lag_records: Mapping[TopicPartition, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Raise ValueError for input that is impossible in a real group."""
+        """Raise ValueError if the input is impossible in a real group."""
         if len({member.member_id for member in self.members}) != len(self.members):
             raise ValueError("two members have the same member_id")
         if any(count < 0 for count in self.partitions.values()):
@@ -101,15 +101,15 @@ class GroupSpec:
 
 @dataclass(frozen=True, slots=True)
 class GroupAssignment:
-    """The partitions of each member, sorted by (topic, partition). Contains every member, in UTF-16 order."""
+    """The partitions of every member, sorted by (topic, partition). The members are sorted by id, in UTF-16 order."""
 
     members: Mapping[str, tuple[TopicPartition, ...]]
 
 
 class AssignorFailedError(Exception):
-    """A strategy returned no valid assignment.
+    """A strategy failed, or returned an invalid assignment.
 
-    `reason` is a short word for a report. The message of the error describes the failure.
+    Reports show `reason`, which is a short word. The message of the error describes the failure.
     """
 
     def __init__(self, reason: str, detail: str) -> None:
@@ -118,11 +118,11 @@ class AssignorFailedError(Exception):
 
 
 class PartitionAssignor(Protocol):
-    """A strategy: a name and a pure function. Corresponds to ``ConsumerPartitionAssignor`` without its callbacks."""
+    """A strategy has a name and a pure function. It is like a ``ConsumerPartitionAssignor`` without callbacks."""
 
     @property
     def name(self) -> str:
-        """Return the protocol name that members offer, for example ``range``."""
+        """Return the protocol name of the strategy, for example ``range``."""
         ...
 
     def assign(self, group: GroupSpec) -> GroupAssignment:

@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 
 
 def utf16_key(text: str) -> bytes:
-    r"""Return a sort key for the order of Java's ``String.compareTo``: by UTF-16 code units.
+    r"""Return a sort key. It produces the order of Java's ``String.compareTo``, which compares UTF-16 code units.
 
-    Python compares code points. The orders of Java and Python differ above U+FFFF: Java puts U+1F600 (units D83D DE00)
-    before U+FFFD. A name decoded from broken UTF-8 can contain lone surrogates. They are valid input.
+    Python compares code points. The two orders differ if a name contains a character above U+FFFF. For example, Java
+    puts U+1F600 (units D83D DE00) before U+FFFD. If a name was decoded from invalid UTF-8, it can contain lone
+    surrogates. Such a name is valid input.
 
     >>> sorted(["\ufffd", "\U0001f600"], key=utf16_key) == ["\U0001f600", "\ufffd"]
     True
@@ -26,7 +27,7 @@ def utf16_key(text: str) -> bytes:
 
 
 def sorted_names(names: Iterable[str]) -> list[str]:
-    """Sort names in Java's order. ASCII names have the same order in Python, so they need no key."""
+    """Sort names in Java's order. Java and Python sort ASCII names equally, so ASCII names need no sort key."""
     listed = list(names)
     if all(map(str.isascii, listed)):
         return sorted(listed)
@@ -34,18 +35,18 @@ def sorted_names(names: Iterable[str]) -> list[str]:
 
 
 def members_by_id(group: GroupSpec) -> list[MemberSubscription]:
-    """Sort members by member id, which is the order of the sticky and uniform strategies."""
+    """Sort members by member id. The sticky and uniform strategies use this order."""
     if all(member.member_id.isascii() for member in group.members):
         return sorted(group.members, key=lambda member: member.member_id)
     return sorted(group.members, key=lambda member: utf16_key(member.member_id))
 
 
 def members_static_first(group: GroupSpec) -> list[MemberSubscription]:
-    """Sort members as ``AbstractPartitionAssignor.MemberInfo`` does, which is the order of range and roundrobin.
+    """Sort members as ``AbstractPartitionAssignor.MemberInfo`` does. Range and roundrobin use this order.
 
-    Static members come first, by instance id, so a restarted static member keeps its place (KIP-345). Dynamic members
-    follow, by member id. Two members with the same instance id are ordered by member id. The coordinator never allows
-    such a pair at the same time.
+    Static members come first, sorted by instance id. So a static member keeps its place after a restart (KIP-345).
+    Dynamic members follow, sorted by member id. Two members with the same instance id are ordered by member id. The
+    coordinator never allows two members with the same instance id at the same time.
     """
     return sorted(group.members, key=_static_first)
 
@@ -58,10 +59,11 @@ def _static_first(member: MemberSubscription) -> tuple[bool, bytes, bytes]:
 def members_as_librdkafka(group: GroupSpec) -> list[MemberSubscription]:
     """Sort members as ``rd_kafka_group_member_cmp`` does, for range and roundrobin of librdkafka 1.4 and later.
 
-    Two static members are compared by instance id. Every other pair is compared by member id, so static members do not
-    come first. Ids are compared as UTF-8 bytes. The comparison is not always a consistent order. Example: static member
-    A is before static member B by instance id. By member id, B is before a dynamic member, and the dynamic member is
-    before A. Then librdkafka's result depends on the order of its input.
+    Two static members are compared by instance id. All other pairs of members are compared by member id. So a dynamic
+    member can come before a static member. Ids are compared as UTF-8 bytes. These comparisons can contradict each
+    other. Example: by instance id, static member A is before static member B. By member id, B is before a dynamic
+    member, and this dynamic member is before A. In such a case, the result of librdkafka depends on the order of its
+    input.
 
     >>> from assignors.model import GroupSpec, MemberSubscription as Member
     >>> group = GroupSpec((Member("pod-0-5f", (), instance_id="pod-0"), Member("app-77", ())), {})
@@ -72,12 +74,12 @@ def members_as_librdkafka(group: GroupSpec) -> list[MemberSubscription]:
 
 
 def members_by_utf8(group: GroupSpec) -> list[MemberSubscription]:
-    """Sort all members by member id as UTF-8 bytes, which is the order of aiokafka, sarama and kafka-go."""
+    """Sort all members by member id, compared as UTF-8 bytes. aiokafka, sarama and kafka-go use this order."""
     return sorted(group.members, key=lambda member: utf8_key(member.member_id))
 
 
 def utf8_key(text: str) -> bytes:
-    r"""Return a sort key for the order of C's ``memcmp`` on UTF-8, which is the order of code points.
+    r"""Return a sort key. It produces the order of C's ``memcmp`` on UTF-8, which is the order of code points.
 
     >>> sorted(["\ufffd", "\U0001f600"], key=utf8_key) == ["\ufffd", "\U0001f600"]
     True

@@ -11,15 +11,15 @@ if TYPE_CHECKING:
 
 
 def member_rack(member: MemberSubscription) -> str | None:
-    """Return the rack of a member, or None if it is missing or empty."""
+    """Return the rack of a member, or None if the rack is missing or empty."""
     return member.rack or None
 
 
 def racks_of(group: GroupSpec, topic: str) -> list[frozenset[str]]:
-    """Return the racks of the replicas of each partition, one set per partition.
+    """Return one set per partition of the topic: the racks of the partition's replicas.
 
-    A set is empty if the metadata has no racks for the partition. Offline replicas count, too, because the group does
-    not rebalance when a replica comes back (KIP-881).
+    A set is empty if the metadata has no racks for the partition. Offline replicas count, too. The reason is that the
+    group does not rebalance when a replica comes back (KIP-881).
 
     >>> from assignors.model import GroupSpec
     >>> [sorted(racks) for racks in racks_of(GroupSpec((), {"t0": 2}, {"t0": (("a", "b", None),)}), "t0")]
@@ -34,8 +34,9 @@ def racks_of(group: GroupSpec, topic: str) -> list[frozenset[str]]:
 def racks_matter(member_racks: Iterable[str | None], partition_racks: Iterable[frozenset[str]]) -> bool:
     """Return whether racks can improve an assignment.
 
-    Two conditions must be true. At least one member is in the rack of a replica. At least two partitions have replicas
-    in different sets of racks. Source: ``AbstractPartitionAssignor.useRackAwareAssignment``.
+    Racks can improve an assignment only if two conditions are true. First, at least one member is in the rack of a
+    replica. Second, the set of replica racks is not the same for all partitions. Source:
+    ``AbstractPartitionAssignor.useRackAwareAssignment``.
 
     >>> racks_matter(["a", None], [frozenset("ab"), frozenset("b")])
     True

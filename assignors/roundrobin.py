@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 class RoundRobinAssignor:
-    """Assigns the partitions of all topics, in order, to the members in turn. Skips members that are not subscribed.
+    """Sorts all partitions and assigns one to each member in turn. Skips a member that does not subscribe to the topic.
 
-    Two members subscribe to two topics with three partitions each:
+    Two members subscribe to the same two topics. Each topic has three partitions:
 
     >>> from assignors.model import GroupSpec, MemberSubscription as Member
     >>> both = ("t0", "t1")
@@ -24,7 +24,8 @@ class RoundRobinAssignor:
     >>> RoundRobinAssignor().assign(group).members["C0"]
     (('t0', 0), ('t0', 2), ('t1', 1))
 
-    Unequal subscriptions can make the result uneven. For topics t0 (1 partition), t1 (2) and t2 (3):
+    Unequal subscriptions can make the result uneven. In this example, t0 has 1 partition, t1 has 2 partitions, and t2
+    has 3 partitions:
 
     >>> members = (Member("C0", ("t0",)), Member("C1", ("t0", "t1")), Member("C2", ("t0", "t1", "t2")))
     >>> group = GroupSpec(members, {"t0": 1, "t1": 2, "t2": 3})

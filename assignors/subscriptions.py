@@ -1,4 +1,4 @@
-"""Subscriptions of a group in the forms that the assignors need. Topics without metadata are left out."""
+"""The subscriptions of a group, in the data structures that assignors need. Topics without metadata are omitted."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 def distinct_subscriptions(members: Sequence[MemberSubscription]) -> list[frozenset[str]]:
     """Return the topics of each member as a set. Members with equal subscriptions share one set object.
 
-    A large group usually has few distinct subscriptions. The tuple of topics that a member sent is the key of a cache.
-    For 1,000 members with the same 100 topics, only one set is created.
+    A large group usually has few distinct subscriptions. For example, if 1,000 members have the same 100 topics, only
+    one set is created.
     """
     by_list: dict[tuple[str, ...], frozenset[str]] = {}
     by_set: dict[frozenset[str], frozenset[str]] = {}
@@ -33,8 +33,8 @@ def distinct_subscriptions(members: Sequence[MemberSubscription]) -> list[frozen
 def subscribers_by_topic(group: GroupSpec, members: Sequence[MemberSubscription]) -> dict[str, list[int]]:
     """Map each topic with metadata to the positions of its subscribers in ``members``.
 
-    Positions are ascending. Topics are in Java's order. If all members have the same subscription, all topics share one
-    list. Do not change it.
+    Positions are ascending. Topics are sorted in Java's order. If all members have the same subscription, all topics
+    share one list. Do not change this list.
     """
     subscriptions = distinct_subscriptions(members)
     distinct = set(subscriptions)
@@ -52,11 +52,11 @@ def subscribers_by_topic(group: GroupSpec, members: Sequence[MemberSubscription]
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionClasses:
-    """The members of a group in classes. The members of one class can get the same partitions.
+    """The members of a group, divided into classes. All members of one class can own the same partitions.
 
-    Even a group of 1,000 members usually has only one class or a few classes. ``members`` has the member ids of each
-    class, ascending. ``subscribers`` maps each topic with metadata and subscribers to the classes that subscribe to it,
-    as positions in ``members``. A member is in a class only if it can get a partition.
+    Even a group of 1,000 members usually has only a few classes. ``members`` contains the member ids of each class, in
+    ascending order. ``subscribers`` contains each topic that has metadata and subscribers. The value of a topic is the
+    set of its classes, as positions in ``members``. Members that cannot own any partition are not included.
     """
 
     members: tuple[tuple[str, ...], ...]
@@ -100,7 +100,7 @@ def partitions_of(topic: str, count: int) -> list[TopicPartition]:
 
 
 def by_owner(owners: Mapping[str, Sequence[int]]) -> dict[int, list[TopicPartition]]:
-    """Return the partitions of each owner, ordered by topic and number.
+    """Return the partitions of each owner, sorted by topic and partition number.
 
     >>> by_owner({"t0": [1, 0, 1]})
     {1: [('t0', 0), ('t0', 2)], 0: [('t0', 1)]}
@@ -113,7 +113,7 @@ def by_owner(owners: Mapping[str, Sequence[int]]) -> dict[int, list[TopicPartiti
 
 
 def by_member(owners: Mapping[str, Sequence[int]], members: int) -> list[list[TopicPartition]]:
-    """List the partitions of each member, by position. Partitions without an owner are left out."""
+    """Return one list of partitions per member, in the order of positions. Partitions without an owner are omitted."""
     owned = by_owner(owners)
     return [owned.get(member, []) for member in range(members)]
 
@@ -121,6 +121,6 @@ def by_member(owners: Mapping[str, Sequence[int]], members: int) -> list[list[To
 def group_assignment(
     members: Sequence[MemberSubscription], assigned: Sequence[Sequence[TopicPartition]]
 ) -> GroupAssignment:
-    """Create a ``GroupAssignment`` from one list of partitions per member. Members are in UTF-16 order."""
+    """Create a ``GroupAssignment`` from one list of partitions per member. The ids are sorted in UTF-16 order."""
     by_id = {member.member_id: partitions for member, partitions in zip(members, assigned, strict=True)}
     return GroupAssignment({member_id: tuple(sorted(by_id[member_id])) for member_id in sorted_names(by_id)})

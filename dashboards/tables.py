@@ -1,8 +1,9 @@
 """Create tables of current values. Each column shows a label or the values of a query.
 
-Grafana compares rows by the labels that all queries of the table have. If these labels have equal values, it merges the
-rows. So each query must return exactly one row for each combination of these labels. For example, if a table has one
-row per condition of a group, a value of the group must be repeated for each of these rows (`promql.repeat_for_rows`).
+Grafana compares the labels that all queries of a table have in common. If two rows have equal values for these labels,
+Grafana merges the rows. So each query must return exactly one row for each combination of these labels. For example, a
+table can have one row per condition of a group. Then a value of the group must be repeated in each row
+(`promql.repeat_for_rows`).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from dashboards.words import Steps, thresholds
 
 @dataclass(frozen=True)
 class Label:
-    """A column with a label of the rows."""
+    """A column that shows one label."""
 
     title: str
     label: str
@@ -33,17 +34,18 @@ class Label:
 
 @dataclass(frozen=True)
 class Measure:
-    """A column with the values of a query. If `title` is empty, only the labels of the query are shown."""
+    """A column that shows the values of a query. If `title` is empty, only the labels of the query are shown."""
 
     title: str
     expression: str
     unit: str = "short"
     steps: Steps = ()
     mappings: Sequence[dashboard.ValueMapping] = ()
+    links: Sequence[build.DashboardLink] = ()
 
 
 Column = Label | Measure
-_HIDDEN_FIELDS = ("Time", "cluster", "group", "group_instance_id")
+_HIDDEN_FIELDS = ("Time", "cluster", "group", "topic", "group_instance_id")
 """Fields of query results that are hidden if the table has no column for them."""
 
 
@@ -62,7 +64,7 @@ def ranked_table(spec: PanelSpec, columns: Sequence[Column], *, sort_by: str, la
 
 
 def _column_order(columns: Sequence[Column]) -> dict[str, object]:
-    """Return the options that name and order the columns. They hide the time, and values without a title."""
+    """Return the options that name and order the columns. They also hide the time, and values without a title."""
     fields = dict(zip(_fields(columns), columns, strict=True))
     return {
         "renameByName": {field: column.title for field, column in fields.items() if column.title},
@@ -88,9 +90,9 @@ def _properties(column: Column) -> list[dashboard.DynamicConfigValue]:
     properties: dict[str, object] = {}
     if column.mappings:
         properties |= {"mappings": list(column.mappings), "custom.cellOptions": options.TableColorTextCellOptions()}
+    if column.links:
+        properties["links"] = [link.build() for link in column.links]
     if isinstance(column, Label):
-        if column.links:
-            properties["links"] = [link.build() for link in column.links]
         if column.width is not None:
             properties["custom.width"] = column.width
     else:

@@ -1,9 +1,9 @@
 """Define words and colours of numbers and label values.
 
-Each of the five colours has a meaning: fine, watch, act, unknown, neither.
+The five colours mean: fine, watch, act, unknown, none of these.
 
-If a panel shows a label value as a word, its query converts the value to a number (a code), because a Grafana timeline
-can show words only for numbers.
+A Grafana timeline can show words only for numbers. So if a panel shows a label value as a word, its query converts the
+label value to a number (a code).
 """
 
 from __future__ import annotations
@@ -20,15 +20,17 @@ from streaming.signals.rebalances import GROUP_CONDITION
 FINE, WATCH, ACT, UNKNOWN, NEITHER = "green", "yellow", "red", "#8e8e8e", "blue"
 
 Steps = Sequence[tuple[float, str]]
-"""Thresholds with colours. Each colour applies to its value and to greater values, up to the next step.
+"""Thresholds with colours. A colour applies to values from its threshold up to the next threshold.
 
-Values below the first step have the colour FINE. But if the colour of the last step is FINE, they have the colour ACT.
+Values below the first threshold normally have the colour FINE. If the colour of the last threshold is FINE, values
+below the first threshold have the colour ACT.
 """
 
 ANY: Steps = ((1, ACT),)
 SOME: Steps = ((1, WATCH),)
 SECONDS_BEHIND: Steps = ((60, WATCH), (600, ACT))
 STORM: Steps = ((5, WATCH), (20, ACT))
+SECONDS_LEFT: Steps = ((3600, WATCH), (86_400, FINE))
 SCORE: Steps = ((50, WATCH), (90, FINE))
 
 SINCE = "dateTimeFromNow"
@@ -78,7 +80,9 @@ VERDICTS = _words(
 )
 _CONDITIONS = GROUP_CONDITION.label_values["condition"]
 CONDITIONS = _words(61, {condition: NEITHER if condition == "rolling_restart" else ACT for condition in _CONDITIONS})
-BOUNDS = _words(81, {"exact": FINE, "at least": WATCH})
+AT_LEAST = Word("at least", 81, WATCH)
+LAG_LIMITS = _words(91, {"below the limit": FINE, "above the limit": WATCH, "above the critical limit": ACT})
+SEVERITIES = (Word("critical", 3, ACT), Word("warning", 2, WATCH), Word("info", 1, NEITHER))
 CAUSES: Mapping[str, str] = {
     "unexplained": ACT,
     "unknown": UNKNOWN,
@@ -89,7 +93,11 @@ CAUSES: Mapping[str, str] = {
     "metadata_changed": "light-orange",
     "cooperative_followup": "super-light-blue",
 }
-"""Colours of the causes of a rebalance. Unexplained causes are red. Joins and leaves are blue. Changes are orange."""
+"""Colours of the causes of a rebalance.
+
+If the cause is unexplained, the colour is red. If a member joined or left, the colour is blue. If a strategy, a
+subscription or a topic changed, the colour is orange.
+"""
 
 
 def code_query(scope: Scope, signal: Signal, label: str, words: Sequence[Word]) -> str:
@@ -103,7 +111,7 @@ def code_query(scope: Scope, signal: Signal, label: str, words: Sequence[Word]) 
 
 
 def code_query_by_label(scope: Scope, signal: Signal, label: str, words: Sequence[Word]) -> str:
-    """Return a query with one series per value of the label. Several values can be active at the same time."""
+    """Return a query with one series per value of the label. The label can have several values at the same time."""
     return f"max by ({label}) ({_codes(scope, signal, label, words)})"
 
 
@@ -116,14 +124,14 @@ def _is(label: str, value: str) -> str:
 
 
 def code_mappings(*of_labels: Sequence[Word]) -> list[dashboard.ValueMapping]:
-    """Return the words and colours of codes."""
+    """Return the mapping from codes to words and colours."""
     return [
         value_mapping({str(word.code): (in_words(word.value), word.color) for words in of_labels for word in words})
     ]
 
 
 def label_mappings(words: Sequence[Word]) -> list[dashboard.ValueMapping]:
-    """Return the words and colours for a column with label values."""
+    """Return the mapping from label values to words and colours."""
     return [value_mapping({word.value: (in_words(word.value), word.color) for word in words})]
 
 
@@ -151,9 +159,9 @@ NONE = [value_mapping({"0": ("none", FINE)})]
 
 
 def thresholds(steps: Steps) -> list[dashboard.Threshold]:
-    """Return Grafana's thresholds. The first threshold has no value and applies below all others.
+    """Return Grafana's thresholds. The first threshold has no value and applies below all other thresholds.
 
-    Its colour is ACT if small values are bad.
+    The colour of the first threshold is ACT if small values are bad.
     """
     below = ACT if steps and steps[-1][1] == FINE else FINE
     return [dashboard.Threshold(None, below), *(dashboard.Threshold(value, color) for value, color in steps)]

@@ -1,1 +1,1 @@
-"""The monitor. It turns the records of `__consumer_offsets` into group states, verdicts and outputs. See DESIGN.md."""
+"""The monitor. It computes group states, verdicts and outputs from `__consumer_offsets` records. See DESIGN.md."""

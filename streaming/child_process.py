@@ -1,4 +1,4 @@
-"""Start child processes that always end when this process ends, even if it is killed."""
+"""Start child processes that always end when this process ends, even if this process is killed."""
 
 from __future__ import annotations
 
@@ -18,16 +18,20 @@ _LAUNCHER = Path(__file__).with_name("die_with_parent.py")
 
 
 def with_parent_death_signal(command: Sequence[str]) -> list[str]:
-    """Return a command line that runs `command`. The kernel kills `command` when the thread that started it ends."""
+    """Return a command line that runs `command`.
+
+    The kernel kills `command` when the thread that started `command` ends.
+    """
     return [sys.executable, "-I", "-S", str(_LAUNCHER), str(os.getpid()), *command]
 
 
 class ChildProcess:
-    """A child process that the kernel kills when this process ends, even after `kill -9`.
+    """A child process that the kernel kills when this process ends, even if `kill -9` ends this process.
 
-    Its standard output and error are appended to the file `output`. The child has its own session, so that Ctrl-C does
-    not stop it. So this process can choose the order in which it stops its children. By default, the child gets the
-    environment of this process without the settings, because each setting can contain a secret.
+    The standard output and standard error of the child are appended to the file `output`. The child has its own
+    session, so that Ctrl-C does not stop the child. So this process can choose the order in which it stops its
+    children. By default, the child gets all environment variables of this process except the settings, because a
+    setting can contain a secret.
     """
 
     def __init__(self, command: Sequence[str], output: Path, environment: Mapping[str, str] | None = None) -> None:
@@ -52,11 +56,11 @@ class ChildProcess:
 
     @property
     def exit_code(self) -> int | None:
-        """The exit code, or None while the process runs. A negative value is the number of the signal that ended it."""
+        """The exit code, or None while the process runs. If a signal ended the process, the code is negative."""
         return self._started().poll()
 
     def wait(self, timeout_seconds: float | None = None) -> bool:
-        """Wait until the process ends. Return False if it still runs after the timeout."""
+        """Wait until the process ends. Return False if the process still runs after the timeout."""
         try:
             self._started().wait(timeout_seconds)
         except subprocess.TimeoutExpired:
@@ -64,11 +68,11 @@ class ChildProcess:
         return True
 
     def ask_to_end(self) -> None:
-        """Send SIGTERM and return at once."""
+        """Send SIGTERM, and do not wait."""
         self._started().terminate()
 
     def stop(self, grace_seconds: float) -> None:
-        """Send SIGTERM, kill the process if it still runs after `grace_seconds`, and wait until it has ended."""
+        """Send SIGTERM. Kill the process if it still runs after `grace_seconds`. Wait until the process has ended."""
         self.ask_to_end()
         if not self.wait(grace_seconds):
             self.kill()

@@ -1,4 +1,7 @@
-"""Errors that an operator can fix. The monitor prints one line with the remedy instead of a traceback."""
+"""Errors that an operator can fix.
+
+For such an error, the monitor prints one line with the remedy. It prints no traceback.
+"""
 
 from __future__ import annotations
 
@@ -13,21 +16,21 @@ STAYS: Final = 78
 
 
 class RemedyError(Exception):
-    """An error that the operator can fix. Its message is one line: the error, then the remedy.
+    """An error that the operator can fix. The message is one line with the error and the remedy.
 
     Commands print the message and exit with a code other than 0. Example: `Java 11 found at /usr/bin/java, but 17 or 21
     is required: apt install openjdk-17-jre-headless, or set JAVA_HOME`.
 
-    `exit_code` is the exit code of `rebalance-monitor run`. A supervisor uses the code to decide whether it restarts
-    the monitor. The code is `MAY_PASS` if a restart can succeed, for example because a broker does not answer yet. The
-    code is `STAYS` if every restart fails until an operator changes something on this machine.
+    `exit_code` is the exit code of `rebalance-monitor run`. A supervisor uses the exit code to decide whether to
+    restart the monitor. The code is `MAY_PASS` if a restart can succeed, for example because a broker does not answer
+    yet. The code is `STAYS` if every restart fails until an operator changes something on this machine.
     """
 
     exit_code: ClassVar[int] = MAY_PASS
 
 
 def storage_remedy(error: OSError) -> str:
-    """Return the remedy for a failed access to a file or folder. In error messages, the remedy follows after a colon.
+    """Return the remedy for a failed access to a file or folder. Error messages have a colon before the remedy.
 
     >>> storage_remedy(OSError(errno.ENOSPC, "No space left on device"))
     'free space on its disk'

@@ -20,13 +20,13 @@ _VERSION_TIMEOUT_SECONDS = 30.0
 
 
 class JavaError(RemedyError):
-    """Error: no Java, or an unsupported version."""
+    """Error: Java is missing, or its version is not supported."""
 
     exit_code = STAYS
 
 
 def find_java() -> Path:
-    """Return the path of `java`. Like Spark, use JAVA_HOME if it is set, otherwise the first `java` on PATH.
+    """Return the path of `java`. The path is from JAVA_HOME if it is set, otherwise from PATH.
 
     Raises JavaError with a remedy if there is no Java or if its version is not 17 or 21.
     """
@@ -38,7 +38,7 @@ def find_java() -> Path:
 
 
 def java_version(java: Path) -> int:
-    """Return the feature version of a `java` executable, for example 17. Raises JavaError if it does not run."""
+    """Return the feature version of a `java` executable, for example 17. Raises JavaError if `java` does not run."""
     try:
         result = subprocess.run(
             [str(java), "-version"],
@@ -54,9 +54,9 @@ def java_version(java: Path) -> int:
 
 
 def feature_version(output: str) -> int:
-    """Read the feature version from the output of `java -version`. Raises JavaError if the output has none.
+    """Read the feature version from the output of `java -version`. Raises JavaError if it contains no version.
 
-    Example: `openjdk version "17.0.15" 2025-04-15` is 17, and the older form `java version "1.8.0_392"` is 8.
+    Example: `openjdk version "17.0.15" 2025-04-15` gives 17. The older format `java version "1.8.0_392"` gives 8.
     """
     match = re.search(r'version "(?:1\.)?(\d+)', output)
     if match is None:
@@ -84,7 +84,7 @@ def _java_on_path() -> Path:
 def main() -> None:
     """Print the path of the Java to use, or the error.
 
-    It imports no installed package, because the setup runs it first.
+    This module does not import installed packages, because the setup runs it before it installs packages.
     """
     try:
         print(find_java())  # noqa: T201 - a command's output

@@ -1,12 +1,12 @@
-"""Create a private folder in the temporary folder (TMPDIR), and remove it even if its owner is killed.
+"""Create a private folder in TMPDIR. The private folder is removed even if its owner process is killed.
 
-1. The folder is removed when its `with` block ends. If its owner process is killed, the next process that creates a
-   folder with the same prefix removes it.
-2. The owner locks a file in the folder. A child process that inherits `lock` has the same lock. The folder is not
-   removed before both processes have ended.
-3. Every user can create a file or folder with such a name in the temporary folder. So this module opens only folders
-   that no other user can access. The lock must be a regular file, because an attempt to open a FIFO would block.
-4. A folder without a lock file is not removed. Possibly a different process is creating this folder now.
+1. The folder is removed when its `with` block ends. If the owner process is killed, the folder remains. The next
+   process that creates a folder with the same prefix removes the remaining folder.
+2. The owner locks a file in the folder. Child processes that inherit `lock` share this lock. So no other process
+   removes the folder before the owner and these child processes have ended.
+3. In TMPDIR, every user can create a file or folder with the same prefix. So this module opens only folders that no
+   other user can access. The lock must be a regular file, because an attempt to open a FIFO would block.
+4. A folder without a lock file is not removed, because a different process is possibly still creating the folder.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _CONTENT = "content"
 
 @dataclass(frozen=True, slots=True)
 class PrivateFolder:
-    """A folder that is empty at first. Pass the file descriptor `lock` to child processes that use the folder."""
+    """A private folder. Child processes that use the folder must inherit the file descriptor `lock`."""
 
     path: Path
     lock: int
@@ -35,7 +35,7 @@ class PrivateFolder:
 
 @contextmanager
 def private_folder(prefix: str) -> Iterator[PrivateFolder]:
-    """Create a folder for the duration of the `with` block, by rules 1 and 2."""
+    """Create a folder that exists until the `with` block ends (rules 1 and 2)."""
     _remove_leftovers(Path(tempfile.gettempdir()), prefix)
     folder = Path(tempfile.mkdtemp(prefix=prefix))  # mkdtemp sets mode 0700
     try:
@@ -49,7 +49,7 @@ def private_folder(prefix: str) -> Iterator[PrivateFolder]:
 
 
 def _remove_leftovers(temporary: Path, prefix: str) -> None:
-    """Remove the folders of processes that have ended, by rules 1 to 4."""
+    """Remove the folders of processes that have ended (rules 1 to 4)."""
     for leftover in temporary.glob(f"{prefix}*"):
         # An OSError means that the owner is alive or that the folder belongs to a different user.
         with suppress(OSError), _open(leftover, os.O_DIRECTORY) as folder:
@@ -64,7 +64,7 @@ def _remove_leftovers(temporary: Path, prefix: str) -> None:
 def _remove(folder: Path) -> None:
     """Remove the content first and the lock last.
 
-    So if this process is killed, the next process can remove the rest.
+    So if this process is killed between the two steps, the next process can remove the rest of the folder.
     """
     shutil.rmtree(folder / _CONTENT, ignore_errors=True)
     shutil.rmtree(folder, ignore_errors=True)
@@ -72,7 +72,7 @@ def _remove(folder: Path) -> None:
 
 @contextmanager
 def _open(path: Path | str, flags: int, folder: int | None = None) -> Iterator[int]:
-    """Open an existing file or folder that is not a symbolic link, and return its descriptor."""
+    """Open an existing file or folder, and yield its file descriptor. Raises OSError for a symbolic link."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | flags, dir_fd=folder)
     try:
         yield descriptor

@@ -1,4 +1,4 @@
-"""Checks of the balance that each strategy promises. Each check yields one message for each broken promise."""
+"""Checks that each strategy keeps its promise about balance. A check yields one message for each violation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def _even_in_each_topic(group: GroupSpec, assignment: GroupAssignment) -> Iterator[str]:
-    """Check range: for each topic, the sizes of its subscribers differ by at most one partition of this topic."""
+    """Check range. The subscribers of one topic own equally many partitions of it, or differ by one partition."""
     counts = [Counter(topic for topic, _ in assignment.members[member.member_id]) for member in group.members]
     for topic, subscribers in subscribers_by_topic(group, group.members).items():
         held = [counts[subscriber][topic] for subscriber in subscribers]
@@ -24,9 +24,9 @@ def _even_in_each_topic(group: GroupSpec, assignment: GroupAssignment) -> Iterat
 
 
 def _even_if_equal(group: GroupSpec, assignment: GroupAssignment) -> Iterator[str]:
-    """Check roundrobin: the sizes of members with equal subscriptions differ by at most one partition.
+    """Check roundrobin. If all subscriptions are equal, the sizes of the members differ by at most one partition.
 
-    If subscriptions differ, roundrobin promises nothing.
+    If subscriptions differ, roundrobin makes no promise about balance.
     """
     sizes = [len(assignment.members[member.member_id]) for member in group.members]
     if len(set(distinct_subscriptions(group.members))) == 1 and max(sizes) - min(sizes) > 1:
@@ -34,10 +34,10 @@ def _even_if_equal(group: GroupSpec, assignment: GroupAssignment) -> Iterator[st
 
 
 def _no_move_helps(group: GroupSpec, assignment: GroupAssignment) -> Iterator[str]:
-    """Check sticky and uniform: no subscriber has at least two partitions fewer than the owner of a partition.
+    """Check sticky and uniform. No move of one partition to a different subscriber improves the balance.
 
-    A chain of moves through a third member can improve the balance further. Neither of the two algorithms searches for
-    such chains.
+    A move improves the balance if the owner has at least two partitions more than the subscriber. A chain of several
+    moves can still improve the balance. But sticky and uniform do not search for such chains.
     """
     members = [assignment.members[member.member_id] for member in group.members]
     holders: dict[str, set[int]] = {}

@@ -1,23 +1,26 @@
-"""Measures of how evenly work is shared, for any kind of work (partitions, lag, throughput).
+"""Measures that show how evenly work is shared. The work can be of any kind (partitions, lag, throughput).
 
-``loads`` are the amounts of work, one per member (or host), in any unit. The measures:
+``loads`` contains one amount of work per member (or host), in any unit. The measures are:
 
-1. ``largest``, ``smallest``, ``total``: in the unit of the loads. The mean is ``total`` divided by ``shares``.
-2. ``max_to_mean_ratio``: 1 if all loads are equal, n if one of n members has everything. Only for display. It does not
-   show whether a better assignment exists. For example, for 7 partitions and 5 members it is always 1.43 or more.
-3. ``coefficient_of_variation``: the standard deviation divided by the mean. It is the standard deviation of a complete
-   population, not of a sample. 0 if all loads are equal.
-4. ``gini``: the mean difference between two loads, divided by twice the mean load (Gini 1912). 0 if all loads are
-   equal, (n - 1) / n if one member has everything.
-5. ``surplus``: the load of the busiest members above the fairest possible loads. For every k, two sums are compared:
-   the sum of the k largest loads, and the sum of the k largest of the fairest loads. The largest difference is the
-   surplus. It is 0 if, and only if, the loads are as good as the fairest loads by every measure of inequality
-   (majorisation; Marshall, Olkin and Arnold, *Inequalities*, 2011). If loads are partitions and all members have equal
-   subscriptions, the surplus is the minimum number of moves to the fairest loads.
-6. ``score`` = 100 x (1 - surplus / (total - largest of the fairest)). 100 if no assignment is fairer. 0 if one member
-   has everything although a fairer assignment exists. Also 100 if there is nothing to share.
+1. ``largest``, ``smallest``, ``total``: in the unit of the loads. The mean is ``total`` divided by ``shares``, the
+   number of loads.
+2. ``max_to_mean_ratio``: the largest load divided by the mean. The ratio is 1 if all loads are equal, and n if one of n
+   members has all work. This measure is only for display, because it does not show whether a better assignment exists.
+   For example, with 7 partitions and 5 members, the ratio is always 1.43 or more.
+3. ``coefficient_of_variation``: the standard deviation divided by the mean. The formula for a complete population is
+   used. The result is 0 if all loads are equal.
+4. ``gini``: the mean difference between two loads, divided by twice the mean load (Gini 1912). The result is 0 if all
+   loads are equal, and (n - 1) / n if one of n members has all work.
+5. ``surplus``: the load that the busiest members have above the fairest possible loads. For every k, compare two sums:
+   the sum of the k largest loads, and the sum of the k largest fairest loads. The largest difference is the surplus. If
+   the loads are as fair as the fairest loads by every measure of inequality, the surplus is 0. In all other cases, it
+   is greater than 0 (majorisation; Marshall, Olkin and Arnold, *Inequalities*, 2011). If loads are numbers of
+   partitions and all subscriptions are equal, the surplus is the minimum number of moves that lead to the fairest
+   loads.
+6. ``score`` = 100 x (1 - surplus / (total - largest of the fairest)). The score is 100 if no assignment is fairer, or
+   if there is no work. The score is 0 if one member has all work and a fairer assignment exists.
 
-If the total is 0, the ratios 2, 3 and 4 have no value. They are None, not 0 and not infinite.
+If the total is 0, the measures 2, 3 and 4 are None.
 """
 
 from __future__ import annotations
@@ -32,12 +35,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 ROUNDING = 1e-9
-"""Surplus below this fraction of the total counts as 0, because it comes from rounding."""
+"""A surplus below this fraction of the total is a rounding error and counts as 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evenness:
-    """The measures 1 to 4 above. They need only the loads. ``idle`` is the number of loads that are 0."""
+    """The measures 1 to 4, which need only the loads as input. ``idle`` is the number of loads that are 0."""
 
     shares: int
     total: float
@@ -50,7 +53,9 @@ class Evenness:
 
 
 def evenness(loads: Sequence[float]) -> Evenness:
-    """Compute the measures of one or more loads. Raises ValueError if a load is negative or not finite.
+    """Compute the measures 1 to 4.
+
+    Raises ValueError if ``loads`` is empty, or if a load is negative or not finite.
 
     >>> evenness([3, 1, 1, 1, 1]).max_to_mean_ratio, round(evenness([3, 1, 1, 1, 1]).gini, 3)
     (2.142857142857143, 0.229)
@@ -74,7 +79,7 @@ def evenness(loads: Sequence[float]) -> Evenness:
 
 
 def surplus(loads: Sequence[float], fairest: Sequence[float]) -> float:
-    """Return the surplus of ``loads`` over ``fairest`` (measure 5), in the unit of the loads. It is never negative.
+    """Return the surplus of ``loads`` over ``fairest`` (measure 5), in the unit of the loads. Never negative.
 
     >>> surplus([3, 1, 1, 1, 1], fairest=[2, 2, 1, 1, 1]), surplus([7, 0, 0, 0, 0], fairest=[2, 2, 1, 1, 1])
     (1, 5)
@@ -110,13 +115,17 @@ def _busiest_first(loads: Sequence[float]) -> list[float]:
 
 
 def _coefficient_of_variation(loads: Sequence[float], total: float) -> float:
-    """Divide every load by the total before other steps, because a mean of very small loads can be rounded to 0."""
+    """Compute measure 3. First divide every load by the total, because the mean of tiny loads can be rounded to 0."""
     deviations = [load / total * len(loads) - 1 for load in loads]
     return sqrt(fsum(map(mul, deviations, deviations)) / len(loads))
 
 
 def _gini(loads: Sequence[float], total: float) -> float:
-    """Compute the sum of the differences of all pairs: sort the loads, and multiply each load by a rank."""
+    """Compute measure 4.
+
+    To get the sum of the differences between all pairs of loads, sort the loads and multiply each load by a factor. The
+    factors depend only on the order.
+    """
     ranks = range(1 - len(loads), len(loads), 2)
     differences: float = sum(map(mul, ranks, sorted(loads)))
     return differences / (len(loads) * total)

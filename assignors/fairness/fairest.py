@@ -1,26 +1,27 @@
-"""Computes the fairest sizes that a valid assignment of a group can have.
+"""Computes the sizes of the members in the fairest valid assignment of a group.
 
-The sizes are exact, also if subscriptions differ.
+The sizes are exact, even if subscriptions differ.
 
 In a valid assignment, every partition of a subscribed, existing topic belongs to exactly one of its subscribers. Racks
-and current owners are ignored. A strategy can choose a less fair assignment because of them. But they do not make a
-fairer assignment invalid.
+and current owners are ignored. Because of racks and current owners, a strategy can choose a less fair assignment. But a
+fairer assignment is still valid.
 
 Among all valid assignments, one list of sizes is the fairest by every measure: largest member, smallest member, idle
-members, variance, Gini. The lists of sizes are the bases of an integral polymatroid. One base of it is the smallest in
-the order of majorisation (Frank and Murota, *Decreasing minimization on M-convex sets*, 2022). For this kind of graph,
-see also Harvey, Ladner, Lovász and Tamir, *Semi-matchings for bipartite graphs and load balancing*, 2006.
+members, variance, Gini. The lists of sizes are the bases of an integral polymatroid. One base of this polymatroid is
+the smallest in the order of majorisation (Frank and Murota, *Decreasing minimization on M-convex sets*, 2022). See also
+Harvey, Ladner, Lovász and Tamir, *Semi-matchings for bipartite graphs and load balancing*, 2006.
 
 The algorithm:
 
-- Let f(m) be the maximum number of partitions that can be assigned if each member takes at most m. f(m) is a maximum
-  flow from topics to members.
-- The fairest list reaches f(m) for every m. So f(m) - f(m - 1) of its members have m or more partitions.
-- f is concave and consists of few linear pieces. Each piece follows from a minimum cut. A new piece is found where two
-  known pieces cross (Eisner and Severance 1976), so each piece needs about two flows.
+- The number f(m) is the maximum number of assigned partitions if each member has at most m partitions. It is computed
+  as a maximum flow from topics to members.
+- For every m, the fairest assignment contains exactly f(m) - f(m - 1) members with m or more partitions.
+- The function f is concave and consists of few linear pieces. A minimum cut determines each piece. To find a new piece,
+  the algorithm computes a flow at the point where two known pieces cross (Eisner and Severance 1976). So the algorithm
+  computes about two flows per piece.
 - Members with equal subscriptions share one node, and topics with equal subscribers share one node. If all members have
-  the same subscription, no flow is computed.
-- If too many subscriptions differ, the search does not start and raises TooManySubscriptionsError.
+  the same subscription, the algorithm computes no flow.
+- If too many subscriptions differ, the algorithm does not start. It raises TooManySubscriptionsError.
 """
 
 from __future__ import annotations
@@ -41,20 +42,20 @@ if TYPE_CHECKING:
 MAX_ARCS = 300_000
 """Maximum number of arcs from topics to subscriptions in a flow network.
 
-To compute a flow through this number of arcs takes some seconds and 100 MB of memory. If each of 1,000 members
-subscribes to 100 topics, the network has only a third of this number. A classic group normally has fewer arcs, because
-the size of its record limits the number of topic names.
+With this number of arcs, the computation of one flow takes some seconds and 100 MB of memory. If each of 1,000 members
+subscribes to 100 topics, the network has only a third of this number of arcs. A classic group normally has fewer arcs,
+because the maximum size of its record limits the number of topic names.
 """
 
 
 class TooManySubscriptionsError(ValueError):
-    """The subscriptions differ so much that computing the fairest assignment would take too long."""
+    """Too many subscriptions differ. The computation of the fairest assignment takes too long."""
 
 
 def fairest_sizes(group: GroupSpec, max_arcs: int = MAX_ARCS) -> tuple[int, ...]:
-    """Return the number of partitions of each member in the fairest valid assignment, ascending.
+    """Return the sizes of all members in the fairest valid assignment, smallest size first.
 
-    Raises TooManySubscriptionsError if distinct subscriptions name more than ``max_arcs`` topics in total.
+    Raises TooManySubscriptionsError if the distinct subscriptions contain more than ``max_arcs`` topics in total.
 
     The fairest sizes for seven partitions and five members:
 
@@ -81,7 +82,7 @@ def fairest_sizes(group: GroupSpec, max_arcs: int = MAX_ARCS) -> tuple[int, ...]
 
 
 def smallest_maximum(group: GroupSpec) -> int:
-    """Return the size of the busiest member in the fairest valid assignment, or 0 if nothing can be assigned.
+    """Return the size of the busiest member in the fairest valid assignment, or 0 if no partition can be assigned.
 
     >>> from assignors.model import GroupSpec, MemberSubscription as Member
     >>> smallest_maximum(GroupSpec(tuple(Member(f"c{number}", ("t",)) for number in range(5)), {"t": 7}))
@@ -91,7 +92,7 @@ def smallest_maximum(group: GroupSpec) -> int:
 
 
 def even_sizes(partitions: int, members: int) -> tuple[int, ...]:
-    """Return the fairest sizes, ascending, if every partition can belong to every member, as in one topic.
+    """Return the fairest sizes, smallest size first, for a group in which every member can own every partition.
 
     >>> even_sizes(7, 5)
     (1, 1, 1, 2, 2)
@@ -101,10 +102,10 @@ def even_sizes(partitions: int, members: int) -> tuple[int, ...]:
 
 
 def excess_partitions(group: GroupSpec, assignment: GroupAssignment) -> int:
-    """Return how many partitions the busiest member has above the fairest possible maximum. Never negative.
+    """Return how many partitions the busiest member has above the fairest possible maximum.
 
-    Use this number for alerts. It does not count a difference that no assignment can remove. If partitions are
-    unassigned (between two rounds of a cooperative rebalance), only assigned partitions count.
+    The result is never negative. Use it for alerts, because it does not include a difference that no assignment can
+    remove. Only assigned partitions count. Partitions are unassigned between two rounds of a cooperative rebalance.
 
     >>> from assignors.model import GroupAssignment, GroupSpec, MemberSubscription as Member
     >>> group = GroupSpec((Member("A", ("t",)), Member("B", ("t",))), {"t": 3})
@@ -118,10 +119,11 @@ def excess_partitions(group: GroupSpec, assignment: GroupAssignment) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """The parts of a group that decide its fairest sizes, without names.
+    """The numbers that determine the fairest sizes of a group.
 
-    ``members`` has the number of members of each subscription class. Each key of ``topics`` is a set of classes, as
-    positions in ``members``. Its value is the number of partitions of all topics with exactly these subscribers.
+    ``members`` contains the number of members in each subscription class. A key of ``topics`` is a set of classes, as
+    positions in ``members``. The value is the number of partitions of all topics to which exactly these classes
+    subscribe.
     """
 
     members: tuple[int, ...]
@@ -138,7 +140,7 @@ def _shape(group: GroupSpec) -> _Shape:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A linear piece of f, ``width`` partitions long. ``members`` is its slope."""
+    """A linear piece of f. ``width`` is the range of m that the piece covers. ``members`` is the slope of the piece."""
 
     width: int
     members: int
@@ -146,7 +148,7 @@ class _Piece:
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """A minimum cut: ``partitions`` of some topics are all assigned, and ``members`` of the other topics are full."""
+    """A minimum cut. ``partitions`` counts partitions of fully assigned topics. ``members`` counts full members."""
 
     partitions: int
     members: int
@@ -157,13 +159,13 @@ class _Cut:
 
 
 def _pieces(shape: _Shape) -> Iterator[_Piece]:
-    """Yield the linear pieces of f, starting at 0."""
+    """Yield the linear pieces of f, beginning at m = 0."""
     partitions = sum(shape.topics.values())
     return _pieces_between(shape, (0, _Cut(0, sum(shape.members))), (partitions, _Cut(partitions, 0)))
 
 
 def _pieces_between(shape: _Shape, low: tuple[int, _Cut], high: tuple[int, _Cut]) -> Iterator[_Piece]:
-    """Yield the pieces between two limits with known cuts."""
+    """Yield the pieces between two values of m. The minimum cuts at both values are known."""
     (lowest, first), (highest, last) = low, high
     if first.at(highest) == last.at(highest):
         yield _Piece(highest - lowest, first.members)
@@ -181,7 +183,7 @@ def _pieces_between(shape: _Shape, low: tuple[int, _Cut], high: tuple[int, _Cut]
 
 
 def _smallest_cut(shape: _Shape, limit: int) -> _Cut:
-    """Assign as many partitions as possible, with at most ``limit`` partitions per member. Returns the minimum cut."""
+    """Compute the maximum flow if each member has at most ``limit`` partitions. Returns the minimum cut."""
     source, sink, topics = 0, 1, list(shape.topics.items())
     network = FlowNetwork(2 + len(topics) + len(shape.members))
     first_class = 2 + len(topics)

@@ -1,27 +1,29 @@
-"""Counts the partitions that moved in a rebalance, and the minimum that had to move.
+"""Counts the partitions that moved in a rebalance. Computes the minimum number of moves.
 
 Rules:
 
-1. A partition *moved* if it had an owner before, has one now, and the two owners are different members. It did not move
-   if it had no owner before, or has no owner now.
-2. If the owner of a partition has left, or does not subscribe any more, the partition moves in every valid assignment.
-   These moves are ``unavoidable``.
+1. A partition *moved* if it had an owner before the rebalance and has a different owner now. It did not move if it had
+   no owner before, or has no owner now.
+2. If the owner of a partition left the group, or no longer subscribes to the topic, the partition moves in every valid
+   assignment. These moves are ``unavoidable``.
 3. ``fewest`` is the minimum number of moves over all valid assignments that are *at least as balanced* as the actual
-   assignment. An assignment is at least as balanced if, for every k, its k busiest members have at most as many
-   partitions as the k busiest members of the actual assignment (majorisation). Then it is at least as good by every
-   measure of imbalance: largest member, smallest member, idle members, Gini, balance score. Every assignment with fewer
-   moves is less balanced. Moves above ``fewest`` are needless, or have other reasons, for example racks.
-4. If the actual assignment breaks a rule (a partition has no owner, or two owners), ``fewest`` is None. This is the
-   case between the two rounds of a cooperative rebalance. For such a pair of rounds, count the moves only once. Use the
-   owners from before the first round and the assignment of the last round.
+   assignment. Assignment A is at least as balanced as assignment B if a condition is true for every k: the k busiest
+   members of A have in total no more partitions than the k busiest members of B (majorisation). Then A is at least as
+   good as B by every measure of imbalance: largest member, smallest member, idle members, Gini, balance score. Every
+   valid assignment with fewer than ``fewest`` moves is less balanced. If more than ``fewest`` partitions moved, the
+   additional moves were needless or had other reasons, for example racks.
+4. If a partition has no owner or two owners in the actual assignment, ``fewest`` is None. For example, partitions have
+   no owner between the two rounds of a cooperative rebalance. Count the moves of both rounds together. Use the owners
+   from before the first round and the assignment of the last round.
 
-The algorithm first computes a lower bound, see ``_fewest_for_balance``. The bound is exact if all members have equal
+The algorithm first computes a lower bound (see ``_fewest_for_balance``). The bound is exact if all members have equal
 subscriptions. If subscriptions differ, the actual number of moves is often equal to the bound. Then the bound is exact,
-too. In all other cases, the exact number is computed as a minimum-cost flow. A partition goes from its topic to its
-owner at cost 0, or to any subscriber at cost 1. From the members, partitions go through levels. Level j takes at most
-one partition of each member. Its capacity is the number of members that have j or more partitions in the actual
-assignment. Sizes fit through these levels if, and only if, they are at least as balanced as the actual sizes (Gale
-1957, Ryser 1957). If the network is too large (MAX_ARCS), ``fewest`` is the bound, and ``is_exact`` is False.
+too. In all other cases, a minimum-cost flow determines the exact number. In the flow network, each partition flows from
+its topic to a member. A partition that flows to its previous owner has cost 0. Every other partition has cost 1. From
+the member, each partition flows through a level to the sink. Level j accepts at most one partition from each member.
+The capacity of level j is the number of members that have j or more partitions in the actual assignment. Sizes fit
+through all levels only if they are at least as balanced as the actual sizes. All such sizes fit (Gale 1957, Ryser
+1957). If the network is too large (MAX_ARCS), ``fewest`` is the bound, and ``is_exact`` is False.
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Moves:
-    """The moves of one rebalance, in partitions. ``fewest`` is None if the assignment breaks a rule.
+    """The number of moved partitions in one rebalance. ``fewest`` is None if the assignment breaks a rule.
 
     If ``is_exact`` is False, ``fewest`` is only a lower bound.
     """
@@ -59,13 +61,14 @@ class Moves:
 def count_moves(
     owners: Mapping[TopicPartition, str], group: GroupSpec, assignment: GroupAssignment, max_arcs: int = MAX_ARCS
 ) -> Moves:
-    """Count the moves from the previous ``owners`` (partition -> member id) to ``assignment`` of ``group``.
+    """Compare ``assignment`` with the previous ``owners`` (partition -> member id), and count the moves.
 
-    A static member that came back has a new member id. Use the new id in ``owners``. Leave out partitions that had
-    several owners.
+    After a restart, a static member has a new member id. Use the new id in ``owners``. If a partition had several
+    owners, omit it from ``owners``.
 
-    B is new and takes two of four partitions. Both moves were necessary. If B takes three, two of the three moves were
-    needless. The reason is that a single move also gives the sizes 3 and 1.
+    In the first example, the new member B gets two of four partitions. Both moves were necessary. In the second
+    example, B gets three partitions. Two of these three moves were needless, because a single move also leads to the
+    sizes 3 and 1.
 
     >>> from assignors.model import GroupAssignment, GroupSpec, MemberSubscription as Member
     >>> group = GroupSpec((Member("A", ("t",)), Member("B", ("t",))), {"t": 4})
@@ -93,7 +96,7 @@ def count_moves(
 
 
 Stayable = Counter[tuple[str, str]]
-"""Maps (topic, member id) to the number of partitions of the topic that the member had and can keep."""
+"""Maps (topic, member id) to a number: how many partitions of this topic the member had and can keep."""
 
 
 def _stayable(owners: Mapping[TopicPartition, str], group: GroupSpec) -> Stayable:
@@ -106,12 +109,11 @@ def _stayable(owners: Mapping[TopicPartition, str], group: GroupSpec) -> Stayabl
 
 
 def _fewest_for_balance(stayable: Stayable, sizes: Sequence[int]) -> int:
-    """Return a lower bound for the number of moves that the balance needs.
+    """Return a lower bound for the number of moves that are necessary for the balance.
 
-    For each k, compare two sums of the k busiest members: the partitions that they had and can keep, and the partitions
-    that the k busiest members have now. The bound is the largest difference. At least this number of partitions must
-    move to other members. With equal subscriptions, the bound is exact (Rado 1952: the sizes below a list in the order
-    of majorisation are a polymatroid, and this is its rank).
+    For each member, count the partitions that it had and can keep. Then compare two sums for each k: the sum of the k
+    largest of these counts, and the sum of the k largest sizes now. The bound is the largest of these differences. At
+    least as many partitions must move to other members. With equal subscriptions, the bound is exact (Rado 1952).
     """
     had: Counter[str] = Counter()
     for (_, member_id), partitions in stayable.items():
@@ -125,9 +127,9 @@ def _fewest_for_balance(stayable: Stayable, sizes: Sequence[int]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Level:
-    """A number (``steps``) of consecutive levels with the same number of ``members``.
+    """Consecutive levels with the same number of ``members``. ``steps`` is the number of these levels.
 
-    A member has one partition per level.
+    A member has one partition in each of its levels.
     """
 
     steps: int
@@ -155,7 +157,10 @@ def _count_arcs(classes: SubscriptionClasses, stayable: Stayable, sizes: Sequenc
 
 
 def _max_stayable(group: GroupSpec, classes: SubscriptionClasses, stayable: Stayable, sizes: Sequence[int]) -> int:
-    """Return how many partitions can keep their owner at most, with sizes at least as balanced as ``sizes``."""
+    """Return the maximum number of partitions that can keep their owner.
+
+    The sizes after the moves must be at least as balanced as ``sizes``.
+    """
     source, sink = 0, 1
     topics = {topic: node for node, topic in enumerate(classes.subscribers, start=2)}
     first_class = 2 + len(topics)

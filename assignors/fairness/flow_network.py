@@ -1,9 +1,10 @@
-"""Minimum-cost maximum flow through a network, for ``fairest.py`` and ``fewest_moves.py``.
+"""Computes the maximum flow with the lowest cost through a network, for ``fairest.py`` and ``fewest_moves.py``.
 
 The algorithm is primal-dual (Ford and Fulkerson 1957; Ahuja, Magnanti and Orlin, *Network Flows*, 1993, section 9.8).
-It finds the cheapest path for one more unit. Then it sends as many units as possible over paths of this cost. For this,
-it uses blocking flows (Dinic 1970). It repeats this until no path is left. Costs and capacities are whole numbers, so
-the flow is a whole number, too. If all costs are 0, this is Dinic's algorithm.
+The algorithm finds the lowest cost of a path for one more unit. Then it sends as many units as possible over all paths
+with this cost. To send the units, it computes blocking flows (Dinic 1970). The algorithm repeats these steps until no
+path exists. Costs and capacities are whole numbers, so the flow through each arc is a whole number, too. If all costs
+are 0, this is Dinic's algorithm.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ from collections import deque
 from heapq import heappop, heappush
 
 UNREACHED = 1 << 62
-"""Distance of a node that cannot be reached. The sum of all costs is far smaller."""
+"""The distance of a node that cannot be reached. This number is far larger than the sum of all costs."""
 
 
 class FlowNetwork:
     """A directed network. First add all arcs. Then call ``fill`` to send the flow.
 
-    Two paths lead from node 0 to node 3. Only one of them has a cost. The other path takes only 2 of the 5 units:
+    Two paths lead from node 0 to node 3. The path through node 1 has cost 0 and a maximum of 2 units. The path through
+    node 2 has cost 1 per unit and a maximum of 3 units:
 
     >>> network = FlowNetwork(4)
     >>> for tail, head, capacity, cost in [(0, 1, 2, 0), (1, 3, 9, 0), (0, 2, 9, 1), (2, 3, 3, 0)]:
@@ -56,16 +58,16 @@ class FlowNetwork:
         return units, cost
 
     def is_source_side(self, node: int) -> bool:
-        """Return whether ``node`` is on the source's side of the minimum cut that is nearest to the source.
+        """Return whether ``node`` is on the source's side of the minimum cut. Uses the cut nearest to the source.
 
         Call ``fill`` first.
         """
         return self._distance[node] < UNREACHED
 
     def _reprice(self, source: int, sink: int) -> bool:
-        """Set prices so that the reduced cost is 0 only for arcs of the cheapest paths.
+        """Update the prices of all nodes. Afterwards, all arcs of the cheapest paths have the reduced cost 0.
 
-        Returns False if no path is left.
+        Returns False if no path to the sink exists.
         """
         distance = self._distance = [UNREACHED] * len(self._arcs_of)
         distance[source] = 0
@@ -90,9 +92,9 @@ class FlowNetwork:
         return self._room[arc] > 0 and self._price[node] + self._cost[arc] == self._price[self._head[arc]]
 
     def _levels(self, source: int, sink: int) -> list[int]:
-        """Return the number of steps over free arcs from ``source`` to each node.
+        """For each node, return the number of arcs on the shortest free path from ``source``.
 
-        Empty if ``sink`` is not reachable.
+        The list is empty if no free path leads to ``sink``.
         """
         level = [-1] * len(self._arcs_of)
         level[source] = 0
@@ -106,7 +108,7 @@ class FlowNetwork:
         return level if level[sink] >= 0 else []
 
     def _block(self, source: int, sink: int, level: list[int]) -> int:
-        """Send units along the shortest free paths until each path has a full arc. Returns the units sent."""
+        """Send units along the shortest free paths until each of them has a full arc. Returns the number of units."""
         sent, node, path = 0, source, list[int]()
         tried = [0] * len(self._arcs_of)
         while True:
@@ -125,7 +127,7 @@ class FlowNetwork:
                 return sent
 
     def _step(self, node: int, tried: list[int], level: list[int]) -> int | None:
-        """Return the first arc from ``node`` that leads towards the sink. Arcs that were already tried are skipped."""
+        """Return the next usable arc from ``node`` towards the sink, or None if all arcs of ``node`` were tried."""
         arcs = self._arcs_of[node]
         while tried[node] < len(arcs):
             arc = arcs[tried[node]]
@@ -138,7 +140,7 @@ class FlowNetwork:
         return level[self._head[arc]] == level[node] + 1 and self._is_free(node, arc)
 
     def _send(self, path: list[int]) -> tuple[int, int]:
-        """Send as many units as possible along ``path``. Returns the units and the position of the first full arc."""
+        """Send as many units as possible along ``path``. Returns (units, position of the first full arc)."""
         units = min(self._room[arc] for arc in path)
         for arc in path:
             self._room[arc] -= units

@@ -1,10 +1,10 @@
 """Computes the loads of a valid assignment that shares weights almost evenly.
 
-Partitions have weights (lag or throughput) and cannot be divided. The fairest assignment of such weights is NP-hard to
-find. This module assigns the heaviest partitions first, each to the subscriber with the smallest load. If all
-subscriptions are equal, its busiest member has at most 4/3 of the load that the busiest member has in the best
-assignment (Graham, *Bounds on multiprocessing timing anomalies*, 1969). The computed assignment is valid. So if it is
-fairer than the actual assignment, a fairer assignment really exists.
+Partitions have weights (lag or throughput) and cannot be divided. The computation of the fairest assignment of such
+weights is NP-hard. This module visits the partitions from the heaviest to the lightest. It assigns each partition to
+the subscriber with the smallest load. If all subscriptions are equal, the largest load is at most 4/3 of the largest
+load in the fairest assignment (Graham, *Bounds on multiprocessing timing anomalies*, 1969). The computed assignment is
+always valid. If it is fairer than the actual assignment, a fairer assignment exists.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 def heaviest_first_loads(group: GroupSpec, weights: Mapping[TopicPartition, float]) -> tuple[float, ...]:
-    """Return the load of each member, ascending, in the unit of ``weights``.
+    """Return the loads of all members, smallest load first, in the unit of ``weights``.
 
-    ``weights`` may name only partitions of subscribed topics. In this example, one partition has almost all lag, so no
-    assignment is even:
+    Each partition in ``weights`` must belong to a subscribed topic. In this example, one partition has almost all lag,
+    so no assignment is even:
 
     >>> from assignors.model import GroupSpec, MemberSubscription as Member
     >>> group = GroupSpec((Member("A", ("t",)), Member("B", ("t",)), Member("C", ("t",))), {"t": 4})
@@ -43,7 +43,7 @@ def heaviest_first_loads(group: GroupSpec, weights: Mapping[TopicPartition, floa
 
 
 def heaviest_first_within(weights: Iterable[float], members: int) -> tuple[float, ...]:
-    """Return the loads, ascending, if every partition can belong to every member, as in one topic.
+    """Return the loads, smallest load first, for a group in which every member can own every partition.
 
     >>> heaviest_first_within([90, 5, 4, 1], 3)
     (5, 5, 90)

@@ -1,8 +1,9 @@
-"""The rules that an assignment must keep. The tests check every strategy, and the monitor checks every group.
+"""The rules for assignments. Tests check every strategy by these rules. The monitor checks every group by these rules.
 
-The common rule for all strategies: each partition of a subscribed, existing topic is assigned exactly once, to a
-subscriber. In addition, each strategy must keep its own promises: balance, and the absence of needless moves. Also, a
-cooperative strategy must not assign a partition to a new owner before the old owner has revoked the partition.
+The common rule for all strategies: each partition of a subscribed, existing topic belongs to exactly one member, and
+this member subscribes to the topic. Each strategy must also keep its own promises about balance and needless moves. In
+addition, a cooperative strategy must not assign a partition to a new owner before the old owner has revoked the
+partition.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ if TYPE_CHECKING:
 
 COOPERATIVE = "cooperative-sticky"
 STICKY_STRATEGIES = ("sticky", COOPERATIVE, "uniform")
-"""The strategies that promise to move only as many partitions as the balance needs."""
+"""These strategies promise to move no more partitions than necessary for balance."""
 
 
 class Rule(str, Enum):
-    """The rules. The value is the name that reports show."""
+    """The rules. In reports, the value is the name of the rule."""
 
     MEMBER_MISSING = "member_missing"
     UNKNOWN_MEMBER = "unknown_member"
@@ -44,9 +45,10 @@ class Rule(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One violation of one rule. ``detail`` names members and partitions.
+    """One violation of one rule. ``detail`` contains the names of the members and partitions.
 
-    ``partition`` is the partition whose owner breaks the rule, or None if the violation is not about one partition.
+    ``partition`` is the partition whose owner breaks the rule, or None if the violation does not concern a single
+    partition.
     """
 
     rule: Rule
@@ -58,8 +60,8 @@ def violations(group: GroupSpec, assignment: GroupAssignment, strategy: str | No
     """Return the violations of ``assignment``. The list is empty if the assignment is valid.
 
     If ``strategy`` is set, its promises are checked, too. For a custom or unknown strategy, only the common rules are
-    checked. Balance and stickiness are evaluated only if no other rule is broken, because otherwise they have no
-    meaning.
+    checked. If a different rule is broken, balance and stickiness are not checked, because they have no meaning in this
+    case.
 
     >>> from assignors.model import GroupAssignment, GroupSpec, MemberSubscription as Member
     >>> group = GroupSpec((Member("A", ("t",)), Member("B", ("t",))), {"t": 2})
@@ -117,9 +119,9 @@ def _missing(group: GroupSpec, assignment: GroupAssignment) -> Iterator[TopicPar
 
 
 def _withheld(group: GroupSpec, assignment: GroupAssignment) -> frozenset[TopicPartition]:
-    """Return the partitions that a cooperative round is allowed to leave without an owner.
+    """Return the partitions that can be without an owner after a round of a cooperative rebalance.
 
-    These are the partitions that a member owns and has to revoke (KIP-429).
+    A member still owns these partitions and must first revoke them (KIP-429).
     """
     return frozenset(
         partition
@@ -143,10 +145,10 @@ def _handed_over_early(group: GroupSpec, assignment: GroupAssignment) -> Iterato
 
 
 def _moved_needlessly(group: GroupSpec, assignment: GroupAssignment) -> Iterator[Violation]:
-    """Compare two numbers: the partitions that kept their owner, and the maximum that the balance allows.
+    """Yield a violation if fewer partitions kept their owner than the balance allows.
 
-    Skips groups with conflicting claims, because their previous owners are not known. Skips groups with racks, because
-    racks are a separate reason to move.
+    If claims conflict, nothing is checked, because the previous owners are unknown. If members have racks, nothing is
+    checked, because racks are a separate reason for moves.
     """
     claims = Counter(partition for member in group.members for partition in member.owned)
     if max(claims.values(), default=0) > 1 or (group.racks and any(map(member_rack, group.members))):
@@ -162,7 +164,8 @@ def _moved_needlessly(group: GroupSpec, assignment: GroupAssignment) -> Iterator
 def _max_stayable(group: GroupSpec, owners: dict[TopicPartition, str]) -> int:
     """Return the maximum number of partitions that can keep their owner in a balanced assignment.
 
-    If subscriptions differ, the result is the number of all partitions if the current owners are balanced, otherwise 0.
+    If subscriptions differ, there are two possible results. If the current owners are balanced, the result is the
+    number of all partitions. If they are not balanced, the result is 0.
     """
     sizes = Counter(owners.values())
     subscribers = subscribers_by_topic(group, group.members)

@@ -1,6 +1,7 @@
 """Measures of an assignment: sizes, imbalance, moves, idle members.
 
-The golden vectors from Java contain the same measures. So the results of Java and of this project can be compared.
+The golden vectors from Java contain the same measures. So tests can compare Java's results with the results of this
+project.
 """
 
 from __future__ import annotations
@@ -23,13 +24,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Measures:
-    """The measures of one assignment of one group. Counts are in partitions if the name has no other unit.
+    """The measures of one assignment of one group. Counts without a unit in the name are numbers of partitions.
 
-    ``balance_score`` is the sum of the size differences of all pairs of members. ``moves`` and ``kept`` count
-    partitions with an effective owner (see ``effective_owners``). ``moves`` counts those that lost this owner, and
-    ``kept`` counts those that kept it. ``topic_spread`` compares the subscribers of each topic: the most partitions of
-    one subscriber minus the fewest partitions of one subscriber. ``idle_members`` are the ids of members without
-    partitions.
+    ``balance_score`` is the sum of the size differences of all pairs of members. ``moves`` is the number of partitions
+    that lost their effective owner (see ``effective_owners``). ``kept`` is the number of partitions that kept their
+    effective owner. For each topic, ``topic_spread`` is the largest number of partitions of one subscriber minus the
+    smallest number of partitions of one subscriber. ``idle_members`` are the ids of members without partitions.
     """
 
     sizes: tuple[int, ...]
@@ -43,16 +43,16 @@ class Measures:
 
     @property
     def max_minus_min(self) -> int:
-        """Return the difference in partitions between the largest and the smallest member."""
+        """Return the difference between the largest and the smallest size, in partitions."""
         return self.sizes[-1] - self.sizes[0] if self.sizes else 0
 
 
 def measure(
     group: GroupSpec, assignment: GroupAssignment, owners: Mapping[TopicPartition, str] | None = None
 ) -> Measures:
-    """Measure ``assignment``. A member without an entry in ``assignment`` has no partitions.
+    """Compute the measures of ``assignment``. A member that ``assignment`` does not contain has no partitions.
 
-    ``owners`` are the group's effective owners, if the caller already has them.
+    ``owners`` is optional. It contains the group's effective owners if the caller has already computed them.
 
     >>> from assignors.model import GroupAssignment, GroupSpec, MemberSubscription as Member
     >>> group = GroupSpec((Member("A", ("t",)), Member("B", ("t",))), {"t": 3})
@@ -79,8 +79,8 @@ def measure(
 def effective_owners(group: GroupSpec) -> dict[TopicPartition, str]:
     """Map each partition to its current owner, from the claims of the members.
 
-    The owner is the claimant with the newest generation. If two claimants have the newest generation, there is no
-    owner. The owner must still subscribe to the topic, and the partition must exist.
+    The owner is the member whose claim has the newest generation. If two members claim a partition with this
+    generation, the partition has no owner. The owner must still subscribe to the topic, and the partition must exist.
     """
     claimants: dict[TopicPartition, tuple[int, ...]] = {}
     members = members_by_id(group)
@@ -110,7 +110,7 @@ def _unassigned(group: GroupSpec, assigned: Mapping[str, tuple[TopicPartition, .
 def _rack_mismatches(group: GroupSpec, assigned: Mapping[str, tuple[TopicPartition, ...]]) -> int:
     """Count the assigned partitions that have no replica in the rack of their member.
 
-    Members without a rack do not count.
+    Partitions of members without a rack do not count.
     """
     if not group.racks:
         return 0

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 class RangeAssignor:
-    """Gives each subscriber of a topic one contiguous range of its partitions.
+    """Divides each topic into contiguous ranges of partitions, and assigns one range to each subscriber.
 
-    The first subscribers can get one partition more.
+    If the partitions cannot be divided equally, the first subscribers get one partition more than the others.
 
     Five members share seven partitions:
 
@@ -27,16 +27,16 @@ class RangeAssignor:
     >>> [len(partitions) for partitions in RangeAssignor().assign(group).members.values()]
     [2, 2, 1, 1, 1]
 
-    The same first members get the extra partition of every topic. Two members share two topics with three partitions
-    each:
+    The same members get the extra partition of every topic. In this example, two members share two topics. Each topic
+    has three partitions:
 
     >>> both = ("t0", "t1")
     >>> group = GroupSpec((Member("C0", both), Member("C1", both)), {"t0": 3, "t1": 3})
     >>> RangeAssignor().assign(group).members["C0"]
     (('t0', 0), ('t0', 1), ('t1', 0), ('t1', 1))
 
-    Two topics have five and seven partitions. There are five members. Three of them subscribe to each topic. One member
-    subscribes to both topics:
+    In this example, t0 has five partitions, and t1 has seven partitions. Each topic has three subscribers. One of the
+    five members subscribes to both topics:
 
     >>> topics = [("t0",), ("t0",), ("t0", "t1"), ("t1",), ("t1",)]
     >>> group = GroupSpec(tuple(Member(f"c{i}", names) for i, names in enumerate(topics)), {"t0": 5, "t1": 7})
@@ -57,7 +57,7 @@ class RangeAssignor:
 
 
 def assign_ranges(group: GroupSpec, members: Sequence[MemberSubscription]) -> list[list[TopicPartition]]:
-    """Assign by range without racks. Returns a list of partitions for each of ``members``, in their order."""
+    """Assign by range without racks. Returns one list of partitions per member, in the order of ``members``."""
     assigned: list[list[TopicPartition]] = [[] for _ in members]
     for topic, subscribers in subscribers_by_topic(group, members).items():
         partitions = partitions_of(topic, group.partition_count(topic))

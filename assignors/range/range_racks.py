@@ -1,14 +1,14 @@
 """Rack-aware ``range`` (KIP-881). Balance has the highest priority, then co-partitioning, then racks.
 
 Topics with the same subscribers and the same partition count are *co-partitioned*. A member gets the same partition
-numbers of each of these topics, so that their streams can be joined. So these topics are assigned together, by
-partition number. Each set of co-partitioned topics is assigned in two steps:
+numbers of all co-partitioned topics, so that an application can join these topics. For this reason, co-partitioned
+topics are assigned together, by partition number. Each set of co-partitioned topics is assigned in two steps:
 
-1. A partition goes to a member in the rack of a replica, if the member has room.
+1. If a member in the rack of a replica has room, this member gets the partition.
 2. The other partitions are assigned as in range without racks.
 
-``RangeAssignor.java`` keeps a separate state for each topic and updates these states together. This module has one
-common state. The result is the same.
+``RangeAssignor.java`` stores a separate state for each topic and updates these states together. This module stores one
+common state, with the same result.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from assignors.model import GroupSpec, MemberSubscription, TopicPartition
 
 ANY_RACK = None
-"""Value for a member that has no rack. All partitions are equally near to such a member."""
+"""The value for a member without a rack. For such a member, all partitions are equally near."""
 
 
 def assign_ranges_by_rack(group: GroupSpec, members: Sequence[MemberSubscription]) -> list[list[TopicPartition]]:
-    """Assign by range with racks. Returns a list of partitions for each of ``members``, in their order."""
+    """Assign by range with racks. Returns one list of partitions per member, in the order of ``members``."""
     assigned: list[list[TopicPartition]] = [[] for _ in members]
     for (subscribers, count), topics in _co_partitioned(group, members).items():
         racks = [member_rack(members[subscriber]) for subscriber in subscribers]
@@ -44,7 +44,7 @@ def assign_ranges_by_rack(group: GroupSpec, members: Sequence[MemberSubscription
 
 
 def racks_matter_for_any_topic(group: GroupSpec, members: Sequence[MemberSubscription]) -> bool:
-    """Return whether racks have an effect on any topic. If not, range ignores racks for all topics."""
+    """Return whether racks matter for at least one topic. If racks matter for no topic, range ignores racks."""
     if not any(map(member_rack, members)):
         return False
     return any(
@@ -54,7 +54,7 @@ def racks_matter_for_any_topic(group: GroupSpec, members: Sequence[MemberSubscri
 
 
 class _Ranges:
-    """The assigned partition numbers and the remaining room per subscriber, for one set of co-partitioned topics."""
+    """For one set of co-partitioned topics: the assigned partition numbers, and the room of each subscriber."""
 
     def __init__(self, subscribers: int, count: int) -> None:
         self.quota, self.extra = divmod(count, subscribers)
@@ -62,7 +62,7 @@ class _Ranges:
         self.unassigned = [True] * count
 
     def room(self, place: int) -> int:
-        """Return how many partitions the subscriber can still take: up to its quota, plus one if a surplus is left."""
+        """Return how many more partitions the subscriber can get. The limit is the quota, plus 1 if extras remain."""
         return max(0, self.quota + (self.extra > 0) - len(self.numbers[place]))
 
     def take(self, place: int, numbers: Sequence[int]) -> None:
@@ -73,7 +73,7 @@ class _Ranges:
             self.extra -= 1
 
     def fill_rest(self) -> list[list[int]]:
-        """Assign all remaining numbers, ascending, to the first subscribers with room. Returns all numbers."""
+        """Assign the remaining numbers, in ascending order, to the first subscribers with room. Returns the result."""
         left = [number for number, free in enumerate(self.unassigned) if free]
         start = 0
         for place in range(len(self.numbers)):
@@ -86,7 +86,7 @@ class _Ranges:
 def _co_partitioned(
     group: GroupSpec, members: Sequence[MemberSubscription]
 ) -> dict[tuple[tuple[int, ...], int], list[str]]:
-    """Map (positions of subscribers, partition count) to the topics with these subscribers and this count."""
+    """Return lists of co-partitioned topics. The key of a list is (positions of subscribers, partition count)."""
     topics: dict[tuple[tuple[int, ...], int], list[str]] = {}
     for topic, subscribers in subscribers_by_topic(group, members).items():
         topics.setdefault((tuple(subscribers), group.partition_count(topic)), []).append(topic)
@@ -94,15 +94,15 @@ def _co_partitioned(
 
 
 def _common_racks(partition_racks: list[list[frozenset[str]]]) -> list[frozenset[str]]:
-    """Return a set of racks per partition number: each rack has a replica of this partition of every topic."""
+    """For each partition number, return the racks that have a replica of this partition of every topic."""
     return [racks[0].intersection(*racks[1:]) for racks in zip(*partition_racks, strict=True)]
 
 
 def _match_by_member(ranges: _Ranges, racks: Sequence[str | None], partition_racks: Sequence[frozenset[str]]) -> None:
-    """Assign one topic: each member in turn takes partitions in its rack until it has no room.
+    """Assign one topic. One member after another gets partitions in its rack until the member has no room.
 
-    Members of one rack share one list of the rack's partitions. A partition that a member removes from the list does
-    not return to it.
+    Members of one rack share one list of the rack's partitions. A partition that was removed from this list is never
+    added again.
     """
     ahead: dict[str | None, list[int]] = {rack: [] for rack in racks}
     for number in reversed(range(len(partition_racks))):
@@ -121,9 +121,9 @@ def _match_by_member(ranges: _Ranges, racks: Sequence[str | None], partition_rac
 def _match_by_partition(
     ranges: _Ranges, racks: Sequence[str | None], partition_racks: Sequence[frozenset[str]]
 ) -> None:
-    """Assign co-partitioned topics: each partition number goes to the first member with room in a common rack.
+    """Assign co-partitioned topics. Each partition number goes to the first member that has room in a common rack.
 
-    A full member stays full. So members are only removed from the queue of a rack, and never added.
+    A full member never gets room again. So it is removed from the queue of its rack.
     """
     waiting: dict[str | None, list[int]] = {}
     for place in reversed(range(len(racks))):

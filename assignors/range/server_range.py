@@ -13,9 +13,10 @@ if TYPE_CHECKING:
 
 
 class ServerRangeAssignor:
-    """The range strategy of the broker: the same as the client's, but without racks.
+    """The range strategy of the broker. It assigns like the range strategy of the client, but ignores racks.
 
-    Its name is ``server-range`` here. In ``group.remote.assignor`` and on the broker, its name is ``range``.
+    In this package, the name of the strategy is ``server-range``. In ``group.remote.assignor`` and on the broker, the
+    name is ``range``.
 
     >>> from assignors.model import GroupSpec, MemberSubscription as Member
     >>> group = GroupSpec((Member("M0", ("T1", "T2")), Member("M1", ("T1", "T2"))), {"T1": 3, "T2": 3})

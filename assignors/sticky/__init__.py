@@ -1,4 +1,4 @@
-"""The sticky strategies, eager and cooperative, for equal (`constrained`) and different subscriptions (`general`).
+"""The sticky strategies. `constrained` is for equal subscriptions, and `general` is for different subscriptions.
 
 Imports no other folder.
 """

@@ -1,17 +1,19 @@
 """Sticky assignment for members that subscribe to the same topics (KIP-54, the constrained algorithm).
 
-With n members and p partitions, every member gets p // n partitions, its *quota*. p % n members get one additional
-partition. These additional partitions are the *surplus*. The three steps are those of
-``AbstractStickyAssignor.ConstrainedAssignmentBuilder``:
+For n members and p partitions, the *quota* is p // n. Every member gets at least this number of partitions. In
+addition, p % n members get one more partition each. These additional partitions are the *surplus*. The algorithm has
+the same three steps as ``AbstractStickyAssignor.ConstrainedAssignmentBuilder``:
 
-1. Members keep the partitions that they own, up to the quota. The first members that own more than the quota also keep
-   one partition of the surplus. If racks matter, a member keeps only partitions with a replica in its rack.
-2. This step runs only if racks matter. The other partitions go in turn to members in the rack of a replica.
-3. The remaining partitions go in turn to all members below the quota. Then members at the quota get one partition of
-   the surplus each.
+1. Members keep the partitions that they own, up to the quota. A member that owns more than the quota also keeps one
+   partition as part of the surplus, until no surplus remains. If racks matter, a member keeps only partitions with a
+   replica in its rack.
+2. This step runs only if racks matter. Each partition that no member kept goes to the next member in turn that is in
+   the rack of a replica.
+3. Each remaining partition goes to the next member in turn that is below the quota. Then members at the quota get one
+   partition of the surplus each.
 
-A member is its position in the order of member ids. Step 1 visits members in the order of ``scan``. This order decides
-which members keep one of the surplus.
+The code identifies a member by its position in the order of member ids. Step 1 visits members in the order of ``scan``.
+This order decides which members keep a partition of the surplus.
 """
 
 from __future__ import annotations
@@ -53,7 +55,7 @@ class ConstrainedAssignment:
         return quotas
 
     def _keep_owned(self) -> list[TopicPartition]:
-        """Run step 1. Returns the partitions without an owner, sorted by topic and number."""
+        """Run step 1. Returns the partitions that no member kept, sorted by topic and number."""
         owned, unassigned = self._owned_and_unowned()
         unowned = len(unassigned)
         for member in self._scan:
@@ -70,7 +72,7 @@ class ConstrainedAssignment:
     def _owned_and_unowned(self) -> tuple[list[list[TopicPartition]], list[TopicPartition]]:
         """Return the partitions that each member can keep, and all other partitions.
 
-        Both are sorted by topic and number.
+        Both results are sorted by topic and partition number.
         """
         owned: list[list[TopicPartition]] = [[] for _ in self._quotas.assigned]
         unowned: list[TopicPartition] = []
@@ -91,7 +93,7 @@ class ConstrainedAssignment:
     def _partitions_to_keep(self, member: int, partitions: list[TopicPartition]) -> int:
         """Return how many partitions the member keeps.
 
-        If the member owns too many, it keeps those with the lowest numbers.
+        If the member owns too many partitions, it keeps the partitions with the lowest numbers.
         """
         quotas = self._quotas
         if len(partitions) > quotas.quota:
@@ -107,7 +109,7 @@ class ConstrainedAssignment:
         return quotas.quota
 
     def _fill(self, unassigned: list[TopicPartition]) -> None:
-        """Run step 3: fill the members below the quota in turn, then assign the surplus."""
+        """Run step 3. Fill the members below the quota in turn, then assign the surplus."""
         quotas = self._quotas
         partitions = iter(unassigned)
         while quotas.below_quota:

@@ -1,4 +1,4 @@
-"""The state that the steps of the constrained algorithm share: the partitions of each member and its quota."""
+"""The common state of all steps of the constrained algorithm: the partitions of each member, and the quota."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 class Quotas:
     """The partitions assigned so far, the members below and at the quota, and the remaining surplus.
 
-    ``transferring`` maps each partition that changes its owner to the new owner. A cooperative group must withhold
-    these partitions. A contested partition is always included, because each claimant possibly still consumes it.
+    If a partition changes its owner, ``transferring`` maps the partition to the new owner. A cooperative group must
+    withhold all partitions in ``transferring``. A contested partition is always in ``transferring``, because each
+    member that claims the partition possibly still consumes it.
     """
 
     def __init__(self, members: int, total_partitions: int, contested: Collection[TopicPartition]) -> None:
@@ -28,7 +29,7 @@ class Quotas:
         self._revoked: dict[TopicPartition, int] = {}
 
     def revoke(self, partitions: Iterable[TopicPartition], owner: int) -> None:
-        """Record partitions that their owner did not keep."""
+        """Store the partitions that ``owner`` does not keep."""
         self._revoked.update(dict.fromkeys(partitions, owner))
 
     def give(self, partition: TopicPartition, member: int) -> None:
@@ -42,7 +43,7 @@ class Quotas:
         return len(self.assigned[member]) == self.quota
 
     def take_surplus(self) -> None:
-        """Count one more member above the quota. If the surplus is then 0, remove all candidates for it."""
+        """Reduce the surplus by 1. If no surplus remains, remove all members that wait for a part of it."""
         self.surplus -= 1
         if not self.surplus:
             self.at_quota.clear()

@@ -1,7 +1,7 @@
-"""Step 2 of the constrained algorithm: partitions go in turn to members in the rack of a replica (KIP-881).
+"""Step 2 of the constrained algorithm: assigns partitions, in turn, to members in the rack of a replica (KIP-881).
 
-``ConstrainedAssignmentBuilder.assignRackAwareRoundRobin`` searches a list of all candidates for every partition. This
-module has a separate list of candidates for each rack. The result is the same.
+For every partition, ``ConstrainedAssignmentBuilder.assignRackAwareRoundRobin`` searches through a list of all
+candidates. This module has a separate list of candidates for each rack, with the same result.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 
 def fill_by_rack(quotas: Quotas, racks: StickyRacks, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-    """Assign partitions to near members, within the quota and the surplus. Returns the other partitions, in order."""
+    """Assign partitions to members in the rack of a replica, up to the quota and the surplus.
+
+    Returns the partitions that are still unassigned, in order.
+    """
     below = _BelowQuota(quotas, racks)
     at_quota = _AtQuota(quotas, racks)
     rest = []
@@ -40,7 +43,7 @@ def fill_by_rack(quotas: Quotas, racks: StickyRacks, partitions: Iterable[TopicP
 
 
 class _BelowQuota:
-    """The members below the quota, by rack, ascending. They take turns."""
+    """For each rack, the members below the quota. The members get partitions in turn."""
 
     def __init__(self, quotas: Quotas, racks: StickyRacks) -> None:
         self._rack_of = racks.members
@@ -53,9 +56,9 @@ class _BelowQuota:
                 self._by_rack.setdefault(self._rack_of[member], []).append(member)
 
     def next(self, racks: Iterable[str]) -> int | None:
-        """Return the next member in turn from one of ``racks``, or None.
+        """Return the next member in turn from one of ``racks``, or None if these racks have no member.
 
-        This member then moves to the end of the order.
+        The returned member moves to the end of the order.
         """
         waiting = [members for rack in racks if (members := self._by_rack.get(rack))]
         if not waiting:
@@ -76,9 +79,9 @@ class _BelowQuota:
 
 
 class _AtQuota:
-    """The members at the quota, by rack, in the order in which they reached the quota.
+    """For each rack, the members at the quota, in the order in which they reached the quota.
 
-    The first of them gets the next partition of the surplus.
+    The first member gets the next partition of the surplus.
     """
 
     def __init__(self, quotas: Quotas, racks: StickyRacks) -> None:

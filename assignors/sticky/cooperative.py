@@ -1,9 +1,10 @@
 """The client-side ``cooperative-sticky`` strategy (``CooperativeStickyAssignor``; KIP-429).
 
 A cooperative rebalance needs two rounds if partitions change their owner. In the first round these partitions are
-*withheld*: the new owner does not get them yet. The old owner sees that it lost them, revokes them and rejoins. The
-second round assigns them to the new owner. ``assign`` returns the assignment of one round. ``rebalance_needed`` returns
-whether a further round follows. ``group_after_rejoin`` returns the group at the start of that round.
+*withheld*: the new owner does not get them yet. The old owner gets an assignment without these partitions. It revokes
+them and rejoins the group. In the second round, the new owner gets the partitions. ``assign`` returns the assignment of
+one round. ``rebalance_needed`` returns whether a further round follows. ``group_after_rejoin`` returns the group at the
+start of the next round.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class CooperativeStickyAssignor:
-    """Sticky, but a partition that changes its owner is withheld until the old owner has revoked it.
+    """Like sticky, but a new owner gets a partition only after the old owner has revoked the partition.
 
     B joins, and t-1 moves from A to B in two rounds:
 
@@ -45,7 +46,7 @@ class CooperativeStickyAssignor:
         self.scan = scan
 
     def assign(self, group: GroupSpec) -> GroupAssignment:
-        """Assign ``group``. If a member must first revoke a partition, the partition is not assigned in this round."""
+        """Assign ``group``. A partition that a member must first revoke is not assigned in this round."""
         outcome = assign_sticky(group, self.scan)
         transferring = outcome.transferring
         if transferring is None:
@@ -61,13 +62,16 @@ class CooperativeStickyAssignor:
 def rebalance_needed(group: GroupSpec, assignment: GroupAssignment) -> bool:
     """Return whether a member must revoke a partition that it owns.
 
-    If so, the member rejoins, and a further round follows.
+    If a member must revoke a partition, this member rejoins, and a further round follows.
     """
     return any(not set(member.owned).issubset(assignment.members[member.member_id]) for member in group.members)
 
 
 def group_after_rejoin(group: GroupSpec, assignment: GroupAssignment) -> GroupSpec:
-    """Return the group of the next round: each member owns its partitions of ``assignment``, one generation later."""
+    """Return the group at the start of the next round: each member owns its partitions of ``assignment``.
+
+    The new generation of all members is the highest generation in ``group`` plus 1.
+    """
     generation = 1 + max((member.generation_id for member in group.members), default=0)
     members = (
         replace(
@@ -85,7 +89,7 @@ def group_after_rejoin(group: GroupSpec, assignment: GroupAssignment) -> GroupSp
 def _transferring_partitions(outcome: StickyOutcome) -> Mapping[TopicPartition, int]:
     """Return the partitions that move from one member to a different member.
 
-    Each partition is mapped to its new owner.
+    The result maps each of these partitions to its new owner.
     """
     gained: dict[TopicPartition, int] = {}
     lost: set[TopicPartition] = set()

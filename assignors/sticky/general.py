@@ -1,15 +1,17 @@
 """Sticky assignment for different subscriptions (KIP-54, the general algorithm).
 
-The four steps are those of ``AbstractStickyAssignor.GeneralAssignmentBuilder``:
+The algorithm has the same four steps as ``AbstractStickyAssignor.GeneralAssignmentBuilder``:
 
-1. Members keep the partitions that they own and still subscribe to. If racks matter, a replica of the partition must
-   also be in the member's rack.
-2. Every other partition goes to its least loaded subscriber. If racks matter, subscribers in the rack of a replica have
-   precedence. Topics with few subscribers come first, because their partitions have the fewest possible owners.
-3. Partitions move from a member to a member with at least two fewer, until no such move exists (``general_balance``).
+1. A member keeps a partition that it owns if it still subscribes to the topic. If racks matter, a replica of the
+   partition must also be in the member's rack.
+2. Every other partition goes to its least loaded subscriber. If racks matter, subscribers in the rack of a replica are
+   preferred. Topics with few subscribers are assigned first, because their partitions have the fewest possible owners.
+3. A partition moves to a subscriber that has at least two partitions fewer than the owner. The step ends when no such
+   move exists (``general_balance``).
 4. If step 3 did not improve the balance, its moves are undone.
 
-The code identifies a member by its position in the order of member ids. This order also decides between equal loads.
+The code identifies a member by its position in the order of member ids. This order also decides between members with
+equal loads.
 """
 
 from __future__ import annotations
@@ -31,12 +33,12 @@ if TYPE_CHECKING:
 
 
 class GeneralAssignment:
-    """One run of the algorithm. Before ``build``, ``owners`` contains the owners by claims.
+    """One run of the algorithm. Before ``build``, ``owners`` contains the owners according to the claims.
 
-    After ``build``, it contains the result.
+    After ``build``, ``owners`` contains the result.
 
-    ``subscribers`` maps each topic to the positions of its subscribers. ``earlier`` maps a partition to the member that
-    is preferred if the partition moves (see ``claims.find_earlier_owners``).
+    ``subscribers`` maps each topic to the positions of its subscribers. If a partition moves, the member in ``earlier``
+    is the preferred new owner (see ``claims.find_earlier_owners``).
     """
 
     def __init__(
@@ -72,7 +74,7 @@ class GeneralAssignment:
         return self.owners
 
     def _revoke_invalid(self) -> bool:
-        """Run step 1. Returns whether a member lost a partition."""
+        """Run step 1. Returns True if at least one member lost a partition."""
         revoked = False
         for topic, owners in self.owners.items():
             allowed = {NO_OWNER, *self.subscribers[topic]}
@@ -85,7 +87,7 @@ class GeneralAssignment:
         return revoked
 
     def _deal(self, topic: str, numbers: Sequence[int], racks: StickyRacks | None) -> list[int]:
-        """Run step 2 for one topic. Returns the numbers of the partitions that have no near subscriber.
+        """Run step 2 for one topic. Returns the numbers of the partitions that are still unassigned.
 
         Only loads of subscribers of this topic change in this step. So one heap of (load, member) per rack is
         sufficient.
@@ -117,7 +119,10 @@ class GeneralAssignment:
         return heaps
 
     def _balance(self, unassigned: Mapping[str, Sequence[int]], *, revoked: bool, from_scratch: bool) -> None:
-        """Run steps 3 and 4. If step 1 revoked nothing, step 3 first moves only the partitions that step 2 assigned."""
+        """Run steps 3 and 4.
+
+        If no member lost a partition in step 1, step 3 first moves only the partitions that step 2 assigned.
+        """
         movable = {topic: range(len(self.owners[topic])) for topic in self.topics if len(self.subscribers[topic]) > 1}
         involved = sorted(set(chain.from_iterable(self.subscribers[topic] for topic in movable)))
         before, score = {topic: list(self.owners[topic]) for topic in movable}, balance_score(self.sizes, involved)

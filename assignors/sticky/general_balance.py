@@ -1,14 +1,14 @@
 """Step 3 of the general sticky algorithm: moves partitions until no move improves the balance.
 
 Each pass visits all partitions in order. A partition moves if its owner has at least two more partitions than the least
-loaded subscriber. It moves to this subscriber, or to the earlier owner of the partition. The earlier owner must also
-have at least two fewer partitions than the present owner. The last pass is the first pass without a move.
+loaded subscriber. The new owner is this subscriber, or the earlier owner of the partition. The earlier owner must also
+have at least two partitions fewer than the present owner. The algorithm ends after the first pass without a move.
 
-Before every partition, ``AbstractStickyAssignor.performReassignments`` checks whether the whole group is balanced. This
-check iterates over all members and partitions, so Java can take minutes. The check never changes the result, because no
-partition moves in a balanced group. So this module omits the check. The partitions of one topic are visited together.
-During this time only the loads of its subscribers change. So one heap per topic finds the least loaded subscriber
-without a search.
+In Java, ``AbstractStickyAssignor.performReassignments`` checks before every partition whether the whole group is
+balanced. This check iterates over all members and partitions, so Java can take minutes. The check never changes the
+result, because no partition moves in a balanced group. So this module omits the check. A pass visits all partitions of
+one topic before the next topic. During this time, only the loads of the topic's subscribers change. So one heap per
+topic is sufficient to find the least loaded subscriber.
 """
 
 from __future__ import annotations
@@ -26,16 +26,17 @@ if TYPE_CHECKING:
 
 
 MAX_RETURN_PASSES = 100
-"""Number of first passes in which any partition may return to its last owner (see ``movements``).
+"""In this number of passes, a returning partition does not have to improve the balance (see ``movements``).
 
-In later passes, a partition is sent back only if this move improves the balance, too. A partition that is sent back can
-come from a third member with few partitions. Two such moves can undo each other forever. In Java this happens. If every
-move improves the balance, the passes always end. If a group does not run forever in Java, it needs only few passes.
+In later passes, a partition returns to an earlier owner only if this move improves the balance. The present owner of a
+returning partition can be a third member with few partitions. In Java, two such moves can cancel each other again and
+again, without an end. If every move improves the balance, the algorithm always ends. In all cases in which Java ends, a
+few passes are sufficient.
 """
 
 
 class Balancer:
-    """Moves partitions in ``owners`` and updates ``sizes``, the number of partitions of each member."""
+    """Moves partitions: changes ``owners``, and updates ``sizes``, the number of partitions of each member."""
 
     def __init__(
         self,
@@ -52,7 +53,10 @@ class Balancer:
         self._passes = 0
 
     def balance(self, movable: Mapping[str, Sequence[int]]) -> bool:
-        """Move partitions of ``movable`` (topic -> numbers) until a pass moves none. Returns whether any moved."""
+        """Move partitions of ``movable`` (topic -> numbers) until a pass moves no partition.
+
+        Returns True if at least one partition moved.
+        """
         moved = False
         while self._pass(movable):
             moved = True
@@ -88,7 +92,8 @@ class Balancer:
     def _earlier_owner(self, topic: str, number: int, size: int) -> int | None:
         """Return the earlier owner if it has at most ``size`` - 2 partitions and still subscribes to the topic.
 
-        Java does not check the subscription, and can assign the partition to a member that is not subscribed.
+        Java does not check the subscription. So Java can assign the partition to a member that does not subscribe to
+        the topic.
         """
         earlier = self.earlier.get((topic, number)) if self.earlier else None
         if earlier is None or size <= self.sizes[earlier] + 1 or earlier not in self.subscribers[topic]:
@@ -96,9 +101,9 @@ class Balancer:
         return earlier
 
     def _move(self, topic: str, number: int, target: int) -> int:
-        """Move the partition to ``target``, or instead move a partition that ``target`` gave up before.
+        """Move one partition to ``target``: the given partition, or a partition that ``target`` lost before.
 
-        Returns the giver.
+        Returns the member that loses the partition.
         """
         movements = self._movements.get(topic)
         if movements is None:
@@ -117,8 +122,8 @@ class Balancer:
 def balance_score(sizes: Sequence[int], members: Iterable[int]) -> int:
     """Return the sum of the size differences of all pairs of ``members``. 0 is perfect balance.
 
-    In ascending order, each size is the larger one in a pair with every earlier size, and the smaller one in a pair
-    with every later size.
+    The sizes are sorted in ascending order. Then each size is added once for every earlier size, and subtracted once
+    for every later size.
 
     >>> balance_score([1, 4, 2], [0, 1, 2])
     6

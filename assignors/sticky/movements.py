@@ -1,4 +1,4 @@
-"""Records the movements of partitions, so that partitions of a topic do not move in opposite directions (KIP-54)."""
+"""Records how partitions move, so that two partitions of a topic do not move in opposite directions (KIP-54)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from assignors.java_hash import bucket, java_string_hash, table_size, topic_part
 class TopicMovements:
     """The movements of the partitions of one topic (``AbstractStickyAssignor.PartitionMovements``).
 
-    Example: partition 1 moved from A to B, and now a partition must move from B to A. If this is partition 1, not
-    partition 2, the balance is the same, and two partitions fewer have moved.
+    Example: partition 1 moved from A to B. Now a partition must move from B to A. Partition 1 is a better choice than
+    partition 2, because then both partitions are at their first owner. The balance is the same for both choices.
 
     >>> movements = TopicMovements("t0")
     >>> movements.record(1, giver=0, target=1)
@@ -23,17 +23,17 @@ class TopicMovements:
         self._by_pair: dict[tuple[int, int], _MovedPartitions] = {}
 
     def substitute(self, number: int, giver: int, target: int) -> int:
-        """Choose the partition that moves to ``target``: ``number``, or a partition that ``target`` gave up before.
+        """Choose the partition that moves to ``target``: ``number``, or a partition that ``target`` lost before.
 
-        If a partition has already moved, it counts as a partition of its first giver. So the returned partition can
-        belong to a member other than ``giver``.
+        If partition ``number`` has already moved, its first giver is used in place of ``giver``. So the chosen
+        partition can belong to a different member than ``giver``.
         """
         source = self._moved[number][0] if number in self._moved else giver
         returning = self._by_pair.get((target, source))
         return returning.first(self._topic_hash) if returning else number
 
     def record(self, number: int, giver: int, target: int) -> None:
-        """Record a movement. If a partition has already moved, its first giver stays the same.
+        """Record a movement. If the partition moved before, its first giver stays the same.
 
         If the partition returns to its first giver, it counts as not moved.
         """
@@ -49,7 +49,7 @@ class TopicMovements:
 
 
 class _MovedPartitions:
-    """The partitions that moved from one member to a different member, in the order of Java's ``HashSet``."""
+    """The partitions with the same first giver and the same new owner, in the order of Java's ``HashSet``."""
 
     def __init__(self) -> None:
         self.arrivals: dict[int, int] = {}

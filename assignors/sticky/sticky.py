@@ -26,13 +26,13 @@ If some members cannot keep their partitions, this order decides which members k
 
 
 class StickyAssignor:
-    """Balances the group as well as possible. As many partitions as possible keep their owner.
+    """Balances the group as well as possible. As many partitions as possible stay with their owner.
 
-    The members are visited in the order of their ids. Java visits members in the order of a ``HashMap``. To compute the
-    assignment of a Java leader, use ``StickyAssignor(hash_map_order)``.
+    This class visits members in the order of their ids. Java visits members in the order of a ``HashMap``. To compute
+    the assignment of a Java leader, use ``StickyAssignor(hash_map_order)``.
 
     Three topics have 1, 2 and 3 partitions. Three members have different subscriptions. Roundrobin assigns four of the
-    six partitions to C2. Sticky assigns three:
+    six partitions to C2. Sticky assigns only three partitions to C2:
 
     >>> from assignors.model import GroupSpec, MemberSubscription as Member
     >>> topics = {"C0": ("t0",), "C1": ("t0", "t1"), "C2": ("t0", "t1", "t2")}
@@ -48,7 +48,7 @@ class StickyAssignor:
     >>> StickyAssignor().assign(left).members["A"]
     (('t', 0), ('t', 1), ('t', 3))
 
-    Member B joins. It gets its share. No partition moves between the other members.
+    Member B joins. Member B gets its share. No partition moves between the other members.
 
     >>> joined = GroupSpec((owned("A", 0, 1, 3), owned("B"), owned("C", 2, 4, 5)), {"t": 6})
     >>> StickyAssignor().assign(joined).members["B"]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class StickyRacks:
     """The rack of each member, by position, and the racks of each partition's replicas.
 
-    Both are empty if racks do not matter. Sticky decides once for the whole group whether racks matter.
+    Both fields are empty if racks do not matter. Sticky decides once for the whole group whether racks matter.
     """
 
     members: Mapping[int, str] = field(default_factory=dict)
@@ -28,7 +28,7 @@ class StickyRacks:
         return bool(self.members)
 
     def near(self, member: int, partition: TopicPartition) -> bool:
-        """Return whether a replica is in the member's rack. A member without a rack is near every partition."""
+        """Return whether a replica of the partition is in the member's rack. Returns True if the member has no rack."""
         rack = self.members.get(member)
         return rack is None or rack in self.partitions[partition[0]][partition[1]]
 
@@ -45,7 +45,7 @@ class StickyRacks:
 
 
 def sticky_racks(group: GroupSpec, members: Sequence[MemberSubscription], topics: Sequence[str]) -> StickyRacks:
-    """Return the racks of ``members`` and of the partitions of ``topics``. Empty if racks do not matter."""
+    """Return the racks of ``members`` and of the partitions of ``topics``. Both are empty if racks do not matter."""
     racks = {position: rack for position, member in enumerate(members) if (rack := member_rack(member))}
     if not racks:
         return StickyRacks()

@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 
 
 class UniformAssignor:
-    """The default strategy of the broker. It balances the group, and keeps current partitions if balance allows it.
+    """The default strategy of the broker. Balances the group. Members keep their partitions if balance allows it.
 
-    The ``owned`` partitions of the members are the current target assignment. Racks have no effect (Kafka 4.2).
+    For this strategy, ``owned`` contains the partitions of a member in the current target assignment. Racks have no
+    effect (Kafka 4.2).
 
     >>> from assignors.model import GroupSpec, MemberSubscription as Member
     >>> owner = Member("A", ("t",), owned=(("t", 0), ("t", 1), ("t", 2)))
@@ -49,9 +50,8 @@ class UniformAssignor:
 def _current_target(members: Sequence[MemberSubscription], partitions: Mapping[str, int]) -> Owners:
     """Return the current owner of each partition. An owner that no longer subscribes to the topic does not count.
 
-    If several members own one partition, the last member counts. In a real broker, a partition never has two owners. A
-    partition that does not exist has no owner, because the broker throws an exception if the number of partitions of a
-    topic decreases.
+    If several members own one partition, the last member counts. In a real broker, a partition never has two owners.
+    Claims to partitions that do not exist are ignored. In this case, the broker throws an exception.
     """
     owners = {topic: [NO_OWNER] * count for topic, count in partitions.items()}
     for position, member in enumerate(members):

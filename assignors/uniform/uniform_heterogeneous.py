@@ -2,12 +2,12 @@
 
 1. For each topic in turn, partitions without an owner go to the least loaded subscribers.
 2. For each topic in turn, partitions move from the most loaded to the least loaded subscribers until the loads differ
-   by at most one. A move can unbalance an earlier topic. So this step runs up to 16 times over all topics. It ends
-   earlier if a whole round moves nothing.
+   by at most one. A move can make the loads for an earlier topic uneven. So this step visits all topics up to 16 times.
+   It ends earlier if no partition moved during one visit of all topics.
 
-Step 2 handles one topic at a time, so it cannot find a chain of moves through a third member. The balance is a local
-optimum. Topics with the most partitions per subscriber come first, because they need the most room. Members are ordered
-by position, which is the order of ids.
+Step 2 handles one topic at a time, so it cannot find a chain of moves through a third member. As a result, the balance
+is only a local optimum. Topics with the most partitions per subscriber come first, because they need the most room.
+Members with equal loads are sorted by position, which is the order of member ids.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ MAX_ITERATION_COUNT = 16
 
 
 class HeterogeneousAssignment:
-    """One run of the algorithm. Before ``build``, ``owners`` is the current target.
+    """One run of the algorithm. Before ``build``, ``owners`` is the current target assignment.
 
-    After ``build``, it is the new target.
+    After ``build``, ``owners`` is the new target assignment.
     """
 
     def __init__(self, members: int, subscribers: Mapping[str, Sequence[int]], owners: Owners) -> None:

@@ -1,12 +1,12 @@
 """Uniform for members that subscribe to the same topics (``UniformHomogeneousAssignmentBuilder``).
 
-With n members and p partitions, the quota of each member is p // n partitions. p % n members get one more partition,
-the *extra*. The algorithm visits the members in the order of ids:
+With n members and p partitions, the quota of each member is p // n partitions. In addition, p % n members get one more
+partition each, an *extra*. The algorithm visits the members in the order of ids:
 
-1. A member keeps the partitions that it owns, in the order of topic and number, up to its quota. If an extra is
-   available, the member keeps one more partition that it owns.
-2. A member that owns too few partitions does not take an extra, because later members possibly own more partitions. It
-   takes the extra anyway if every remaining member must take one.
+1. A member keeps the partitions that it owns, in the order of topic and number, up to its quota. If the member owns
+   more partitions and an extra remains, it keeps one more partition.
+2. A member that does not own more partitions than the quota normally gets no extra, because later members possibly own
+   more partitions. But if as many extras as members remain, every remaining member gets an extra.
 3. The remaining partitions go to the first member until it is full, then to the next member, and so on.
 """
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 
 def assign_homogeneous(members: int, target: Owners) -> list[list[TopicPartition]]:
-    """Assign all partitions of ``target``, which contains the current owners.
+    """Assign all partitions. ``target`` contains the current owner of each partition.
 
-    Returns one list per member, by position.
+    Returns one list of partitions per member, in the order of positions.
     """
     quota, extras = divmod(sum(map(len, target.values())), members)
     owned = by_owner(target)

@@ -1,9 +1,10 @@
 """Finds the least and the most loaded subscribers of a topic (the balancer of `UniformHeterogeneousAssignmentBuilder`).
 
-The subscribers are sorted by load. The *low range* contains the least loaded subscribers. All of them have the same
-load (level). Each of them gets one partition. Then the range goes up one level. Then it also includes the subscribers
-that already had this load. The *high range* contains the most loaded subscribers and goes down in the same way. The two
-ranges have met if their levels differ by at most one.
+The subscribers are sorted by load. The *low range* contains the least loaded subscribers. All subscribers in the low
+range have the same load, the *level* of the range. Each subscriber in the low range gets one partition. Then the level
+of the low range increases by one. The low range then also includes the subscribers that already had this load. The
+*high range* contains the most loaded subscribers, and its level decreases in the same way. The two ranges *meet* when
+their levels differ by at most one.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class SubscriberLoads:
-    """Returns members one by one. Each of them gives or takes one partition.
+    """Returns members one by one. The caller moves one partition to or from each returned member.
 
     The caller must keep ``sizes`` up to date.
     """
@@ -32,7 +33,7 @@ class SubscriberLoads:
 
     @property
     def imbalance(self) -> int:
-        """Return the current difference in partitions between the most and the least loaded subscriber."""
+        """Return the current difference between the largest and the smallest load, in partitions."""
         return self._sizes[self._members[-1]] - self._sizes[self._members[0]]
 
     @property
@@ -41,7 +42,7 @@ class SubscriberLoads:
         return self._high_level - self._low_level <= 1
 
     def next_least_loaded(self) -> int:
-        """Return the next member of the low range. After the last one, the range goes up one level."""
+        """Return the next member of the low range. After the last member of the range, the level increases by one."""
         if self._next_low >= self._low_end:
             self._low_level += 1
             while self._low_end < len(self._members) and self._size_at(self._low_end) == self._low_level:
@@ -53,8 +54,8 @@ class SubscriberLoads:
     def next_most_loaded_of(self, giveable: Mapping[int, Sequence[int]]) -> int | None:
         """Return the next member of the high range that can give a partition.
 
-        Returns None if no member can give one, or if the ranges have met. Members that cannot give a partition move to
-        the end of the list, outside the range.
+        Returns None if no member can give a partition, or if the ranges have met. Members that cannot give a partition
+        move to the end of the list, outside the range.
         """
         while not self.balanced:
             place = self._next_most_loaded()

@@ -21,7 +21,7 @@ MAX_SIZES = 6
 
 @dataclass(frozen=True, slots=True)
 class StrategyResult:
-    """The measures of one strategy's final assignment, and the number of rebalances until the group reaches it."""
+    """The measures of one strategy's final assignment, and the number of rebalances that lead to it."""
 
     strategy: str
     measures: Measures
@@ -31,12 +31,15 @@ class StrategyResult:
 def compare(
     group: GroupSpec, assignor: PartitionAssignor, owners: Mapping[TopicPartition, str] | None = None
 ) -> StrategyResult:
-    """Measure the final assignment of a strategy. Moves are counted from the current owners in ``group``.
+    """Compute the measures of a strategy's final assignment.
 
-    ``owners`` are these current owners, if the caller already has them (``effective_owners``).
+    A partition moves if its final owner is different from its current owner in ``group``.
 
-    A cooperative strategy withholds moving partitions in its first round. So the strategy is computed again, until no
-    member must revoke a partition or ``MAX_ROUNDS`` is reached.
+    ``owners`` is optional. It contains the current owners if the caller has already computed them
+    (``effective_owners``).
+
+    In its first round, a cooperative strategy withholds the partitions that move. So further rounds are computed until
+    no member must revoke a partition. The maximum is ``MAX_ROUNDS``.
     """
     current, assignment, rounds = group, assignor.assign(group), 1
     cooperative = assignor.name == CooperativeStickyAssignor.name
@@ -47,7 +50,7 @@ def compare(
 
 
 def current_assignment(group: GroupSpec) -> GroupAssignment:
-    """Return the current assignment of ``group``, from the claims that count (``effective_owners``)."""
+    """Return the current assignment of ``group``, computed from the claims of its members (``effective_owners``)."""
     owned: dict[str, list[TopicPartition]] = {member.member_id: [] for member in group.members}
     for partition, member_id in effective_owners(group).items():
         owned[member_id].append(partition)
@@ -55,7 +58,7 @@ def current_assignment(group: GroupSpec) -> GroupAssignment:
 
 
 def format_sizes(sizes: Sequence[int]) -> str:
-    """Format sizes as members x partitions, or as a range if there are more than ``MAX_SIZES`` different sizes.
+    """Format sizes as members x partitions, or as minimum..maximum if more than ``MAX_SIZES`` sizes are different.
 
     >>> format_sizes((0, 2, 2, 3))
     '1x0 2x2 1x3'

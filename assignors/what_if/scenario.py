@@ -1,4 +1,4 @@
-"""Reads scenarios from JSON and writes results as JSON. The golden vectors and the CLI use the same form."""
+"""Reads scenarios from JSON and writes results as JSON. The golden vectors and the CLI use the same JSON format."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
     from assignors.model import GroupAssignment, ReplicaRacks, TopicPartition
 
 MAX_PARTITIONS = 1_000_000
-"""Maximum number of partitions in a scenario. A larger number is a mistake or an attack, and would exhaust memory."""
+"""Maximum number of partitions in a scenario. A larger number is a mistake or an attack, and uses too much memory."""
 
 T = TypeVar("T")
 
 
 class ScenarioError(ValueError):
-    """The scenario is invalid. The message names the wrong field and the reason."""
+    """The scenario is invalid. The message contains the name of the invalid field and the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A group and the name of the strategy to compute. ``scenario_id`` is the field ``id`` of the line."""
+    """A group and the name of the strategy to compute. ``scenario_id`` is the field ``id`` of the JSON line."""
 
     scenario_id: str | None
     strategy: str
@@ -55,7 +55,7 @@ def parse_group(fields: object) -> GroupSpec:
 
 
 def scenario_id(fields: object) -> str | None:
-    """Return the field ``id`` of a decoded line, or None. The rest of the line can be invalid."""
+    """Return the field ``id`` of a decoded line, or None. Other fields of the line can be invalid."""
     found = fields.get("id") if isinstance(fields, dict) else None
     return found if isinstance(found, str) else None
 
@@ -79,8 +79,8 @@ def assignment_as_json(assignment: GroupAssignment) -> dict[str, list[list[str |
 def answer_as_json(scenario: Scenario, assignment: GroupAssignment) -> dict[str, object]:
     """Return the JSON form of a scenario's result.
 
-    For ``cooperative-sticky``, it also contains ``rebalance_needed`` and the assignment after a second round. Before
-    the second round, every member has revoked its lost partitions and has rejoined.
+    For ``cooperative-sticky``, the JSON also contains ``rebalance_needed`` and the assignment after a second round.
+    Before the second round, every member has revoked its lost partitions and has rejoined.
     """
     answer: dict[str, object] = {"id": scenario.scenario_id, "assignment": assignment_as_json(assignment)}
     cooperative = CooperativeStickyAssignor()
@@ -140,7 +140,7 @@ def _racks(fields: object) -> dict[str, ReplicaRacks]:
 
 
 def _lag_records(fields: object) -> dict[TopicPartition, int]:
-    """Read ``{topic: [lag in records, one per partition]}``. null means that the lag of a partition is unknown."""
+    """Read ``{topic: [lag in records, one per partition]}``. The value null means that the lag is unknown."""
     if fields is None:
         return {}
     return {

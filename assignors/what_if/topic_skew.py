@@ -2,18 +2,19 @@
 
 ``range`` does this by design, because it assigns each topic separately, starting with the first member. Example: three
 members subscribe to ten topics with one partition each. The first member gets all ten partitions, and the other members
-are idle. Each single topic is assigned correctly. So a report must name the cause explicitly. Source: the class comment
-of ``RangeAssignor``.
+are idle. The assignment of each single topic is correct. So a report must explicitly name topic skew as the cause.
+Source: the class comment of ``RangeAssignor``.
 
-The first rule that applies decides:
+The rules are checked in this order. The first rule that applies decides the result:
 
-1. The assignment breaks a rule: no skew is reported, because a different fault must be repaired first.
-2. A topic is not shared evenly (two of its subscribers differ by more than one partition): no skew. The cause is a
-   different one.
-3. The sizes are as fair as in the fairest valid assignment: no skew.
-4. Each member has the extra partition of at most one topic: no skew. The sizes differ because subscriptions differ.
-5. Otherwise: skew. For each member, count the topics whose extra partition it has. ``members`` are the members with the
-   highest count.
+1. If the assignment breaks a rule of the strategy, no skew is reported. That problem must be repaired first.
+2. If two subscribers of a topic differ by more than one partition of the topic, no skew is reported. The imbalance has
+   a different cause.
+3. If the sizes are as fair as in the fairest valid assignment, no skew is reported.
+4. If each member has the extra partition of at most one topic, no skew is reported. In this case, the sizes differ
+   because subscriptions differ.
+5. In all other cases, skew is reported. The extra partitions of each member are counted. ``members`` contains the
+   members with the highest count.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TopicSkew:
-    """The members with the highest number of extra partitions, this number, and the surplus (`evenness`)."""
+    """The members with the most extra partitions, their number of extra partitions, and the surplus (`evenness`)."""
 
     members: tuple[str, ...]
     topics: int
@@ -46,9 +47,9 @@ class TopicSkew:
 
 
 def topic_skew(group: GroupSpec, assignment: GroupAssignment) -> TopicSkew | None:
-    """Return the topic skew by the rules above, or None.
+    """Return the topic skew according to the rules of this module, or None if no skew is reported.
 
-    Raises TooManySubscriptionsError if rule 3 cannot be decided (see ``fairest``).
+    Raises TooManySubscriptionsError if rule 3 cannot be checked (see ``fairest``).
 
     >>> from assignors import assignor_named
     >>> from assignors.model import GroupSpec, MemberSubscription as Member
@@ -72,11 +73,13 @@ def topic_skew(group: GroupSpec, assignment: GroupAssignment) -> TopicSkew | Non
 
 
 def choose_remedy(outcomes: Iterable[Outcome | FailedOutcome]) -> Outcome | None:
-    """Choose the strategy that removes the unfairness: the strategy with the score 100. None if no strategy has it.
+    """Choose a strategy with the score 100, which removes the unfairness.
 
-    If several strategies have this score, the strategy with the fewest moved partitions is chosen. If several
-    strategies have equally few, the first of them is chosen. ``outcomes`` are the outcomes of ``what_if`` for the
-    unchanged group.
+    Returns None if no strategy has this score.
+
+    If several strategies have this score, the strategy with the fewest moved partitions is chosen. If several of these
+    strategies move equally few partitions, the first of them is chosen. ``outcomes`` are the outcomes of ``what_if``
+    for the unchanged group.
 
     >>> from assignors import BUILT_IN
     >>> from assignors.model import GroupSpec, MemberSubscription as Member
@@ -91,7 +94,7 @@ def choose_remedy(outcomes: Iterable[Outcome | FailedOutcome]) -> Outcome | None
 
 
 def _members_with_extra(group: GroupSpec, assignment: GroupAssignment) -> Iterator[str]:
-    """For each topic whose partitions cannot be divided equally, yield each member that has an extra partition."""
+    """For each topic, yield each member that has an extra partition of this topic."""
     counts = {member_id: Counter(topic for topic, _ in held) for member_id, held in assignment.members.items()}
     for topic, subscribers in subscribers_by_topic(group, group.members).items():
         quota = group.partition_count(topic) // len(subscribers)

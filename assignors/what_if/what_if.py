@@ -2,19 +2,20 @@
 
 These rules define a change exactly, so that two monitors return the same result:
 
-1. A member that *joins* is dynamic and has no rack. It has the most common subscription. If several subscriptions are
-   equally common, it has the subscription with the most partitions. If several of these have equally many partitions,
-   it has the first by name. Its real id is unknown, but ``range`` and ``roundrobin`` order members by id. So its id is
-   ``~new-member-1``. It comes last, because ``~`` sorts after letters and digits.
-2. The member that *leaves* is the member with the most partitions today. If several members have equally many, the last
-   of them by id leaves. This is the worst case, because this member has the most partitions to move. If two members
-   leave, the second one is chosen in the same way.
-3. A topic can only *grow*, as in Kafka. At least one member must subscribe to it. The racks of the new partitions are
-   unknown.
-4. Moves are counted from today's owners. A partition moves if a different member gets it. If a member left, or cannot
-   keep its partitions, these partitions move under every strategy. They are included in the count, and also counted
-   separately (``unavoidable_moves``).
-5. A cooperative strategy is computed to its last round, as in ``comparison``.
+1. A member that *joins* is dynamic and has no rack. The new member has the most common subscription. If several
+   subscriptions are equally common, the subscription with the most partitions is used. If several of these
+   subscriptions have equally many partitions, the first by name is used. The real id of the new member is unknown, but
+   ``range`` and ``roundrobin`` sort members by id. So the id ``~new-member-1`` is used. The new member comes last,
+   because ``~`` sorts after letters and digits.
+2. The member that *leaves* is the member with the most partitions today. If several members have equally many
+   partitions, the last of these members by id leaves. This change is the worst case, because all partitions of the
+   busiest member must move. If two members leave, the second member is chosen in the same way.
+3. A topic can only *grow*, because Kafka cannot reduce the number of partitions. At least one member must subscribe to
+   the topic. The racks of the new partitions are unknown.
+4. A partition moves if its new owner is different from today's owner. If today's owner leaves, or cannot keep the
+   partition, the partition moves under every strategy. Such moves are part of the total. ``unavoidable_moves`` counts
+   only such moves.
+5. For a cooperative strategy, all rounds are computed, as in ``comparison``.
 
 For one change of a group with 1,000 members and 10,000 partitions, the computation of all built-in strategies takes
 0.13 s. If all subscriptions differ, the computation takes 0.5 s (DESIGN.md).
@@ -43,12 +44,15 @@ if TYPE_CHECKING:
 
 
 class ImpossibleChangeError(ValueError):
-    """The group cannot change in this way. The message has the reason."""
+    """The group cannot change in this way. The message contains the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of a group: how many ``members`` join (negative: leave), and the new partition counts of topics.
+    """A change of a group.
+
+    ``members`` is the number of members that join, or a negative number if members leave. ``partitions`` contains the
+    new partition counts of topics.
 
     >>> str(Change()), str(Change(members=-1)), str(Change(members=2, partitions={"orders": 12}))
     ('as it is', '1 member fewer', '2 members more, orders grows to 12 partitions')
@@ -67,19 +71,19 @@ class Change:
 
 
 USUAL_CHANGES = (Change(), Change(members=1), Change(members=-1))
-"""The changes that an on-call engineer most often needs."""
+"""The changes that on-call engineers need most often."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The measures of one strategy's final assignment. Counts are in partitions if the name has no other unit.
+    """The measures of one strategy's final assignment. Counts without a unit in the name are numbers of partitions.
 
     ``strategy`` is None if the outcome describes today's owners. ``score`` (0 to 100, see ``evenness``) is None if
-    partitions are unassigned, because then it has no meaning. ``excess_partitions`` are the partitions of the busiest
-    member beyond the fairest possible maximum. Both are None if the fairest assignment cannot be computed, because too
-    many subscriptions differ. ``topic_spread`` compares the subscribers of each topic: the most partitions of one
-    subscriber minus the fewest partitions of one subscriber. ``rounds`` is the number of rebalances until the group
-    reaches the assignment.
+    partitions are unassigned, because the score has no meaning in this case. ``excess_partitions`` are the partitions
+    of the busiest member beyond the fairest possible maximum. If too many subscriptions differ, the fairest assignment
+    cannot be computed. Then ``score`` and ``excess_partitions`` are None. For each topic, ``topic_spread`` is the
+    largest number of partitions of one subscriber minus the smallest number of partitions of one subscriber. ``rounds``
+    is the number of rebalances until the group reaches the assignment.
     """
 
     strategy: str | None
@@ -96,7 +100,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class FailedOutcome:
-    """The failure of a user's strategy that returned no valid assignment: a short reason and the details."""
+    """The failure of a custom strategy: a short reason and the details."""
 
     strategy: str
     reason: str
@@ -108,9 +112,10 @@ class WhatIf:
     """The outcomes of all strategies for one changed group, and the limits that apply to every strategy.
 
     ``joined`` and ``left`` are the ids of the members that join and leave. ``members`` and ``partitions`` are counts
-    after the change. Two numbers describe the fairest valid assignment: ``smallest_maximum`` is the number of
-    partitions of its busiest member. ``idle_in_any_assignment`` is the number of its idle members. Idle members beyond
-    this number are avoidable. Both are None if the fairest assignment is unknown.
+    after the change. ``smallest_maximum`` is the number of partitions that the busiest member has in the fairest valid
+    assignment. ``idle_in_any_assignment`` is the number of idle members in the fairest valid assignment. If more
+    members are idle, the additional idle members are avoidable. Both numbers are None if the fairest assignment is
+    unknown.
     """
 
     change: Change
@@ -130,13 +135,15 @@ def what_if(
     strategies: Iterable[PartitionAssignor],
     change: Change | None = None,
 ) -> WhatIf:
-    """Compute every strategy for ``group`` after ``change``, starting from today's ``owners`` (partition -> member id).
+    """Compute the outcome of every strategy for ``group`` after ``change``.
+
+    ``owners`` contains today's owners (partition -> member id).
 
     Without ``change``, the group stays as it is. The claims of the members in ``group`` are ignored. Raises
     ImpossibleChangeError if the change is impossible, or if the group has no members.
 
-    Three topics have two partitions each. Range assigns the partitions of each topic to the same two members. With
-    sticky, two of the six partitions move:
+    In this example, three topics have two partitions each. Range assigns all partitions to the same two members. With
+    sticky, two of the six partitions move to the third member:
 
     >>> from assignors import BUILT_IN
     >>> from assignors.model import GroupSpec, MemberSubscription as Member
@@ -164,7 +171,7 @@ def what_if(
 
 
 def measure_today(group: GroupSpec, owners: Mapping[TopicPartition, str]) -> Outcome:
-    """Measure today's ``owners`` in the same way as an outcome. The group must have at least one member.
+    """Compute the measures of the assignment in ``owners``, today's owners. The group must have at least one member.
 
     >>> from assignors.model import GroupSpec, MemberSubscription as Member
     >>> group = GroupSpec((Member("A", ("t",)), Member("B", ("t",))), {"t": 2})
@@ -179,7 +186,9 @@ def measure_today(group: GroupSpec, owners: Mapping[TopicPartition, str]) -> Out
 
 
 def apply_change(group: GroupSpec, change: Change) -> GroupSpec:
-    """Return the group after ``change``, by rules 1 to 3 above. Raises ImpossibleChangeError.
+    """Return the group after ``change``, according to rules 1 to 3 of this module.
+
+    Raises ImpossibleChangeError if the change is impossible.
 
     >>> from assignors.model import GroupSpec, MemberSubscription as Member
     >>> group = GroupSpec((Member("A", ("t",), owned=(("t", 0),)), Member("B", ("t",))), {"t": 1})
@@ -217,10 +226,10 @@ def what_if_as_json(found: WhatIf) -> dict[str, object]:
 
 @dataclass(frozen=True, slots=True)
 class _Baseline:
-    """The values that all strategies are compared with. ``fairest`` is None if its computation takes too long.
+    """The values with which all strategies are compared. ``fairest`` is None if its computation takes too long.
 
-    ``owners`` are today's owners that can keep their partitions. ``unavoidable_moves`` counts the partitions whose
-    owner has left or cannot keep them.
+    ``owners`` contains the partitions that today's owner can keep. ``unavoidable_moves`` counts the partitions that
+    today's owner cannot keep, or whose owner leaves.
     """
 
     fairest: tuple[int, ...] | None
@@ -229,7 +238,7 @@ class _Baseline:
 
 
 def _compute_baseline(group: GroupSpec, owners: Mapping[TopicPartition, str]) -> _Baseline:
-    """Compute the baseline of the changed group from today's ``owners``. A member that left keeps no partition."""
+    """Compute the baseline of the changed group from today's ``owners``. A member that leaves keeps no partition."""
     topics, kept = subscribers_by_topic(group, group.members), effective_owners(group)
     assigned = sum(partition[0] in topics and group.exists(partition) for partition in owners)
     return _Baseline(_fairest_if_known(group), kept, assigned - len(kept))
@@ -243,7 +252,7 @@ def _fairest_if_known(group: GroupSpec) -> tuple[int, ...] | None:
 
 
 def _group_owning(group: GroupSpec, owners: Mapping[TopicPartition, str]) -> GroupSpec:
-    """Return the group in which each member claims its partitions of ``owners``.
+    """Return ``group``, but with the claims that follow from ``owners``.
 
     All claims have the same generation.
     """

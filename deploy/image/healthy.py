@@ -2,9 +2,9 @@
 
 The exit code is 0 if the response of the monitor's HTTP port shows that the monitor is alive.
 
-The port possibly uses TLS. Only the settings file shows whether it does. So the check tries HTTP first, then HTTPS. The
-check does not verify the certificate, because the certificate is not issued for the loopback address. This is safe,
-because the page needs no password. So the request contains no secret.
+Only the settings file shows whether the port uses TLS. So the check tries HTTP first, then HTTPS. The check does not
+verify the certificate, because the certificate is not issued for the loopback address. This is safe, because the
+request contains no password.
 """
 
 import os

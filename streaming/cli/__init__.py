@@ -22,7 +22,7 @@ _COMMANDS = {
 }
 """Maps each command name to its module.
 
-The module exports the click command under the command name, with `_` for `-`.
+Each module exports its click command. The exported name is the command name with `_` instead of `-`.
 """
 
 

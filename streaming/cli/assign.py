@@ -33,12 +33,13 @@ def assign(file: BinaryIO, references: tuple[str, ...]) -> None:
     {"id": "a", "strategy": "range", "partitions": {"t0": 3},
      "members": [{"member_id": "c0", "topics": ["t0"]}]}
 
-    Members can also have "instance_id", "rack", "owned" ([[topic, partition], ...]) and "generation". A scenario can
-    also have "racks" ({topic: [[rack or null of each replica] of each partition]}).
+    Each member can also have "instance_id", "rack", "owned" ([[topic, partition], ...]) and "generation". A scenario
+    can also have "racks": {topic: [[rack, ...], ...]}. The outer list has one list per partition. The inner list has
+    the rack of each replica, or null.
 
-    Each output line is {"id", "assignment": {member_id: [[topic, partition], ...]}}. For cooperative-sticky it also has
-    "rebalance_needed" and "assignment_after_second_round". If a scenario fails, its line is {"id", "error"}, and the
-    exit code is 1.
+    Each output line is {"id", "assignment": {member_id: [[topic, partition], ...]}}. For cooperative-sticky, the line
+    also has "rebalance_needed" and "assignment_after_second_round". If a scenario fails, its output line is {"id",
+    "error"}, and the exit code is 1.
     """  # noqa: D301 - click keeps the lines after a real backspace character
     failed = False
     try:

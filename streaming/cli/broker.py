@@ -32,7 +32,7 @@ from streaming.jars import BROKER_SETS, KAFKA_VERSION
     help="Kafka version. The jars of a version other than the default are downloaded when you first use it.",
 )
 def broker(port: int | None, folder: Path | None, properties: tuple[str, ...], kafka_version: str) -> None:
-    """Run a real single-node Kafka broker on 127.0.0.1 until Ctrl-C. Print its address when it is ready."""
+    """Run a real single-node Kafka broker on 127.0.0.1 until Ctrl-C. Print the address when the broker is ready."""
     with ExitStack() as stack:
         temporary = tempfile.TemporaryDirectory(prefix="rebalance-monitor-broker-")
         broker_folder = folder or Path(stack.enter_context(temporary))

@@ -91,9 +91,9 @@ def _idle_cell(members: tuple[str, ...]) -> str:
 
 
 def _read_scenario(text: bytes, wanted_id: str | None) -> object:
-    """Return the scenario with this id. Without an id, the text must contain one scenario.
+    """Return the scenario with this id. If the id is None, the text must contain exactly one scenario.
 
-    The text is one JSON object or one object per line.
+    The text is one JSON object, or it has one JSON object per line.
     """
     try:
         scenarios = [decode_line(text)]

@@ -12,6 +12,7 @@ import click
 
 from streaming.cli.run import config_option
 from streaming.config.environment import ENVIRONMENT_PREFIX
+from streaming.config.groups import GroupEntry
 from streaming.config.load import Settings, load_settings
 from streaming.config.redaction import hide_secrets
 from streaming.config.section import Section
@@ -47,17 +48,16 @@ def _limits_of_group(settings: Settings, group_id: str) -> Iterator[str]:
     for name, value, entry in limits_by_group.sources(group_id):
         effective = getattr(limits, name)
         source = "default" if entry is None else f"[[groups]] entry {entry + 1}, match {settings.groups[entry].match!r}"
-        source += "" if effective == value else ", raised to max_lag_seconds"
+        source += "" if effective == value else "; raised to max_lag_seconds"
         yield f"{name} = {_value_as_toml(effective)}  # {source}"
 
 
-def _sections_as_toml(name: str, value: Section | Mapping[str, Section] | Sequence[Section]) -> Iterator[str]:
+def _sections_as_toml(name: str, value: Section | Mapping[str, Section] | Sequence[GroupEntry]) -> Iterator[str]:
     """Return the TOML lines of one section, of all sections [clusters.NAME], or of all entries [[groups]]."""
     if isinstance(value, Section):
         yield from _section_as_toml(name, value)
     elif isinstance(value, Sequence):
-        yield from chain.from_iterable(_entry_as_toml(name, entry) for entry in value)
-        yield "" if value else f"# Limits of groups: one entry [[{name}]] for each. None is configured.\n"
+        yield from _entries_as_toml(name, value)
     elif value:
         yield from chain.from_iterable(_section_as_toml(f"{name}.{key}", section) for key, section in value.items())
     else:
@@ -65,7 +65,7 @@ def _sections_as_toml(name: str, value: Section | Mapping[str, Section] | Sequen
 
 
 def _section_as_toml(name: str, section: Section) -> Iterator[str]:
-    """Return the TOML lines of a section and of its subsections. A setting without a value is a comment line."""
+    """Return the TOML lines of a section and of its subsections. A setting without a value becomes a comment line."""
     yield f"# {(type(section).__doc__ or '').strip()}\n[{name}]"
     subsections = {key: value for key, value in section if isinstance(value, Section)}
     for key, value in section:
@@ -79,12 +79,17 @@ def _section_as_toml(name: str, section: Section) -> Iterator[str]:
         yield from _section_as_toml(f"{name}.{key}", value)
 
 
-def _entry_as_toml(name: str, entry: Section) -> Iterator[str]:
-    """Yield the TOML lines of one entry of a list. Settings without a value are left out."""
-    yield f"[[{name}]]"
-    for key, value in entry:
-        if value is not None:
-            yield f"{key} = {_value_as_toml(hide_secrets(value))}"
+def _entries_as_toml(name: str, entries: Sequence[GroupEntry]) -> Iterator[str]:
+    """Yield a comment line for each setting of an entry, and the TOML lines of the entries.
+
+    Settings without a value are left out.
+    """
+    yield f"# {GroupEntry.__doc__} ({ENVIRONMENT_PREFIX}{name.upper()})"
+    yield from (f"# {key}: {field.description}" for key, field in GroupEntry.model_fields.items())
+    yield "" if entries else f"# No entry [[{name}]] is configured."
+    for entry in entries:
+        yield f"[[{name}]]"
+        yield from (f"{key} = {_value_as_toml(hide_secrets(value))}" for key, value in entry if value is not None)
 
 
 def _value_as_toml(value: Any) -> str:  # noqa: ANN401 - the value of any setting

@@ -15,7 +15,7 @@ BAD_LINE: Final = "bad_line"
 
 
 class _RawRecord(msgspec.Struct):
-    """One input line. Both fields are required, because a missing value is different from a tombstone.
+    """One input line. Both fields are required, because a missing `value` does not mean a tombstone.
 
     Other fields are ignored.
     """
@@ -45,8 +45,8 @@ def decode(file: BinaryIO) -> None:
     Each input line is a JSON object with base64 "key" and "value" (null for a tombstone).
 
     Each output line is {"record", "key", "value"} in the format of Kafka's own tools. For classic members, "decoded"
-    holds the decoded bytes of the consumer protocol. If Kafka itself cannot read a record, the line is {"error",
-    "field"}.
+    contains the decoded data of the consumer protocol. If Kafka itself cannot read a record, the output line is
+    {"error", "field"}.
     """
     output = sys.stdout.buffer
     for line in file:  # a binary file is split only at line feeds, because names can contain U+2028

@@ -47,9 +47,9 @@ _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 def demo(duration_s: float, folder: Path, metrics_port: int) -> None:
     """Start a real broker, real consumer groups and the monitor, and show the monitor's reports until Ctrl-C.
 
-    The demo stops everything at the end. The exit code is 0 if the monitor was ready. It is 130 if you pressed Ctrl-C
-    before the monitor was ready. It is 1 if a step failed, or if the monitor was not ready within the duration. In this
-    case, one line describes the error.
+    At the end, the demo stops all its processes. The exit code is 0 if the monitor was ready. It is 130 if you pressed
+    Ctrl-C before the monitor was ready. It is 1 if a step failed, or if the monitor was not ready within the duration.
+    If the exit code is 1, one line describes the error.
     """
     started = time.monotonic()
     for stop_signal in _STOP_SIGNALS:
@@ -74,7 +74,7 @@ def demo(duration_s: float, folder: Path, metrics_port: int) -> None:
 
 
 def _run_demo(environment: DemoEnvironment, screen: Screen, ends_at: float) -> None:
-    """Start everything, wait until the monitor is ready, and show it until `ends_at` or Ctrl-C.
+    """Start all processes, and wait until the monitor is ready. Then show its reports until `ends_at` or Ctrl-C.
 
     Raises DemoError if the monitor is not ready by `ends_at`. Before the monitor is ready, Ctrl-C raises
     KeyboardInterrupt.

@@ -1,4 +1,4 @@
-"""`rebalance-monitor groups` requests the groups of a cluster and their members from the brokers."""
+"""`rebalance-monitor groups` lists the groups and members of a cluster. The brokers supply the data."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ from kafka.errors import KafkaError
 from rich.table import Column, Table
 
 from streaming.cli.logs import load_settings_and_redact
+from streaming.cli.monitor_api import Reported, request_reports
 from streaming.cli.run import config_option
 from streaming.cli.text.conditions import Row, condition_title, format_since
 from streaming.cli.text.fairness import evaluate_fairness, fairness_summary
+from streaming.cli.text.reported import reported_cells, reported_columns
 from streaming.cli.text.terminal import escape_text, output_console
 from streaming.config.load import Settings
 from streaming.config.settings import KafkaSettings
@@ -91,6 +93,12 @@ _REASONS = {
     metavar="PATH",
     help="Folder of the tables with conditions [default: paths.tables of the settings; none with --bootstrap-server].",
 )
+@click.option(
+    "--monitor",
+    metavar="URL",
+    help="Address of a running monitor, for example http://localhost:8080. The output then also shows lag, last commit,"
+    " rates and time to catch up [default: links.page_url of the settings; none with --bootstrap-server].",
+)
 def groups(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     bootstrap_server: str | None,
     cluster: str | None,
@@ -100,17 +108,22 @@ def groups(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     as_json: bool,
     verbose: bool,
     tables: str | None,
+    monitor: str | None,
 ) -> None:
     """List the groups of a cluster: classic, consumer (KIP-848), share and streams.
 
-    The command asks the brokers and reads no topic. It needs only the DESCRIBE permission. "?" means that a broker did
-    not report the value.
+    The command sends requests to the brokers. It does not read a topic. It needs only the DESCRIBE permission. "?"
+    means that a broker did not report the value.
 
-    Fairness compares the partitions of the members with the fairest valid assignment. For each topic, the command
-    counts the partitions up to the highest partition that a member holds.
+    Fairness compares the present assignment with the fairest valid assignment. For each topic, the command assumes that
+    the highest assigned partition is the last partition of the topic.
 
-    If a monitor writes tables, the output also shows the active conditions of each group and their start times in UTC.
-    An example is a rebalance storm. For details, run `history GROUP`.
+    If a monitor writes tables, the output also shows the active conditions of each group, with start times in UTC. A
+    rebalance storm is an example of a condition. For details, run `history GROUP`.
+
+    If a monitor runs and its address is known, the output also shows the group's lag, its last commit in UTC, the rates
+    of the last five minutes in records per second, and the estimated time until the group has no lag. With --verbose,
+    it shows the leader and the timeouts. With --json, `monitor` has all fields of the monitor's API.
     """
     try:
         settings = _settings(cluster, file, is_other_cluster=bootstrap_server is not None)
@@ -118,20 +131,21 @@ def groups(  # noqa: PLR0913, PLR0917 - click hands over every option by name
             requests = Groups(connection, lambda: time.time_ns() // 1_000_000)
             listing, selected = _list_and_describe(requests, _Filter(states, group_types))
         conditions = _read_conditions(settings, tables, is_other_cluster=bootstrap_server is not None)
+        reported, problems = request_reports(settings, monitor, cluster, is_other_cluster=bootstrap_server is not None)
     except RemedyError as error:
         raise click.ClickException(str(error)) from error
     except KafkaError as error:
         raise click.ClickException(f"the brokers do not answer ({error}): are they running?") from error
-    warnings = [*_listing_warnings(listing), *_description_warnings(selected)]
+    warnings = [*_listing_warnings(listing), *_description_warnings(selected), *problems]
     if warnings and not selected:
         raise click.ClickException("; ".join(["the brokers listed no group", *warnings]))
     for warning in warnings:
         click.echo(f"Warning: {warning}", err=True)
     if as_json:
         for group in selected:
-            click.echo(json.dumps(_group_as_json(group, conditions), ensure_ascii=True))
+            click.echo(json.dumps(_group_as_json(group, conditions, reported), ensure_ascii=True))
     else:
-        output_console().print(_table(selected, conditions, verbose=verbose))
+        output_console().print(_table(selected, conditions, reported, verbose=verbose))
 
 
 def _settings(cluster: str | None, file: Path | None, *, is_other_cluster: bool) -> Settings:
@@ -158,8 +172,8 @@ Conditions = Mapping[str, list[Row]]
 def _read_conditions(settings: Settings, tables: str | None, *, is_other_cluster: bool) -> Conditions | None:
     """Read the active conditions of the cluster from the tables.
 
-    Return None if the table folder of the settings has no such table. Also return None if the cluster comes from
-    --bootstrap-server and --tables is not set.
+    Return None if the table folder in the settings does not contain the table. Also return None if the cluster comes
+    from --bootstrap-server and --tables is not set.
     """
     if tables is None and is_other_cluster:
         return None
@@ -176,9 +190,9 @@ def _read_conditions(settings: Settings, tables: str | None, *, is_other_cluster
 
 @dataclass(frozen=True, slots=True)
 class _Filter:
-    """The states and types in the options. An empty collection matches every group.
+    """The states and types from the command line. An empty collection matches every group.
 
-    An unknown state or type matches no option.
+    If options are set, a group with an unknown state or type does not match.
     """
 
     states: Collection[str]
@@ -188,9 +202,9 @@ class _Filter:
         return _is_among(group.state, self.states) and _is_among(group.group_type, self.group_types)
 
     def may_match(self, listed: ListedGroup) -> bool:
-        """Return whether to describe the group.
+        """Return True if the group possibly matches, so that it must be described.
 
-        Old brokers do not list states and types, so an unknown value also returns True.
+        A state or type that is not listed is a possible match, because old brokers do not list states and types.
         """
         return (listed.state is None or _is_among(listed.state, self.states)) and (
             listed.group_type is None or _is_among(listed.group_type, self.group_types)
@@ -203,7 +217,7 @@ def _is_among(value: str | None, allowed: Collection[str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """The listing of a group and, if its coordinator answered, its description.
+    """The listing of a group, and the group's description if the coordinator answered.
 
     The description was requested after the listing.
     """
@@ -223,7 +237,7 @@ class _Group:
 
 
 def _list_and_describe(requests: Groups, group_filter: _Filter) -> tuple[GroupListing, list[_Group]]:
-    """List the groups, then describe them. Leave out a group that was deleted between the two requests."""
+    """List the groups, then describe them. Ignore groups that were deleted between the two requests."""
     listing = requests.list_groups()
     candidates = {group_id: listed for group_id, listed in listing.groups.items() if group_filter.may_match(listed)}
     described: Mapping[str, Description] = requests.describe_groups(
@@ -253,12 +267,13 @@ def _description_warnings(selected: Collection[_Group]) -> Iterator[str]:
         yield f"the members of {count} groups are unknown: {_REASONS.get(reason, reason)}"
 
 
-def _group_as_json(group: _Group, conditions: Conditions | None) -> dict[str, Any]:
+def _group_as_json(group: _Group, conditions: Conditions | None, reported: Reported | None = None) -> dict[str, Any]:
     described = group.described
     return {
         "group_id": group.group_id,
         "group_type": group.group_type,
         "state": group.state,
+        "coordinator": group.listed.coordinator,
         "protocol_type": group.listed.protocol_type,
         "protocol": described and described.protocol,
         "protocol_source": BROKER if described and described.protocol else None,
@@ -272,6 +287,7 @@ def _group_as_json(group: _Group, conditions: Conditions | None) -> dict[str, An
             {"condition": row["condition"], "since": row["since_time"].isoformat(), "detail": row["detail"]}
             for row in conditions.get(group.group_id, ())
         ],
+        "monitor": None if reported is None else reported.get(group.group_id),
     }
 
 
@@ -292,9 +308,14 @@ def _member_as_json(group: DescribedGroup, member: DescribedMember) -> dict[str,
     }
 
 
-def _table(selected: Collection[_Group], conditions: Conditions | None, *, verbose: bool) -> Table:
+def _table(
+    selected: Collection[_Group], conditions: Conditions | None, reported: Reported | None = None, *, verbose: bool
+) -> Table:
     table = Table(Column("group", overflow="fold"), "type", "state", "protocol", Column("members", justify="right"))
     table.add_column("fairness", overflow="fold")
+    table.add_column("coordinator", justify="right")
+    for name in () if reported is None else reported_columns(verbose=verbose):
+        table.add_column(name, overflow="fold")
     if conditions is not None:
         table.add_column("conditions", overflow="fold")
     for name in ("member", "instance", "client", "host", "partitions") if verbose else ():
@@ -303,6 +324,9 @@ def _table(selected: Collection[_Group], conditions: Conditions | None, *, verbo
         described = group.described
         cells = _terminal_cells([group.group_id, group.group_type, group.state, *_protocol_and_member_count(described)])
         cells.append(_terminal_cells([_fairness_text(group.group_id, described) if described else None])[0])
+        cells.append(str(group.listed.coordinator))
+        if reported is not None:
+            cells += reported_cells(reported.get(group.group_id), verbose=verbose)
         cells += [] if conditions is None else [_conditions_text(conditions.get(group.group_id, ()))]
         rows = _member_rows(described) if verbose and described else []
         table.add_row(*cells, *(rows[0] if rows else ()))
@@ -314,7 +338,7 @@ def _table(selected: Collection[_Group], conditions: Conditions | None, *, verbo
 def _protocol_and_member_count(described: DescribedGroup | None) -> tuple[str | None, str | None]:
     """Return the cells "protocol" and "members".
 
-    If a group has a description without a strategy, the cell is "", which does not mean unknown.
+    If the group has no strategy, the cell "protocol" is "". None means unknown.
     """
     return (described.protocol or "", str(len(described.members))) if described else (None, None)
 
@@ -325,7 +349,7 @@ def _conditions_text(rows: Iterable[Row]) -> str:
 
 
 def _fairness_text(group_id: str, described: DescribedGroup) -> str | None:
-    """Return the fairness of a group. "" if the group assigns no partitions now. None if the fairness is unknown."""
+    """Return the fairness of a group. It is "" if no partitions are assigned now. It is None if it is unknown."""
     if described.state not in _STATES_WITH_PARTITIONS or described.protocol_type != CONSUMER_PROTOCOL_TYPE:
         return ""
     if described.protocol == KAFKA_STREAMS_PROTOCOL:

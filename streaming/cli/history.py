@@ -56,8 +56,8 @@ def history(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     For each rebalance, the output shows the time, cause, members, moved partitions, necessary moves and fairness. The
     start and end of each condition are listed between the rebalances. Conditions that are still active come last.
 
-    The command reads the tables `rebalances`, `commit_gaps`, `assignment_imbalance` and `group_conditions`. The monitor
-    can run at the same time.
+    The command reads the tables `rebalances`, `commit_gaps`, `assignment_imbalance` and `group_conditions`. You can run
+    the command while the monitor runs.
     """
     try:
         history = _read_history(group, tables or load_settings_and_redact(file).paths.tables, cluster, last)
@@ -76,9 +76,9 @@ def history(  # noqa: PLR0913, PLR0917 - click hands over every option by name
 class _History:
     """The rows that the command prints.
 
-    `rebalances` has the last rows of that table. `changes` has the rows of `group_conditions` since the first of these
-    rebalances. `active` has the conditions that have not ended. `problems` maps the position of a rebalance's record to
-    the fairness problems after the rebalance.
+    `rebalances` has the last rows of the table `rebalances`. `changes` has the rows of `group_conditions` since the
+    first of these rebalances. `active` has the conditions that have not ended. `problems` maps the position of a
+    rebalance to the fairness problems after this rebalance.
     """
 
     rebalances: Sequence[Row]
@@ -100,7 +100,7 @@ def _read_history(group: str, root: str, cluster: str | None, last: int) -> _His
 
 
 def _lines(history: _History, *, show_cluster: bool) -> Iterator[str]:
-    """Return the output lines. Rebalances and starts and ends of conditions are sorted by time.
+    """Return the output lines. Rebalances, starts of conditions and ends of conditions are sorted by time.
 
     Active conditions are last.
     """
@@ -138,7 +138,7 @@ def _position(row: Row) -> _Position:
 
 
 def _read_fairness_problems(group: str, root: str, cluster: str | None) -> Mapping[_Position, Sequence[str]]:
-    """Map the position of each record with an assignment to the fairness problems of this assignment."""
+    """Return the fairness problems of each assignment, by the position of the record with the assignment."""
     from streaming.delta.stored import NoTableError, stored_rows  # noqa: PLC0415 - a slow import would slow down --help
     from streaming.delta.tables import ASSIGNMENT_IMBALANCE  # noqa: PLC0415 - as above
 

@@ -21,7 +21,7 @@ from streaming.jars import BROKER_SETS, FIRST_RUN, JAR_SETS, JarSetName, cache_f
 def jars(*, every_kafka: bool) -> None:
     """Download and verify the jars of Spark, Delta and Kafka.
 
-    The jars are downloaded once per user. If they exist already, the command takes a second.
+    The jars are downloaded once per user. If all jars exist already, the command takes about one second.
     """
     console = Console(stderr=True)
     try:
@@ -32,7 +32,7 @@ def jars(*, every_kafka: bool) -> None:
 
 
 def fetch_jars(console: Console, set_names: Iterable[JarSetName] = FIRST_RUN, *, verify: bool = True) -> None:
-    """Download the missing jars of the sets. Show progress: a bar on a terminal, otherwise one line per jar."""
+    """Download the missing jars. On a terminal, show a progress bar. Otherwise, print one line per jar."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     jar = TextColumn("{task.fields[jar]}")
     with Progress(*columns, jar, console=console, transient=True, disable=not console.is_terminal) as bars:

@@ -28,16 +28,16 @@ def rebuild(cluster: str | None, is_repairing: bool, file: Path | None) -> None:
 
     Use this command if a checkpoint is damaged, if it belongs to a different version, or if you want to change a
     setting that is fixed in the checkpoint. The command renames the old checkpoint. The next run reads the topic from
-    its start. Rows that the tables already have are not written again. With several clusters, the command rebuilds the
-    checkpoint of one cluster. The other checkpoints do not change.
+    its start. Rows that the tables already have are not written again. If several clusters are configured, the command
+    rebuilds the checkpoint of one cluster. The other checkpoints do not change.
 
-    If tables are damaged, the command fails and changes nothing. With --repair-tables, it first repairs each damaged
-    table and prints a description of the repair. It restores the last good version, removes damaged files, or renames
-    the table and starts a new one. The next run of this cluster writes removed rows again if their records are still in
-    the topic. Other removed rows are lost.
+    If tables are damaged, the command fails and changes nothing. With --repair-tables, the command first repairs each
+    damaged table and prints a description of the repair. A repair restores the last good version, removes damaged
+    files, or renames the table and creates a new table. If records of removed rows are still in the topic, the next run
+    of this cluster writes these rows again. All other removed rows are lost.
 
-    The exit code is 0 if the checkpoint was rebuilt. It is 1 if the rebuild failed but a retry may succeed. It is 78 if
-    the rebuild fails again until you fix the reported error. If the command fails, the old checkpoint keeps its name.
+    The exit code is 0 if the checkpoint was rebuilt. It is 1 if the rebuild failed but a retry can succeed. It is 78 if
+    you must fix the reported error before you try again. If the command fails, the old checkpoint keeps its name.
     """
     start_logging("INFO")
     try:

@@ -15,8 +15,8 @@ from streaming.config.load import forget_secrets
 from streaming.errors import RemedyError
 
 SWITCH_SECONDS = 0.001
-"""Time after which Python interrupts a busy thread if a different thread waits. During a scrape, other threads run a
-hundred times. With Python's default of 5 ms, a scrape during a sample or a batch takes 50 % longer
+"""Time after which Python interrupts a busy thread if a different thread waits. During one scrape, Python switches to
+other threads a hundred times. With Python's default of 5 ms, a scrape during a sample or a batch takes 50 % longer
 (tests/bench/DESIGN.md).
 """
 
@@ -45,13 +45,14 @@ def run(file: Path | None, log_level: str) -> None:
 
     Ctrl-C or SIGTERM stops the monitor cleanly. The next start continues from the checkpoint. Without a configuration,
     the monitor watches localhost:9092 and stores the checkpoint and the tables in
-    ~/.local/state/kafka-rebalance-monitor. `rebalance-monitor config check` prints every setting.
+    ~/.local/state/kafka-rebalance-monitor. To print every setting, run `rebalance-monitor config check`.
 
     Each section [clusters.NAME] of the configuration adds a cluster. If the monitor cannot watch one of several
-    clusters, it logs the error and tries again. Until then, this cluster is not ready. The other clusters continue.
+    clusters, it logs the error and tries again. Until the monitor can watch the cluster, the cluster is not ready. The
+    other clusters continue.
 
-    The exit code is 0 if a signal stopped the monitor. It is 1 if the monitor failed but a restart may succeed.
-    It is 78 if every start fails until you fix the reported error. It is 2 if the arguments are wrong.
+    The exit code is 0 if a signal stopped the monitor. It is 1 if the monitor failed but a restart can succeed. It is
+    78 if you must fix the reported error before you start the monitor again. It is 2 if the arguments are wrong.
     """
     start_logging(log_level)
     sys.setswitchinterval(SWITCH_SECONDS)

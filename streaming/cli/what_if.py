@@ -1,4 +1,4 @@
-"""`rebalance-monitor what-if` computes the assignment of each strategy for a real group, as it is or after a change."""
+"""`rebalance-monitor what-if` computes each strategy's assignment for a real group, also after a change."""
 
 from __future__ import annotations
 
@@ -81,9 +81,9 @@ def what_if(  # noqa: PLR0913, PLR0917 - click hands over every option by name
 ) -> None:
     """Compute the assignment that each strategy would make for GROUP.
 
-    The command starts from the partitions that the members hold today. The command reads the table
-    `group_generations`. For each topic, the command counts the partitions up to the highest partition that a member
-    holds. Columns of the output:
+    The command reads the present assignment from the table `group_generations`. Each strategy starts from this
+    assignment. For each topic, the command assumes that the highest assigned partition is the last partition of the
+    topic. Columns of the output:
 
     \b
     sizes          members x partitions: 2x3 is two members with three partitions each
@@ -128,7 +128,7 @@ def _read_last_row(group: str, root: str, cluster: str | None) -> Mapping[str, A
 def parse_group_row(row: Mapping[str, Any]) -> tuple[GroupSpec, Owners]:
     """Convert a row of `group_generations`. Return the input of the strategies, and the target owner of each partition.
 
-    For a KIP-848 group, the target owners are the actual owners after the group is reconciled.
+    In a KIP-848 group, target owners become actual owners when the reconciliation is complete.
 
     >>> owned = [{"topic": "t", "partition": 0}, {"topic": "t", "partition": 1}]
     >>> member = {"member_id": "a", "group_instance_id": None, "rack_id": None, "subscription": ["t"], "target": owned}
@@ -166,8 +166,8 @@ def _print_table(group: str, answer: WhatIf, present: Outcome) -> None:
 def _describe_today(spec: GroupSpec, owners: Owners, answer: WhatIf) -> Iterator[str]:
     """Describe the problems of today's assignment and the strategy that removes them.
 
-    For a changed group, no strategy is named, because assignments of a changed group do not show which strategy removes
-    today's problems.
+    For a changed group, this text names no strategy. The assignments of a changed group do not show which strategy
+    removes today's problems.
     """
     owned: dict[str, list[tuple[str, int]]] = {member.member_id: [] for member in spec.members}
     for topic_partition, member_id in sorted(owners.items()):

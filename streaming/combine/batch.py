@@ -1,4 +1,4 @@
-"""Presents one Arrow batch of records as columns of numbers, and returns the bytes of single rows for the decoder."""
+"""Converts an Arrow batch of records to columns of numbers. For the decoder, it returns the bytes of single rows."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from streaming.events import Position
 class RecordsBatch:
     """The columns of one batch. `is_commit` marks the rows that the bulk rules or the decoder accepted as commits.
 
-    `missing_below` contains one value for each row: the highest missing offset below the row in the same partition, or
-    -1. An offset is missing if Spark returned no record for it. It is also missing if its record could not be decoded.
-    The combiner sets `missing_below`.
+    `missing_below` contains one value for each row: the highest missing offset that is below the row's offset in the
+    same partition, or -1. An offset is missing if Spark returned no record for it. An offset is also missing if the
+    record at this offset could not be decoded. The combiner sets `missing_below`.
     """
 
     def __init__(self, records: pa.RecordBatch) -> None:
@@ -42,7 +42,10 @@ class RecordsBatch:
         return position, self._keys[row].as_py(), self._values[row].as_py()
 
     def add_decoded_commit(self, row: int, committed_offset: int) -> None:
-        """Add a commit that the decoder read. The commit keeps its row. So the commits of a key stay in log order."""
+        """Add a commit that the decoder read.
+
+        The commit stays in the row of its record. So the commits of a key stay in log order.
+        """
         self.is_commit[row] = True
         self._committed_offset[row] = max(committed_offset, TOMBSTONE)
         key = self._keys[row].as_py()

@@ -1,4 +1,6 @@
-"""Finds the boundaries between which a group's commits are counted, and the clock of a `__consumer_offsets` partition.
+"""Finds the boundaries of groups, and computes the clock of a `__consumer_offsets` partition.
+
+The commits of a group are counted from one boundary to the next.
 
 A boundary is one of these records:
 
@@ -6,9 +8,9 @@ A boundary is one of these records:
 - the record with the target assignment epoch of a KIP-848 or streams group,
 - the tombstone of a group.
 
-After the first two kinds of records, members can have different partitions than before. Share groups commit no offsets,
-so they have no boundaries. This module does not know the group's last generation. The caller checks whether a boundary
-has a new generation.
+A record of the first two kinds can change which partitions a member has. Share groups commit no offsets, so they have
+no boundaries. This module does not know the previous generation of a group. So the caller checks whether a boundary has
+a new generation.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from streaming.combine.wire import BinaryColumn, Int64Array
 from streaming.events import CONSUMER, STREAMS, GroupMetadataWritten, GroupTombstoned, LogEvent, TargetEpochWritten
 
 _GROUP_AT = 2
-"""Position of the group in every key of a group's record: an int16 length, then the name."""
+"""Byte position of the group in a record key. The group is an int16 length, followed by the group id."""
 
 _TICK_MS = 1_000
 """Resolution of a partition's clock in milliseconds."""
@@ -50,7 +52,7 @@ class Boundary(msgspec.Struct, frozen=True):
 
 
 def group_bytes(key: bytes) -> bytes:
-    r"""Return the bytes of the group in a record's key: the length of the name, then the name.
+    r"""Return the group's part of a record key: the length of the group id, then the group id.
 
     >>> group_bytes(bytes.fromhex("0001 0002 6767 0001 74 00000003"))
     b'\x00\x02gg'
@@ -76,7 +78,7 @@ def find_boundary(key: bytes, group_id: str, event: LogEvent, missing_below: int
 
 
 def group_numbers(keys: pa.Array, groups: Sequence[bytes]) -> Int64Array:
-    r"""Return for each commit key the index of its group in `groups`, or -1 if its group is not in `groups`.
+    r"""For each commit key, return the index of the key's group in `groups`. The index of an unknown group is -1.
 
     >>> keys = pa.array([bytes.fromhex(key) for key in ("0001 0001 67 0001 74 00000003", "0001 0001 68 0000 00000003")])
     >>> group_numbers(keys, [b"\0\1h"]).tolist()
@@ -104,8 +106,8 @@ def clock_steps(
 ) -> Int64Array:
     """Return the records that advance the clock of one partition, as rows of (seconds, offset, missing_below).
 
-    The records must be in log order. A partition's clock is the latest timestamp of any record so far, in whole
-    seconds. So the clock never goes back. This is also true if the new leader of the partition has a slower clock.
+    The records must be in log order. A partition's clock is the maximum timestamp of all records so far, in whole
+    seconds. So the clock never goes back, even if a new leader of the partition has a slower system clock.
 
     >>> clock_steps(3, *(np.array(of) for of in ([7, 8, 9], [3000, 5999, 4000], [-1, -1, -1]))).tolist()
     [[5, 8, -1]]
@@ -117,7 +119,10 @@ def clock_steps(
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """The clock of one partition during one batch. `steps` are rows of `clock_steps` later than `start_seconds`."""
+    """The clock of one partition during one batch.
+
+    `steps` has the rows of `clock_steps` with a time after `start_seconds`.
+    """
 
     start_seconds: int
     steps: Int64Array
@@ -133,23 +138,24 @@ class Clock:
 
     @property
     def end_seconds(self) -> int:
-        """The clock after the batch."""
+        """The value of the clock after the batch."""
         return int(self.steps[-1, 0]) if len(self.steps) else self.start_seconds
 
     def seconds_at(self, offsets_topic_offset: int) -> int:
-        """Return the clock after the record at this offset of the batch."""
+        """Return the value of the clock after the record at this offset."""
         steps_done = int(np.searchsorted(self.steps[:, 1], offsets_topic_offset, side="right"))
         return int(self.steps[steps_done - 1, 0]) if steps_done else self.start_seconds
 
     def first_after(self, seconds: int) -> tuple[int, int] | None:
-        """Return the offset of the first record later than `seconds`, and the highest missing offset below it.
+        """Find the first record that sets the clock to a time after `seconds`.
 
-        None if the batch has no such record.
+        Return the record's offset, and the highest missing offset below the record. Return None if the batch has no
+        such record.
         """
         at = int(np.searchsorted(self.steps[:, 0], seconds, side="right"))
         return (int(self.steps[at, 1]), int(self.steps[at, 2])) if at < len(self.steps) else None
 
 
 def encode_steps(steps: Sequence[Int64Array]) -> bytes:
-    """Encode results of `clock_steps`, in log order, as bytes."""
+    """Encode the results of `clock_steps` as bytes. The results must be in log order."""
     return np.concatenate(steps).astype("<i8").tobytes() if steps else b""

@@ -1,4 +1,4 @@
-"""Combines the records of one Spark task into state rows.
+"""Reduces the records of one Spark task to rows for the stateful step.
 
 Call `Combiner.add` for each Arrow batch, then `Combiner.rows` once.
 """
@@ -28,17 +28,17 @@ GROUP_KIND = "group"
 PARTITION_KIND = "partition"
 
 STATE_ROW_SCHEMA = pa.schema([("state_kind", pa.string()), ("state_key", pa.string()), ("payload", pa.binary())])
-"""Rows for the stateful step.
+"""Schema of the rows for the stateful step.
 
-state_kind `group`: `state_key` is the group id, `payload` is an event. state_kind `partition`: `state_key` is the
-number of the `__consumer_offsets` partition, `payload` is a PartitionBatch.
+If state_kind is `group`, `state_key` is the group id and `payload` is an event. If state_kind is `partition`,
+`state_key` is the number of the `__consumer_offsets` partition and `payload` is a PartitionBatch.
 """
 
 PENDING_COMMIT_ROWS = 1_000_000
-"""The combiner reduces the commits when it has collected this number of them.
+"""Number of collected commits after which the combiner reduces them.
 
-If the last reduction left many rows, the combiner waits for twice that number of rows. So memory use depends on the
-number of keys, and not on the number of records. A row is rarely reduced more than once.
+If many rows remain after a reduction, the next reduction starts at twice that number of rows. So memory use depends on
+the number of keys, and not on the number of records. The combiner rarely reduces a row more than once.
 """
 
 StateRow = tuple[str, str, bytes]
@@ -48,7 +48,7 @@ _COMMIT_TYPES = (RecordType.OFFSET_COMMIT, RecordType.OFFSET_COMMIT_LEGACY)
 
 @dataclass(slots=True)
 class _Span:
-    """The part of one `__consumer_offsets` partition that this task has read so far."""
+    """A summary of the records that this task has read so far from one `__consumer_offsets` partition."""
 
     first_offset: int
     last_offset: int
@@ -88,7 +88,7 @@ class Combiner:
         self._runs = RUN_SCHEMA.empty_table()
 
     def add(self, records: pa.RecordBatch) -> None:
-        """Add records with columns key, value, offsets_topic_partition, offsets_topic_offset, timestamp_ms."""
+        """Add records with the columns key, value, offsets_topic_partition, offsets_topic_offset, timestamp_ms."""
         if records.num_rows == 0:
             return
         batch = RecordsBatch(records)
@@ -194,7 +194,7 @@ class Combiner:
         self._pending, self._pending_rows = [], 0
 
     def _without_foreign(self, commits: pa.Table, is_own: BoolArray) -> pa.Table:
-        """Return the commits in their groups' own partitions, and count the others."""
+        """Return the commits that are in the own partition of their group. Count all other commits."""
         foreign = np.unique(commits["offsets_topic_partition"].to_numpy()[~is_own], return_counts=True)
         for offsets_topic_partition, records in zip(*foreign, strict=True):
             self._spans[int(offsets_topic_partition)].foreign_records += int(records)
@@ -206,7 +206,10 @@ def _select_partition(table: pa.Table, offsets_topic_partition: int) -> pa.Table
 
 
 def _missing_below(span: _Span, offsets: Int64Array) -> Int64Array:
-    """Return for each offset the highest missing offset below it, or -1. The offsets follow the span's last offset."""
+    """For each offset, return the highest missing offset below this offset, or -1.
+
+    All offsets must be higher than the span's last offset.
+    """
     is_jump = np.diff(offsets, prepend=span.last_offset) > 1
     return np.maximum.accumulate(np.where(is_jump, offsets - 1, span.last_missing_offset))
 

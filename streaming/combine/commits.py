@@ -6,8 +6,9 @@ Layouts (OffsetCommitKey v1, OffsetCommitValue v0-v4 of Kafka's coordinator):
     value  int16 version · int64 offset · [v3+: int32 leader epoch] · metadata · int64 commit time · [v1: int64 expiry]
            metadata is int16 length + bytes, in v4 an unsigned varint of length + 1; v4 ends with tagged fields
 
-These rules accept only ordinary records. All others go to the exact decoder: keys of legacy type 0, long metadata in
-v4, unusual tags, negative offsets, missing or trailing bytes. So the rules can be strict, and no valid record is lost.
+The bulk rules accept only common forms of these records. All other records go to the exact decoder. Examples are keys
+of legacy type 0, long metadata in v4, unusual tags, negative offsets, and missing or trailing bytes. So no valid record
+is lost, although the rules are strict.
 """
 
 from __future__ import annotations
@@ -23,25 +24,25 @@ from streaming.protocol import RecordType
 from streaming.protocol.offset_commit import COMMITTED_OFFSET_AT, METADATA_LENGTH_AT
 
 TOMBSTONE = -1
-"""Committed offset that means "nothing is committed": the key was deleted, or a negative offset was written.
+"""Committed offset that means "no commit". The key was deleted, or a client committed a negative offset.
 
 Brokers do not check the offset that a client commits. The response of OffsetFetch contains -1 for "no commit". So every
 negative committed offset counts as "no commit".
 """
 
 WINDOW_COMMITS = 10
-"""Number of commits that decide the status of a partition of a group: Burrow's `intervals`."""
+"""Number of newest commits from which a partition's status is computed. Burrow calls this setting `intervals`."""
 
 SLOT_MS = 1_000
 """Length of a slot in milliseconds. Only the last commit of a slot counts.
 
-This is Burrow's `min-distance`, with the value of Burrow's sample configuration.
+Burrow calls this setting `min-distance`. The value is from Burrow's sample configuration.
 """
 
 _LATEST_MS = 1 << 62
 """Upper limit of timestamps. Clients and coordinators can write any value.
 
-The difference between two times must fit into an int64.
+With this limit, the difference between two timestamps fits into an int64.
 """
 
 COMMIT_SCHEMA = pa.schema(
@@ -59,17 +60,17 @@ _TAIL_BYTES = {0: 8, 1: 16, 2: 8, 3: 8, 4: 8}
 
 @dataclass(frozen=True, slots=True)
 class CommitCheck:
-    """The result of the bulk rules for each row. Rows that are not `is_sound` go to the decoder."""
+    """The result of the bulk rules for each row. If `is_sound` is False, the row goes to the decoder."""
 
     is_sound: BoolArray
     committed_offset: Int64Array
 
 
 def canonical_key(key: bytes) -> bytes:
-    """Return the key of a commit in the form of current brokers: type 1, no bytes after the partition.
+    """Convert a commit's key to the form that current brokers write: type 1, no bytes after the partition.
 
     Kafka treats types 0 and 1 as equal, and ignores bytes after the partition. A tombstone and its commit can have
-    different forms of the same key. This step makes the two keys equal, so the tombstone deletes the commit.
+    different forms of the same key. After the conversion, the two keys are equal. So the tombstone deletes the commit.
 
     >>> canonical_key(bytes.fromhex("0000 0001 67 0001 74 00000003 ff")).hex(" ")
     '00 01 00 01 67 00 01 74 00 00 00 03'
@@ -80,7 +81,7 @@ def canonical_key(key: bytes) -> bytes:
 
 
 def check_commits(key: BinaryColumn, value: BinaryColumn) -> CommitCheck:
-    """Accept commits and tombstones whose bytes follow the layout exactly, and leave the rest to the decoder."""
+    """Accept commits and tombstones whose bytes match the layout exactly. All other rows go to the decoder."""
     tombstone = value.length < 0
     committed = np.where(tombstone, TOMBSTONE, value.int_at(value.start + COMMITTED_OFFSET_AT, 8))
     is_sound = _keys_are_whole(key) & (tombstone | (_values_are_whole(value) & (committed >= 0)))
@@ -131,10 +132,11 @@ def _flexible_layout_fits(value: BinaryColumn, metadata_at: Int64Array) -> BoolA
 
 
 def last_per_key(commits: pa.Table) -> pa.Table:
-    """Return the last row of each partition and key, in the order of the input.
+    """For each pair of partition and key, return the last row. The order of the rows does not change.
 
-    Rows of one partition must be in log order. A group has one partition. If a key occurs in two partitions, both rows
-    stay. So the assignment of partitions to tasks does not change the result.
+    Rows of one partition must be in log order. Normally, all commits of a group are in one partition. If a key occurs
+    in two partitions, the result has a row for each partition. So the result does not depend on the task that reads a
+    partition.
     """
     identity = ["offsets_topic_partition", "key"]
     numbered = commits.select(identity).append_column("row", pa.array(np.arange(commits.num_rows)))
@@ -143,24 +145,27 @@ def last_per_key(commits: pa.Table) -> pa.Table:
 
 
 def key_codes(commits: pa.Table) -> tuple[pa.Array, Int64Array]:
-    """Return the distinct keys, and for each row the index of its key. This is expensive, so do it once per table."""
+    """Return the distinct keys, and one index per row: the index of the row's key.
+
+    This function is slow, so call it only once per table.
+    """
     encoded = commits["key"].combine_chunks().dictionary_encode()
     return encoded.dictionary, encoded.indices.to_numpy().astype(np.int64)
 
 
 def clipped_times(timestamps_ms: Int64Array) -> Int64Array:
-    """Return the timestamps as commit windows store them: between 0 and 2^62. They decide the slots."""
+    """Limit the timestamps to values from 0 to 2^62. Slots and commit windows use these limited timestamps."""
     return np.clip(timestamps_ms, 0, _LATEST_MS)
 
 
 def last_per_slot(commits: pa.Table, code: Int64Array | None = None) -> pa.Table:
-    """Return the commits that commit windows need: each key's last commit of every slot, in log order.
+    """For each key, return the last commit in each slot. Commit windows use only these commits. The order is log order.
 
-    The result has at most WINDOW_COMMITS rows per key. These are the newest commits, which remove all older commits
-    from a window. The windows are the same whether commits are reduced in one step or in several. For this reason,
-    slots depend only on timestamps. If the clock goes back to an earlier slot, new commits belong to that earlier slot.
-    If a slot has a tombstone and a commit, both stay, because a tombstone ends the window before it. `code` is the
-    second result of `key_codes`, if already known.
+    The result has at most WINDOW_COMMITS rows per key. These rows are the newest commits, because a window stores no
+    more than WINDOW_COMMITS commits. Slots depend only on timestamps. So the windows do not depend on the number of
+    reduction steps. If the clock goes back to an earlier slot, new commits belong to that earlier slot. If a slot has a
+    tombstone and a commit, the result has both, because a tombstone removes all earlier commits from the window. `code`
+    is the second result of `key_codes`. If `code` is None, this function computes it.
     """
     slot = clipped_times(commits["timestamp_ms"].to_numpy()) // SLOT_MS
     key = pa.array(key_codes(commits)[1] if code is None else code)
@@ -174,7 +179,7 @@ def last_per_slot(commits: pa.Table, code: Int64Array | None = None) -> pa.Table
 
 
 def _count_later_equal_rows(keys: pa.Table) -> Int64Array:
-    """Return one number for each row: how many later rows are equal to this row."""
+    """For each row, return the number of later rows that are equal to this row."""
     partition, key = keys["offsets_topic_partition"].to_numpy(), keys["key"].to_numpy()
     by_key = np.lexsort((key, partition))
     starts = np.flatnonzero(

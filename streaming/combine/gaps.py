@@ -1,40 +1,40 @@
-"""Measures commit gaps: the time around a rebalance in which no member of a group committed.
+"""Measures commit gaps. A commit gap is the time around a rebalance in which no member of the group committed.
 
 Each rule applies to one group. `partition_gaps` updates the gaps with each batch.
 
-1. A gap opens at a *boundary* (`boundaries`) whose generation differs from the group's last generation. A static member
-   that rejoins within its generation opens no gap. The gap has the position of the boundary. The row in `rebalances`
-   has the same position.
-2. Only commits before the boundary count as *last commit* of a partition. A deleted commit does not count.
-3. The *first commit* of a partition is its first commit after the boundary, in log order. If a tombstone of the
-   partition's commit comes first, the gap does not wait for this partition any more.
+1. A gap opens at a *boundary* (`boundaries`) whose generation differs from the group's previous generation. If a static
+   member rejoins without a new generation, no gap opens. The gap has the position of the boundary. The row in
+   `rebalances` has the same position.
+2. The *last commit* of a partition is its last commit before the boundary. Deleted commits are ignored.
+3. The *first commit* of a partition is its first commit after the boundary, in log order. If a tombstone for the
+   partition comes before the first commit, the gap no longer waits for this partition.
 4. A gap closes for one of these reasons:
-   - `all_committed`: every partition with a last commit either has a first commit, or its commit was deleted.
+   - `all_committed`: each partition with a last commit now has a first commit or a tombstone.
    - `next_rebalance`: the next boundary of the group was read.
    - `group_deleted`: the tombstone of the group was read.
    - `round_passed`: the clock of the `__consumer_offsets` partition is more than `evaluation.stuck_after_seconds` after
-     the boundary. The first record with such a clock closes the gap.
-   - `nothing_before`: no partition has a last commit. Such a gap closes at once.
-   Commits after the record that closed the gap do not count, even if the monitor reads them in the same batch.
-5. The group's gap is the time from the latest last commit to the earliest first commit of all partitions. The gap of a
-   partition is the time from its own last commit to its own first commit. The longest gap of a partition is the worst
-   gap. If several partitions have equal gaps, the partition with the first key counts. A partition is `silent` if it
-   has no first commit when the gap closes. Silent partitions are counted separately and are never the worst.
+     the boundary. The first record that moves the clock past this limit closes the gap.
+   - `nothing_before`: no partition has a last commit. In this case, the gap closes when it opens.
+   A commit after the record that closed the gap is ignored, even if both are in the same batch.
+5. The group's gap starts at the latest of all last commits. It ends at the earliest of all first commits. The gap of a
+   partition is the time from its own last commit to its own first commit. The worst gap is the longest gap of a single
+   partition. If several partitions have this longest gap, the partition with the lowest key is reported. A partition is
+   `silent` if it has no first commit when the gap closes. Silent partitions are counted separately, and have no gap of
+   their own.
 6. The *usual interval* is the mean time between two commits of a partition in the previous generation. For each
    partition, the number of intervals is the number of its commits minus 1. For each partition, the time is measured
-   from its first to its last commit in that generation. The usual interval is the sum of these times, divided by the
-   number of all intervals.
-7. An offset is missing if its record was compacted away, its transaction was aborted, it is a transaction marker, or
-   its record is in quarantine. A missing offset may hide a commit, so a value that it could change is unknown
-   (`offsets_missing`):
-   - the gap, if the offset is between the last commit and the first commit;
-   - the number of silent partitions, if the offset is after the last commit of a silent partition;
-   - the usual interval, if the offset is in the previous generation;
-   - the absence of a last commit, if the offset is before the boundary. If no offset is missing before the boundary,
-     the reason is `no_commit_before`.
+   from its first to its last commit in the previous generation. The usual interval is the sum of these times, divided
+   by the total number of intervals.
+7. An offset is missing if its record was compacted away, belongs to an aborted transaction, is a transaction marker, or
+   is in quarantine. The missing record was possibly a commit. So it makes some values unknown (`offsets_missing`):
+   - The gap is unknown if the missing offset is between the last commit and the first commit.
+   - The number of silent partitions is unknown if the missing offset is after the last commit of a silent partition.
+   - The usual interval is unknown if the missing offset is in the previous generation.
+   - The gap is unknown if the group has no last commit and the missing offset is before the boundary.
+   If the group has no last commit, and no offset before the boundary is missing, the reason is `no_commit_before`.
    If no partition has a first commit when the gap closes, and no offset is missing, the reason is `no_commit_after`.
-8. If the timestamp of the first commit is earlier than that of the last commit, the gap is unknown (`clock_went_back`).
-   The cause is two brokers with different clocks.
+8. If the first commit has an earlier timestamp than the last commit, the gap is unknown (`clock_went_back`). The cause
+   is two brokers with different clocks.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ NO_COMMIT_AFTER = "no_commit_after"
 CLOCK_WENT_BACK = "clock_went_back"
 
 GAP_BUCKETS_SECONDS = (1, 2, 3, 5, 7, 10, 15, 30, 60, 300)
-"""Upper bounds of the histogram's buckets in seconds. The last bucket has no upper bound and counts all longer gaps."""
+"""Upper bounds of the histogram's buckets in seconds. All longer gaps are in one more bucket."""
 
 OffsetAndMs = tuple[int, int]
 """A commit: the offset of its record in `__consumer_offsets`, and its timestamp."""
@@ -68,7 +68,8 @@ OffsetAndMs = tuple[int, int]
 class PartitionCommits(NamedTuple):
     """The commits of one partition of a group: its last commit, and its commits in the present generation.
 
-    `run_first_ms` is the time of the first commit in this generation. `run_commits` is the number of commits in it.
+    `run_first_ms` is the time of the first commit in this generation. `run_commits` is the number of commits in this
+    generation.
     """
 
     last_offset: int
@@ -78,7 +79,7 @@ class PartitionCommits(NamedTuple):
 
 
 class FirstCommit(NamedTuple):
-    """The first commit of one partition after a boundary, and the first tombstone of its commit. -1 if there is none.
+    """The first commit and the first tombstone of one partition after a boundary. -1 means: no such record.
 
     Attributes:
         first_missing: the highest missing offset below the commit, or -1.
@@ -94,16 +95,16 @@ class FirstCommit(NamedTuple):
 
 
 class OpenGap(msgspec.Struct, frozen=True):
-    """A gap that may still change.
+    """A gap that is not closed yet.
 
     Attributes:
         closes_after_seconds: the partition's clock at the boundary plus `evaluation.stuck_after_seconds`.
         missing_below: the highest missing offset below the boundary, or -1.
         before: the group's latest commit before the boundary.
-        pending: the last commits, by key, of the partitions without a first commit.
+        pending: the partitions without a first commit: a map of the key to the last commit.
         first: the group's earliest commit after the boundary: offset, time, and the highest missing offset below it.
-        worst: the longest gap of a partition so far in milliseconds, and the partition's key.
-        is_worst_known: True if the gap of every partition so far is known.
+        worst: the longest gap of a single partition so far, in milliseconds, and the key of this partition.
+        is_worst_known: False if the gap of at least one partition is unknown.
         resolved_up_to: the offset of the last record that removed a partition from `pending`.
 
     """
@@ -142,9 +143,10 @@ class CommitGap(msgspec.Struct, frozen=True):
 
 
 class GapTotals(msgspec.Struct, frozen=True):
-    """The known gaps of a group since the monitor first saw it: the number in each bucket, and their sum.
+    """Totals of a group's known gaps: the number of gaps in each bucket, and the sum of all gaps.
 
-    The last bucket is for gaps longer than all bounds.
+    The totals start when the monitor first reads the group's records. The last bucket counts the gaps that are
+    longer than the highest bound.
     """
 
     buckets: tuple[int, ...] = (0,) * (len(GAP_BUCKETS_SECONDS) + 1)
@@ -162,7 +164,8 @@ def open_gap(  # noqa: PLR0913, PLR0917 - all values known at a boundary
 ) -> OpenGap:
     """Open a gap at a boundary.
 
-    `partitions` has the group's live commits by key. `since_offset` is the offset of its previous boundary, if known.
+    `partitions` has the group's live commits by key. `since_offset` is the offset of the group's previous boundary, or
+    None if this offset is unknown.
     """
     pending = {key: (commits.last_offset, commits.last_ms) for key, commits in partitions.items()}
     is_generation_complete = since_offset is not None and missing_below <= since_offset
@@ -192,9 +195,9 @@ def _usual_interval_ms(partitions: Iterable[PartitionCommits]) -> int | None:
 
 
 def add_first_commits(gap: OpenGap, answers: Iterable[FirstCommit], until_offset: int | None) -> OpenGap:
-    """Return the open gap, updated with some first commits.
+    """Add first commits to the open gap, and return the changed gap.
 
-    Records at or after `until_offset` do not count (None: all count).
+    Records at or after `until_offset` are ignored. If `until_offset` is None, all records are used.
     """
     pending, first, worst = dict(gap.pending), gap.first, gap.worst
     is_worst_known, resolved_up_to = gap.is_worst_known, gap.resolved_up_to
@@ -271,7 +274,7 @@ def _group_gap_ms(gap: OpenGap, missing_below: int) -> tuple[int | None, str | N
 
 
 def add_to_totals(totals: GapTotals, gap: CommitGap) -> GapTotals:
-    """Return the totals including this gap. Unknown gaps do not count.
+    """Add this gap to the totals, and return the new totals. An unknown gap does not change them.
 
     >>> gap = CommitGap("g", Position(0, 0, 0), 1, 5_000, None, None, None, None, 0, None, ALL_COMMITTED)
     >>> add_to_totals(GapTotals(), gap)

@@ -1,7 +1,7 @@
 """Updates the live commits of a `__consumer_offsets` partition.
 
-A live commit is the last commit of a key. It is stored with the number of the key's commits in the group's present
-generation.
+A live commit is the last commit of a key. It is stored with a count: the number of commits of this key in the group's
+present generation.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from streaming.combine.wire import Int64Array
 LIVE_SCHEMA = COMMIT_SCHEMA.append(pa.field("run_first_ms", pa.int64())).append(pa.field("run_commits", pa.int64()))
 """The schema of live commits.
 
-A key has `run_commits` commits since the group's last boundary. `run_first_ms` is the timestamp of the first of these
-commits, or -1 if there is none.
+`run_commits` is the number of the key's commits since the group's last boundary. `run_first_ms` is the timestamp of the
+first of these commits, or -1 if there is none.
 """
 
 
@@ -29,9 +29,9 @@ def update_live_commits(
 ) -> pa.Table:
     """Return the live commits after a batch (LIVE_SCHEMA).
 
-    `known` has the live commits before the batch, and `newer` has the commits of the batch (COMMIT_SCHEMA). `early`
-    contains commit runs (RUN_SCHEMA): those that come before all boundaries of their group in the batch.
-    `partition_commits` maps keys to commits. It contains the groups that have a boundary in the batch.
+    `known` has the live commits before the batch, and `newer` has the commits of the batch (COMMIT_SCHEMA). `early` has
+    the commit runs (RUN_SCHEMA) that come before the first boundary of their group in the batch. `partition_commits`
+    maps keys to commits. It contains only groups that have a boundary in the batch.
     """
     last = last_per_key(pa.concat_tables([known.select(COMMIT_SCHEMA.names), newer]))
     alive = last.filter(pc.not_equal(last["committed_offset"], TOMBSTONE))
@@ -52,14 +52,14 @@ def update_live_commits(
 
 
 def _find_rows(keys: pa.ChunkedArray, known_keys: pa.ChunkedArray) -> Int64Array:
-    """Return the row of each key in `known_keys`, or -1."""
+    """For each key, return the row number of the same key in `known_keys`, or -1."""
     index = pc.index_in(keys, value_set=known_keys.combine_chunks())
     rows: Int64Array = pc.fill_null(index, -1).to_numpy().astype(np.int64)
     return rows
 
 
 def _take(column: pa.ChunkedArray, rows: Int64Array) -> Int64Array:
-    """Return the values at these rows. For row -1 the value is arbitrary. Do not use it."""
+    """Return the values at these rows. The value for row -1 is arbitrary, so do not use it."""
     values = column.to_numpy()
     return values[rows] if len(values) else np.full(len(rows), -1, dtype=np.int64)
 

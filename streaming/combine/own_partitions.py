@@ -1,14 +1,16 @@
 """Computes the partition of `__consumer_offsets` that contains a group's records.
 
 1. The coordinator writes all records of a group to one partition: `Utils.abs(groupId.hashCode()) % partitions`. This is
-   the group's *own* partition. A record of the group in a different partition was not written by the coordinator.
+   the group's *own* partition. If a record of the group is in a different partition, the coordinator did not write this
+   record.
 2. Kafka advises against changing the partition count. A running broker continues to use the count that it read at its
-   start. So for some time both counts are in use. A group has one own partition for each count that the monitor has
-   seen.
+   start. So after a change, both counts are in use for some time. A group has one own partition for each count that the
+   monitor has seen.
 3. A broker that starts after the change computes the group's partition with the present count. It loads the group from
-   this partition, which is the *home* of the group. In the home partition, the group is empty and starts again. Brokers
-   still write to the earlier partition when members time out or offsets expire. But no member uses the group there. So
-   the home has priority over every other partition.
+   this partition, which is the *home* of the group. At first, the home has no records of the group. So the group starts
+   again without members and offsets. Brokers still write to the group's earlier partition when members time out or
+   offsets expire. But no member uses the group in the earlier partition. So the home has priority over every other
+   partition.
 4. If no count is known, every partition is accepted.
 """
 
@@ -35,13 +37,13 @@ _BYTES_AT_ONCE = 1 << 20
 _POWERS = np.cumprod(np.array([1, *[31] * (1 << 15)], dtype=np.uint32), dtype=np.uint32)[::-1]
 """Powers of 31 modulo 2^32, in descending order of the exponent.
 
-Their number is sufficient for the longest name in a key.
+There are enough powers for the longest name in a key.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class OwnPartitions:
-    """The earlier partition counts of `__consumer_offsets`, and its present count as the last.
+    """The partition counts of `__consumer_offsets`: all earlier counts, then the present count.
 
     >>> grown = OwnPartitions((50, 60))
     >>> grown.home("my-group"), grown.is_own("my-group", 12), grown.is_own("my-group", 42), grown.is_own("my-group", 13)
@@ -55,13 +57,13 @@ class OwnPartitions:
         return coordinator_partition(group_id, self.counts[-1]) if self.counts else None
 
     def is_own(self, group_id: str, offsets_topic_partition: int) -> bool:
-        """Return True if the coordinator may have written a record of this group to this partition."""
+        """Return True if this is one of the group's own partitions, or if no partition count is known."""
         if not self.counts:
             return True
         return any(coordinator_partition(group_id, count) == offsets_topic_partition for count in self.counts)
 
     def own_rows(self, keys: pa.Array, code: Int64Array, offsets_topic_partition: Int64Array) -> BoolArray:
-        """Return `is_own` for many commits: row i is a commit of `keys[code[i]]`."""
+        """Return the result of `is_own` for each commit. Commit i has the key `keys[code[i]]`."""
         if not self.counts:
             return np.ones(len(code), dtype=np.bool_)
         hashes = _absolute_hashes(keys)
@@ -74,7 +76,7 @@ class OwnPartitions:
 def _absolute_hashes(keys: pa.Array) -> Int64Array:
     """Return `Utils.abs(groupId.hashCode())` of each key's group.
 
-    As in Kafka, the result is 0 if the hash code is the smallest integer.
+    As in Kafka, the result is 0 if the hash code is the smallest int32.
     """
     hashes = np.zeros(len(keys), dtype=np.int64)
     column = BinaryColumn.of(keys)
@@ -88,9 +90,9 @@ def _absolute_hashes(keys: pa.Array) -> Int64Array:
 
 
 def _hashes_of(names: pa.Array, length: int) -> Iterator[Int64Array]:
-    """Return the hash codes of names that all have `length` bytes.
+    """Yield the hash codes of the names. Every name must have `length` bytes.
 
-    The result consists of several arrays, which limits memory use.
+    Several arrays are yielded, one after the other. This limits memory use.
     """
     content, at_once = b"".join(names.to_pylist()), max(1, _BYTES_AT_ONCE // max(1, length))
     matrix = np.frombuffer(content, dtype=np.uint8).reshape(len(names), length)

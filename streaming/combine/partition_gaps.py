@@ -1,7 +1,7 @@
-"""Updates the commit gaps of all groups in one `__consumer_offsets` partition with each batch. `gaps` has the rules.
+"""Updates the commit gaps of the groups in one `__consumer_offsets` partition. The rules are in the module `gaps`.
 
-The commits of most groups are processed as whole columns. Python processes a single group in only two cases. The group
-has a boundary in the batch, or its open gap waits for a key that was committed.
+The commits of most groups are processed as whole columns. Python code processes a group separately if the group has a
+boundary in the batch. It also does this if the group has an open gap that waits for a key, and this key was committed.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class GroupGaps(msgspec.Struct, frozen=True):
 
 
 class PartitionGaps(msgspec.Struct, frozen=True):
-    """The state of one partition: its clock, and for each group (`group_bytes`) the last boundary and the open gap."""
+    """The state of one partition: its clock, and the last boundary and the open gap of each group (`group_bytes`)."""
 
     clock_seconds: int = -1
     groups: dict[bytes, GroupGaps] = {}
@@ -55,10 +55,10 @@ class PartitionGaps(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class GapInputs:
-    """The part of a batch that the gaps of one partition need.
+    """The part of a batch that is needed to update the gaps of one partition.
 
     Attributes:
-        boundaries: in log order.
+        boundaries: the boundaries of all groups, in log order.
         runs: commit runs (RUN_SCHEMA).
         clock: the steps of the partition's clock (`encode_steps`).
         missing_before: the highest missing offset before the batch, or -1.
@@ -108,7 +108,7 @@ def merge_gaps(gaps: PartitionGaps, known: pa.Table, inputs: GapInputs, stuck_af
 
 @dataclass(slots=True)
 class _GapMerger:
-    """The gaps of one partition while a batch is applied to them."""
+    """Applies a batch to the gaps of one partition."""
 
     inputs: GapInputs
     clock: Clock
@@ -131,7 +131,8 @@ class _GapMerger:
     def _is_pending(self, runs: pa.Table) -> BoolArray:
         """Mark the rows that an open gap waits for.
 
-        If its group has no first commit yet, these are all rows of the group, otherwise only those of pending keys.
+        Until the group has a first commit, the gap waits for all rows of the group. After that, the gap waits only for
+        rows of pending keys.
         """
         keys = runs["key"].combine_chunks()
         pending = [key for gap in self.open.values() for key in gap.pending]
@@ -143,7 +144,7 @@ class _GapMerger:
     def apply_boundaries(self, known: pa.Table, early: pa.Table) -> Mapping[bytes, PartitionCommits]:
         """Apply the boundaries of each group, and the commits between them.
 
-        Return, by key, the commits after the last boundary.
+        Return a map of each key to its commits after the last boundary.
         """
         boundaries: dict[bytes, list[Boundary]] = {}
         for boundary in self.inputs.boundaries:
@@ -218,7 +219,7 @@ class _GapMerger:
             self._close(group, ALL_COMMITTED, -1)
 
     def _with_earlier_missing(self, first_commit: FirstCommit) -> FirstCommit:
-        """Return the first commit. Its `first_missing` includes the offsets that were missing before the batch."""
+        """Return the first commit. `first_missing` then includes the offsets that were missing before the batch."""
         return first_commit._replace(first_missing=max(first_commit.first_missing, self.inputs.missing_before))
 
     def close_timed_out(self) -> None:

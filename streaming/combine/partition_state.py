@@ -1,6 +1,6 @@
-"""Defines the state of one `__consumer_offsets` partition, and applies its part of each batch.
+"""Defines the state of one `__consumer_offsets` partition, and updates the state with each batch.
 
-This state contains all data except membership: reduced commits, decode failures and counts. The snapshot is the durable
+The state contains reduced commits, counts and commit gaps. It does not contain membership. The snapshot is the durable
 copy of the last commits. A monitor that restarts while all clients are idle reads the last commits from the snapshot.
 """
 
@@ -29,7 +29,7 @@ FOREIGN_PARTITION = "foreign_partition"
 
 
 class DecodeFailure(msgspec.Struct, frozen=True):
-    """A record that could not be decoded, with its key and value and the reason."""
+    """A record that could not be decoded: its key, its value, and the reason."""
 
     offsets_topic_partition: int
     offsets_topic_offset: int
@@ -41,16 +41,16 @@ class DecodeFailure(msgspec.Struct, frozen=True):
 
 
 class PartitionBatch(msgspec.Struct, frozen=True, tag="batch"):
-    """The part of one batch that was read from one `__consumer_offsets` partition.
+    """The records of one batch from one `__consumer_offsets` partition, in reduced form.
 
     Attributes:
         last_missing_offset: the highest missing offset between `first_offset` and `last_offset`, or -1. An offset is
             missing if Spark returned no record for it (compacted away, aborted, or a transaction marker), or if its
             record went to quarantine.
         commits: an Arrow IPC stream (COMMIT_SCHEMA).
-        boundaries, runs, clock: only for the state function, and removed before the event goes to the driver. `runs`
-            is an Arrow IPC stream (RUN_SCHEMA), `clock` is a result of `encode_steps`.
-        foreign_records: number of records in a partition that is not their group's own (`own_partitions`).
+        boundaries, runs, clock: used only by the state function. They are removed before the event goes to the driver.
+            `runs` is an Arrow IPC stream (RUN_SCHEMA). `clock` is a result of `encode_steps`.
+        foreign_records: number of records that are not in their group's own partition (`own_partitions`).
 
     """
 
@@ -68,9 +68,9 @@ class PartitionBatch(msgspec.Struct, frozen=True, tag="batch"):
 
 
 class CommitsVanished(msgspec.Struct, frozen=True, tag="commits_vanished"):
-    """Commits that the coordinator has deleted, but whose tombstones were not read: key and offset of each commit.
+    """Keys and offsets of deleted commits. The monitor did not read the tombstones of these commits.
 
-    The event removes only the commits at these offsets, and not a later commit of the same key.
+    The event removes only the commits at these offsets. It does not remove a later commit of the same key.
     """
 
     keys: tuple[bytes, ...]
@@ -78,7 +78,7 @@ class CommitsVanished(msgspec.Struct, frozen=True, tag="commits_vanished"):
 
 
 class GapsClosed(msgspec.Struct, frozen=True, tag="gaps_closed"):
-    """Report to the driver: the closed gaps, and the new totals by group id (None if the group ended)."""
+    """Event for the driver: the closed gaps, and the new totals by group id. The totals of an ended group are None."""
 
     gaps: tuple[CommitGap, ...]
     totals: dict[str, GapTotals | None]
@@ -88,7 +88,10 @@ PartitionEvent = PartitionBatch | CommitsVanished | GapsClosed
 
 
 class PartitionSnapshot(msgspec.Struct, frozen=True):
-    """The state of one `__consumer_offsets` partition. Counts are totals. `commits` has all live keys (LIVE_SCHEMA)."""
+    """The state of one `__consumer_offsets` partition.
+
+    Each count is a total of all batches so far. `commits` has the live commits of all keys (LIVE_SCHEMA).
+    """
 
     offsets_topic_partition: int
     last_offset: int = -1
@@ -103,7 +106,7 @@ class PartitionSnapshot(msgspec.Struct, frozen=True):
         return {group.group_id: group.totals for group in self.gaps.groups.values()}
 
     def without_keys(self) -> PartitionSnapshot:
-        """Return only the positions and counts.
+        """Return a copy that has only the positions and counts.
 
         The size of the result does not depend on the number of keys and groups.
         """
@@ -122,12 +125,12 @@ def encode_partition_event(event: PartitionEvent) -> bytes:
 
 
 def decode_partition_event(encoded: bytes) -> PartitionEvent:
-    """Decode an event of `encode_partition_event`."""
+    """Decode an event that `encode_partition_event` encoded."""
     return _EVENT_DECODER.decode(encoded)
 
 
 def merge_partition(snapshot: PartitionSnapshot, event: PartitionEvent) -> PartitionSnapshot:
-    """Return the snapshot after the event. If the batch was applied before, the snapshot stays the same."""
+    """Return the snapshot after the event. If the batch was applied before, return the same snapshot."""
     return advance_partition(snapshot, event)[0]
 
 
@@ -183,7 +186,7 @@ def _merge_batch(
 
 
 def _gaps_closed(before: PartitionGaps, merged: MergedGaps) -> GapsClosed | None:
-    """Return the report to the driver, or None. If a group ended, its id comes from the state before the batch."""
+    """Return the event for the driver, or None. The id of an ended group is read from the state before the batch."""
     if not merged.closed and not merged.changed_groups:
         return None
     after = merged.gaps.groups
@@ -204,7 +207,7 @@ def _live_after(known: pa.Table, batch: PartitionBatch, runs: pa.Table, merged: 
 
 
 def commits_bytes(commits: pa.Table) -> bytes:
-    """Encode commits as an LZ4-compressed Arrow IPC stream. A table without rows becomes empty bytes."""
+    """Encode commits as an LZ4-compressed Arrow IPC stream. For a table without rows, return empty bytes."""
     if commits.num_rows == 0:
         return b""
     stream = pa.BufferOutputStream()
@@ -216,9 +219,9 @@ def commits_bytes(commits: pa.Table) -> bytes:
 
 
 def commits_table(encoded: bytes) -> pa.Table:
-    """Decode the commits of `commits_bytes`.
+    """Decode commits that `commits_bytes` encoded.
 
-    If they come from a partition's state, they also have the columns of LIVE_SCHEMA.
+    Commits from a partition's state also have the columns of LIVE_SCHEMA.
     """
     return table_of(encoded, COMMIT_SCHEMA)
 
@@ -229,5 +232,5 @@ def live_table(encoded: bytes) -> pa.Table:
 
 
 def table_of(encoded: bytes, schema: pa.Schema) -> pa.Table:
-    """Decode a table that `commits_bytes` encoded. For empty bytes, the result is an empty table with `schema`."""
+    """Decode a table that `commits_bytes` encoded. For empty bytes, return a table with `schema` and no rows."""
     return pa.ipc.open_stream(encoded).read_all() if encoded else schema.empty_table()

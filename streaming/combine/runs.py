@@ -1,7 +1,7 @@
-"""Reduces the commits of a batch to commit runs: one row for each key and each interval between two boundaries.
+"""Reduces the commits of a batch to commit runs. A run is one row for all commits of a key between two boundaries.
 
-A run has the first commit, the last commit, the number of commits, and the first tombstone of the key. Python does not
-process single commits or keys.
+A run contains the first commit, the last commit, the number of commits, and the first tombstone. All of them have the
+same key. Python does not process commits or keys one by one.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from streaming.combine.commits import COMMIT_SCHEMA, TOMBSTONE, key_codes
 from streaming.combine.wire import BoolArray, Int64Array
 
 BEFORE_ANY = -1
-"""Used in place of a boundary's offset, for commits without an earlier boundary of their group in the batch."""
+"""Replaces the boundary's offset if the batch has no boundary of the group before the commit."""
 
 READ_COMMIT_SCHEMA = COMMIT_SCHEMA.append(pa.field("missing_below", pa.int64()))
-"""Commits before any reduction. `missing_below` is the highest missing offset below the commit in this batch, or -1."""
+"""Schema of commits before reduction. `missing_below`: the batch's highest missing offset below the commit, or -1."""
 
 RUN_SCHEMA = pa.schema(
     [
@@ -38,9 +38,9 @@ RUN_SCHEMA = pa.schema(
         ("run_commits", pa.int64()),
     ]
 )
-"""One row for each partition, key and boundary before the commits (BEFORE_ANY if there is no boundary).
+"""One row per run. The partition, the key and the boundary before the run (or BEFORE_ANY) identify a run.
 
-Offsets are offsets in `__consumer_offsets`. -1 means that there is none.
+All offsets are positions in `__consumer_offsets`. The value -1 means that the record does not exist.
 
 first_*    the first commit; `first_missing` is its `missing_below`
 dropped_*  the first tombstone
@@ -54,7 +54,7 @@ _OFFSET_BITS = 48
 def reduce_to_runs(
     commits: pa.Table, keys: pa.Array, code: Int64Array, boundaries: Mapping[int, Sequence[Boundary]]
 ) -> pa.Table:
-    """Reduce commits (READ_COMMIT_SCHEMA, each partition's in log order) to runs (RUN_SCHEMA).
+    """Reduce commits (READ_COMMIT_SCHEMA) to runs (RUN_SCHEMA). The commits of each partition must be in log order.
 
     `keys` and `code` are the results of `key_codes`. `boundaries` has the boundaries of each partition in log order, at
     least up to the last commit.
@@ -94,7 +94,7 @@ def _boundary_offsets(
     offsets_topic_offset: Int64Array,
     boundaries: Mapping[int, Sequence[Boundary]],
 ) -> Int64Array:
-    """Return one offset for each commit: that of the last boundary of its group before the commit, or BEFORE_ANY."""
+    """For each commit, return the offset of its group's last boundary before the commit, or BEFORE_ANY."""
     last_offsets = np.full(len(code), BEFORE_ANY, dtype=np.int64)
     groups = sorted({boundary.group for of_partition in boundaries.values() for boundary in of_partition})
     group = group_numbers(keys, groups)[code] if groups else np.empty(0, dtype=np.int64)
@@ -122,9 +122,9 @@ def _boundary_offsets(
 
 
 def _run_numbers(keys: int, code: Int64Array, partition: Int64Array, boundary_offset: Int64Array) -> Int64Array:
-    """Return the number of each commit's run.
+    """For each commit, return the index of the commit's run.
 
-    Nearly every key has one run. This run gets the number of the key. Only keys with several runs need sorting.
+    Most keys have one run. The index of this run is the index of the key. Only the runs of the other keys are sorted.
     """
     key_partition = np.zeros(keys, dtype=np.int64)
     key_partition[code] = partition
@@ -141,9 +141,9 @@ def _run_numbers(keys: int, code: Int64Array, partition: Int64Array, boundary_of
 
 @dataclass(frozen=True, slots=True)
 class _RunRows:
-    """The rows that runs are built from. Each array has one row number per run, or -1 if the run has no such row.
+    """The numbers of the rows from which runs are built. Each array has one row number per run, or -1 for no row.
 
-    The array `run_commits` has the number of commits per run instead.
+    Exception: the array `run_commits` has the number of commits of each run.
     """
 
     any_row: Int64Array
@@ -157,7 +157,7 @@ class _RunRows:
 def _rows_of_runs(
     run: Int64Array, has_commit: BoolArray, has_tombstone: BoolArray, run_commits: Int64Array
 ) -> _RunRows:
-    """Find the rows.
+    """Find the rows from which each run is built.
 
     `run_commits` has one value for each row: the number of the row's commits after its last tombstone.
     """
@@ -201,7 +201,7 @@ def _table(  # noqa: PLR0913, PLR0917 - the source columns of a run
 
 
 def _last(run: Int64Array, rows: Int64Array, runs: int) -> Int64Array:
-    """Return the last of the given rows for each run. If an index gets several values, NumPy keeps the last one."""
+    """For each run, return the last of its rows. If an index gets several values, NumPy stores the last value."""
     last: Int64Array = np.full(runs, -1, dtype=np.int64)
     last[run[rows]] = rows
     return last
@@ -216,6 +216,6 @@ def _take(column: pa.ChunkedArray, rows: Int64Array) -> Int64Array:
 
 
 def select_runs(runs: pa.Table, *, is_before_any: bool) -> pa.Table:
-    """Return either the runs before all boundaries of their group in the batch, or all other runs."""
+    """Return the runs before the first boundary of their group in the batch, or all other runs."""
     before_any = pc.equal(runs["boundary_offset"], BEFORE_ANY)
     return runs.filter(before_any if is_before_any else pc.invert(before_any))

@@ -19,7 +19,7 @@ ByteArray = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True)
 class BinaryColumn:
-    """The bytes of a binary column: row i is `content[start[i] : start[i] + length[i]]`; a null row has length -1."""
+    """The bytes of a binary column: row i is `content[start[i] : start[i] + length[i]]`. A null row has length -1."""
 
     content: ByteArray
     start: Int64Array

@@ -9,15 +9,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
-from functools import lru_cache
+from itertools import compress, count
 from typing import Annotated, Any, NamedTuple
 
 from pydantic import AfterValidator, Field
 
 from streaming.config.section import Section
-from streaming.evaluation.severity.limits import DEFAULT_LIMITS, GroupLimits, Severity
+from streaming.evaluation.limits import DEFAULT_LIMITS, GroupLimits, Severity
 
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 _CACHED_GROUPS = 100_000
@@ -76,23 +76,55 @@ class LimitsByGroup:
 
     def __init__(self, entries: Sequence[GroupEntry] = ()) -> None:
         self._entries = tuple(entries)
-        self.of = lru_cache(maxsize=_CACHED_GROUPS)(self._resolve) if entries else lambda _: DEFAULT_LIMITS
+        self._cached: Mapping[str, GroupLimits] = {}
+
+    def of(self, group_id: str) -> GroupLimits:
+        """Return the limits of one group."""
+        return self.of_each([group_id])[group_id]
+
+    def of_each(self, group_ids: Collection[str]) -> Mapping[str, GroupLimits]:
+        """Return the limits of each group. One call is much faster than a call for each group.
+
+        The result can contain further groups.
+        """
+        cached = self._cached
+        if missing := [group_id for group_id in group_ids if group_id not in cached]:
+            cached = {**cached, **self._resolve(missing)}
+            if len(cached) > _CACHED_GROUPS:
+                cached = self._resolve(group_ids)
+            self._cached = cached  # threads share the cache, so it is replaced and never changed
+        return cached
 
     def sources(self, group_id: str) -> list[LimitSource]:
         """Return each limit of a group with the number of its entry, in the order of `GroupLimits` (rules 1 and 2)."""
-        matching = [(at, entry) for at, entry in enumerate(self._entries) if _matches(entry, group_id)]
+        (matching,) = self._matching_entries([group_id])
+        return self._sources(matching)
+
+    def _resolve(self, group_ids: Collection[str]) -> dict[str, GroupLimits]:
+        matching = self._matching_entries(group_ids)
+        limits = {entries: self._combine(entries) for entries in set(matching)}
+        return {group_id: limits[entries] for group_id, entries in zip(group_ids, matching, strict=True)}
+
+    def _matching_entries(self, group_ids: Collection[str]) -> list[tuple[int, ...]]:
+        """Return for each group the numbers of the entries that apply to it (rule 1)."""
+        from streaming.config.names import NameFilter  # noqa: PLC0415 - import pyarrow only if names are matched
+
+        names = list(group_ids)
+        if not self._entries:
+            return [()] * len(names)
+        applies = (NameFilter(entry.match).passing(names).tolist() for entry in self._entries)
+        return [tuple(compress(count(), of_group)) for of_group in zip(*applies, strict=True)]
+
+    def _sources(self, matching: Sequence[int]) -> list[LimitSource]:
+        """Apply rule 2."""
         limits = []
-        for name, value in asdict(DEFAULT_LIMITS).items():
-            set_by = [(at, getattr(entry, name)) for at, entry in matching if getattr(entry, name) is not None]
-            limits.append(LimitSource(name, set_by[-1][1], set_by[-1][0]) if set_by else LimitSource(name, value, None))
+        for name, default in asdict(DEFAULT_LIMITS).items():
+            by_entries = (LimitSource(name, getattr(self._entries[at], name), at) for at in reversed(matching))
+            by_default = LimitSource(name, default, None)
+            limits.append(next((one for one in by_entries if one.value is not None), by_default))
         return limits
 
-    def _resolve(self, group_id: str) -> GroupLimits:
-        limits = GroupLimits(**{name: value for name, value, _ in self.sources(group_id)})
+    def _combine(self, matching: Sequence[int]) -> GroupLimits:
+        """Apply rules 2 and 3."""
+        limits = GroupLimits(**{name: value for name, value, _ in self._sources(matching)})
         return replace(limits, critical_lag_seconds=max(limits.critical_lag_seconds, limits.max_lag_seconds))
-
-
-def _matches(entry: GroupEntry, group_id: str) -> bool:
-    from streaming.config.names import NameFilter  # noqa: PLC0415 - import pyarrow only if names are matched
-
-    return bool(NameFilter(entry.match).passing([group_id])[0])

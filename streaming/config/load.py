@@ -80,9 +80,12 @@ class Settings(BaseSettings):
         return (self.model_copy(update={"clusters": {}}), *more)
 
     def of_cluster(self, name: str | None) -> Settings:
-        """Return the settings of one cluster. `name` is its name in tables and labels. None selects the only cluster.
+        """Return the settings of one cluster. `name` is the cluster's name in tables and labels.
 
-        Raises ConfigError if the name is unknown, or if it is None and there are several clusters.
+        If there is only one cluster, `name` can be None.
+
+        Raises ConfigError if the name is unknown. Also raises ConfigError if the name is None and there are several
+        clusters.
         """
         of_clusters = {one.kafka.cluster: one for one in self.of_clusters()}
         if name is None and len(of_clusters) == 1:
@@ -93,7 +96,7 @@ class Settings(BaseSettings):
         return of_clusters[name]
 
     def exposed_files(self) -> list[Path]:
-        """Return the secret files that other users can read and that the monitor accepts anyway."""
+        """Return the files with secrets that the monitor accepts although other users can read them."""
         of_port = (self.metrics.tls_key_file, self.metrics.basic_auth_users_file)
         of_brokers = chain.from_iterable(one.kafka.security.secret_files() for one in self.of_clusters())
         files = {*of_brokers, *map(Path, filter(None, of_port))}
@@ -182,15 +185,20 @@ def create_redactor(settings: Settings) -> Redactor:
 
 
 def _unknown_variables() -> list[str]:
-    """Return an error line for each variable of an unknown section. pydantic ignores these variables.
+    """Return an error line for each environment variable with an unknown section. pydantic ignores such variables.
 
-    Only variables with the delimiter count, because Kubernetes itself sets REBALANCE_MONITOR_SERVICE_HOST and similar
-    variables.
+    A variable without the delimiter `__` is not an error, because Kubernetes itself sets REBALANCE_MONITOR_SERVICE_HOST
+    and similar variables. The entries [[groups]] have no names, so all of them are in one variable.
     """
-    sections = ", ".join(Settings.model_fields)
-    candidates = (name for name in sorted(os.environ) if name.upper().startswith(ENVIRONMENT_PREFIX) and "__" in name)
-    return [
-        f"{name}: no such section: the sections are {sections}"
-        for name in candidates
-        if name[len(ENVIRONMENT_PREFIX) :].partition("__")[0].lower() not in Settings.model_fields
-    ]
+    entries_variable = f"{ENVIRONMENT_PREFIX}GROUPS"
+    sections = ", ".join(name for name in Settings.model_fields if name != "groups")
+    unknown = []
+    for name in sorted(os.environ):
+        section, delimiter, _ = name.upper().removeprefix(ENVIRONMENT_PREFIX).partition("__")
+        if not name.upper().startswith(ENVIRONMENT_PREFIX) or not delimiter:
+            continue
+        if section == "GROUPS":
+            unknown.append(f"{name}: no such setting: write all entries as a JSON list into {entries_variable}")
+        elif section.lower() not in Settings.model_fields:
+            unknown.append(f"{name}: no such section: the sections are {sections}")
+    return unknown

@@ -1,12 +1,13 @@
-"""Filter names of groups and topics with two regular expressions: one allows names, the other denies names.
+"""Filter names of groups and topics with two regular expressions. One expression allows names, the other denies names.
 
-1. A name passes if the complete name matches the allowed expression and does not match the denied expression.
-2. Expressions use the RE2 syntax (https://github.com/google/re2/wiki/Syntax). pyarrow contains RE2. RE2 matches in time
-   proportional to the length of the name, for every expression. Python's `re` can take exponential time. This is a
-   risk, because any client can choose a group's name. RE2 does not support look-arounds and back references.
+1. An expression must match the complete name. A name passes if the allowed expression matches and the denied expression
+   does not match.
+2. Expressions use the RE2 syntax (https://github.com/google/re2/wiki/Syntax). pyarrow contains RE2. The time that RE2
+   needs is proportional to the length of the name. With some expressions, Python's `re` needs exponential time. This is
+   a risk, because a client can choose any name for its group. RE2 supports neither look-arounds nor back references.
 3. A dot also matches a line break. So a denied expression `.*` also matches a name with a line break.
-4. A character that UTF-8 cannot encode (a lone surrogate) is matched as `?`. A scrape also shows `?` for such a
-   character.
+4. A character that UTF-8 cannot encode (a lone surrogate) is replaced by `?` before matching. A scrape also shows `?`
+   for such a character.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ NOTHING = ""
 
 
 class PatternError(ValueError):
-    """Error: the expression is not valid in RE2. The message gives the reason."""
+    """Error: the expression is not valid in RE2. The message contains the reason."""
 
 
 def check_pattern(pattern: str) -> None:
@@ -57,11 +58,11 @@ class NameFilter:
 
     @property
     def passes_all(self) -> bool:
-        """Whether the filter passes every name."""
+        """True if the filter passes every name."""
         return self.allow == EVERYTHING and self.deny == NOTHING
 
     def passing(self, names: Sequence[str]) -> npt.NDArray[np.bool_]:
-        """Return for each name whether it passes.
+        """Return one bool for each name: True if the name passes.
 
         >>> NameFilter("orders.*", ".*-test").passing(["orders", "orders-test", "my-orders"]).tolist()
         [True, False, False]
@@ -76,7 +77,7 @@ class NameFilter:
         return passes
 
     def among(self, names: Iterable[str]) -> list[str]:
-        """Return the names that pass, in their order."""
+        """Return the names that pass, in the same order."""
         candidates = list(names)
         return candidates if self.passes_all else list(compress(candidates, self.passing(candidates)))
 

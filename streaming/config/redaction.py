@@ -1,10 +1,10 @@
 """Hide secrets of the settings in `config check`, errors, log lines, Spark's pages and command lines.
 
-1. In `spark.conf`, users choose the names of properties. A value is shown only if its name is on a list of names
-   without secrets. A list of names with secrets cannot be complete, because some names have a variable part. Examples
-   are `fs.azure.account.key.ACCOUNT` and `fs.azure.sas.CONTAINER`.
-2. In a URI, two parts are hidden: the part between `://` and the last `@`, and the part after the first `?`. The parts
-   are this large because secrets can contain `/`, `:` and `@`.
+1. In `spark.conf`, users choose the names of properties. There is a list of names whose values are never secret. Only
+   the values of these names are shown. A list of the names of secrets is never complete, because some names have a
+   variable part. Examples are `fs.azure.account.key.ACCOUNT` and `fs.azure.sas.CONTAINER`.
+2. In a URI, two parts are hidden: the part between `://` and the last `@`, and the part after the first `?`. Both parts
+   are long, because a secret can contain `/`, `:` and `@`.
 3. All values that rules 1 and 2 hide, and all secrets from settings and files, are removed from log lines and errors.
 """
 
@@ -33,14 +33,14 @@ _SUSPICIOUS = re.compile(
 )
 _USER_INFO = re.compile(r"(?<=://).*@", re.DOTALL)
 _COMMON_WORD = re.compile(r"-?[0-9.]+[a-zA-Z]{0,3}|true|false|[a-z]{1,7}", re.IGNORECASE)
-"""A number, a size or a short word. Such values are not removed from log lines, because they are too common there."""
+"""Matches a number, a size or a short word. Such a value stays in log lines, because it is too common there."""
 _ASSIGNMENT = re.compile(r'=\s*"([^"]+)"|=([^\s;"]+)')
 _SHORTEST_SECRET = 4
 _ADDRESSES_FOR_LAUNCH = ("spark.master", "spark.jars", "spark.files", "spark.archives", "spark.submit.")
 
 
 def is_harmless(name: str) -> bool:
-    """Return whether the value of a Spark property is certainly not a secret (rule 1).
+    """Return True if the value of a Spark property is never a secret (rule 1).
 
     >>> is_harmless("spark.sql.shuffle.partitions"), is_harmless("spark.hadoop.fs.azure.account.key.mine")
     (True, False)
@@ -49,9 +49,9 @@ def is_harmless(name: str) -> bool:
 
 
 def is_for_launch(name: str) -> bool:
-    """Return whether a Spark property contains addresses that Spark needs at launch.
+    """Return True if a Spark property contains addresses that Spark needs at launch.
 
-    Such properties are on a command line.
+    Spark reads such a property from its command line.
 
     >>> is_for_launch("spark.jars.repositories"), is_for_launch("spark.driver.extraJavaOptions")
     (True, False)
@@ -60,7 +60,10 @@ def is_for_launch(name: str) -> bool:
 
 
 def hide_users(text: str) -> str:
-    """Return a text without the users and passwords of its URIs. The text between two URIs is also hidden."""
+    """Return a text without the users and passwords of its URIs.
+
+    If the text has several URIs, the text between the URIs is also hidden.
+    """
     return _USER_INFO.sub(f"{REDACTED}@", text)
 
 
@@ -132,8 +135,8 @@ def _secrets_in_value(value: Any) -> Iterator[str]:  # noqa: ANN401 - any part o
 def _secrets_in_map_value(name: str, value: SecretStr) -> Iterator[str]:
     """Return the secrets in a value of `spark.conf`.
 
-    A setting can contain `-Dname=value` or `name="value";`. Then this inner value is also a secret, because a log
-    line can contain it alone.
+    A setting can contain `-Dname=value` or `name="value";`. In this case, the inner `value` is also a secret, because a
+    log line can contain only the inner value.
     """
     text = value.get_secret_value()
     yield from _credentials_in(text)
@@ -145,8 +148,8 @@ def _secrets_in_map_value(name: str, value: SecretStr) -> Iterator[str]:
 def _credentials_in(uri: str) -> Iterator[str]:
     """Return the secrets of a URI with a password or a query: the URI, its secret parts, and each possible password.
 
-    A user without a password is not a secret, because it can be the name of an Azure container. Each `@` is possibly
-    the end of the password.
+    A user name without a password is not a secret, because this user name can be an Azure container. A password can
+    contain `@`. So each `@` is a possible end of the password.
     """
     _, separator, rest = uri.partition("://")
     _, question, query = rest.partition("?")

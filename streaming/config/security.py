@@ -1,4 +1,4 @@
-"""Settings of `kafka.security`: authentication and encryption between the monitor and the brokers.
+"""Settings of `kafka.security`: authentication and encryption of the connections to the brokers.
 
 At start, the monitor checks these rules and prints one line for each violation:
 
@@ -6,12 +6,12 @@ At start, the monitor checks these rules and prints one line for each violation:
    does not exist.
 2. A mechanism needs all its settings. PLAIN and SCRAM need a user name and a password. OAUTHBEARER needs a token
    endpoint, a client id and a client secret.
-3. A secret is set only once. Set it as a value (preferably by an environment variable) or as a file.
-4. A file in a setting exists, is readable and is not empty.
-5. The client's private key is PKCS#8 in PEM. Java reads no other format.
-6. Other users cannot read a file with a secret or the private key (`private_files`).
-7. A key's password is set if, and only if, the key has one. If the key needs a password that is not set, OpenSSL asks
-   for the password at the terminal and waits.
+3. Each secret is set in only one way: as a value (preferably in an environment variable) or as a file.
+4. If a setting names a file, the file must exist, must be readable and must not be empty.
+5. The client's private key must be PKCS#8 in PEM. Java reads no other format.
+6. Other users must not be able to read the private key, or a file with a secret (`private_files`).
+7. If the client's key is encrypted, its password must be set. Otherwise, OpenSSL would wait for a password from the
+   terminal. If the key is not encrypted, the password must not be set.
 """
 
 from __future__ import annotations
@@ -130,17 +130,17 @@ class SecuritySettings(Section):
 
     @property
     def has_tls(self) -> bool:
-        """Whether connections are encrypted."""
+        """True if connections are encrypted."""
         return self.protocol in {"SSL", "SASL_SSL"}
 
     @property
     def has_sasl(self) -> bool:
-        """Whether the monitor authenticates with a SASL mechanism."""
+        """True if the monitor authenticates with a SASL mechanism."""
         return self.protocol in {"SASL_PLAINTEXT", "SASL_SSL"}
 
     @property
     def has_key_password(self) -> bool:
-        """Whether the client's key is encrypted."""
+        """True if the client's key is encrypted."""
         return self.key_password is not None or self.key_password_file is not None
 
     def secret_files(self) -> Iterator[Path]:
@@ -195,7 +195,7 @@ class SecuritySettings(Section):
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """The secrets, as read at start. A secret that is not set is None. The repr does not show the secrets."""
+    """The secrets, as read at start. A secret that is not set is None. The repr does not contain the secrets."""
 
     password: str | None = field(default=None, repr=False)
     key_password: str | None = field(default=None, repr=False)

@@ -178,7 +178,7 @@ class PathSettings(Section):
 
 
 def are_disjoint(first: str, second: str) -> bool:
-    """Return whether two folders differ and neither contains the other.
+    """Return True if two folders are different and neither folder contains the other.
 
     >>> are_disjoint("/x/a", "/x/ab"), are_disjoint("/x", "/x/a"), are_disjoint("/x/", "/x")
     (True, False, False)
@@ -307,8 +307,8 @@ class LinkSettings(Section):
     @field_validator("page_url", "grafana_url", "runbook_url")
     @classmethod
     def _check_url(cls, url: str) -> str:
-        if url and not re.fullmatch(r"https?://[^\s@?#\"{}]+", url):
-            raise ValueError("an address starts with http:// or https://, and has no user, no query and no space")
+        if url and not re.fullmatch(r"https?://[^\s/@?#\"{}]+(/[^\s@?#\"{}]*)?", url):
+            raise ValueError("an address is http(s)://HOST or http(s)://HOST/PATH, without user, query and spaces")
         return url.rstrip("/")
 
 

@@ -1,4 +1,4 @@
-"""Load users' own strategies and run them in separate, limited processes. See ``assignors/CUSTOM.md``."""
+"""Load users' strategies, and run them in separate processes with limits. See ``assignors/CUSTOM.md``."""
 
 from __future__ import annotations
 

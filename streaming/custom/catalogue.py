@@ -1,4 +1,4 @@
-"""Collect all strategies: Kafka's own, strategies of installed packages, and strategies by reference."""
+"""Collect all strategies: Kafka's own, strategies of installed packages, and strategies that the settings reference."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Catalogue:
 
     To end these processes, close the catalogue or use ``with``.
 
-    If several strategies have the same name, built-in strategies have precedence over references, and references have
-    precedence over installed packages. Raises AssignorFailedError if a reference cannot be loaded.
+    If several strategies have the same name, only one is used. The order of precedence is: built-in strategies,
+    references, installed packages. Raises AssignorFailedError if a reference cannot be loaded.
     """
 
     def __init__(self, references: Iterable[str] = ()) -> None:
@@ -31,7 +31,7 @@ class Catalogue:
         self.referenced = tuple(self._add(reference) for reference in references)
 
     def __enter__(self) -> Catalogue:  # noqa: PYI034 - typing.Self came with Python 3.11
-        """Do nothing. The process of a strategy starts with its first group."""
+        """Do nothing. The process of a strategy starts when the strategy gets its first group."""
         return self
 
     def __exit__(
@@ -41,13 +41,13 @@ class Catalogue:
         self.close()
 
     def names(self) -> list[str]:
-        """Return the names of the built-in strategies, then of the users' strategies."""
+        """Return the names of all strategies. The built-in strategies come first."""
         return [*BUILT_IN, *sorted(self._guarded.keys() - BUILT_IN.keys())]
 
     def assignor(self, name: str) -> PartitionAssignor:
         """Return the strategy with this name. Raises UnknownAssignorError.
 
-        A user's strategy raises AssignorFailedError if it returns no valid assignment.
+        A user's strategy raises AssignorFailedError if it does not compute a valid assignment.
         """
         if name in BUILT_IN:
             return BUILT_IN[name]
@@ -56,14 +56,14 @@ class Catalogue:
         return UsersAssignor(name, self._guarded[name])
 
     def users_references(self) -> dict[str, str]:
-        """Map the name of each user's strategy to its reference.
+        """Return the reference of each user's strategy, by the name of the strategy.
 
         Other processes need the reference to run the strategy.
         """
         return {name: self._guarded[name].reference for name in sorted(self._guarded.keys() - BUILT_IN.keys())}
 
     def close(self) -> None:
-        """End all processes. If a strategy is used again, a new process starts."""
+        """End all processes. When a strategy is used again, a new process starts."""
         for guarded in self._guarded.values():
             guarded.close()
 
@@ -78,7 +78,7 @@ class Catalogue:
 
 @dataclass(frozen=True)
 class UsersAssignor:
-    """A user's strategy with the interface of all strategies. It raises only AssignorFailedError."""
+    """A user's strategy with the same interface as a built-in strategy. It raises only AssignorFailedError."""
 
     name: str
     guarded: GuardedAssignor
@@ -96,5 +96,5 @@ class UsersAssignor:
 def users_assignors(
     references: tuple[tuple[str, str], ...], limit_seconds: float = LIMIT_SECONDS
 ) -> tuple[UsersAssignor, ...]:
-    """Return the assignors for (name, reference) pairs. The cache keeps their processes for the next call."""
+    """Return the assignors for (name, reference) pairs. A cache stores them, so their processes continue to run."""
     return tuple(UsersAssignor(name, GuardedAssignor(reference, limit_seconds)) for name, reference in references)

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from assignors.model import PartitionAssignor
 
 MEMORY_BYTES = 2 << 30
-"""Maximum memory of the process. If a strategy needs more, only its process fails, not the machine."""
+"""Maximum memory of the process. If a strategy needs more memory, its process fails, but the machine does not."""
 
 _STDERR = 2  # the file descriptor, because a strategy may have replaced sys.stderr
 
 
 def main(reference: str, limit_seconds: float) -> None:
-    """Load the strategy, write its name or the error, and process groups."""
+    """Load the strategy, and write its name or the error. Then process groups."""
     requests = sys.stdin.buffer
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())

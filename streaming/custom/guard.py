@@ -1,8 +1,8 @@
-"""Run a user's strategy so that the caller always gets a result: an assignment or the reason of the failure.
+"""Run a user's strategy so that the caller always gets a result: an assignment, or the reason for the failure.
 
-A process cannot reliably stop an endless loop in its own Python code. Signals and exceptions do not always interrupt
-the loop, and a thread cannot be killed. So the strategy runs in a child process, which is started once for all groups.
-A watchdog in the child ends the child at the time limit. If the watchdog fails, the parent kills the child one second
+No process can reliably stop an endless loop in its own Python code. Signals and exceptions do not always interrupt the
+loop, and a thread cannot be killed. So the strategy runs in a child process, which is started once for all groups. A
+watchdog in the child ends the child at the time limit. If the watchdog fails, the parent kills the child one second
 later.
 """
 
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 LIMIT_SECONDS = 10.0
 START_LIMIT_SECONDS = 60.0
-"""Time limit of the start. This limit is longer than `LIMIT_SECONDS`, because the import of a user's module can take
-longer than an assignment.
+"""Time limit for the start of the child process. This limit is longer than `LIMIT_SECONDS`, because the import of a
+user's module can take longer than an assignment.
 """
 GRACE_SECONDS = 1.0
 MAX_TIMEOUTS = 3
@@ -46,7 +46,7 @@ DETAIL_CHARACTERS = 2000
 
 
 class FailureReason(str, Enum):
-    """The reason why there is no assignment. Reports show the value."""
+    """The reason why there is no assignment. The value of the enum member is shown to users."""
 
     NOT_LOADED = "not_loaded"
     RAISED = "raised"
@@ -68,9 +68,9 @@ class AssignorFailure:
 class GuardedAssignor:
     """A user's strategy by reference (``module:attribute``), in its own process.
 
-    After three consecutive timeouts, the strategy is suspended. Then it computes only every hundredth group. If it were
-    not suspended, a strategy that always hangs would delay every group by the time limit. Do not use this object from
-    several threads at the same time. Close it, or use ``with``.
+    After three consecutive timeouts, the strategy is suspended. A suspended strategy computes only every hundredth
+    group. Without this rule, a strategy that always hangs would delay every group by the time limit. Do not use this
+    object from several threads at the same time. Close the object after use, or use ``with``.
 
     >>> from assignors.model import GroupSpec, MemberSubscription as Member
     >>> with GuardedAssignor("assignors.range.range:RangeAssignor") as guarded:
@@ -86,7 +86,7 @@ class GuardedAssignor:
         self._skipped_groups = 0
 
     def __enter__(self) -> GuardedAssignor:  # noqa: PYI034 - typing.Self came with Python 3.11
-        """Do nothing. The child process starts with the first group."""
+        """Do nothing. The child process starts when the first group arrives."""
         return self
 
     def __exit__(
@@ -112,7 +112,7 @@ class GuardedAssignor:
         return _check_rules(group, outcome) if isinstance(outcome, GroupAssignment) else outcome
 
     def close(self) -> None:
-        """End the child process if it runs. The next group starts a new process."""
+        """End the child process if it runs. For the next group, a new process starts."""
         if self._child is not None:
             self._child.end()
             self._child = None
@@ -190,7 +190,7 @@ class _Child:
             deadline.cancel()
 
     def failure(self) -> AssignorFailure:
-        """Return how the child ended. After a timeout, its output contains the traceback of the watchdog."""
+        """Return why the child ended. After a timeout, the child's output contains the watchdog's traceback."""
         self._await_exit()
         self._kill()
         self._stderr.seek(0)
@@ -206,9 +206,11 @@ class _Child:
                 stream.close()
 
     def _await_exit(self) -> None:
-        """Wait a short time until a child that has closed its output exits. Then its exit code is known.
+        """Wait a short time for the child to exit. After the exit, the exit code is known.
 
-        Do not reap the child yet.
+        Call this function only if the child has closed its output.
+
+        This function does not reap the child.
 
         Until the child is reaped, the kernel does not reuse its process id. So ``_kill`` can safely end the processes
         that the strategy started.

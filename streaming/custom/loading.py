@@ -1,4 +1,4 @@
-"""Load users' strategies by Python entry point, or by a ``module:attribute`` reference in the settings."""
+"""Load users' strategies from Python entry points, or from ``module:attribute`` references in the settings."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ ENTRY_POINT_GROUP = "rebalance_monitor.assignors"
 
 
 class AssignorLoadError(Exception):
-    """Error: a reference does not lead to an assignor. The message contains the reason."""
+    """Error: a reference does not name an assignor. The message contains the reason."""
 
 
 def installed_references() -> dict[str, str]:
-    """Return the strategies of installed packages: name to ``module:attribute``. Nothing is imported.
+    """Return the strategies of installed packages: name to ``module:attribute``. No package is imported.
 
-    If two packages offer the same name, the first reference in alphabetical order is used. So the result does not
-    depend on the order in which the packages were installed.
+    If two packages define the same name, the reference that is first in alphabetical order is used. So the order of
+    installation does not change the result.
     """
     references = sorted((point.name, point.value) for point in entry_points(group=ENTRY_POINT_GROUP))
     return dict(reversed(references))
@@ -30,9 +30,9 @@ def installed_references() -> dict[str, str]:
 def load_assignor(reference: str) -> PartitionAssignor:
     """Import ``module:attribute``.
 
-    It is an assignor, or a class or function without arguments that returns an assignor.
+    The attribute is an assignor, or a callable that returns an assignor. The callable has no arguments.
 
-    This runs the user's code in this process. ``GuardedAssignor`` runs it in a separate process. Raises
+    The import runs the user's code in this process. ``GuardedAssignor`` runs the code in a separate process. Raises
     AssignorLoadError.
 
     >>> load_assignor("assignors.range.range:RangeAssignor").name

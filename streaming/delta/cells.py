@@ -1,4 +1,4 @@
-"""Makes the cells that rows of all tables share: times and the position of a record."""
+"""Makes cells that every table has: times, and the position of a record."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from streaming.events import Position
 Row = dict[str, Any]
 
 LAST_MS = 253_402_300_799_000
-"""The last second of the year 9999, in milliseconds since 1970. Python and SQL have no later times."""
+"""The last second of the year 9999, in milliseconds since 1970. Python and SQL do not support later times."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
@@ -18,8 +18,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 def utc(timestamp_ms: int) -> datetime:
     """Convert Kafka's milliseconds since 1970 to a time in UTC.
 
-    A time before 1970 becomes 1970, and a time after 9999 becomes the end of 9999. Such times occur in records of
-    hostile clients.
+    A time before 1970 becomes the start of 1970. A time after 9999 becomes the end of 9999. Hostile clients can write
+    such times.
     """
     return _EPOCH + timedelta(milliseconds=min(max(timestamp_ms, 0), LAST_MS))
 

@@ -54,7 +54,7 @@ def _skew_cell(skew: TopicSkew) -> Row:
 
 
 def alternative_rows(cluster: str, group_id: str, alternatives: Alternatives) -> Iterator[Row]:
-    """Return one row of `what_if` for each strategy and change of a group."""
+    """Return the rows of `what_if`. Each pair of a strategy and a change of the group has one row."""
     key = {
         **record_cells(cluster, alternatives.position),
         "group_id": group_id,

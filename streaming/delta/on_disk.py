@@ -1,13 +1,14 @@
 """Opens the Delta tables, appends rows to them and maintains them.
 
-Two libraries use the tables. Users query with delta-spark. delta-spark also reads the complete history when a
-checkpoint is created. Only delta-rs (`deltalake`) writes to the tables. A small append takes 6-8 ms with delta-rs, and
-0.7 s with Spark. The creation of seven tables takes 0.1 s with delta-rs, and 5-9 s with Spark (measured; see
-streaming/DESIGN.md). Neither library leaves a partial commit.
+Two libraries access the tables. Users query the tables with delta-spark. When the monitor creates a checkpoint, it also
+uses delta-spark to read the complete history. Only delta-rs (`deltalake`) writes to the tables. A small append takes
+6-8 ms with delta-rs, and 0.7 s with Spark. Creating seven tables takes 0.1 s with delta-rs, and 5-9 s with Spark. These
+times were measured (streaming/DESIGN.md). With both libraries, a commit is never partial.
 
-Delta's transaction identifier ensures that a batch is appended only once. It consists of (application id, batch id). If
-the batch id is not greater than the last committed batch id, the append is omitted. The application id consists of the
-table and the checkpoint, because a new checkpoint counts its batches from 0 again.
+Delta's transaction identifier ensures that a batch is appended only once. The identifier consists of an application id
+and a batch id. A batch is not appended if its batch id is not greater than the last committed batch id of the
+application. A new checkpoint counts its batches from 0 again. So the application id contains the checkpoint, in
+addition to the table.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_lo
 
 
 class TableVersionError(RemedyError):
-    """A table was written by a version of the monitor with a different schema."""
+    """Error: a different version of the monitor wrote the table. That version has a different schema."""
 
     exit_code = STAYS
 
@@ -49,10 +50,10 @@ def _ignore() -> None:
 
 
 class DeltaTables:
-    """All tables below one root. `checkpoint_id` identifies the writer in Delta's transaction identifiers.
+    """All tables in one root folder. `checkpoint_id` identifies the writer in Delta's transaction identifiers.
 
-    Several checkpoints append batches to the same tables. Each checkpoint uses its own object, which `for_checkpoint`
-    returns. A lock per table allows one append at a time. `on_write_failure` is called for each append that fails.
+    Several checkpoints append batches to the same tables. For each checkpoint, `for_checkpoint` returns a separate
+    object. A lock per table allows one append at a time. `on_write_failure` is called for each append that fails.
     """
 
     def __init__(self, root: str, checkpoint_id: str = "", versions_kept_hours: int = VERSIONS_KEPT_HOURS) -> None:
@@ -78,7 +79,7 @@ class DeltaTables:
                     ) from error
 
     def for_checkpoint(self, checkpoint_id: str) -> DeltaTables:
-        """Return the same tables for the batches of a different checkpoint. Handles and locks are shared."""
+        """Return the same tables for the batches of a different checkpoint. Both objects share handles and locks."""
         tables = copy.copy(self)
         tables._checkpoint_id = checkpoint_id  # noqa: SLF001 - the same class
         return tables
@@ -93,7 +94,7 @@ class DeltaTables:
         return f"{self._root}/{table.name}"
 
     def is_empty(self, table: Table) -> bool:
-        """Return True if the table has no file of rows."""
+        """Return True if the table has no data files."""
         return not self._open[table.name].handle.file_uris()
 
     def last_batch(self) -> int:
@@ -112,7 +113,7 @@ class DeltaTables:
     def append_batches(self, rows_by_table: Mapping[Table, pa.Table], batch_id: int) -> list[Table]:
         """Append the rows of a batch to each table. Returns the tables that already had this batch.
 
-        A table without rows in the batch is not changed.
+        If the batch has no rows for a table, this table does not change.
         """
         return [
             table
@@ -121,7 +122,7 @@ class DeltaTables:
         ]
 
     def append(self, table: Table, rows: pa.Table) -> None:
-        """Append rows of a sample. The append has no batch id, because a sample is never written again."""
+        """Append rows of a sample. The append has no batch id, because a sample is written only once."""
         if rows.num_rows:
             with self._reporting_failure():
                 self._open[table.name].append(rows)
@@ -137,8 +138,8 @@ class DeltaTables:
     def tidy(self, keep_from: date, replaced_files_kept_hours: int | None = None) -> None:
         """Delete rows with a date before `keep_from`, compact small files, and remove files that no version needs.
 
-        Each batch appends a small file and a log entry every few seconds. Without maintenance, a table would grow by
-        tens of thousands of files per day.
+        Every few seconds, a batch adds a small file and a log entry. Without maintenance, a table would grow by tens of
+        thousands of files per day.
         """
         hours = self._versions_kept_hours if replaced_files_kept_hours is None else replaced_files_kept_hours
         for table in TABLES:
@@ -165,9 +166,9 @@ class DeltaTables:
 
 
 class _OpenTable:
-    """The handle of one table. Several threads use it: clusters, samplers and maintenance.
+    """The handle of one table. Several threads use this object.
 
-    A lock allows only one thread at a time.
+    The threads belong to clusters, samplers and maintenance. A lock allows only one thread at a time.
     """
 
     def __init__(self, handle: DeltaTable) -> None:
@@ -179,7 +180,7 @@ class _OpenTable:
     def append(self, rows: pa.Table, transaction: Transaction | None = None) -> bool:
         """Append rows once.
 
-        Returns False if the table already has this transaction or a later one of the same application.
+        Returns False if the table already has this transaction, or a later transaction of the same application.
         """
         with self._lock:
             if self._is_in_doubt:
@@ -191,7 +192,7 @@ class _OpenTable:
                 return self._append(rows, transaction)
 
     def tidy(self, keep_from: date, replaced_files_kept_hours: int) -> None:
-        """Run all steps of maintenance. Appends are possible between two steps."""
+        """Run all steps of maintenance. Other threads can append between two steps."""
         for step in upkeep_steps(keep_from, replaced_files_kept_hours):
             with self._lock:
                 self._refresh()
@@ -219,7 +220,7 @@ class _OpenTable:
         return True
 
     def _make_checkpoint(self) -> None:
-        """Write a checkpoint of the table's log. The rows are committed already, so an error is only logged."""
+        """Write a checkpoint of the table's log. The rows are already committed. So an error is only logged."""
         try:
             self.handle.create_checkpoint()
             self._reopen()
@@ -227,7 +228,7 @@ class _OpenTable:
             _log.warning("could not write a checkpoint of table %s: %s", self.handle.table_uri, error)
 
     def _refresh(self) -> None:
-        """Read new log entries from the disk. An append that raised an error is possibly committed."""
+        """Read new log entries from the disk. After a failed append, they show whether the append was committed."""
         self.handle.update_incremental()
         self._is_in_doubt = False
 
@@ -249,9 +250,9 @@ def _commit(delta_table: DeltaTable, rows: pa.Table, transactions: Iterable[Tran
 
 
 def _add_missing_columns(delta_table: DeltaTable, table: Table) -> None:
-    """Add the columns that are new in this version of the monitor. They come last.
+    """Add the columns that are new in this version of the monitor, after the existing columns.
 
-    In existing rows, the new columns are null. After this, an earlier version of the monitor cannot append rows,
+    In existing rows, the new columns are null. After this change, an earlier version of the monitor cannot append rows,
     because Delta refuses rows without these columns.
     """
     try:
@@ -271,7 +272,7 @@ def _add_columns(delta_table: DeltaTable, table: Table) -> None:
 def _without_comments(rows: pa.Table) -> pa.Table:
     """Return the rows without comments on columns.
 
-    Delta refuses rows if the comments of their columns differ from the comments in the table.
+    Delta refuses rows whose column comments differ from the column comments of the table.
     """
     return rows.cast(pa.schema([field.remove_metadata() for field in rows.schema]))
 

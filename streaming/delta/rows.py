@@ -1,4 +1,4 @@
-"""Makes rows of the tables from group updates, decode failures, commit gaps, conditions and lag. Pure functions."""
+"""Makes table rows from group updates, decode failures, commit gaps, conditions and lag. All functions are pure."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def quarantine_rows(cluster: str, records: Iterable[DecodeFailure]) -> Mapping[T
 
 
 def commit_gap_rows(cluster: str, gaps: Iterable[CommitGap]) -> Mapping[Table, list[Row]]:
-    """Return the rows of commit gaps. The columns have the names of the fields."""
+    """Return the rows of commit gaps. The columns have the same names as the fields of CommitGap."""
     rows = []
     for gap in gaps:
         fields = msgspec.structs.asdict(gap)
@@ -220,7 +220,7 @@ def _drift_row(key: Row, evaluation: Evaluation, drift: StrategyDrift) -> Row:
 
 
 def condition_rows(cluster: str, sampled_at_ms: int, changes: Iterable[ConditionChange]) -> list[Row]:
-    """Return the rows of `group_conditions` for all conditions that started or ended at one sample."""
+    """Return the rows of `group_conditions`: one row for each condition that started or ended at one sample."""
     sampled_time = utc(sampled_at_ms)
     return [
         {
@@ -248,6 +248,7 @@ def lag_rows(table: Table, cluster: str, sampled_at_ms: int, partitions: pa.Tabl
         "sampled_time": pa.array([sampled_time] * count, pa.timestamp("us", tz="UTC")),
         "commit_time": _as_time(partitions["commit_timestamp_ms"]),
         "lost_since_time": _as_time(partitions["lost_since_ms"]),
+        "offsets_expire_time": _as_time(partitions["offsets_expire_ms"]),
         "lag_seconds_kind": partitions["lag_seconds_kind"].cast(pa.string()),
         "status": status_names(partitions["status"]),
     }

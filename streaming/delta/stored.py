@@ -1,10 +1,10 @@
 """Reads rows from the tables without Spark, for commands and pages.
 
-The monitor can write to the tables at the same time.
+The monitor can write to the tables while this module reads them.
 
 DataFusion, which is a part of delta-rs, runs the queries. `to_pyarrow_table` is not used. That function reads files in
-threads of Arrow, which call Python code and sometimes still run after the read. Because of these threads, one of six
-commands aborted at its exit (https://github.com/apache/arrow/issues/34314).
+threads of Arrow. These threads call Python code, and sometimes continue after the read. Because of these threads, one
+of six commands crashed at exit (https://github.com/apache/arrow/issues/34314).
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ _ORDER = ("record_time", "sampled_time", "cluster", "offsets_topic_partition", "
 
 
 class NoTableError(RemedyError):
-    """The table does not exist below the root, or it cannot be read."""
+    """Error: the table does not exist below the root, or it cannot be read."""
 
 
 def rust_uri(path: str) -> str:
-    """Replace Hadoop's scheme `s3a` by `s3`, which delta-rs expects."""
+    """Replace Hadoop's scheme `s3a` by `s3`. delta-rs expects `s3`."""
     return path.replace("s3a://", "s3://", 1)
 
 
 def stored_rows(
     root: str, table: Table, dates: Collection[date] | None = None, **equal: str | None
 ) -> Sequence[dict[str, Any]]:
-    """Return the rows with the given column values (None: any value). Raises NoTableError.
+    """Return the rows with the given column values. None matches every value. Raises NoTableError.
 
-    The rows are sorted by time, cluster and position. With `dates` (UTC), only the files of these dates are read.
+    The rows are sorted by time, cluster and position. If `dates` (UTC) is set, only the files of these dates are read.
 
     Example: `stored_rows("/var/lib/tables", REBALANCES, group_id="orders", cluster=None)`.
     """
@@ -55,7 +55,7 @@ def active_conditions(root: str, cluster: str | None, group_id: str | None = Non
 
 
 def _where(equal: Mapping[str, str | None], dates: Collection[date] | None = None) -> str:
-    """Return the SQL condition. Values are quoted, because a group id may contain any character.
+    """Return the SQL condition. Values are quoted, because a group id can contain every character.
 
     >>> _where({"group_id": "it's", "cluster": None}, [date(2026, 11, 23)])
     "true AND group_id = 'it''s' AND date IN ('2026-11-23')"

@@ -1,19 +1,20 @@
 """Finds missing and damaged files of Delta tables on a local disk.
 
-delta-rs ignores a log entry that is an empty file. The rows of this entry are then missing. For other damage, delta-rs
-reports internal errors of Rust. So this module checks the files by four rules before delta-rs opens them:
+If a log entry is an empty file, delta-rs ignores this log entry without an error. So its rows are missing. For other
+damage, delta-rs reports internal errors of Rust. So this module checks the files by four rules before delta-rs opens
+them:
 
-1. A table has a log. A folder is damaged if it has files but no log entry. If the folder does not exist, there is no
-   table and no damage.
-2. The log is read from its last checkpoint, or from version 0. Each later entry exists and is JSON. The log entry whose
-   version is the version of the last checkpoint exists, too. delta-rs never reads this entry, but it cannot append
-   without the entry.
-3. A checkpoint is a complete Parquet file. `_last_checkpoint` names a checkpoint that exists. If `_last_checkpoint` is
-   not JSON, it is ignored.
-4. Each file of rows in the last version exists, has the size from the log, and ends like a Parquet file.
+1. A table has a log. A folder is damaged if it has files but no log entry. A folder that does not exist is not damaged.
+2. The log is read from its last checkpoint. Without a checkpoint, it is read from version 0. Each later log entry must
+   exist and must be JSON. The log entry with the same version as the last checkpoint must also exist. delta-rs never
+   reads this log entry, but cannot append rows without it.
+3. A checkpoint must be a complete Parquet file. The checkpoint that `_last_checkpoint` names must exist. If
+   `_last_checkpoint` is not JSON, this file is ignored.
+4. Each data file of the last version must exist, must have the size from the log, and must have the end of a Parquet
+   file.
 
-After a process was killed, two kinds of files can remain: temporary files, and files of rows without a log entry. They
-are not damage.
+After a process is killed, two kinds of files can remain: temporary files, and data files without a log entry. These
+files are not damage.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _PARQUET = b"PAR1"
 
 
 class TableDamagedError(RemedyError):
-    """A file of a table is missing or damaged, or this process cannot use it."""
+    """Error: a file of a table is missing or damaged, or this process cannot use the file."""
 
     exit_code = STAYS
 
@@ -57,7 +58,7 @@ def check_tables(root: str) -> None:
 
 
 def table_refusal(uri: str) -> OSError | None:
-    """Return why the monitor cannot write into a table on a local disk now. None if writing is possible."""
+    """Return the reason why the monitor cannot write to a table on a local disk now, or None if it can write."""
     folder = local_folder(uri)
     return None if folder is None else folder_refusal(folder.root)
 
@@ -65,7 +66,7 @@ def table_refusal(uri: str) -> OSError | None:
 def refuse_damaged_tables(root: str) -> None:
     """Check that no table is damaged. Raises TableDamagedError.
 
-    A full disk is not an error here, because it can have free space again later.
+    A full disk is not an error here, because space can become free later.
     """
     folder = local_folder(root)
     if folder is None:
@@ -96,7 +97,7 @@ def damaged_tables(root: LocalFolder) -> Iterator[tuple[str, DamagedFile]]:
 
 
 def find_table_damage(folder: LocalFolder) -> DamagedFile | None:
-    """Return the first file that is missing or damaged (rules 1 to 4). None if the table is whole."""
+    """Return the first file that is missing or damaged (rules 1 to 4). None if the table is not damaged."""
     if not folder.root.exists():
         return None
     damage = find_log_damage(folder)
@@ -106,7 +107,7 @@ def find_table_damage(folder: LocalFolder) -> DamagedFile | None:
 
 
 def find_log_damage(folder: Folder) -> DamagedFile | None:
-    """Return the first damaged file of the log (rules 1 to 3). None if the log is whole."""
+    """Return the first damaged file of the log (rules 1 to 3). None if the log is not damaged."""
     names = folder.names(LOG)
     entries = {int(match[1]) for name in names if (match := _ENTRY.fullmatch(name))}
     checkpoints = {int(match[1]) for name in names if (match := _CHECKPOINT.fullmatch(name))}
@@ -157,7 +158,7 @@ def _entry_fault(stored: bytes | None) -> str | None:
 
 
 def damaged_rows(folder: LocalFolder) -> Iterator[DamagedFile]:
-    """Return the damaged files of rows in the last version (rule 4)."""
+    """Return the damaged data files of the last version (rule 4)."""
     for name, size_bytes in _files_of_rows(folder):
         path = folder.root / name
         try:

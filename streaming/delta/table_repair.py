@@ -1,14 +1,15 @@
 """Repairs a damaged table on a local disk. No file is deleted.
 
-Files that are removed from a table are moved to a separate folder (moved aside).
+To *move* a file *aside* means: move the file from the table to a separate folder.
 
-1. The first damaged log entry and all later entries are moved aside. The table then has the version before these
+1. The first damaged log entry and all later entries are moved aside. The table then has the last version before these
    entries.
-2. A damaged checkpoint of the log is moved aside. The table is then repaired if the log entries are complete without
-   the checkpoint.
+2. A damaged checkpoint of the log is moved aside. If the log entries are complete without the checkpoint, the table is
+   then repaired.
 3. If the log entry with the version of the last checkpoint is missing, an entry without actions replaces it. No action
-   is lost, because the checkpoint contains all of them.
-4. Damaged or missing files of rows are moved aside and removed from the log (Delta's `FSCK REPAIR TABLE`).
+   is lost, because the checkpoint contains all actions.
+4. Damaged data files are moved aside. Damaged and missing data files are removed from the log (Delta's `FSCK REPAIR
+   TABLE`).
 5. If the table is still damaged after these steps, the whole table is moved aside. The monitor creates a new table in
    its place.
 """
@@ -29,7 +30,7 @@ _VERSION = re.compile(r"([0-9]{20})\.json")
 
 
 def repair_table(folder: LocalFolder, aside: Path) -> str:
-    """Repair the table. Returns one sentence that describes the repair. Removed files are moved to `aside`."""
+    """Repair the table. Returns one sentence that describes the repair. Files are moved aside to `aside`."""
     try:
         done = [*_repair_log(folder, aside), *_repair_rows(folder, aside)]
         if find_table_damage(folder) is None:
@@ -75,7 +76,7 @@ def _entries_from(folder: LocalFolder, version: int) -> list[str]:
 
 
 def _repair_rows(folder: LocalFolder, aside: Path) -> list[str]:
-    """Remove damaged files of rows (rule 4). Returns a description of the step."""
+    """Remove damaged data files (rule 4). Returns a description of the step."""
     damaged = list(damaged_rows(folder))
     for file in damaged:
         if (folder.root / file.name).exists():

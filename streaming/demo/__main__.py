@@ -20,7 +20,7 @@ _CHECK_INTERVAL_SECONDS = 1.0
 @click.option("--bootstrap-servers", required=True, help="Brokers as host:port. The demo creates its topics there.")
 @click.option("--group", "groups", multiple=True, help="Run only this group. Repeatable [default: all].")
 def main(bootstrap_servers: str, groups: tuple[str, ...]) -> None:
-    """Run the demo's consumer groups and the producer that feeds them until Ctrl-C or SIGTERM.
+    """Run the demo's consumer groups and their producer until Ctrl-C or SIGTERM.
 
     Use test brokers: the command creates topics with names that start with demo- and writes to them.
     """

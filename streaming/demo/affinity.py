@@ -19,10 +19,10 @@ _VERSION = 0
 
 
 def affinity(member_ids: Sequence[str], partitions_per_topic: Mapping[str, int]) -> dict[str, dict[str, list[int]]]:
-    """Assign each partition by the hash of its name. So the result for the same members is always the same, and uneven.
+    """Assign each partition by the hash of its name. So the same members always get the same assignment.
 
-    Returns the sorted partitions by member id and topic. The result has an entry for every member. Example: a single
-    member gets everything: `affinity(["a"], {"t": 2})` is `{"a": {"t": [0, 1]}}`.
+    The assignment is uneven. The result maps each member id and topic to sorted partitions. It has an entry for every
+    member. Example: `affinity(["a"], {"t": 2})` is `{"a": {"t": [0, 1]}}`, because a single member gets all partitions.
     """
     ordered = sorted(member_ids)
     assignment: dict[str, dict[str, list[int]]] = {member_id: defaultdict(list) for member_id in ordered}

@@ -32,7 +32,7 @@ _RETRY_SECONDS = 1.0
 @click.option("--role", type=click.Choice(["producer", "kafka-python", "librdkafka"]), required=True)
 @click.argument("group_ids", nargs=-1)
 def main(bootstrap_servers: str, role: str, group_ids: tuple[str, ...]) -> None:
-    """Run the producer for these groups, or their members."""
+    """Run the producer for these groups, or run the members of these groups."""
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
@@ -57,7 +57,7 @@ def _run_members(bootstrap_servers: str, groups: list[DemoGroup], stop: threadin
 
 
 def _run_member(bootstrap_servers: str, group: DemoGroup, number: int, stop: threading.Event) -> None:
-    """Join and leave the group at the times of this member, until stopped."""
+    """Join and leave the group at the configured times of this member, until the process stops."""
     member, client_id = group.members[number], f"{group.group_id}-{number}"
     consume = _load_consume_function(group)
 
@@ -80,7 +80,7 @@ def _load_consume_function(group: DemoGroup) -> Callable[[str, DemoGroup, DemoMe
 
 
 def _repeat_until_stopped(action: Callable[[], None], stop: threading.Event) -> None:
-    """Repeat an action each time it ends or fails, as a real service restarts after a failure of its broker."""
+    """Start an action again each time it ends or fails. A real service also restarts if its broker fails."""
     while not stop.is_set():
         try:
             action()
@@ -90,7 +90,7 @@ def _repeat_until_stopped(action: Callable[[], None], stop: threading.Event) -> 
 
 
 def _produce(bootstrap_servers: str, topics: Collection[DemoTopic], stop: threading.Event) -> None:
-    """Write to each topic at its rate until stopped. Write to the partitions of a topic in turn."""
+    """Write to each topic at the topic's rate until the process stops. The partitions of a topic take turns."""
     producer = KafkaProducer(bootstrap_servers=bootstrap_servers, linger_ms=100, metrics_enabled=False)
     ordered = sorted(topics, key=lambda topic: topic.name)
     try:

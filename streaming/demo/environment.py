@@ -26,7 +26,7 @@ _SCRAPE_ERRORS = (OSError, HTTPException, ValueError)
 
 
 class DemoEnvironment:
-    """All processes of a demo, with their files in a folder from `demo_folder`. The end of the block stops them."""
+    """All processes of a demo, with their files in a folder from `demo_folder`. The end of ``with`` stops them."""
 
     def __init__(self, folder: Path, metrics_port: int) -> None:
         self.tables = folder / "tables"
@@ -58,7 +58,7 @@ class DemoEnvironment:
         self._monitor = self._start_monitor()
 
     def check(self) -> None:
-        """Raise RemedyError with the reason from its log if a process ended unexpectedly."""
+        """If a process ended unexpectedly, raise RemedyError with the reason from the log of this process."""
         if self._broker.pid is None:
             self._broker.wait_until_ended()
             raise DemoError("a different process stopped the broker: restart the demo")
@@ -70,7 +70,7 @@ class DemoEnvironment:
         self._load.check()
 
     def scrape(self) -> Figures | None:
-        """Scrape /metrics. Return None if it does not answer."""
+        """Scrape /metrics. Return None if the monitor does not answer."""
         try:
             with closing(HTTPConnection(LOOPBACK, self._metrics_port, timeout=_SCRAPE_TIMEOUT_SECONDS)) as connection:
                 connection.request("GET", "/metrics")
@@ -128,6 +128,6 @@ def _toml(value: object) -> str:
 
 
 def last_log_line(log: Path) -> str:
-    """Return the last line of a log. If one of our commands fails, this line is the reason."""
+    """Return the last line of a log. If one of our commands fails, this line contains the reason."""
     lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
     return lines[-1].strip().removeprefix("Error: ")[:300] if lines else "the log is empty"

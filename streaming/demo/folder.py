@@ -1,4 +1,4 @@
-"""Manage the folder of a demo. A demo clears it at start, locks it while it runs, and leaves its files in it.
+"""Manage the folder of a demo. At start, a demo clears and locks the folder. At the end, its files remain.
 
 kafka-rebalance-monitor-demo    marks a folder of the demo; locked while a demo runs
 monitor.toml                    settings of the monitor
@@ -25,8 +25,8 @@ MARKER = "kafka-rebalance-monitor-demo"
 def demo_folder(folder: Path) -> Iterator[Path]:
     """Create or clear the folder and lock it. Yield its absolute path.
 
-    Raises DemoError if another demo runs in the folder, if it contains files that no demo created, or if it cannot be
-    used. Files that no demo created are never changed.
+    Raises DemoError if a different demo runs in the folder, if the folder cannot be used, or if it contains files that
+    no demo created. Such files are never changed.
     """
     folder = folder.absolute()
     with _convert_os_errors(folder):

@@ -1,4 +1,4 @@
-"""Define the groups of the demo: members, client library, strategy, and the behaviour that each group shows."""
+"""Define the groups of the demo. Each group has members, a client library, a strategy and a behaviour that it shows."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ CommitStyle = Literal["auto", "sync", "async"]
 class DemoMember:
     """One consumer.
 
-    If `absence_seconds` is 0, the consumer stays. Otherwise, the consumer repeats two steps. It leaves after
-    `stay_seconds`, and it joins again after `absence_seconds`.
+    If `absence_seconds` is 0, the consumer never leaves its group. Otherwise, the consumer leaves and joins the group
+    repeatedly. The consumer leaves `stay_seconds` after each join. It joins again `absence_seconds` after each
+    departure.
     """
 
     topics: tuple[DemoTopic, ...]
@@ -29,7 +30,7 @@ class DemoMember:
 
 @dataclass(frozen=True)
 class DemoGroup:
-    """One group. `protocol` is the name of the strategy, as the group coordinator records it."""
+    """One group. `protocol` is the name of the strategy in the records of the group coordinator."""
 
     group_id: str
     shows: str

@@ -1,4 +1,4 @@
-"""Run a member of a demo group with kafka-python."""
+"""Use kafka-python to run a member of a demo group."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ASSIGNORS = {
 def consume(
     bootstrap_servers: str, group: DemoGroup, member: DemoMember, client_id: str, period: MembershipPeriod
 ) -> None:
-    """Join, consume and commit until the period is over, then leave."""
+    """Join the group. Consume and commit records until the membership period is over. Then leave the group."""
     with closing(_consumer(bootstrap_servers, group, member, client_id)) as consumer:
         consumer.subscribe([topic.name for topic in member.topics])
         while not period.is_over():

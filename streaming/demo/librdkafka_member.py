@@ -1,4 +1,4 @@
-"""Run a member of a demo group with librdkafka, which has its own assignors and supports KIP-848."""
+"""Use librdkafka to run a member of a demo group. librdkafka has its own assignors and supports KIP-848."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LOGGER = logging.getLogger(__name__)
 def consume(
     bootstrap_servers: str, group: DemoGroup, member: DemoMember, client_id: str, period: MembershipPeriod
 ) -> None:
-    """Join, consume and commit until the period is over, then leave."""
+    """Join the group. Consume and commit records until the membership period is over. Then leave the group."""
     with closing(Consumer(_configuration(bootstrap_servers, group, member, client_id))) as consumer:
         consumer.subscribe([topic.name for topic in member.topics])
         while not period.is_over():

@@ -24,14 +24,14 @@ _STOP_GRACE_SECONDS = 8.0
 
 
 class DemoError(RemedyError):
-    """Error: a process of the demo cannot start, or it ended unexpectedly."""
+    """Raised if a process of the demo cannot start or has ended unexpectedly."""
 
 
 class DemoLoad:
-    """Real clients for all demo groups or for the groups in `only`, and the producer for their topics.
+    """The Kafka clients of the demo: a producer, and the members of the groups.
 
-    `logs` is the folder for the clients' logs. If it is None, the clients write no logs. The clients end when this
-    process ends.
+    If `only` is set, only the groups in `only` have members. Otherwise all demo groups have members. `logs` is the
+    folder for the clients' logs. If `logs` is None, the clients write no logs. The clients end when this process ends.
 
     Example:
         with DemoLoad(broker.bootstrap_servers, only={"demo-range"}):
@@ -49,7 +49,7 @@ class DemoLoad:
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """The ids of the client processes that run."""
+        """The process ids of the running clients."""
         return tuple(process.pid for process in self._processes.values() if process.exit_code is None)
 
     def start(self) -> Self:
@@ -73,7 +73,7 @@ class DemoLoad:
                 )
 
     def stop(self, grace_seconds: float = _STOP_GRACE_SECONDS) -> None:
-        """Let every member leave its group. Kill the processes that still run after `grace_seconds`."""
+        """Let every member leave its group. After `grace_seconds`, kill the processes that still run."""
         deadline = time.monotonic() + grace_seconds
         for process in self._processes.values():
             process.ask_to_end()
@@ -82,7 +82,7 @@ class DemoLoad:
         self._processes.clear()
 
     def __enter__(self) -> Self:
-        """Start it."""
+        """Start the clients."""
         try:
             return self.start()
         except BaseException:
@@ -92,7 +92,7 @@ class DemoLoad:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Stop it."""
+        """Stop the clients."""
         self.stop()
 
     def _run(self, role: str) -> ChildProcess:

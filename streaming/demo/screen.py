@@ -1,4 +1,4 @@
-"""Show the demo: live on a terminal, otherwise as a table every 15 seconds."""
+"""Show the state of the demo. A terminal shows it live. Otherwise a table is printed every 15 seconds."""
 
 from __future__ import annotations
 
@@ -27,15 +27,18 @@ _LINES_AROUND_TABLE = 6
 
 
 def demo_console() -> Console:
-    """Return standard output. Without a terminal, the width is sufficient for the sentences in the table."""
+    """Return a console for standard output.
+
+    If standard output is not a terminal, the lines are wide enough for the sentences in the table.
+    """
     console = Console(highlight=False)
     return console if console.is_terminal else Console(highlight=False, width=_LOG_COLUMNS)
 
 
 class Screen:
-    """Shows the current start step, then the table of groups.
+    """Shows the current step while the demo starts, and the table of groups after the start.
 
-    `started` is a value of time.monotonic(). `notes` contains the lines below the table, by their titles.
+    `started` is a value of time.monotonic(). `notes` maps the title of each line below the table to its text.
     """
 
     def __init__(self, console: Console, started: float, notes: Mapping[str, str]) -> None:
@@ -56,7 +59,7 @@ class Screen:
             self._console.print(waiting_line(self._elapsed_seconds(), what))
 
     def show(self, figures: Figures | None) -> None:
-        """Show the figures. None means that /metrics did not respond."""
+        """Show the figures. If `figures` is None, /metrics did not respond."""
         self._waiting_for, self._figures = None, figures
         if not self._console.is_terminal and time.monotonic() - self._printed >= _TABLE_INTERVAL_SECONDS:
             self._print(self._notes if math.isinf(self._printed) else {})
@@ -89,14 +92,14 @@ class Screen:
 
 
 def waiting_line(elapsed_seconds: float, what: str) -> Text:
-    """Return the line that shows the current start step."""
+    """Return the line that describes the current step of the start."""
     return Text(f"{elapsed_seconds:4.0f} s  waiting for {what}")
 
 
 def status_view(
     elapsed_seconds: float, figures: Figures | None, notes: Mapping[str, str], height: int | None = None
 ) -> RenderableType:
-    """Return headline, table and notes. If `height` is set, they have at most that number of lines."""
+    """Return the headline, the table and the notes. Together they have at most `height` lines, if `height` is set."""
     max_lines = None if height is None else height - len(notes) - _LINES_AROUND_TABLE
     return Group(
         _headline(elapsed_seconds, figures),

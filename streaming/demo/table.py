@@ -1,4 +1,4 @@
-"""Render the table of groups, with one row per group and a sentence about the behaviour that the group shows."""
+"""Render the table of groups. Each group has a row, and a sentence about the behaviour that the group shows."""
 
 from __future__ import annotations
 
@@ -23,19 +23,18 @@ _HIGHLIGHT = "bold red"
 
 @dataclass(frozen=True)
 class GroupTable:
-    """The table shows all demo groups first, including groups that the monitor does not report yet.
+    """The table of groups: first all demo groups, then all other groups.
 
-    Then it shows all other groups.
-
-    The sentence of each group is a column on a wide terminal, otherwise a separate line. The sentences are left out if
-    the table would have more than `max_lines` lines.
+    The table includes demo groups that the monitor does not report yet. On a wide terminal, the sentences are a column.
+    On a narrow terminal, each sentence is a separate line. The separate lines are omitted if the table has more than
+    `max_lines` lines with them.
     """
 
     figures: Figures
     max_lines: int | None = None
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Render the table for the available width."""
+        """Render the table in the available width."""
         sentences = _sentences(self.figures)
         groups = [self.figures.groups.get(group_id, GroupFigures(group_id)) for group_id in sentences]
         columns = _COLUMNS if options.max_width >= _MIN_WIDTH_FOR_ALL_COLUMNS else _NARROW_COLUMNS
@@ -56,7 +55,7 @@ def _sentences(figures: Figures) -> dict[str, str]:
 
 
 def _with_sentences(lines: list[list[Segment]], sentences: list[str], width: int) -> Iterator[list[Segment]]:
-    """Put each sentence below the line of its group. The last `lines` are the groups."""
+    """Put each sentence below the line of its group. The lines of the groups are at the end of `lines`."""
     header_count = len(lines) - len(sentences)
     yield from lines[:header_count]
     for line, sentence in zip(lines[header_count:], sentences, strict=True):
@@ -74,7 +73,7 @@ class _Column:
 
 
 def _table(groups: list[GroupFigures], columns: Sequence[_Column], sentences: dict[str, str] | None) -> Table:
-    """Return the table. A row has several lines if its sentence is a column and longer than the column."""
+    """Return the table. In a table with a column of sentences, a long sentence makes its row several lines high."""
     headers = [
         Column(column.title, justify="left" if number < 2 else "right", no_wrap=True, max_width=column.max_width)
         for number, column in enumerate(columns)
@@ -97,7 +96,7 @@ def _text(text: str | None, *, is_highlighted: bool = False) -> Text:
 
 
 def printable(name: str) -> str:
-    """Replace line feeds, escape sequences and other control characters of a name that a client chose."""
+    """Replace the control characters in a name that a client chose, for example line feeds and escape sequences."""
     return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in name)
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DemoTopic:
-    """A topic and its load. The producer cycles through its partitions."""
+    """A topic and its load. The producer writes to the partitions of the topic in turn."""
 
     name: str
     partitions: int
@@ -36,7 +36,7 @@ DEMO_TOPICS: tuple[DemoTopic, ...] = (*RANGE_TOPICS, *UNEQUAL_TOPICS, ORDERS, PA
 
 
 def create_demo_topics(bootstrap_servers: str, topics: Iterable[DemoTopic] = DEMO_TOPICS) -> None:
-    """Create the missing topics with one replica."""
+    """Create the topics that do not exist yet, with one replica per partition."""
     admin = KafkaAdminClient(bootstrap_servers=bootstrap_servers)
     with closing(admin):
         existing = set(admin.list_topics())

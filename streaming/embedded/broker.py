@@ -40,19 +40,20 @@ _ERROR = re.compile(r"ERROR|FATAL|[Ee]rror")
 
 
 class BrokerError(RemedyError):
-    """Error: the embedded broker cannot start, or it failed."""
+    """Raised if the embedded broker cannot start or has failed."""
 
 
 class EmbeddedBroker:
     """A real broker for a demo, a test or a benchmark. It ends when this process ends, even if it is killed.
 
-    `folder` contains its log, its properties and its topics. It is created if it does not exist. A stopped or killed
-    broker can be restarted with the same address and topics. If `port` is None, the broker uses a free port.
-    `properties` are Kafka properties and override the default properties of this class. `kafka_version` is a key of
-    `streaming.jars.BROKER_SETS`. Missing jars are downloaded. `java_options` are JVM options. On the command line, they
-    come after the options in the environment variable KAFKA_JVM_PERFORMANCE_OPTS, which Kafka's own scripts also use.
-    `more_listeners` are listeners in addition to the PLAINTEXT listener. They map the name of a listener to its Kafka
-    security protocol. `properties` must contain the settings of these listeners.
+    `folder` contains the log, the properties and the topics of the broker. If the folder does not exist, `start`
+    creates it. After `stop` or `kill`, the broker can be started again with the same address and topics. If `port` is
+    None, the broker uses a free port. `properties` are Kafka properties. They override the default properties of this
+    class. `kafka_version` is a key of `streaming.jars.BROKER_SETS`. Missing jars are downloaded. `java_options` are JVM
+    options. On the command line, they follow the options in the environment variable KAFKA_JVM_PERFORMANCE_OPTS.
+    Kafka's own scripts use the same variable. `more_listeners` defines listeners in addition to the PLAINTEXT listener.
+    It maps the name of each listener to the Kafka security protocol of the listener. `properties` must contain the
+    settings of the additional listeners.
 
     Example:
         with EmbeddedBroker(Path("kafka"), properties={"offsets.topic.num.partitions": "3"}) as broker:
@@ -100,23 +101,23 @@ class EmbeddedBroker:
 
     @property
     def pid(self) -> int | None:
-        """The process id of the broker, or None if it does not run."""
+        """The process id of the broker, or None if the broker does not run."""
         return self._process.pid if self._process is not None and self._process.exit_code is None else None
 
     def start(self) -> Self:
-        """Start the broker and wait until it answers requests, which takes 3 to 5 seconds.
+        """Start the broker and wait until it answers requests. This takes 3 to 5 seconds.
 
-        Raises BrokerError with the reason if the broker does not answer, JavaError if there is no supported Java, and
-        JarsError if its jars are not available.
+        Raises BrokerError if the broker does not answer. Raises JavaError if no supported Java is installed. Raises
+        JarsError if the jars of Kafka are not available.
         """
         self.launch()
         self.wait_until_ready()
         return self
 
     def launch(self) -> None:
-        """Start the broker and return at once, so that other processes can start at the same time.
+        """Start the broker and return immediately, so that the caller can start other processes meanwhile.
 
-        Does nothing if it already runs. Raises the same errors as `start`.
+        Does nothing if the broker already runs. Raises the same errors as `start`.
         """
         if self.pid is not None:
             return
@@ -135,7 +136,7 @@ class EmbeddedBroker:
             raise
 
     def wait_until_ready(self, timeout_seconds: float = _START_TIMEOUT_SECONDS) -> None:
-        """Wait until the broker answers a real request. After the timeout, kill the broker and raise BrokerError."""
+        """Wait until the broker answers a Kafka request. After the timeout, kill the broker and raise BrokerError."""
         deadline = time.monotonic() + timeout_seconds
         while not self._is_ready():
             if self.pid is None:
@@ -154,24 +155,24 @@ class EmbeddedBroker:
                 raise BrokerError(self._failure_message(f"ended with code {self._process.exit_code}"))
 
     def stop(self, grace_seconds: float = _STOP_GRACE_SECONDS) -> None:
-        """Shut the broker down cleanly if it runs. Kill it if it still runs after `grace_seconds`."""
+        """Shut the broker down cleanly. If the broker still runs after `grace_seconds`, kill it."""
         if self._process is not None:
             self._process.stop(grace_seconds)
         self._release_folder()
 
     def kill(self) -> None:
-        """Kill the broker immediately, which simulates a power failure.
+        """Kill the broker immediately, to simulate a power failure.
 
-        `start` restarts the broker with the data on disk. After `kill`, the start takes about 10 s longer than after
-        `stop`, because Kafka's controller first waits until the session of the killed broker times out. A test can set
-        `broker.session.timeout.ms` to a lower value.
+        `start` restarts the broker with the data on disk. The start takes about 10 s longer after `kill` than after
+        `stop`. The reason is that Kafka's controller waits until the session of the killed broker times out. A test can
+        set `broker.session.timeout.ms` to a lower value.
         """
         if self._process is not None:
             self._process.kill()
         self._release_folder()
 
     def __enter__(self) -> Self:
-        """Start it."""
+        """Start the broker."""
         try:
             return self.start()
         except BaseException:  # also KeyboardInterrupt during the start
@@ -181,11 +182,14 @@ class EmbeddedBroker:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Stop it."""
+        """Stop the broker."""
         self.stop()
 
     def _lock_folder(self) -> None:
-        """Lock the folder until the broker stops or this process ends, and write the properties file into it."""
+        """Lock the folder, and write the properties file.
+
+        The lock ends when the broker stops or when this process ends.
+        """
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             folder_lock = self._folder_lock = self._folder_lock or (self.folder / "in-use").open("w")
@@ -273,7 +277,7 @@ class EmbeddedBroker:
 def cluster_id(source: uuid.UUID) -> str:
     """Return a cluster id in Kafka's format.
 
-    It never starts with a dash, because Kafka's tools would read such an id as an option.
+    The first character is never a dash, because Kafka's tools read an id with a leading dash as an option.
 
     >>> cluster_id(uuid.UUID(int=0xF8 << 120))
     '4AAAAAAAAAAAAAAAAAAAAA'
@@ -288,7 +292,10 @@ def _performance_options() -> list[str]:
 
 
 def _find_failure_reason(log: str) -> str | None:
-    """Return the message of the first exception in a log, otherwise the first error line, or None."""
+    """Return the message of the first exception in a log.
+
+    If the log has no exception, return the first error line. Return None if the log has no error line.
+    """
     lines = log.splitlines()
     exceptions = (match.group("words") for match in map(_EXCEPTION.match, lines) if match)
     errors = (line.strip() for line in lines if _ERROR.search(line))

@@ -14,7 +14,10 @@ _FREE_PORTS = range(20_000, 32_000)
 
 
 def free_port() -> int:
-    """Return a port of the loopback address that is free now. A different process can take it before it is used."""
+    """Return a port of the loopback address that is free now.
+
+    A different process can take the port before the caller uses it.
+    """
     for _ in _FREE_PORTS:
         port = random.choice(_FREE_PORTS)  # noqa: S311 - random, so that two processes rarely choose the same port
         if not is_taken(port):

@@ -24,13 +24,13 @@ def broker_properties(
     overrides: Mapping[str, str] | None = None,
     more_listeners: Mapping[str, Listener] | None = None,
 ) -> dict[str, str]:
-    """Return the properties of a single node that is both broker and controller. `overrides` have precedence.
+    """Return the properties of a single node that is both broker and controller.
 
-    `more_listeners` maps the name of each further listener to the listener. `overrides` must contain the keys and
-    mechanisms of these listeners.
+    `overrides` replaces properties with the same name. `more_listeners` contains additional listeners by name.
+    `overrides` must contain the TLS keys and SASL mechanisms of the additional listeners.
 
-    The properties are the same for every version of Kafka, because a broker ignores unknown properties. For example,
-    brokers before 4.0 do not know the properties of share groups.
+    A broker ignores unknown properties. So this function returns the same properties for every version of Kafka. For
+    example, brokers before 4.0 do not know the properties of share groups.
     """
     clients = {"CLIENT": Listener("PLAINTEXT", port), **(more_listeners or {})}
     advertised = ",".join(f"{name}://{LOOPBACK}:{listener.port}" for name, listener in clients.items())
@@ -56,7 +56,7 @@ def broker_properties(
 
 
 def format_properties(properties: Mapping[str, str]) -> str:
-    r"""Return the text of a Java properties file. A backslash is the escape character.
+    r"""Return the text of a Java properties file. Backslashes in the values are escaped.
 
     Example: `{"log.dirs": "C:\x"}` is written as `log.dirs=C:\\x`.
     """

@@ -12,5 +12,5 @@ Each folder answers one question:
 `group_update.py` processes one group's part of a micro-batch. `evaluate.py` builds a group's report from the results
 and the last sample.
 
-May import `group`, `combine`, `events`, `protocol`, `signals` and `assignors`.
+This package is allowed to import only `group`, `combine`, `events`, `protocol`, `signals` and `assignors`.
 """

@@ -1,13 +1,14 @@
 """The what-if results of a group: the assignment that each strategy would compute for it.
 
-They are computed when the monitor evaluates a generation. Rules:
+The monitor computes these results when it evaluates a generation. Rules:
 
-1. The computation starts from the assignment of the evaluated generation. Nothing is computed if a partition has no
-   owner or several owners. The same applies if the partition count of a topic is uncertain (`imbalance`, rule 4).
-   For a classic Kafka Streams group, nothing is computed.
-2. For a group with up to `MOST_PARTITIONS_CHANGED` partitions, three cases are computed: no change, one member more,
-   one member fewer. For a larger group, only the case without a change is computed. For a group with more than
-   `MOST_PARTITIONS` partitions, nothing is computed. DESIGN.md gives the cost.
+1. The computation starts from the assignment of the evaluated generation. A group without a score has no what-if
+   results (`imbalance`, rule 4). One exception is a group whose score is missing for the reason
+   `subscriptions_too_many`. Such a group has what-if results.
+2. For a group with up to `MOST_PARTITIONS_CHANGED` partitions, three cases are computed. The cases are the unchanged
+   group, the group with one more member, and the group with one fewer member. For a larger group, only the case of the
+   unchanged group is computed. A group with more than `MOST_PARTITIONS` partitions has no what-if results. DESIGN.md
+   shows the computing time.
 3. `remedy` is a strategy that removes the topic skew of the generation. The outcome of this strategy has the score 100.
    If several strategies have this score, `remedy` is the strategy that moves the fewest partitions
    (`assignors.what_if.topic_skew.choose_remedy`).
@@ -31,27 +32,24 @@ from streaming.events import Position
 from streaming.group.snapshot import GroupSnapshot
 
 MOST_PARTITIONS_CHANGED = 500
-"""Largest group, in partitions, whose what-if results include changes of the member count."""
+"""A group with more partitions than this has no what-if results for a changed number of members."""
 MOST_PARTITIONS = 20_000
-"""Largest group, in partitions, that has what-if results."""
+"""A group with more partitions than this has no what-if results."""
 
 AS_IT_IS = str(Change())
-"""Text of `Alternative.change` if the group is unchanged."""
+"""Value of `Alternative.change` for the unchanged group."""
 TODAY = "(today)"
-"""Stored in place of a strategy name, in the outcome of the present assignment."""
+"""Value of `Alternative.strategy` for the present assignment."""
 
 _ACCEPTED_SCORE_REASONS = frozenset({"", "subscriptions_too_many"})
-"""Alternatives are computed for these values of `Imbalance.score_reason`.
-
-All other values exclude the group (rule 1).
-"""
+"""A group has what-if results only if its `Imbalance.score_reason` has one of these values (rule 1)."""
 
 
 class Alternative(msgspec.Struct, frozen=True, array_like=True):
-    """The outcome of one strategy for the group after `change`, or the present assignment.
+    """The outcome of one strategy after `change`, or the measures of the present assignment.
 
-    If a user's strategy fails or returns an invalid assignment, `failure` has the short reason and a description.
-    In this case, all fields after `failure` are None. `score` and `excess_partitions` are None if the members have too
+    If a user's strategy fails or returns an invalid assignment, `failure` contains a short reason and a description. In
+    this case, all fields after `failure` are None. `score` and `excess_partitions` are None if the members have too
     many different subscriptions.
     """
 
@@ -72,10 +70,10 @@ class Alternative(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Alternatives(msgspec.Struct, frozen=True):
-    """The outcomes for the generation whose record is at `position`.
+    """The what-if results for one generation. `position` is the position of the generation's record.
 
     `remedy` is the strategy that removes the topic skew (rule 3). `remedy` is None if there is no topic skew, or if no
-    strategy removes it.
+    strategy removes the skew.
     """
 
     position: Position
@@ -86,7 +84,7 @@ class Alternatives(msgspec.Struct, frozen=True):
     remedy: str | None = None
 
     def as_it_is(self) -> Alternatives:
-        """Return a copy without the outcomes of changes."""
+        """Return a copy that contains only the outcomes for the unchanged group."""
         unchanged = tuple(outcome for outcome in self.outcomes if outcome.change == AS_IT_IS)
         return msgspec.structs.replace(self, outcomes=unchanged)
 
@@ -94,7 +92,7 @@ class Alternatives(msgspec.Struct, frozen=True):
 def compute_alternatives(
     evaluation: Evaluation, snapshot: GroupSnapshot, strategies: Sequence[PartitionAssignor]
 ) -> Alternatives | None:
-    """Compute the alternatives of the evaluated snapshot. Returns None if rule 1 or 2 excludes the group."""
+    """Compute the what-if results of a snapshot. Return None if rule 1 or 2 excludes the group."""
     total = among_members(evaluation.imbalances, PARTITIONS)
     if (
         total is None

@@ -1,15 +1,15 @@
 """Build the report of one group from its records and the last sample.
 
 1. If an open transaction blocks the group, its state is Unknown and its verdict is `unknown`. The report contains the
-   counts from all records that were read. It contains no values from the sample.
-2. If a listing shows a classic group in a rebalance, the report has no assignment. The verdict is `rebalancing`. No
-   record shows such a rebalance. While a KIP-848 group reconciles, the targets of its members are its assignment. It
-   keeps its verdict.
-3. If a group has no membership records, it only commits offsets (`assign()` in the Java client). Its state and type
-   come from the listing. It has no members, no assignment and no rebalances.
-4. The common rules find partitions without an owner or with two owners. Partitions that are withheld for the next
-   cooperative round do not count. If the assignment of a member is unknown, the number of these partitions is a lower
-   bound. If the lower bound is 0, the report shows the number as unknown.
+   counts from all records that the monitor has read. The report contains no values from the last sample.
+2. During a rebalance of a classic group, only a listing shows the rebalance. During this time, the report has no
+   assignment, and the verdict is `rebalancing`. While a KIP-848 group reconciles, the targets of its members count as
+   its assignment. The verdict of this group stays the same.
+3. A group without membership records only commits offsets (`assign()` in the Java client). The state and the type of
+   such a group come from the listing. Its report contains no members, no assignment and no rebalances.
+4. The report contains three counts of partitions that break a common rule. Withheld partitions do not count. If the
+   assignment of a member is unknown, the number of unowned partitions is unknown, and the other two counts are lower
+   bounds. If a lower bound is 0, the report shows the count as unknown.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from streaming.evaluation.fairness.imbalance import Imbalance
 from streaming.evaluation.fairness.participants import TOPIC
 from streaming.evaluation.group_update import GroupState
 from streaming.evaluation.lag.lag import BLOCKED
+from streaming.evaluation.limits import DEFAULT_LIMITS, GroupLimits
 from streaming.evaluation.rebalances.skips import SkipDecisions, failed_rebalances
 from streaming.evaluation.report import GroupReport
-from streaming.evaluation.severity.limits import DEFAULT_LIMITS, GroupLimits
 from streaming.evaluation.snapshot_evaluation import Evaluation
 from streaming.events import CLASSIC
 from streaming.group.listing import ListedGroup
@@ -52,9 +52,9 @@ _WITHOUT_ASSIGNMENT = frozenset({ASSIGNING, *REBALANCING_STATES})
 class RecordedGroup(NamedTuple):
     """Everything that is known about a group, except the values in `SampleValues`.
 
-    `record` is the stored state from the group's records. It is None if the group only commits offsets. `state` comes
-    from the listing if the listing is newer than the last record. `listed` is not None only if `record` is None.
-    `measured` contains the imbalances of lag and of throughput, for the present assignment.
+    `record` is the stored state that comes from the group's records. `record` is None if the group only commits
+    offsets. `state` comes from the listing if the listing is newer than the last record. `listed` is set only if
+    `record` is None. `measured` contains the imbalances of lag and of throughput, for the present assignment.
     """
 
     group_id: str
@@ -73,7 +73,7 @@ class RecordedGroup(NamedTuple):
 class SampleValues(NamedTuple):
     """The values from the last sample.
 
-    These are the lag, the active conditions, and the number of unread records in partitions without an owner.
+    The values are the lag, the active conditions, and the number of unread records in unowned partitions.
     """
 
     lag: GroupLag = GroupLag()
@@ -85,7 +85,7 @@ NO_SAMPLE = SampleValues()
 
 
 def evaluate(recorded: RecordedGroup, sampled: SampleValues = NO_SAMPLE) -> GroupReport:
-    """Build the report of a group that exists."""
+    """Build the report of an existing group."""
     return with_sample(_report_from_records(recorded), sampled)
 
 
@@ -182,7 +182,7 @@ def _has_consumers(snapshot: GroupSnapshot) -> bool:
 
 
 def _member_count(snapshot: GroupSnapshot) -> int | None:
-    """Return the number of members. None if records of some members are missing."""
+    """Return the number of members, or None if the records of a member are missing."""
     should_report = snapshot.classic is not None if snapshot.modern is None else snapshot.modern.shows_state
     return snapshot.member_count() if should_report else None
 
@@ -204,7 +204,7 @@ def _assignment(state: str, group_state: GroupState) -> AssignmentReport:
 
 
 def _count_violations(violations: RuleViolations, broken: TopicPartitions) -> int | None:
-    """Return the number of partitions that break a common rule (rule 4)."""
+    """Return the number of partitions that break one common rule, or None if this number is unknown (rule 4)."""
     return len(broken) if violations.is_known or broken else None
 
 

@@ -1,7 +1,7 @@
-"""The parts of a group's report, one class for each question. None always means unknown.
+"""The parts of a group's report, one class for each question. In each field, None means unknown.
 
-An open transaction, an old sample or a rebalance in progress can hide a value. In these classes, hidden values are
-already removed (by `evaluate`).
+A value can be unreliable because of an open transaction, an old sample or a rebalance in progress. `evaluate` has
+already removed unreliable values from these classes.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from assignors import TopicPartition
 from streaming.combine.gaps import GapTotals
 from streaming.evaluation.alternatives import Alternatives
 from streaming.evaluation.assignment.drift import NOT_EVALUATED, StrategyDrift
@@ -21,8 +22,8 @@ from streaming.evaluation.conditions.condition_tracker import Condition
 from streaming.evaluation.fairness.fairness import among_members
 from streaming.evaluation.fairness.imbalance import PARTITIONS, Imbalance
 from streaming.evaluation.lag.lag import BLOCKED
-from streaming.evaluation.severity.limits import DEFAULT_LIMITS, GroupLimits
-from streaming.group.members import GroupMember, members
+from streaming.evaluation.limits import DEFAULT_LIMITS, GroupLimits
+from streaming.group.members import GroupMember, leader, members, rebalance_timeouts_ms, session_timeouts_ms
 from streaming.group.snapshot import UNKNOWN, GroupSnapshot
 
 
@@ -31,9 +32,9 @@ class Membership:
     """Type, state and size of the group.
 
     `protocol` is the name of the group's strategy. `protocol_source` is the source of `protocol`: `records`, or
-    `broker` if only the coordinator reported the strategy. It is None if the strategy is unknown. `record_timestamp_ms`
-    is the time when the coordinator wrote the last record of the group. `coordinator` is the id of the broker that
-    coordinates the group.
+    `broker` if only the coordinator reported the strategy. If the strategy is unknown, `protocol_source` is None.
+    `record_timestamp_ms` is the time at which the coordinator wrote the last record of the group. `coordinator` is the
+    id of the broker that coordinates the group.
     """
 
     group_type: str
@@ -49,7 +50,9 @@ class Membership:
 
 @dataclass(frozen=True, slots=True)
 class AssignmentReport:
-    """The verdicts, first that for the group's own strategy, and the number of partitions that break a common rule.
+    """The verdicts, and the number of partitions that break each common rule.
+
+    The verdict for the group's own strategy comes first.
 
     `assigned_by` is the client library that computed the assignment, or `broker`. `assigned_at_ms` is the time of the
     record that was evaluated.
@@ -64,7 +67,7 @@ class AssignmentReport:
 
     @property
     def own(self) -> StrategyDrift | None:
-        """The verdict for the group's own strategy, or None if nothing was evaluated."""
+        """The verdict for the group's own strategy, or None if there is no such verdict."""
         return self.drifts[0] if self.drifts and self.drifts[0].is_group_strategy else None
 
     @property
@@ -74,7 +77,7 @@ class AssignmentReport:
 
     @property
     def drift_partitions(self) -> int | None:
-        """The drift: number of partitions whose owner breaks a rule of the group's own strategy."""
+        """The drift: the number of partitions whose owner breaks a rule of the group's own strategy."""
         return self.own.drift_partitions if self.own else None
 
 
@@ -82,9 +85,9 @@ class AssignmentReport:
 class FairnessReport:
     """The distribution of work: the assigned partitions, and the last measured lag and throughput.
 
-    `skewed_topics` is the number of topics whose extra partition goes to the same members. `skew_partitions` is the
-    number of extra partitions of the busiest members, compared with the fairest assignment. `remedy` is the strategy
-    that removes the skew with the fewest moves. `what_if` is computed for the present assignment.
+    `skewed_topics` is the number of topics whose extra partition is assigned to the same members. `skew_partitions` is
+    the number of partitions that the busiest members have beyond the fairest assignment. `remedy` is the strategy that
+    removes the skew with the fewest moves. `what_if` is computed for the present assignment.
     """
 
     work: tuple[Imbalance, ...] = ()
@@ -101,10 +104,12 @@ class FairnessReport:
 
 @dataclass(frozen=True, slots=True)
 class RebalanceReport:
-    """Counts since the group was first seen. They are known even if an open transaction hides later records.
+    """Counts since the monitor first detected the group.
 
-    `under_way_since_ms` is the start of the rebalance in progress. It is the time of the first listing that showed the
-    rebalance, after the group's last record.
+    The counts are known even if an open transaction blocks later records.
+
+    `under_way_since_ms` is the start of the rebalance in progress. This start is the time of the first listing that
+    showed the rebalance. The listing is newer than the group's last record.
     """
 
     total: int | None = None
@@ -118,7 +123,10 @@ class RebalanceReport:
 
 @dataclass(frozen=True)
 class Members:
-    """The members of the group. Each property is computed once, on first use."""
+    """The members of the group.
+
+    The values of single members are computed once, at their first use. Lists of all groups use only the other values.
+    """
 
     snapshot: GroupSnapshot | None = None
     own: StrategyDrift | None = None
@@ -132,6 +140,26 @@ class Members:
     def by_id(self) -> Mapping[str, GroupMember]:
         """All members by member id."""
         return {member.member_id: member for member in self.each}
+
+    @property
+    def leader(self) -> GroupMember | None:
+        """The member that computed the assignment of a classic group. None if unknown or if the group has no leader."""
+        return leader(self.snapshot) if self.snapshot else None
+
+    @property
+    def session_timeouts_ms(self) -> tuple[int, ...]:
+        """The different session timeouts of the members, the shortest first. Empty if unknown."""
+        return session_timeouts_ms(self.snapshot) if self.snapshot else ()
+
+    @property
+    def rebalance_timeouts_ms(self) -> tuple[int, ...]:
+        """The different rebalance timeouts of the members, the shortest first. Empty if unknown."""
+        return rebalance_timeouts_ms(self.snapshot) if self.snapshot else ()
+
+    @cached_property
+    def owners(self) -> Mapping[TopicPartition, GroupMember]:
+        """The member that owns each partition."""
+        return {partition: member for member in self.each for partition in member.assigned or ()}
 
     @cached_property
     def topic_shares(self) -> tuple[TopicShare, ...]:
@@ -149,8 +177,9 @@ class Members:
 class GroupLag(NamedTuple):
     """The lag of a group, summed over its committed partitions.
 
-    The fields are in the same order as in GROUP_LAGS_SCHEMA. `unknown` contains the reasons if the lag of a partition
-    is unknown. If `seconds_is_bound` is True, `seconds` is a lower bound.
+    The fields are in the same order as in GROUP_LAGS_SCHEMA. If the lag of a partition is unknown, `unknown` contains
+    the reason. If `seconds_is_bound` is True, `seconds` is a lower bound. `worst_topic` and `worst_partition` identify
+    the partition with the largest lag in seconds. `offsets_expire_ms` is None if the group has members.
     """
 
     records: int | None = None
@@ -163,13 +192,28 @@ class GroupLag(NamedTuple):
     blocked_partitions: int | None = None
     records_lost: int | None = None
     seconds_until_lost: float | None = None
+    last_commit_ms: int | None = None
+    consumed_records_per_second: float | None = None
+    produced_records_per_second: float | None = None
+    catch_up_seconds: float | None = None
+    worst_topic: str | None = None
+    worst_partition: int | None = None
+    offsets_expire_ms: int | None = None
+    seconds_until_expiry: float | None = None
+
+    @property
+    def worst(self) -> TopicPartition | None:
+        """The partition with the largest lag in seconds. None if no partition has a lag."""
+        if self.worst_topic is None or self.worst_partition is None:
+            return None
+        return self.worst_topic, self.worst_partition
 
 
 class GroupFacts(msgspec.Struct, frozen=True):
     """Everything that is known about one group.
 
-    `limits` come from the settings. `unowned_records` is the number of unread records in partitions without an owner.
-    `not_known` names the missing values. It uses the same words as the tables.
+    `limits` come from the settings. `unowned_records` is the number of unread records in unowned partitions.
+    `not_known` contains the names of the missing values, as in the tables.
     """
 
     group_id: str
@@ -186,11 +230,17 @@ class GroupFacts(msgspec.Struct, frozen=True):
 
     @property
     def is_blocked(self) -> bool:
-        """True if an open transaction hides the last records of the group."""
+        """True if an open transaction blocks the last records of the group."""
         return BLOCKED in self.not_known
 
     @property
+    def are_owners_known(self) -> bool:
+        """True if every owned partition is in `members.owners`. False for a group that only commits offsets."""
+        has_members = self.members.snapshot is not None and self.membership.state != UNKNOWN
+        return has_members and all(member.assigned is not None for member in self.members.each)
+
+    @property
     def is_evaluated(self) -> bool:
-        """True if the group's own strategy has a verdict, and this verdict is not `not_evaluated`."""
+        """True if the group's own strategy has a verdict other than `not_evaluated`."""
         own = self.assignment.own
         return own is not None and own.verdict != NOT_EVALUATED

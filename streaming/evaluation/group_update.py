@@ -1,4 +1,4 @@
-"""Process one group's events of one micro-batch: compute its new state, its table rows and its verdicts."""
+"""Process the events of one group in one micro-batch. The results are a new state, table rows and verdicts."""
 
 from __future__ import annotations
 
@@ -25,17 +25,19 @@ from streaming.group.topic_names import NO_TOPIC_NAMES, TopicNames, add_names, w
 EVALUATED_RECORDS_PER_BATCH = 50
 """Maximum number of snapshots of a group that are evaluated per batch.
 
-If a batch has more, only the newest snapshots are evaluated. Verdicts on older snapshots come too late to be useful.
+If a batch has more snapshots, only the newest snapshots are evaluated. Verdicts on older snapshots are too late to be
+useful.
 """
 
 
 class GroupState(msgspec.Struct, frozen=True):
-    """The stored state of one group: its snapshot, the verdicts on its current generation, and snapshots without a row.
+    """The stored state of one group: its snapshot, the verdicts on its present generation, and snapshots without a row.
 
     `pending` contains earlier snapshots whose rows wait for topic names. In these snapshots, topics have only ids until
     the brokers have returned the names. `rebalance_history` covers all rebalances that have a row. `alternatives`
-    contains the what-if results for the evaluated generation in its present form. The results for changed member counts
-    are only in the table. `violations` are the present violations of the common rules (`rule_violations`).
+    contains the what-if results of the evaluated generation, for the unchanged group. The what-if results for a changed
+    number of members are only in the table. `violations` are the present violations of the common rules
+    (`rule_violations`).
     """
 
     snapshot: GroupSnapshot
@@ -51,10 +53,10 @@ class GroupState(msgspec.Struct, frozen=True):
         return frozenset(self.snapshot.subscribed_topics()).union(*topics)
 
     def unowned_partitions(self) -> int | None:
-        """Return the number of partitions of subscribed topics that have no owner.
+        """Return the number of unowned partitions. Withheld partitions do not count.
 
-        Partitions that are withheld for the next cooperative round do not count. Returns None if the group has no
-        members, or if the number is unknown. For example, it is unknown while a topic has not been sampled.
+        Return None if the group has no members, or if the number is unknown. For example, the number is unknown before
+        the first sample of a topic.
         """
         is_sampled = all(topic in self.snapshot.topics for topic in self.snapshot.subscribed_topics())
         return self.violations.unowned_partitions() if self.violations and is_sampled else None
@@ -63,8 +65,8 @@ class GroupState(msgspec.Struct, frozen=True):
 class GroupUpdate(msgspec.Struct, frozen=True):
     """The result of one batch for one group: its new state, and the values for the tables.
 
-    If `forgotten` is True, the group was deleted long ago, and its state is removed now. `alternatives` belong to the
-    last verdict of the batch.
+    If `forgotten` is True, the group was deleted long ago, and its state is removed now. `alternatives` contains the
+    what-if results for the generation of the batch's last verdict.
     """
 
     record: GroupState
@@ -76,10 +78,10 @@ class GroupUpdate(msgspec.Struct, frozen=True):
 
 
 PENDING_MEMBERS = 10_000
-"""Limit for the snapshots of one group that wait for topic names: maximum number of members in all of them together.
+"""Maximum number of members, summed over all snapshots of one group that wait for topic names.
 
-The names usually arrive with one of the next two samples. If more members wait, the oldest rows are written with topic
-ids, and their `not_known` lists `topic_names`.
+The names usually arrive with one of the next two samples. If the sum exceeds the limit, the rows of the oldest
+snapshots are written with topic ids. In these rows, `not_known` contains `topic_names`.
 """
 
 GROUP_CODEC = StateCodec(GroupState, version=1, is_compressed=True)
@@ -89,7 +91,10 @@ _UPDATE_DECODER = msgspec.msgpack.Decoder(GroupUpdate)
 
 
 def encode_update(update: GroupUpdate) -> bytes:
-    """Encode a group's update for transport to the driver. The bytes are never stored, so they have no version."""
+    """Encode a group's update, to send it to the driver.
+
+    The format has no version, because the bytes are never stored.
+    """
     return _UPDATE_ENCODER.encode(update)
 
 
@@ -159,9 +164,9 @@ def apply_batch(  # noqa: PLR0913 - everything that the update depends on, by na
 
 
 def _makes_row(before: GroupSnapshot, event: GroupEvent, after: GroupSnapshot) -> bool:
-    """Return True if the snapshot after the event has a table row.
+    """Return True if the snapshot after the event needs a table row.
 
-    The row is written now, or an earlier checkpoint wrote it.
+    Either this batch writes the row, or the row was written before an earlier checkpoint.
     """
     return should_report(before, event, after) or was_reported(before, event, after)
 
@@ -175,8 +180,8 @@ def _split_waiting(
 ) -> tuple[tuple[GroupSnapshot, ...], tuple[GroupSnapshot, ...]]:
     """Split snapshots at the first snapshot that waits for topic names.
 
-    Rows are written only for the snapshots before it. If the waiting snapshots have more than PENDING_MEMBERS members,
-    the oldest are written with topic ids.
+    Rows are written only for the snapshots before the split. If the waiting snapshots have more than PENDING_MEMBERS
+    members in total, the rows of the oldest snapshots are written with topic ids.
     """
     members = 0
     first_allowed = len(waiting)
@@ -192,9 +197,11 @@ def _split_waiting(
 
 
 def _log_order(home: int | None) -> Callable[[LogEvent], tuple[bool, Position]]:
-    """Return the sort key of log events. They are sorted by position. Events in the group's home partition come last.
+    """Return the sort key of log events.
 
-    After a change of the partition count, the group continues in its home partition.
+    The key sorts the events by position. Events in the group's home partition come last.
+
+    After the partition count of `__consumer_offsets` changes, the records of the group continue in its home partition.
     """
     return lambda event: (event.position.offsets_topic_partition == home, event.position)
 
@@ -211,7 +218,10 @@ def _is_in_abandoned_partition(known: Position | None, position: Position, home:
 
 @dataclass(frozen=True, slots=True)
 class _CurrentVerdict:
-    """The present verdict, and the snapshot that was evaluated. `snapshot` is None if an earlier batch evaluated it."""
+    """The present verdict, and the snapshot that was evaluated.
+
+    If an earlier batch evaluated the snapshot, `snapshot` is None.
+    """
 
     evaluation: Evaluation | None
     snapshot: GroupSnapshot | None = None
@@ -226,8 +236,8 @@ def _apply_facts(
 ) -> tuple[GroupSnapshot, _CurrentVerdict, tuple[Evaluation, ...]]:
     """Return three values: the snapshot after the external facts, its verdict, and the verdicts that became final.
 
-    An incomplete verdict is computed again. A complete verdict is computed again if the coordinator reported a
-    different assignor. The rows of the earlier verdict stay in the table.
+    An incomplete verdict is computed again. A complete verdict is computed again only if the coordinator reported a
+    different assignor. In this case, the rows of the previous verdict stay in the table.
     """
     snapshot, evaluation = state.snapshot, state.evaluation
     for fact in facts:
@@ -249,10 +259,10 @@ def _apply_facts(
 def _evaluate_with_reported_assignor(
     snapshot: GroupSnapshot, state: GroupState, evaluation: Evaluation, strategies: Sequence[PartitionAssignor]
 ) -> _CurrentVerdict:
-    """Return the verdict on the same generation for the assignor that is known now.
+    """Compute the verdict on the same generation again, with the newly reported assignor.
 
-    If the assignor is the same, or while snapshots wait for topic names, the result is the previous verdict. Waiting
-    snapshots are evaluated when their rows are written.
+    Return the previous verdict if the assignor is the same, or if snapshots wait for topic names. Waiting snapshots
+    are evaluated when their rows are written.
     """
     is_same_generation = snapshot.generation_id == evaluation.generation_id
     if snapshot.protocol == state.snapshot.protocol or not is_same_generation or state.pending:
@@ -268,8 +278,8 @@ def _evaluate_history(
 ) -> tuple[_CurrentVerdict, tuple[Evaluation, ...]]:
     """Return the verdict on the last snapshot, and all final verdicts.
 
-    An incomplete verdict waits for its inputs, and is computed again when they arrive. It becomes final when a newer
-    record replaces it.
+    An incomplete verdict waits for its inputs, and is computed again when they arrive. An incomplete verdict becomes
+    final when a newer record arrives.
     """
     final: list[Evaluation] = []
     for snapshot in history[-EVALUATED_RECORDS_PER_BATCH:]:
@@ -292,9 +302,9 @@ def _update_alternatives(
     final: Iterable[Evaluation],
     strategies: Sequence[PartitionAssignor],
 ) -> tuple[Alternatives | None, Alternatives | None]:
-    """Return the alternatives for the group's state, and the alternatives for the table.
+    """Return the what-if results for the group's state, and the what-if results for the table.
 
-    The table gets them only if this batch computed the present verdict and writes its rows.
+    The table gets what-if results only if this batch computed the present verdict and writes the rows of this verdict.
     """
     if present.evaluation is None:
         return None, None

@@ -1,15 +1,15 @@
-"""Format durations, counts and lists of names for text that a person reads."""
+"""Format durations, counts and lists of names for messages."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 MOST_NAMED = 3
-"""Maximum number of names in a list. The rest is counted."""
+"""Maximum number of names in a list. The list ends with the number of further names."""
 
 
 def in_words(milliseconds: float) -> str:
-    """Return a duration in seconds, minutes or hours.
+    """Return a duration as text in seconds, minutes or hours.
 
     >>> in_words(45_000), in_words(60_000), in_words(5_400_000), in_words(7_200_000)
     ('45 seconds', '1 minute', '90 minutes', '2 hours')
@@ -22,7 +22,7 @@ def in_words(milliseconds: float) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number with its noun in singular or plural.
+    """Return a number and a noun. The noun is plural if the number is not 1.
 
     >>> counted(1, "member"), counted(2, "member")
     ('1 member', '2 members')
@@ -31,7 +31,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def named(names: Iterable[str]) -> str:
-    """Return the first names in sorted order, and the number of the others.
+    """Return the first names in sorted order, and the number of further names.
 
     >>> named(["d", "b", "a", "c", "e"])
     'a, b, c and 2 more'
@@ -42,6 +42,6 @@ def named(names: Iterable[str]) -> str:
 
 
 def members_named(names: Iterable[str]) -> str:
-    """Return the word `member` or `members`, followed by their names."""
+    """Return the word `member` or `members`, followed by the names of the members."""
     listed = list(names)
     return f"member{'' if len(listed) == 1 else 's'} {named(listed)}"

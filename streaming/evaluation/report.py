@@ -1,4 +1,4 @@
-"""The report of one group: everything that the monitor knows about it, as one value. All outputs render this value."""
+"""The report of one group: everything that the monitor knows about the group. All outputs use this report."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from streaming.evaluation.severity.trouble import Place, Trouble, place, trouble
 
 
 class GroupReport(GroupFacts, frozen=True, dict=True):
-    """The facts about a group, its troubles, and its place in the order of all groups."""
+    """The facts about a group, the group's troubles, and its rank among all groups."""
 
     @cached_property
     def troubles(self) -> tuple[Trouble, ...]:
-        """All troubles of the group. The worst comes first."""
+        """All troubles of the group, sorted from worst to least severe."""
         return troubles(self)
 
     @property
     def place(self) -> Place:
-        """Sort key of the group. The group with the worst trouble comes first."""
+        """The sort key of the group. If groups are sorted by this key, the group with the worst trouble is first."""
         return place(self, self.troubles)

@@ -1,16 +1,17 @@
 """Compute all verdicts on one group from its snapshot.
 
-Rules, the first that applies:
+The first rule that applies determines the result:
 
-1. There is no evaluation if the group has no members, or if its state is unknown because records are missing. There is
-   also no evaluation if the coordinator answered that the group is in a rebalance.
-2. If the members of a group do not share the partitions of topics, the evaluation has no verdicts. This applies to
-   Kafka Connect, share groups and streams groups.
+1. The group is not evaluated if it has no members, or if its state is unknown because records are missing. It is also
+   not evaluated if the coordinator reported that the group is in a rebalance.
+2. If the members do not share the partitions of topics, the evaluation has no verdicts. These groups
+   are Kafka Connect groups, share groups and streams groups.
 3. While the coordinator computes the assignment of an epoch (KIP-848, state Assigning), the verdict is `rebalancing`.
-   While the members move to their targets (Reconciling), the targets are evaluated. No record shows a classic group in
-   a rebalance. Only listings show such a rebalance, so it is visible only in `/metrics`.
-4. Otherwise the evaluation has the drift (`drift`, `consumer_drift`) and the distribution of partitions (`imbalance`,
-   `fairness`).
+   While the members move to their targets (state Reconciling), the targets are evaluated. The records of a classic
+   group do not show that a rebalance is in progress. Only listings of groups show this, so it is visible only in
+   `/metrics`.
+4. Otherwise the evaluation contains the drift (`drift`, `consumer_drift`) and the distribution of partitions
+   (`imbalance`, `fairness`).
 """
 
 from __future__ import annotations
@@ -46,12 +47,12 @@ _STATES_WITHOUT_EVALUATION = frozenset({UNKNOWN_STATE, *REBALANCING_STATES})
 
 
 class Evaluation(msgspec.Struct, frozen=True):
-    """The verdicts on one record of a group, and their inputs.
+    """The verdicts on one record of a group, and the inputs of these verdicts.
 
-    `imbalances` describe how partitions are shared. `skew` is the topic skew, or None.
-    `metadata_sampled_at_ms` is the time of the oldest sample of topic metadata. `assigned_by` is the library that
-    computed the assignment, and the evidence for this. `not_known` names inputs that were missing. `awaits_sample` is
-    True if the sample of a topic is older than the record and differs from it.
+    `imbalances` describes how partitions are distributed. `skew` is the topic skew, or None if there is no topic skew.
+    `metadata_sampled_at_ms` is the time of the oldest sample of topic metadata. `assigned_by` contains the library that
+    computed the assignment, and the evidence for this. `not_known` contains the names of missing inputs.
+    `awaits_sample` is True if the sample of a topic is older than the record and does not match the record.
     """
 
     position: Position
@@ -66,14 +67,17 @@ class Evaluation(msgspec.Struct, frozen=True):
 
     @property
     def is_complete(self) -> bool:
-        """True if no topic metadata was missing. An incomplete evaluation is repeated when its inputs arrive."""
+        """True if no topic metadata was missing.
+
+        An incomplete evaluation is repeated when the missing metadata arrives.
+        """
         return not self.awaits_sample and all(drift.reason != METADATA_MISSING for drift in self.drifts)
 
     def without_topics(self) -> Evaluation:
-        """Return the evaluation in the form for the stored state.
+        """Return the evaluation in the form that is stored in the state.
 
-        A complete evaluation is stored without the imbalances of single topics. A group can have many topics, and only
-        the tables need their imbalances.
+        If the evaluation is complete, the imbalances of single topics are removed. Only the tables need these
+        imbalances, and a group can have many topics.
         """
         if not self.is_complete:
             return self
@@ -81,9 +85,9 @@ class Evaluation(msgspec.Struct, frozen=True):
 
 
 def evaluate_snapshot(snapshot: GroupSnapshot, strategies: Sequence[PartitionAssignor]) -> Evaluation | None:
-    """Evaluate the current generation. Returns None if rule 1 applies.
+    """Evaluate the present generation of a group. Returns None if rule 1 applies.
 
-    If a coordinator is still computing the assignment of an epoch (KIP-848), the verdict is `rebalancing`.
+    If the coordinator is still computing the assignment of an epoch (KIP-848), the verdict is `rebalancing`.
     """
     position = snapshot.position
     if position is None or not snapshot.member_count() or snapshot.state in _STATES_WITHOUT_EVALUATION:
@@ -120,9 +124,9 @@ def _evaluate_assignment(
 
 
 def _missing_inputs(snapshot: GroupSnapshot, assigned_by: Leader) -> tuple[str, ...]:
-    """Return the names of the inputs that were missing.
+    """Return the names of the missing inputs.
 
-    A partition count from a sample after the record can differ from the count at the time of the record.
+    If a topic was sampled after the record, its number of partitions may have changed since the record.
     """
     position = snapshot.position
     is_late = position is not None and any(
@@ -136,7 +140,10 @@ def _missing_inputs(snapshot: GroupSnapshot, assigned_by: Leader) -> tuple[str, 
 
 
 def _divides_partitions(snapshot: GroupSnapshot) -> bool:
-    """Return True if members divide partitions of topics. Kafka Connect, share groups and streams groups do not."""
+    """Return True if the members divide partitions of topics.
+
+    False for Kafka Connect, share groups and streams groups.
+    """
     if snapshot.classic is not None:
         return snapshot.classic.protocol_type == CONSUMER_PROTOCOL_TYPE
     return snapshot.group_type == CONSUMER
@@ -145,8 +152,8 @@ def _divides_partitions(snapshot: GroupSnapshot) -> bool:
 def _without_assignment(snapshot: GroupSnapshot, position: Position) -> Evaluation | None:
     """Return the evaluation of a group without verdicts, or of a group whose coordinator is computing the assignment.
 
-    If no member names an assignor, the strategy is the assignor that the coordinator reported. Without a report, the
-    strategy is empty.
+    If no member names an assignor, the strategy is the assignor that the coordinator reported. If the coordinator
+    reported no assignor, the strategy is an empty string.
     """
     own = snapshot.protocol or ""
     drifts: tuple[StrategyDrift, ...] = ()
@@ -174,9 +181,9 @@ def _strategy_drifts(
 
 
 def _as_leader_computes(leader: Leader, assignor: PartitionAssignor) -> PartitionAssignor:
-    """Return the strategy in the form that the leader's library uses.
+    """Return the implementation of the strategy in the leader's library.
 
-    If the library is unknown or computes the strategy as `assignor` does, the result is `assignor`.
+    If the library is unknown, or its implementation computes the same assignment, return `assignor`.
     """
     return AS_LEADER.get(leader.implementation, {}).get(assignor.name, assignor)
 
@@ -184,10 +191,10 @@ def _as_leader_computes(leader: Leader, assignor: PartitionAssignor) -> Partitio
 def keeps_verdict(previous: Evaluation | None, snapshot: GroupSnapshot) -> bool:
     """Return True if the previous verdict still applies after a new record of the group.
 
-    If a static member rejoins, the coordinator writes the record again at the same generation. This record has a new
-    member id and no claims. The leader did not assign again, so the verdict on the first record of the generation still
+    If a static member rejoins, the coordinator writes a second record with the same generation. The second record has a
+    new member id and no claims. The leader did not compute a new assignment, so the verdict on the first record still
     applies. In a KIP-848 group, the verdict on the targets of an epoch applies while the members move to these targets.
-    If the generation is unknown, the previous verdict never applies.
+    If the generation is unknown, the previous verdict does not apply.
     """
     if previous is None or snapshot.generation_id is None or not snapshot.member_count():
         return False

@@ -1,13 +1,13 @@
-"""Defines the events: the only values that can change the state of a group.
+"""Define the events. Only events can change the state of a group.
 
-There are two kinds:
+There are two kinds of events:
 
-- Records of the group coordinator. Each record has its position in `__consumer_offsets`, so a record that is read twice
-  counts once. In the polling mode, answers of coordinators replace these records.
-- External facts, which the driver sends to the group. Examples are topic metadata, the assignor that a coordinator
-  reports, and the result of a check whether a range of the log was complete.
+- Records of the group coordinator. Each record contains its position in `__consumer_offsets`. So a record that is read
+  twice changes the state only once. In the polling mode, the monitor uses answers of coordinators instead of records.
+- External facts, which the Spark driver adds to the state of the group. Examples are topic metadata and the assignor
+  that a coordinator reports. A further example is the decision whether all records in a range of the log were read.
 
-All events have a stable encoded form, because they are sent between processes.
+Events are sent between processes. So each event has a stable encoding.
 """
 
 from __future__ import annotations
@@ -30,21 +30,24 @@ from streaming.protocol.modern import (
 )
 
 OFFSETS_TOPIC = "__consumer_offsets"
-"""The topic that the group coordinator writes to."""
+"""The topic in which the group coordinator stores its records."""
 
 CLASSIC, CONSUMER, SHARE, STREAMS = "classic", "consumer", "share", "streams"
-"""Group types as in ListGroups: `classic` (JoinGroup), `consumer` (KIP-848), `share` (KIP-932), `streams` (1071)."""
+"""Group types, named as in ListGroups: `classic`, `consumer` (KIP-848), `share` (KIP-932), `streams` (KIP-1071)."""
 
 
 POLLED_PARTITION = -1
-"""The partition number in the position of an answer in the polling mode.
+"""The partition number that is used in the positions of polled answers.
 
-In this mode, `__consumer_offsets` is not read.
+In the polling mode, `__consumer_offsets` is not read.
 """
 
 
 class Position(msgspec.Struct, frozen=True, order=True):
-    """The position of a record in `__consumer_offsets`, and the timestamp that the coordinator gave it."""
+    """The position of a record in `__consumer_offsets`, and the timestamp of the record.
+
+    The coordinator sets the timestamp.
+    """
 
     offsets_topic_partition: int
     offsets_topic_offset: int
@@ -61,8 +64,8 @@ class GroupMetadataWritten(msgspec.Struct, frozen=True, tag="group_metadata"):
 class ModernDescription(msgspec.Struct, frozen=True):
     """A coordinator's full description of a consumer, share or streams group.
 
-    `members`, `targets` and `currents` map member ids to values. Members of a share group have no target. `names` maps
-    topic ids to topic names.
+    The keys of `members`, `targets` and `currents` are member ids. Members of a share group have no targets. `names`
+    maps topic ids to topic names.
     """
 
     epoch: int
@@ -75,11 +78,11 @@ class ModernDescription(msgspec.Struct, frozen=True):
 
 
 class GroupDescribed(msgspec.Struct, frozen=True, tag="group_described"):
-    """A coordinator's full description of a group. `state` is the name that the coordinator uses.
+    """A coordinator's full description of a group. `state` is the coordinator's name of the group's state.
 
-    The position is not that of a record. `offsets_topic_partition` is POLLED_PARTITION, `offsets_topic_offset` numbers
-    the answers of all polls, and `timestamp_ms` is the start time of the poll. Exactly one of `classic` and `modern` is
-    set.
+    The position is not the position of a record. `offsets_topic_partition` is POLLED_PARTITION. `offsets_topic_offset`
+    is a sequence number over the answers of all polls. `timestamp_ms` is the start time of the poll. One of `classic`
+    and `modern` is set, and the other is None.
     """
 
     position: Position
@@ -92,7 +95,7 @@ class GroupDescribed(msgspec.Struct, frozen=True, tag="group_described"):
 class GroupTombstoned(msgspec.Struct, frozen=True, tag="group_tombstone"):
     """The coordinator deleted a group's metadata.
 
-    Either the group does not exist any more, or its next record shows a different group type.
+    Either the group no longer exists, or the next record of the group shows a different group type.
     """
 
     position: Position
@@ -107,7 +110,7 @@ class EpochWritten(msgspec.Struct, frozen=True, tag="epoch"):
 
 
 class MemberWritten(msgspec.Struct, frozen=True, tag="member"):
-    """The metadata of a member of a consumer, share or streams group. It is None if the member left."""
+    """The metadata of a member of a consumer, share or streams group. The metadata is None if the member left."""
 
     position: Position
     group_type: str
@@ -116,7 +119,10 @@ class MemberWritten(msgspec.Struct, frozen=True, tag="member"):
 
 
 class TargetEpochWritten(msgspec.Struct, frozen=True, tag="target_epoch"):
-    """The epoch for which the targets of a group's members were computed. None if the group was deleted."""
+    """The epoch for which the targets of a group's members were computed.
+
+    The epoch is None if the group was deleted.
+    """
 
     position: Position
     group_type: str
@@ -124,7 +130,7 @@ class TargetEpochWritten(msgspec.Struct, frozen=True, tag="target_epoch"):
 
 
 class TargetWritten(msgspec.Struct, frozen=True, tag="target"):
-    """The target assignment of a member. It is None if the member left."""
+    """The target assignment of a member. The assignment is None if the member left."""
 
     position: Position
     group_type: str
@@ -133,7 +139,7 @@ class TargetWritten(msgspec.Struct, frozen=True, tag="target"):
 
 
 class CurrentWritten(msgspec.Struct, frozen=True, tag="current"):
-    """The current assignment of a member. It is None if the member left."""
+    """The current assignment of a member. The assignment is None if the member left."""
 
     position: Position
     group_type: str
@@ -144,7 +150,7 @@ class CurrentWritten(msgspec.Struct, frozen=True, tag="current"):
 class RegexResolved(msgspec.Struct, frozen=True, tag="regex"):
     """The topics that match a subscribed regular expression.
 
-    None if no member subscribes to this expression any more.
+    The value is None if no member subscribes to this expression any more.
     """
 
     position: Position
@@ -153,7 +159,7 @@ class RegexResolved(msgspec.Struct, frozen=True, tag="regex"):
 
 
 class TopicsNamed(msgspec.Struct, frozen=True, tag="topics_named"):
-    """Names of topics by id, as coordinators up to Kafka 4.0 wrote them for a group."""
+    """The names of a group's topics by topic id. Only coordinators up to Kafka 4.0 write this record."""
 
     position: Position
     names: dict[str, str]
@@ -167,7 +173,7 @@ class TopicMetadata(msgspec.Struct, frozen=True):
         racks: for each partition, the racks of its replicas.
         topic_id: None if the brokers have no topic ids, or if the group does not need the id.
         since_ms: the time of the first sample with this number of partitions. All later samples show the same number.
-            Set only in the state of a group.
+            `since_ms` is set only in the state of a group.
 
     """
 
@@ -179,22 +185,25 @@ class TopicMetadata(msgspec.Struct, frozen=True):
 
     @property
     def known_since_ms(self) -> int:
-        """Since this time, all samples up to `sampled_at_ms` have shown this number of partitions."""
+        """The time of the first sample with this number of partitions.
+
+        All samples up to `sampled_at_ms` show this number.
+        """
         return self.sampled_at_ms if self.since_ms is None else self.since_ms
 
 
 class TopicsSampled(msgspec.Struct, frozen=True, tag="topics_sampled"):
-    """Metadata of topics that a group subscribes to, sent by the driver."""
+    """Metadata of the topics that a group subscribes to. The Spark driver sends this event."""
 
     topics: dict[str, TopicMetadata]
 
 
 class SkipSettled(msgspec.Struct, frozen=True, tag="skip_settled"):
-    """The decision about generation numbers that were skipped before the record at `offsets_topic_offset`.
+    """The decision about the skipped generations between the record at `offsets_topic_offset` and the previous record.
 
-    If `log_was_whole` is True, every offset between the two records was read. So no record was compacted away, and the
-    skipped generations were failed rebalances: members joined and never synced. If `log_was_whole` is False, some
-    offsets between the two records are missing, and the cause stays unknown.
+    If `log_was_whole` is True, every offset between the two records was read. So compaction removed no record, and the
+    skipped generations were failed rebalances: members joined but never synced. If `log_was_whole` is False, some
+    offsets between the two records were not read, and the cause stays unknown.
     """
 
     offsets_topic_offset: int
@@ -202,11 +211,11 @@ class SkipSettled(msgspec.Struct, frozen=True, tag="skip_settled"):
 
 
 class GroupVanished(msgspec.Struct, frozen=True, tag="group_vanished"):
-    """The brokers do not have the group any more, but its tombstone was not read.
+    """The group no longer exists on the brokers, but the monitor did not read its tombstone.
 
-    The event applies only if the group's last record is at `after_offset` of `offsets_topic_partition`. If the group
-    has a later record, the event has no effect. If an earlier version of the monitor sent the event, the partition is
-    None.
+    The event applies only if the group's last record is at offset `after_offset` in `offsets_topic_partition`. If the
+    group has a later record, the event is ignored. `offsets_topic_partition` is None if an earlier version of the
+    monitor sent the event.
     """
 
     after_offset: int
@@ -215,13 +224,14 @@ class GroupVanished(msgspec.Struct, frozen=True, tag="group_vanished"):
 
 
 class GroupForgotten(msgspec.Struct, frozen=True, tag="group_forgotten"):
-    """A group has been dead for so long that its state can be deleted."""
+    """The state of a group that was deleted a long time ago can be removed."""
 
 
 class AssignorReported(msgspec.Struct, frozen=True, tag="assignor_reported"):
-    """The assignor of a KIP-848 group at an epoch, as its coordinator reported it. No member names an assignor.
+    """The assignor that the coordinator reported for a KIP-848 group at an epoch.
 
-    At a different epoch, the group can have different members, and the assignor can come from one of these members.
+    The event is used if no member names an assignor. It applies only to this epoch. At a different epoch, the group can
+    have different members, and a member can name an assignor.
     """
 
     epoch: int
@@ -229,10 +239,11 @@ class AssignorReported(msgspec.Struct, frozen=True, tag="assignor_reported"):
 
 
 class DecodeFailed(msgspec.Struct, frozen=True, tag="record_unreadable"):
-    """A membership record of the group went to quarantine. Its key was decoded, but its value could not be decoded.
+    """The value of a membership record could not be decoded.
 
-    The record replaced an older entry of the group, so that entry is out of date and its new value is unknown. `entry`
-    and `entry_of` are the result of `entry_name`.
+    The key was decoded, and the record is stored in the quarantine table. The record replaces an older value of the
+    group's state, so the older value is out of date. The new value is unknown. `entry` and `entry_of` are the result of
+    `entry_name`.
     """
 
     position: Position
@@ -244,7 +255,7 @@ class DecodeFailed(msgspec.Struct, frozen=True, tag="record_unreadable"):
 ModernEvent = (
     EpochWritten | MemberWritten | TargetEpochWritten | TargetWritten | CurrentWritten | RegexResolved | TopicsNamed
 )
-"""Records of consumer, share and streams groups. The coordinator computes their assignments."""
+"""Records of consumer, share and streams groups. The coordinator computes the assignments of these groups."""
 
 LogEvent = GroupMetadataWritten | GroupDescribed | GroupTombstoned | DecodeFailed | ModernEvent
 """Events with a position: records, and answers of coordinators in the polling mode."""
@@ -257,12 +268,15 @@ _DECODER = msgspec.msgpack.Decoder(GroupEvent)
 
 
 def encode_event(event: GroupEvent) -> bytes:
-    """Encode an event in its stable form (MessagePack, tagged by kind)."""
+    """Encode an event as MessagePack, with a tag for its kind. The encoding is stable."""
     return _ENCODER.encode(event)
 
 
 def decode_event(encoded: bytes) -> GroupEvent:
-    """Decode an event of `encode_event`. Raises `msgspec.DecodeError` for any other bytes."""
+    """Decode an event that `encode_event` encoded.
+
+    Raises `msgspec.DecodeError` if the bytes are not an encoded event.
+    """
     event: GroupEvent = _DECODER.decode(encoded)
     return event
 
@@ -270,10 +284,10 @@ def decode_event(encoded: bytes) -> GroupEvent:
 def log_event(
     record: DecodedRecord, position: Position, refusals: list[Refusal] | None = None
 ) -> tuple[str, LogEvent] | None:
-    """Return (group id, event) for a membership record, or None for any other record.
+    """Return (group id, event) for a membership record. Return None for other records.
 
-    If bytes of a classic member cannot be decoded, their value in the event is None, and the failure is added to
-    `refusals`.
+    If the subscription or assignment of a classic member cannot be decoded, it is None in the event. The failure is
+    added to `refusals`.
     """
     record_type = RecordType(record.key_type)
     if record_type is RecordType.GROUP_METADATA:
@@ -286,7 +300,7 @@ def log_event(
 
 
 def decode_failed_event(key: bytes, position: Position) -> tuple[str, DecodeFailed] | None:
-    """Return (group id, event) for an undecodable record, or None if the key of the record is not a membership key.
+    """Return (group id, event) for an undecodable record. Return None if its key is not a membership key.
 
     >>> group_id, event = decode_failed_event(bytes.fromhex("0005 0001 67 0001 6d"), Position(0, 5, 7))
     >>> group_id, event.group_type, event.entry, event.entry_of
@@ -311,7 +325,7 @@ def _group_type_of(key: bytes) -> str:
 
 
 def entry_name(event: LogEvent) -> tuple[str, str]:
-    """Return the entry that a record replaces: the kind of the entry, and its member id or regular expression.
+    """Return which part of the group's state a record replaces: its kind, and its member id or regular expression.
 
     >>> entry_name(CurrentWritten(Position(0, 5, 7), CONSUMER, "m", None))
     ('current', 'm')
@@ -326,10 +340,11 @@ def entry_name(event: LogEvent) -> tuple[str, str]:
 
 
 def _one_entry_a_member(metadata: GroupMetadata) -> GroupMetadata:
-    """Use only the last entry of each member id. `ClassicGroup.add` does the same in the coordinator's replay.
+    """Remove all entries of a member id except the last.
 
-    Coordinators never write a member twice. But a different client can write such a record. This record must not stop
-    the evaluation of all other groups.
+    When a coordinator loads its log, `ClassicGroup.add` does the same. A coordinator never writes a record with
+    duplicate member ids. But other clients can write such a record. This record must not stop the evaluation of all
+    other groups.
     """
     last = {member.member_id: member for member in metadata.members}
     return metadata if len(last) == len(metadata.members) else replace(metadata, members=tuple(last.values()))
@@ -354,7 +369,7 @@ def _target_epoch(group_type: str, record: DecodedRecord, position: Position) ->
 def _target(group_type: str, record: DecodedRecord, position: Position) -> LogEvent:
     """Return the target of a member.
 
-    For a member of a streams group, the target is empty, because tasks are not partitions of one topic.
+    In a streams group, the target is empty, because tasks are not partitions of one topic.
     """
     partitions = None if record.value is None else id_partitions(record.value.get("topicPartitions", ()))
     return TargetWritten(position, group_type, record.key["memberId"], partitions)
@@ -396,5 +411,5 @@ _MODERN_EVENTS: Mapping[RecordType, Callable[[DecodedRecord, Position], LogEvent
 }
 """Event constructors by record type.
 
-ShareGroupStatePartitionMetadata and StreamsGroupTopology are not included, because they describe no member.
+ShareGroupStatePartitionMetadata and StreamsGroupTopology are not included, because they do not describe members.
 """

@@ -1,4 +1,4 @@
-"""Decides which external facts the driver sends to the state of each group.
+"""For each group, decides which external facts the driver sends to the group's state.
 
-This package is pure. It may import `evaluation` and the layers below.
+This package contains only pure functions. It is allowed to import `evaluation` and the layers below `evaluation`.
 """

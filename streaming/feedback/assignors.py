@@ -1,16 +1,18 @@
-"""Decides when to request the assignor of a KIP-848 group from its coordinator, and when to use the answer.
+"""Decides when to ask the coordinator for the assignor of a KIP-848 group, and when to use the answer.
 
-If no member names an assignor, the coordinator uses the first assignor in the broker's `group.consumer.assignors`. No
-record contains this assignor, and it can be different after a restart of the broker. Rules:
+If no member specifies an assignor, the coordinator uses the first assignor in the broker's `group.consumer.assignors`.
+No record contains this assignor. The assignor can be different after a restart of the broker. Rules:
 
-1. A request is sent about a group if three conditions are true: it has members, its records are complete, and no member
-   names an assignor.
-2. The first request is sent immediately. Further requests are sent every `ASK_AGAIN_SECONDS`.
-3. At a new epoch, the request is sent earlier in two cases: the assignor is unknown, or the group's targets break a
-   rule of the assignor. In the second case, the broker possibly uses a different assignor now.
-4. An answer is valid for the epoch in the answer. If the group's records have an older epoch, the answer is stored
-   until records with this epoch were read.
-5. If there is no answer for a group, its present assignor does not change. Nothing else depends on the answer.
+1. The monitor sends a request about a group if three conditions are true. The group has members. The records show the
+   whole state of the group. No member specifies an assignor.
+2. The monitor sends the first request immediately, and then one request every `ASK_AGAIN_SECONDS`.
+3. At a new epoch, the monitor does not wait for this interval in two cases. In the first case, the assignor is unknown.
+   In the second case, the group's targets break a rule of the known assignor, so the broker possibly uses a different
+   assignor now.
+4. An answer contains an epoch, and is valid only for this epoch. If the last records of the group have an older epoch,
+   the monitor stores the answer. The monitor uses the answer after it has read records with the epoch of the answer.
+5. If the coordinator does not answer, the known assignor of the group does not change. Only the assignor depends on the
+   answer.
 """
 
 from __future__ import annotations
@@ -29,7 +31,10 @@ ASK_AGAIN_SECONDS = 600.0
 
 @dataclass(frozen=True, slots=True)
 class AssignorRequest:
-    """The last request about a group: its time, the group's epoch at that time, and the answer if there is one."""
+    """The last request about a group.
+
+    `epoch` is the group's epoch at that time. `answer` is None if the coordinator did not answer.
+    """
 
     asked_seconds: float
     epoch: int
@@ -37,7 +42,7 @@ class AssignorRequest:
 
 
 def lacks_assignor(snapshot: GroupSnapshot) -> bool:
-    """Return True if the assignor must be requested from the coordinator (rule 1)."""
+    """Return True if the monitor must ask the coordinator for the assignor (rule 1)."""
     modern = snapshot.modern
     if modern is None or snapshot.group_type != CONSUMER or snapshot.is_polled:
         return False
@@ -45,7 +50,7 @@ def lacks_assignor(snapshot: GroupSnapshot) -> bool:
 
 
 def is_due(record: GroupState, last: AssignorRequest | None, now_seconds: float) -> bool:
-    """Return True if a request must be sent now (rules 2 and 3). Rule 1 must already be true for the group."""
+    """Return True if the monitor must send a request now (rules 2 and 3). The caller has already checked rule 1."""
     if last is None or now_seconds - last.asked_seconds >= ASK_AGAIN_SECONDS:
         return True
     modern, evaluation = record.snapshot.modern, record.evaluation
@@ -56,14 +61,17 @@ def is_due(record: GroupState, last: AssignorRequest | None, now_seconds: float)
 
 
 def answered_request(snapshot: GroupSnapshot, description: Description | None, asked_seconds: float) -> AssignorRequest:
-    """Return the entry to store after a request. `description` is None if there was no answer."""
+    """Return the request and its answer in the form that is stored. `description` is None if there was no answer."""
     answer = reported_assignor(description)
     known_epoch = snapshot.modern.epoch if snapshot.modern else None
     return AssignorRequest(asked_seconds, answer.epoch if answer else known_epoch or 0, answer)
 
 
 def reported_assignor(description: Description | None) -> AssignorReported | None:
-    """Return the assignor in a coordinator's description of a KIP-848 group, or None."""
+    """Return the assignor that the coordinator reports for a KIP-848 group.
+
+    None if the description contains no assignor.
+    """
     if not isinstance(description, DescribedGroup) or description.group_type != CONSUMER:
         return None
     if description.group_epoch is None or not description.protocol:
@@ -72,7 +80,7 @@ def reported_assignor(description: Description | None) -> AssignorReported | Non
 
 
 def pending_assignor(snapshot: GroupSnapshot, last: AssignorRequest | None) -> AssignorReported | None:
-    """Return the answer if it is valid now (rule 4) and the group does not have it yet. Otherwise return None."""
+    """Return the answer if rule 4 allows its use now, and if it changes the known assignor. Otherwise return None."""
     if last is None or last.answer is None or snapshot.modern is None:
         return None
     is_news = last.answer.assignor != snapshot.modern.assignor and last.answer.epoch == snapshot.modern.epoch

@@ -1,7 +1,7 @@
-"""Finds the external facts that the driver has, but that are missing in a group's state.
+"""Finds the external facts that the driver knows and that a group's state does not contain yet.
 
-The mechanism is level-triggered. The same comparison runs after every sample until the group's state
-contains the fact. So a fact that is lost in transit is sent again.
+The driver compares its facts with the group's state after every sample. If a fact was lost in transit, the comparison
+finds this fact again, and the driver sends the fact again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from streaming.group.snapshot import GroupSnapshot
 FORGET_AFTER_MS = 7 * 24 * 3_600_000
 """Time after which the state of a deleted group is removed: one week in milliseconds.
 
-A group that is created again within this time continues with its old totals.
+If a group is created again within this time, the new counts are added to its old totals.
 """
 
 
@@ -28,10 +28,10 @@ def pending_facts(
     decisions: SkipDecisions,
     pending: Iterable[GroupSnapshot] = (),
 ) -> tuple[ExternalFact, ...]:
-    """Return all facts that the group needs and does not have yet.
+    """Return all facts that the group needs and that its state does not contain yet.
 
-    `pending` are earlier snapshots of the group whose rows are not written yet. The result includes the topics that
-    these snapshots need.
+    `pending` contains earlier snapshots of the group. The rows of these snapshots are not written yet. The result also
+    contains the topics that these snapshots need.
     """
     if snapshot.is_over and sample.sampled_at_ms - _ended_at_ms(snapshot) > FORGET_AFTER_MS:
         return (GroupForgotten(),)
@@ -70,9 +70,10 @@ def _differs(known: TopicMetadata | None, sampled: TopicMetadata) -> bool:
 
 
 def _needed_metadata(sampled: TopicMetadata | None, *, wants_racks: bool, wants_id: bool) -> TopicMetadata | None:
-    """Return only the part of the sample that the group needs. This limits the size of the state.
+    """Return only the fields of the topic's sample that the group needs. This limits the size of the state.
 
-    A group needs racks only if a member has a rack, and topic ids only if its records have topic ids.
+    A group needs racks only if one of its members has a rack. A group needs topic ids only if its records contain topic
+    ids.
     """
     if sampled is None:
         return None

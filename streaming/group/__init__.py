@@ -1,6 +1,6 @@
-"""Defines the state of one group, and updates the state with each event.
+"""Defines the state of one group, and the rules by which events change this state.
 
-snapshot.py   `GroupSnapshot`: the state of a group; counters are totals
-advance.py    `advance(snapshot, event) -> GroupSnapshot`: the rules by which events change the state
-codec.py      (version, bytes): the stored form and its migrations
+snapshot.py   `GroupSnapshot`: the state of a group, with its total counts
+advance.py    `advance(snapshot, event)` returns the `GroupSnapshot` after the event
+codec.py      converts the state to (version, bytes) and back
 """

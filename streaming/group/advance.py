@@ -1,46 +1,51 @@
 """Applies an event to the state of a group.
 
-The terms are those of the coordinator (`ClassicGroup`, `ConsumerGroup`, `GroupMetadataManager`). "Generation" means the
-generation of a classic group and the group epoch of any other group. Rules:
+The terms are the same as in Kafka's coordinator (`ClassicGroup`, `ConsumerGroup`, `GroupMetadataManager`). For a
+classic group, "generation" means its generation. For every other group, "generation" means the group epoch. Rules:
 
-1. A record at or before the last position was already read. It changes nothing, so the log can be read again. Only
-   positions in the same partition are compared. A record from a different partition shows that the group moved there,
-   because the partition count of `__consumer_offsets` changed (`combine.own_partitions`). In the new partition, the
-   group is created again (rule 5).
-2. The first record of a group changes no counts, because the earlier records of the group are unknown.
-3. A record with the same generation is not a rebalance: a static member rejoined with a new member id and got the old
-   assignment.
-4. If the generation is higher, the difference is added to the counts. If the group has no members at the higher
-   generation, the last step is a transition to Empty. Such a transition is counted separately.
-5. A lower generation, or any record after a tombstone, means that the group was created again. The counts stay, and
-   this record adds nothing.
-6. If the next record after a tombstone is a record of the same group with a different type, the group was upgraded to
-   the consumer protocol or downgraded from it. The coordinator writes the tombstone and the record in one append.
-   Counting continues. If the group was empty and starts again at a lower generation, the counts do not change. For a
-   streams group, the last record is the tombstone of its topology. This tombstone is not an event. So for a streams
-   group, the second record after the tombstone counts as the next record, too.
-7. In a classic group, generation numbers without a record are stored as a `Skip`. It stays until the monitor knows
-   whether the log was complete there. A `Skip` stays even if the group is deleted, because the counts must not depend
-   on the time of the decision. For other group types, the coordinator writes a record for every epoch. If this record
-   is missing, compaction removed it.
-8. The state of a consumer or share group is computed from its records, as in the coordinator. The state is Unknown if
-   records are missing. For streams groups, the records contain only a part of the state, so a streams group is Empty or
-   Unknown.
-9. If the brokers do not have a group any more, the group is Gone, unless it has a record after the listing. The end of
-   the group is later than its last record.
-10. A coordinator's answer (`GroupDescribed`) replaces the whole state. An answer without a change has no effect. For a
-    classic group, the answer has no generation. If an answer shows the group outside a rebalance, it adds one
-    rebalance, or one transition to Empty, in two cases. In the first case, members, subscriptions or assignments differ
-    from the previous answer. In the second case, the previous answer showed a rebalance. This count is a lower bound.
-    If the answer has a different group type, the group was upgraded or downgraded.
-11. If the tables contain counts of the group from an earlier checkpoint, the log is read again from its start. Records
-    up to the last row of the tables are not counted (`Resume`).
-12. An undecodable record makes the group Unknown, because the last value is out of date. A classic group stays Unknown
-    until its next record. That record adds nothing to the counts. Any other group stays Unknown until the next record
-    of the same entry.
-13. A coordinator can report the assignor of a KIP-848 group. The report is used for the epoch of the report, and only
-    if no member names an assignor. It is also used for later epochs, until a member names an assignor or the
-    coordinator reports a different assignor.
+1. A record at or before the last position was already read. Such a record does not change the state. So the counts stay
+   correct if the monitor reads the log a second time. Only positions in the same partition are compared. If a record is
+   from a different partition, the group has moved to this partition, because the partition count of
+   `__consumer_offsets` changed (`combine.own_partitions`). In the new partition, the group counts as created again
+   (rule 5).
+2. The first record of a group does not change the counts, because the monitor does not know the earlier records of the
+   group.
+3. If a record has the same generation as the previous record, the group has not rebalanced. In this case, a static
+   member rejoined with a new member id and got its old assignment.
+4. If the generation is higher than before, the difference is added to the number of rebalances. If the group has no
+   members at the higher generation, the last step is a transition to Empty. The transition to Empty has its own counter
+   and does not count as a rebalance.
+5. If the generation is lower, or if the previous record was a tombstone, the group was created again. The number of
+   rebalances is kept, and this record does not change it.
+6. An upgrade to the consumer protocol, or a downgrade from it, starts with a tombstone. The next record is from the
+   same group and has a different group type. The coordinator writes the tombstone and this record in one append. The
+   group keeps its counts. If the group was empty, it can start again at a lower generation. Then the counts do not
+   change. If the group was a streams group, there is one more record between these two records: the tombstone of its
+   topology. This tombstone does not create an event. So for a streams group, the second record after the first
+   tombstone also counts as the next record.
+7. If a classic group has generation numbers without a record, these numbers are stored as a `Skip`. The `Skip` is kept
+   until the monitor knows whether the log was complete between the records. The `Skip` is also kept if the group is
+   deleted. Otherwise, the counts would depend on the time of the decision. For other group types, the coordinator
+   writes a record for every epoch. If the record of an epoch is missing, compaction removed it.
+8. The monitor computes the state of a consumer or share group from the group's records, in the same way as the
+   coordinator. If records are missing, the state is Unknown. For streams groups, the records contain only a part of the
+   state. So the state of a streams group is Empty or Unknown.
+9. If the brokers do not have a group any more, its state is Gone. But if the group has a record after the listing, its
+   state does not change. The time of the state Gone is always later than the group's last record.
+10. A coordinator's answer (`GroupDescribed`) replaces the whole state. If the answer is equal to the previous answer,
+    the state does not change. For a classic group, the answer does not contain the generation. If the answer shows that
+    a classic group is not in a rebalance, the monitor counts one rebalance, or one transition to Empty, in two cases.
+    In the first case, members, subscriptions or assignments differ from the previous answer. In the second case, the
+    previous answer showed a rebalance. The count is a lower bound, because the monitor can miss rebalances between two
+    answers. If the group type differs from the previous answer, the group was upgraded or downgraded.
+11. If the tables contain counts of the group from an earlier checkpoint, the monitor reads the log again from its
+    start. It does not count the records up to the last row of the group in the tables (`Resume`).
+12. If a record cannot be decoded, the state of the group is Unknown, because the previous value is out of date. A
+    classic group stays Unknown until its next record. This next record does not change the counts. A group of another
+    type stays Unknown until the next record of the same entry.
+13. A coordinator can report the assignor of a KIP-848 group. The coordinator's answer contains an epoch. The monitor
+    uses the assignor from this epoch on, until the coordinator reports a different assignor. If a member specifies an
+    assignor, the monitor uses the member's assignor instead.
 """
 
 from __future__ import annotations
@@ -87,12 +92,12 @@ from streaming.protocol.classic import GroupMetadata
 KEPT_SKIPS = 16
 """Maximum number of undecided skips per group. This limits the size of the state in a rebalance storm.
 
-The oldest skips are removed and never count as failed rebalances.
+If there are more skips, the oldest skips are removed. Removed skips never count as failed rebalances.
 """
 
 
 def advance(snapshot: GroupSnapshot, event: GroupEvent) -> GroupSnapshot:
-    """Return the snapshot after the event. This is a pure function: the same arguments always have the same result."""
+    """Return the snapshot after the event. This function is pure: the result depends only on the arguments."""
     return apply_fact(snapshot, event) if isinstance(event, ExternalFact) else _apply_log_event(snapshot, event)
 
 
@@ -108,9 +113,9 @@ def _apply_log_event(snapshot: GroupSnapshot, event: LogEvent) -> GroupSnapshot:
 
 
 def _resume_counting(snapshot: GroupSnapshot, resume: Resume, offsets_topic_partition: int) -> GroupSnapshot:
-    """Return the snapshot after the log was read again up to the last row. Counting continues from this snapshot.
+    """Return the snapshot from which counting continues. The log was read again up to the last row.
 
-    Compaction may have removed all earlier records of the group.
+    If compaction removed all earlier records of the group, the snapshot contains the values of the last row.
     """
     known = snapshot
     if snapshot.position is None:
@@ -150,9 +155,9 @@ def _is_in_other_partition(snapshot: GroupSnapshot, event: LogEvent) -> bool:
 
 
 def _leave_earlier_partition(snapshot: GroupSnapshot, event: LogEvent) -> GroupSnapshot:
-    """Mark the group as Gone in its earlier partition if the event is from a different partition.
+    """If the event is from a different partition, mark the group in its earlier partition as Gone.
 
-    Its undecided skips are removed, because only the state of the earlier partition could decide them.
+    The undecided skips of the group are removed, because only the earlier partition contains the data for a decision.
     """
     if not _is_in_other_partition(snapshot, event):
         return snapshot
@@ -160,10 +165,10 @@ def _leave_earlier_partition(snapshot: GroupSnapshot, event: LogEvent) -> GroupS
 
 
 def _as_living(snapshot: GroupSnapshot, event: LogEvent, group_type: str) -> GroupSnapshot:
-    """Return the snapshot to which a record of this group type applies.
+    """Return the snapshot that a record of this group type updates.
 
-    This is one of three: the same snapshot, the group after an upgrade or downgrade (rule 6), or the group that was
-    created again (rule 5).
+    The result is one of three snapshots: the given snapshot, the group after an upgrade or downgrade (rule 6), or the
+    group after it was created again (rule 5).
     """
     if snapshot.position is None or (snapshot.group_type == group_type and not snapshot.is_over):
         return snapshot
@@ -223,14 +228,14 @@ def _count_generations(
 
 
 def _without_unsubscribed_topics(snapshot: GroupSnapshot) -> GroupSnapshot:
-    """Remove the metadata of topics without subscribed members. This limits the size of the state."""
+    """Remove the metadata of topics to which no member subscribes. This limits the size of the state."""
     subscribed = set(snapshot.subscribed_topics())
     kept = {topic: known for topic, known in snapshot.topics.items() if topic in subscribed}
     return msgspec.structs.replace(snapshot, topics=kept)
 
 
 def _mark_unknown(snapshot: GroupSnapshot, event: DecodeFailed) -> GroupSnapshot:
-    """Apply rule 12 to a classic group: its state, members and generation are unknown."""
+    """Apply rule 12 to a classic group: its state, members and generation become unknown."""
     return msgspec.structs.replace(
         snapshot,
         group_type=CLASSIC,
@@ -243,9 +248,9 @@ def _mark_unknown(snapshot: GroupSnapshot, event: DecodeFailed) -> GroupSnapshot
 
 
 def _replay(snapshot: GroupSnapshot, event: ModernEvent | DecodeFailed) -> GroupSnapshot:
-    """Apply one entry of a consumer, share or streams group.
+    """Apply one record of a consumer, share or streams group.
 
-    If the group does not exist any more, a deletion changes only the position.
+    If the group does not exist any more, a record that deletes an entry changes only the position.
     """
     group_type = CONSUMER if isinstance(event, RegexResolved | TopicsNamed) else event.group_type
     if _is_deletion(event) and (snapshot.modern is None or snapshot.group_type != group_type):
@@ -303,9 +308,9 @@ def _described_modern(description: ModernDescription) -> ModernGroup:
 
 
 def _is_unchanged(snapshot: GroupSnapshot, event: GroupDescribed, modern: ModernGroup | None) -> bool:
-    """Return True if only the time is new.
+    """Return True if the answer and the snapshot differ only in their times.
 
-    Topic names are not compared, because a deleted topic still has its last name.
+    Topic names are not compared, because the snapshot keeps the last name of a deleted topic.
     """
     if (snapshot.group_type, snapshot.state, snapshot.classic) != (event.group_type, event.state, event.classic):
         return False
@@ -331,11 +336,11 @@ def _count_described(snapshot: GroupSnapshot, event: GroupDescribed) -> GroupTot
 
 
 def _has_rebalanced(before: GroupMetadata, after: GroupMetadata) -> bool:
-    """Return True if the group has rebalanced between two descriptions.
+    """Return True if two descriptions prove that the group has rebalanced between them.
 
-    Both descriptions must show the group outside a rebalance. A new subscription proves that the member has joined
-    again. A static member can rejoin within the generation, with a new member id and the old assignment. So a new
-    member id alone proves nothing.
+    In both descriptions, the group must not be in a rebalance. If a member with the same id has a new subscription, the
+    member has joined again. A static member can rejoin without a rebalance. Then it has a new member id and its old
+    assignment. So the new member id of a static member does not prove a rebalance.
     """
     known = {member.group_instance_id or member.member_id: member for member in before.members}
     found = {member.group_instance_id or member.member_id: member for member in after.members}
@@ -349,12 +354,12 @@ def _has_rebalanced(before: GroupMetadata, after: GroupMetadata) -> bool:
 
 
 def _is_deletion(event: ModernEvent | DecodeFailed) -> bool:
-    """Return True if the record is a deletion: its last field is None. The fields before are position, type and key."""
+    """Return True if the record deletes its entry. The last field of such an event is None."""
     return msgspec.structs.astuple(event)[-1] is None
 
 
 def _compute_state(group_type: str, modern: ModernGroup) -> str:
-    """Compute the state as `ConsumerGroup.maybeUpdateGroupState` does, and the same method for other group types."""
+    """Compute the group's state in the same way as `maybeUpdateGroupState` in Kafka's class for this group type."""
     if not modern.shows_state:
         return UNKNOWN
     if not modern.members:

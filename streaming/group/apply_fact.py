@@ -1,4 +1,4 @@
-"""Applies an external fact to the state of a group: rules 7, 9 and 13 of `advance`, and samples of topics."""
+"""Applies an external fact to the state of a group: rules 7, 9 and 13 of `advance`. Also stores samples of topics."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from streaming.group.snapshot import GONE, GroupSnapshot
 
 
 def apply_fact(snapshot: GroupSnapshot, fact: ExternalFact) -> GroupSnapshot:
-    """Return the snapshot after the fact. `GroupForgotten` changes nothing, because the caller removes the state."""
+    """Return the snapshot after the fact. `GroupForgotten` does not change it, because the caller removes the state."""
     if isinstance(fact, TopicsSampled):
         return _store_topics(snapshot, fact)
     if isinstance(fact, SkipSettled):
@@ -30,7 +30,7 @@ def apply_fact(snapshot: GroupSnapshot, fact: ExternalFact) -> GroupSnapshot:
 
 
 def _store_topics(snapshot: GroupSnapshot, event: TopicsSampled) -> GroupSnapshot:
-    """Store the latest sample of each topic and the topic's name. Samples may arrive in any order."""
+    """Store the latest sample and the name of each topic. Samples can arrive in any order."""
     topics = dict(snapshot.topics)
     for topic in snapshot.subscribed_topics():
         sampled, known = event.topics.get(topic), topics.get(topic)
@@ -41,7 +41,7 @@ def _store_topics(snapshot: GroupSnapshot, event: TopicsSampled) -> GroupSnapsho
 
 
 def _with_known_since(known: TopicMetadata | None, sampled: TopicMetadata) -> TopicMetadata:
-    """Return the later sample. It includes the time since which all samples agree."""
+    """Return the later sample. Its `since_ms` is the time since which partition count and topic id are unchanged."""
     if known is None or (known.partitions, known.topic_id) != (sampled.partitions, sampled.topic_id):
         return sampled
     return msgspec.structs.replace(sampled, since_ms=known.known_since_ms)
@@ -50,7 +50,8 @@ def _with_known_since(known: TopicMetadata | None, sampled: TopicMetadata) -> To
 def _with_names(snapshot: GroupSnapshot, modern: ModernGroup) -> GroupSnapshot:
     """Add the names of sampled topics.
 
-    A name is removed if the group does not use the topic id any more, or if a different topic has this name now.
+    A name is removed if the group does not use its topic id any more. A name is also removed if a different topic has
+    the same name now.
     """
     current = {known.topic_id: topic for topic, known in snapshot.topics.items() if known.topic_id is not None}
     held, taken = modern.topic_ids(), set(current.values())

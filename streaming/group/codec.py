@@ -1,8 +1,8 @@
-"""Encodes state values as a version and bytes, and decodes them again.
+"""Encodes each state value as a version number and bytes, and decodes it again.
 
 A checkpoint can be older than the monitor that reads it. So every stored value has a version number. For each older
 version, a codec has a function that converts bytes of this version to the next version. If the version of a value is
-newer than the codec, this is an error.
+newer than the version of the codec, the codec raises an error.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from streaming.errors import STAYS, RemedyError
 Stored = TypeVar("Stored")
 
 Migrations = Mapping[int, Callable[[bytes], bytes]]
-"""For each version n, the function that converts bytes of version n to bytes of version n + 1."""
+"""Maps each version n to the function that converts bytes of version n to bytes of version n + 1."""
 
 _NONE: Migrations = MappingProxyType({})
 
 
 class StateVersionError(RemedyError):
-    """The stored value has a version that this monitor cannot read."""
+    """Error: a stored value has a version that this monitor cannot read."""
 
     exit_code = STAYS
 
 
 class StateCodec(Generic[Stored]):
-    """Converts values of one type to (version, bytes) and back. It also reads older versions.
+    """Converts values of one type to (version, bytes) and back. It can also decode older versions.
 
     If `is_compressed` is True, the bytes are compressed with Zstandard. Member ids and topic names repeat often in a
-    group, so compression reduces them to a tenth of their size. Do not use compression for bytes that are already
+    group, so compression reduces the bytes to a tenth of the size. Do not use compression for bytes that are already
     compressed.
     """
 
@@ -53,7 +53,7 @@ class StateCodec(Generic[Stored]):
         return self.version, _compressed(encoded) if self._is_compressed else encoded
 
     def decode(self, version: int, encoded: bytes) -> Stored:
-        """Decode a value. If its version is older, migrate the value version by version.
+        """Decode a value. If its version is older, first convert the bytes to the present version, step by step.
 
         Raises StateVersionError if no migration leads to the present version.
         """

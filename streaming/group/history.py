@@ -1,19 +1,19 @@
 """Decides which records of a group get a row in the tables.
 
 For a classic group, one record contains all members. For the other types, the coordinator writes one or more records
-per member for every change. A table row contains all members. With a row for each record, the table would grow with the
-square of the number of members. So only these records get a row:
+per member after every change. Each table row contains all members. If each record had a row, the table size would grow
+with the square of the member count. So only these records get a row:
 
 - each record of a classic group,
 - each group epoch,
-- each record of an assignment epoch, because all targets are written before it,
-- a current assignment or an undecodable record that changes the group's state,
+- each record of an assignment epoch, because the coordinator writes all targets before this record,
+- a current assignment, or a record that cannot be decoded, if it changes the group's state,
 - the record after which every member has its target (for share and streams groups, no group state shows this),
 - the record after which every member has acknowledged its target,
 - the end of the group: its tombstone, or the proof that the brokers do not have the group any more.
 
 The choice does not depend on how records are divided into batches. A coordinator's answer gets a row if it differs from
-the previous answer. A difference only in the members' progress towards their targets does not count.
+the previous answer. If only the members' progress towards their targets differs, the answer does not get a row.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ def should_report(before: GroupSnapshot, event: GroupEvent, after: GroupSnapshot
 
 
 def was_reported(before: GroupSnapshot, event: GroupEvent, after: GroupSnapshot) -> bool:
-    """Return True if an earlier checkpoint has written this row.
+    """Return True if the row of this snapshot was already written with an earlier checkpoint.
 
-    The row is not written again, but the next row is compared with this row.
+    The monitor does not write this row again, but compares the next row with it.
     """
     return is_reread(after) and _is_reportable(before, event, after)
 
@@ -81,8 +81,8 @@ def _has_changed(before: GroupSnapshot, after: GroupSnapshot) -> bool:
 def _is_acknowledged(snapshot: GroupSnapshot) -> bool:
     """Return True if every member has acknowledged its target.
 
-    A member that does not release its partitions delays other members. A row at this point shows which member waits for
-    which other member.
+    A member that does not release its partitions delays other members. A row at this time shows which members wait for
+    the partitions of which other members.
     """
     return snapshot.modern is not None and not snapshot.modern.unacknowledged_members
 
@@ -92,10 +92,10 @@ def _is_reconciled(snapshot: GroupSnapshot) -> bool:
 
 
 def is_reread(snapshot: GroupSnapshot) -> bool:
-    """Return True if the snapshot's record is before the last row that an earlier checkpoint wrote.
+    """Return True if the snapshot's record is earlier than the last row from an earlier checkpoint.
 
-    The last row itself is written again, because its verdict may be missing. No record shows that a group is Gone. If
-    the last row has the state Gone, a snapshot with this state was already written.
+    The last row itself is written again, because its verdict can be missing. No record shows that a group is Gone. So
+    if the last row has the state Gone, a snapshot with the state Gone counts as already written.
     """
     resume, position = snapshot.resume, snapshot.position
     if resume is None or position is None:
@@ -107,10 +107,10 @@ def is_reread(snapshot: GroupSnapshot) -> bool:
 
 
 def awaits_names(snapshot: GroupSnapshot) -> bool:
-    """Return True if the snapshot has topic ids without a name, and a later sample may contain their names.
+    """Return True if the snapshot has topic ids without a name, and a later sample can contain their names.
 
-    If every subscribed topic was sampled after the record and an id still has no name, the topic was deleted. In this
-    case, its name stays unknown.
+    If every subscribed topic was sampled after the record, and an id still has no name, the topic was deleted. The name
+    of such a topic stays unknown.
     """
     modern, position = snapshot.modern, snapshot.position
     if modern is None or position is None or not modern.unnamed_topic_ids():

@@ -1,8 +1,9 @@
-"""Defines the answers of brokers to requests about groups: lists of groups, descriptions, committed offsets.
+"""Defines the types of the brokers' answers about groups: listings, descriptions and committed offsets.
 
-An answer is more recent than the log, but it has no generation, no history and no timestamp. A value that the broker
-did not return is None, and a request without an answer is `Unanswered`. `GroupNotFound` means that the group does not
-exist, as reported by the coordinator. Example: a listing with a gap proves nothing about groups that are missing in it.
+An answer is more recent than the log. But an answer does not contain a generation, a history or a timestamp. If the
+broker did not return a value, the value is None. If a request was not answered, the result is `Unanswered`. If the
+coordinator reports that a group does not exist, the result is `GroupNotFound`. If a listing has a gap, a group that is
+not in the listing can still exist:
 
 >>> GroupListing(0, {}, gaps=(ListingGap(2, "coordinator_load_in_progress"),)).is_complete
 False
@@ -28,9 +29,9 @@ class ListedGroup:
     """A group in the listing of its coordinator.
 
     Attributes:
-        group_type: None from brokers before 3.8 (ListGroups before version 5).
+        group_type: None if the broker is older than Kafka 3.8 (ListGroups before version 5).
         protocol_type: empty for a group that only commits offsets.
-        state: None from brokers before 2.6 (ListGroups before version 4, KIP-518).
+        state: None if the broker is older than Kafka 2.6 (ListGroups before version 4, KIP-518).
         coordinator: the id of the broker.
 
     """
@@ -43,7 +44,7 @@ class ListedGroup:
 
 @dataclass(frozen=True, slots=True)
 class ListingGap:
-    """A reason why groups may be missing from a listing.
+    """A reason why groups can be missing in a listing.
 
     If `broker_id` is None, the reason affects the whole cluster.
     """
@@ -53,19 +54,20 @@ class ListingGap:
 
 
 CLUSTER_NOT_DESCRIBABLE: Final = "cluster_describe_not_authorized"
-"""The reason if the monitor has no DESCRIBE right on the cluster.
+"""The reason of the gap if the monitor does not have the DESCRIBE permission on the cluster.
 
-In this case, a broker lists only the groups on which the monitor has DESCRIBE. The broker does not return an error.
+In this case, a broker lists only the groups for which the monitor has the DESCRIBE permission. The broker does not
+return an error.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class GroupListing:
-    """All groups that the brokers listed, and the reasons why other groups may be missing.
+    """All groups that the brokers listed, and the reasons why other groups can be missing.
 
     Even a complete listing does not prove that a group is gone. The monitor asks the brokers one after the other. If
-    the coordinator of a group changes during this time, no broker lists the group. Only `GroupNotFound` proves that a
-    group is gone.
+    the coordinator of a group changes during this time, it is possible that no broker lists the group. Only
+    `GroupNotFound` proves that a group is gone.
     """
 
     sampled_at_ms: int
@@ -79,9 +81,9 @@ class GroupListing:
 
 
 def rebalancing_since_ms(known: Mapping[str, int], listing: GroupListing | None) -> Mapping[str, int]:
-    """Return for each group in a rebalance the time since which every listing has shown this.
+    """For each group in a rebalance, return the time since which every listing has shown a rebalance.
 
-    The monitor state removes a group from `known` when a record shows the end of the group's rebalance.
+    When a record shows the end of a group's rebalance, the monitor state removes the group from `known`.
 
     >>> twice = {"g": ListedGroup("classic", "consumer", "PreparingRebalance", 1)}
     >>> rebalancing_since_ms({"g": 5}, GroupListing(9, twice)), rebalancing_since_ms({}, GroupListing(9, twice))
@@ -97,10 +99,10 @@ def rebalancing_since_ms(known: Mapping[str, int], listing: GroupListing | None)
 
 
 def shown_state(snapshot: GroupSnapshot, listing: GroupListing | None) -> str:
-    """Return the group's state from its records.
+    """Return the group's state, from its records or from the listing.
 
-    If the listing is later and records cannot show its state, return the state in the listing. Records never show that
-    a classic group is in a rebalance. They also never show the state of a streams group with members.
+    The listing is used only if it is later than the records, and if records cannot show the listed state. Records
+    cannot show that a classic group is in a rebalance. Records cannot show the state of a streams group with members.
     """
     position = snapshot.position
     listed = listing.groups.get(snapshot.group_id) if listing else None
@@ -116,19 +118,19 @@ def shown_state(snapshot: GroupSnapshot, listing: GroupListing | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class GroupNotFound:
-    """For every group type that the coordinator supports, the coordinator reported that the group does not exist."""
+    """For each group type that the coordinator supports, it reported that the group does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unanswered:
-    """No answer. `reason` is Kafka's error in lower case (`group_authorization_failed`, `request_timed_out`)."""
+    """The request failed. `reason` is Kafka's error in lower case, for example `group_authorization_failed`."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class HeldTopic:
-    """The partitions of one topic in a current or target assignment. `topic_id` is as Kafka prints it."""
+    """The partitions of one topic in a current or target assignment. `topic_id` has Kafka's text format."""
 
     topic_id: str
     topic: str
@@ -145,7 +147,7 @@ class HeldTask:
 
 @dataclass(frozen=True, slots=True)
 class DescribedMember:
-    """A member as the coordinator describes it. A value is None if the group type does not have it.
+    """The coordinator's description of one member. Values that the group type does not have are None.
 
     Attributes:
         subscription, assignment: classic groups only. Bytes in the format of the protocol type. These bytes are empty
@@ -174,11 +176,11 @@ class DescribedMember:
 
 @dataclass(frozen=True, slots=True)
 class DescribedGroup:
-    """A group as its coordinator describes it.
+    """The coordinator's description of one group.
 
     Attributes:
-        protocol: the strategy. For a classic group, the chosen protocol, or None if the group is not Stable. For a
-            consumer or share group, the assignor.
+        protocol: the name of the strategy. For a classic group, it is the chosen protocol, or None if the group is not
+            Stable. For a consumer or share group, it is the assignor.
         group_epoch, assignment_epoch: None for classic groups. The description of a classic group does not contain its
             generation.
 
@@ -198,7 +200,7 @@ Description = DescribedGroup | GroupNotFound | Unanswered
 
 @dataclass(frozen=True, slots=True)
 class CommittedOffset:
-    """The commit of a group for one partition. The leader epoch is None if the client did not commit one."""
+    """The offset that a group committed for one partition. The leader epoch is None if the commit has none."""
 
     offset: int
     leader_epoch: int | None
@@ -206,14 +208,15 @@ class CommittedOffset:
 
 
 OffsetsByPartition = Mapping[tuple[str, int], CommittedOffset]
-"""Committed offsets by (topic, partition). A partition without a commit is absent."""
+"""Maps (topic, partition) to the committed offset. Partitions without a commit are not in this mapping."""
 
 
 def held_partitions(group: DescribedGroup, member: DescribedMember) -> tuple[tuple[str, int], ...] | None:
-    """Return the (topic, partition) pairs that a member owns now, sorted, or None if they are unknown.
+    """Return the partitions that a member owns now, as sorted (topic, partition) pairs. None if they are unknown.
 
-    The pairs are unknown in three cases. A classic group is not Stable. The protocol type of a classic group is not
-    `consumer` (for example Kafka Connect). The group is a streams group, whose members own tasks.
+    For a classic group, the partitions are unknown if the group is not Stable. They are also unknown if its protocol
+    type is not `consumer` (for example Kafka Connect). For a streams group, the partitions are always unknown, because
+    its members own tasks.
     """
     if member.held is not None:
         return tuple(sorted((held.topic, partition) for held in member.held for partition in held.partitions))

@@ -1,6 +1,8 @@
-"""Converts the members of a group to one form for all group protocols."""
+"""Converts the members of a group to `GroupMember`, the same type for all group protocols."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 import msgspec
 
@@ -13,18 +15,24 @@ TopicPartitions = tuple[tuple[str, int], ...]
 
 
 class GroupMember(msgspec.Struct, frozen=True):
-    """One member, with its subscription, target and current assignment. None means unknown, never empty.
+    """One member, with its subscription, target and current assignment. None means unknown. It never means empty.
 
     Attributes:
-        subscribed_topics: sorted, including topics that match its regular expression. None if the topics are unknown.
+        subscribed_topics: the sorted topics, including the topics that match the member's regular expression. None if
+            the topics are unknown.
         member_epoch: the epoch that the member has reached. None for classic members.
-        owned: the partitions that a classic member claimed to own when it joined this generation.
-        assigned: the partitions that the member may consume. For a classic member, the assignment by the leader.
-        target: the partitions that the member gets when the group is reconciled. A classic member has these partitions
-            at once.
-        pending_revocation: the partitions that the member must revoke but still owns.
+        owned: for a classic member, the partitions that it reported as its own when it joined this generation.
+        assigned: the partitions that the member is allowed to consume. For a classic member, this is the assignment
+            that the leader computed.
+        target: the partitions that the member gets when the group is reconciled. A classic member gets these partitions
+            immediately.
+        pending_revocation: the partitions that the member still owns and must revoke.
+        session_timeout_ms: None for a member that uses the KIP-848 protocol, because the group's configuration sets it.
+            Also None if the source is DescribeGroups.
+        rebalance_timeout_ms: None for share groups, and if the source is DescribeGroups.
 
-    Partitions are sorted (topic, partition) pairs. If the name of a topic is unknown, its id is used.
+    All partitions are sorted (topic, partition) pairs. If the name of a topic is unknown, the topic id replaces the
+    name.
 
     """
 
@@ -40,15 +48,17 @@ class GroupMember(msgspec.Struct, frozen=True):
     assigned: TopicPartitions | None
     target: TopicPartitions | None
     pending_revocation: TopicPartitions | None
+    session_timeout_ms: int | None = None
+    rebalance_timeout_ms: int | None = None
 
     @property
     def name(self) -> str:
-        """The name of the member in all output."""
+        """The name that all output shows for this member."""
         return member_name(self.client_id, self.client_host, self.group_instance_id)
 
 
 def member_name(client_id: str, client_host: str, group_instance_id: str | None) -> str:
-    """Return the name of a member: its instance id, or else its client id and host.
+    """Return the name of a member: the instance id if the member has one, otherwise the client id and the host.
 
     The member id is not used, because a client gets a new member id at every start.
 
@@ -68,6 +78,35 @@ def members(snapshot: GroupSnapshot) -> tuple[GroupMember, ...]:
     if snapshot.classic is None:
         return ()
     return tuple(_classic_member(member) for member in sorted(snapshot.classic.members, key=_member_id))
+
+
+def leader(snapshot: GroupSnapshot) -> GroupMember | None:
+    """Return the member that computed the assignment of a classic group. None if it is unknown.
+
+    In a KIP-848 group, the coordinator computes the assignment. DescribeGroups does not return the leader.
+    """
+    classic = snapshot.classic
+    leaders = [member for member in classic.members if member.member_id == classic.leader] if classic else []
+    return _classic_member(leaders[0]) if leaders else None
+
+
+def session_timeouts_ms(snapshot: GroupSnapshot) -> tuple[int, ...]:
+    """Return the different session timeouts of the members, the shortest first. Unknown timeouts are left out."""
+    if snapshot.modern is not None:
+        of_members = snapshot.modern.members.values()
+        return _distinct(member.classic.session_timeout_ms for member in of_members if member.classic)
+    return _distinct(member.session_timeout_ms for member in snapshot.classic.members) if snapshot.classic else ()
+
+
+def rebalance_timeouts_ms(snapshot: GroupSnapshot) -> tuple[int, ...]:
+    """Return the different rebalance timeouts of the members, the shortest first. Unknown timeouts are left out."""
+    if snapshot.modern is not None:
+        return _distinct(member.rebalance_timeout_ms for member in snapshot.modern.members.values())
+    return _distinct(member.rebalance_timeout_ms for member in snapshot.classic.members) if snapshot.classic else ()
+
+
+def _distinct(timeouts_ms: Iterable[int | None]) -> tuple[int, ...]:
+    return tuple(sorted({timeout_ms for timeout_ms in timeouts_ms if timeout_ms is not None}))
 
 
 def _member_id(member: ClassicMember) -> str:
@@ -90,6 +129,8 @@ def _classic_member(member: ClassicMember) -> GroupMember:
         assigned=assigned,
         target=assigned,
         pending_revocation=(),
+        session_timeout_ms=member.session_timeout_ms,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
     )
 
 
@@ -108,6 +149,8 @@ def _modern_member(group: ModernGroup, member_id: str) -> GroupMember:
         assigned=_with_topic_names(group, current.assigned) if current else None,
         target=None if target is None else _with_topic_names(group, target),
         pending_revocation=_pending_revocation(group, current),
+        session_timeout_ms=member.classic.session_timeout_ms if member.classic else None,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
     )
 
 

@@ -1,7 +1,8 @@
-"""Replays the records of consumer (KIP-848), share and streams groups, whose assignments the coordinator computes.
+"""Replays the records of groups whose assignments the coordinator computes: consumer (KIP-848), share and streams.
 
-Each record replaces one entry, as in the coordinator's own replay (`GroupMetadataManager.replay`). Compaction may have
-removed any entry. A missing entry stays missing. The monitor does not guess its value.
+Each record replaces one entry, in the same way as in the coordinator (`GroupMetadataManager.replay`). Compaction can
+remove the record of an entry before the monitor reads it. Then the entry is missing. The monitor does not guess its
+value.
 """
 
 from __future__ import annotations
@@ -38,22 +39,23 @@ RESOLVED_REGEX = "resolved_regex"
 
 
 class ModernGroup(msgspec.Struct, frozen=True):
-    """The entries of a group: its epochs, and for each member id the metadata, the target and the current assignment.
+    """The entries of a group: its epochs, and the metadata, target and current assignment of each member.
 
     Attributes:
         members: metadata by member id.
         targets: target assignments by member id.
         currents: current assignments by member id.
         regexes: for each subscribed regular expression, the topics that match it.
-        topic_names: known names by topic id. The name of a deleted topic stays until a different topic has this name.
+        topic_names: known names by topic id. The name of a deleted topic is kept until a different topic has the same
+            name.
         strays: members that have a target or a current assignment, but no metadata. Compaction removed the metadata.
-        unreadable: entries whose last record went to quarantine.
+        unreadable: entries whose last record is in the quarantine table.
         unreconciled_members: number of members that do not have their target yet.
-        unacknowledged_members: number of members that have not acknowledged their target yet. This number and
-            `unreconciled_members` follow from the entries (`recount_members`). Both numbers are stored, because a
-            rebalance writes a record for each member. Counting all members again at each record would be too slow.
-        assignor: the assignor that the coordinator reported. No record has it. If members name an assignor, that
-            assignor has priority.
+        unacknowledged_members: number of members that have not acknowledged their target yet. `recount_members`
+            computes this number and `unreconciled_members` from the entries. Both numbers are stored, because a
+            rebalance writes a record for each member. It would be too slow to count all members again at each record.
+        assignor: the assignor that the coordinator reported. No record contains it. It is used only if no member
+            specifies an assignor.
 
     """
 
@@ -78,7 +80,8 @@ class ModernGroup(msgspec.Struct, frozen=True):
     def subscribed_topics(self) -> tuple[str, ...]:
         """Return the sorted topics to which members subscribe, by name or by a resolved regular expression.
 
-        If the topics of a member's expression are unknown, the topics in the member's target are used.
+        If it is unknown which topics match a member's regular expression, the result contains the topics in the
+        member's target.
         """
         named = {topic for member in self.members.values() for topic in member.subscribed_topics}
         held = {topic_id for member_id in self._unresolved_members() for topic_id, _ in self.targets[member_id]}
@@ -86,7 +89,7 @@ class ModernGroup(msgspec.Struct, frozen=True):
         return tuple(sorted(named.union(known, *self.regexes.values())))
 
     def topics_of(self, member_id: str) -> tuple[str, ...] | None:
-        """Return the topics that a member subscribes to, sorted. None if the topics of its expression are unknown."""
+        """Return the sorted topics to which a member subscribes. None if the topics of its expression are unknown."""
         member = self.members[member_id]
         if self._is_unresolved(member_id):
             return None
@@ -95,9 +98,10 @@ class ModernGroup(msgspec.Struct, frozen=True):
     def _is_unresolved(self, member_id: str) -> bool:
         """Return True if the record with the topics of the member's regular expression is missing.
 
-        The coordinator resolves an expression some time after a member subscribes with it. Until then the member gets
-        no partitions. If the member has a target but the record is missing, there are two possible causes. Compaction
-        removed the record, or the log is not read (polling mode).
+        The coordinator resolves an expression some time after a member subscribes with this expression. Until then, the
+        member gets no partitions. So if the member has a target, the coordinator has already written the record. If
+        this record is missing, either compaction removed this record, or the monitor does not read the log (polling
+        mode).
         """
         regex = self.members[member_id].subscribed_regex
         return bool(regex) and regex not in self.regexes and bool(self.targets.get(member_id))
@@ -110,18 +114,18 @@ class ModernGroup(msgspec.Struct, frozen=True):
     def server_assignor(self) -> str | None:
         """Return the assignor in use, or None if it is unknown.
 
-        It is unknown if members name no assignor and the coordinator reports none. It is also unknown if several
-        assignors have the most votes.
+        The assignor is unknown if no member specifies an assignor and the coordinator has not reported one. The
+        assignor is also unknown if several assignors have the most votes.
         """
         named = self.server_assignors()
         return named[0] if len(named) == 1 else None
 
     def server_assignors(self) -> tuple[str, ...]:
-        """Return the assignors that may be in use. These are the assignors with the most votes.
+        """Return the assignors that are possibly in use. These are the assignors with the most votes of members.
 
-        Without votes, it is the reported assignor. If several assignors have the most votes,
-        `ModernGroup.computePreferredServerAssignor` returns any of them. Without votes, the broker uses its first
-        configured assignor, which no record contains.
+        If several assignors have the most votes, `ModernGroup.computePreferredServerAssignor` can return each of them.
+        If no member votes, the broker uses the first assignor in its configuration. No record contains this assignor.
+        So the result is the assignor that the coordinator reported.
         """
         votes = Counter(member.server_assignor for member in self.members.values() if member.server_assignor)
         if not votes:
@@ -130,9 +134,9 @@ class ModernGroup(msgspec.Struct, frozen=True):
         return tuple(sorted(name for name, count in votes.items() if count == most))
 
     def names_assignor(self) -> bool:
-        """Return True if a member names an assignor.
+        """Return True if at least one member specifies an assignor.
 
-        If no member names an assignor, only the coordinator knows the assignor.
+        If no member specifies an assignor, only the coordinator knows the assignor in use.
         """
         return any(member.server_assignor for member in self.members.values())
 
@@ -148,22 +152,23 @@ class ModernGroup(msgspec.Struct, frozen=True):
         return frozenset(held)
 
     def unnamed_target_ids(self) -> frozenset[str]:
-        """Return the topic ids without a name in targets."""
+        """Return the topic ids in the targets for which no name is known."""
         return frozenset(topic_id for target in self.targets.values() for topic_id, _ in target).difference(
             self.topic_names
         )
 
     def unnamed_topic_ids(self) -> frozenset[str]:
-        """Return all topic ids without a name. The name of such a topic is not known yet, or the topic was deleted."""
+        """Return all topic ids without a known name. Either the name is not known yet, or the topic was deleted."""
         return self.topic_ids().difference(self.topic_names)
 
     def not_known(self) -> tuple[str, ...]:
-        """Return the kinds of missing entries, in Kafka's terms. Empty if no entry is missing.
+        """Return the kinds of missing entries, in Kafka's terms. The result is empty if no entry is missing.
 
-        The group's state is unknown in three cases: the group epoch is missing, a record is undecodable, or the
-        metadata of a member is missing. If a member has no current assignment, there are two possible causes. The
-        member has just joined, and the record follows in the same append. Or compaction removed the record. The list
-        never contains the assignment epoch, because a group has no assignment epoch before its first target.
+        The group's state is unknown in three cases: the group epoch is missing, a record cannot be decoded, or the
+        metadata of a member is missing. If the current assignment of a member is missing, there are two possible
+        causes. Either the member has just joined, and its record comes later in the same append. Or compaction removed
+        the record. The result never contains the assignment epoch, because a new group does not have an assignment
+        epoch before its first target.
         """
         has_target = self.assignment_epoch is not None and self.assignment_epoch == self.epoch
         return tuple(
@@ -180,9 +185,9 @@ class ModernGroup(msgspec.Struct, frozen=True):
         )
 
     def regexes_are_unresolved_yet(self) -> bool:
-        """Return True if the coordinator still has to resolve all expressions without topics.
+        """Return True if each expression without known topics still waits for the coordinator to resolve it.
 
-        This is true if every member with such an expression has no target.
+        This is true if no member with such an expression has a target.
         """
         return not self._unresolved_members()
 
@@ -190,7 +195,7 @@ class ModernGroup(msgspec.Struct, frozen=True):
 def replay(group: ModernGroup, event: ModernEvent | DecodeFailed) -> ModernGroup:
     """Return the group after one record.
 
-    An undecodable record makes its entry unreadable until the next record of the same entry.
+    If the record cannot be decoded, its entry is unreadable until the next record of the same entry.
     """
     if isinstance(event, DecodeFailed):
         return msgspec.structs.replace(group, unreadable=group.unreadable | {(event.entry, event.entry_of)})
@@ -199,7 +204,7 @@ def replay(group: ModernGroup, event: ModernEvent | DecodeFailed) -> ModernGroup
 
 
 def with_reported_assignor(group: ModernGroup, event: AssignorReported) -> ModernGroup:
-    """Return the group with the assignor that its coordinator reported, if the report is for the present epoch."""
+    """Return the group with the reported assignor, if the coordinator reported it for the group's present epoch."""
     if event.epoch != group.epoch or group.names_assignor():
         return group
     return msgspec.structs.replace(group, assignor=event.assignor)
@@ -244,7 +249,7 @@ def _with_member(group: ModernGroup, event: MemberEvent) -> ModernGroup:
 
 
 def _with_strays(group: ModernGroup, member_id: str) -> ModernGroup:
-    """Update `strays` for the member of the record."""
+    """Add the record's member to `strays`, or remove the member from `strays`."""
     has_something = member_id in group.targets or member_id in group.currents
     is_stray = has_something and member_id not in group.members
     if is_stray == (member_id in group.strays):
@@ -256,7 +261,7 @@ Entry = TypeVar("Entry")
 
 
 def _put(entries: dict[str, Entry], key: str, entry: Entry | None) -> dict[str, Entry]:
-    """Return the entries, with the given entry added or replaced. None removes it."""
+    """Return the entries after one entry was added or replaced. If the value is None, the entry is removed."""
     if entry is not None:
         return {**entries, key: entry}
     return {other: kept for other, kept in entries.items() if other != key} if key in entries else entries
@@ -272,7 +277,7 @@ def recount_members(group: ModernGroup) -> ModernGroup:
 
 
 def _recount_member(before: ModernGroup, after: ModernGroup, member_id: str) -> ModernGroup:
-    """Return the group after one member's record, with the counts updated for this member."""
+    """Return the group after the record of one member. The counts are updated for this member."""
 
     def change(is_done: Callable[[ModernGroup, str], bool]) -> int:
         was_counted = member_id in before.members and not is_done(before, member_id)

@@ -1,8 +1,8 @@
-"""Lists the missing facts about a group, as words for tables and dashboards.
+"""Lists the unknown facts about a group. Tables and dashboards show one word for each fact.
 
-The source of the group does not provide these facts. If the source is the log, they are records that were compacted
-away or could not be decoded. In the polling mode (`source.kind = "admin-api"`), these are values that no coordinator
-returns. If a word names a value, the value is None. If a word names a count, the count is a lower bound.
+The monitor's source does not provide these facts. If the source is the log, compaction removed the records with these
+facts, or the records cannot be decoded. In the polling mode (`source.kind = "admin-api"`), no coordinator returns these
+facts. If an unknown fact is a count, the count is a lower bound. For all other unknown facts, the value is None.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from streaming.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE
 
 MEMBER_SUBSCRIPTION: Final = "member_subscription"
 MEMBER_ASSIGNMENT: Final = "member_assignment"
-"""Bytes of a classic member that could not be decoded. The other members of the group are known."""
+"""Bytes of a classic member that cannot be decoded. The values of the group's other members are known."""
 
 TOPIC_NAMES: Final = "topic_names"
-"""Topics are shown by id.
+"""Some topics are shown by id, because their names are unknown.
 
 These topics were deleted before their names were known, or too many rows waited for names.
 """
@@ -38,11 +38,11 @@ _POLLED_CLASSIC: Final = (GENERATION_ID, LEADER, REBALANCES_BETWEEN_POLLS, REBAL
 _POLLED_MODERN: Final = (PENDING_REVOCATION,)
 
 POLLED: Final = (*_POLLED_CLASSIC, *_POLLED_MODERN, COMMIT_TIME, TRANSACTIONS)
-"""All facts that the polling mode does not provide. The time of a commit is the time of the poll that returned it."""
+"""All facts that the polling mode does not provide. The commit time is replaced by the time of the poll."""
 
 
 def not_known(snapshot: GroupSnapshot) -> tuple[str, ...]:
-    """Return the unknown facts about this group. Empty if all facts are known."""
+    """Return the unknown facts about this group. The result is empty if all facts are known."""
     missing = _missing_of(snapshot.modern) if snapshot.modern else (*_unreadable(snapshot), *unknown_bytes(snapshot))
     if not snapshot.is_polled:
         return missing
@@ -54,14 +54,17 @@ def _missing_of(group: ModernGroup) -> tuple[str, ...]:
 
 
 def _unreadable(snapshot: GroupSnapshot) -> tuple[str, ...]:
-    """Return the word for an undecodable record. A classic group is Unknown only if its last record is undecodable."""
+    """Return the word for an undecodable record, if the group's last record is undecodable.
+
+    A classic group is Unknown only in this case.
+    """
     return (UNREADABLE_RECORD,) if snapshot.group_type == CLASSIC and snapshot.state == UNKNOWN else ()
 
 
 def unknown_inputs(snapshot: GroupSnapshot) -> tuple[str, ...]:
-    """Return the unknown subscriptions and assignments.
+    """Return the words for unknown subscriptions and assignments.
 
-    If any of these is unknown, the assignment cannot be evaluated.
+    If the result is not empty, the assignment cannot be evaluated.
     """
     group = snapshot.modern
     if group is None:
@@ -75,10 +78,10 @@ def unknown_inputs(snapshot: GroupSnapshot) -> tuple[str, ...]:
 
 
 def unknown_bytes(snapshot: GroupSnapshot) -> tuple[str, ...]:
-    """Return the kinds of bytes that are unknown for at least one member of a classic consumer group.
+    """Return the words for the bytes that are unknown for at least one member of a classic consumer group.
 
-    Other protocol types are ignored, because they have their own formats. A group in a rebalance is also ignored,
-    because the coordinator returns no bytes for members during a rebalance.
+    Groups with other protocol types are ignored, because their bytes have different formats. A group in a rebalance is
+    also ignored, because the coordinator returns no bytes for members during a rebalance.
     """
     group = snapshot.classic
     if group is None or group.protocol_type != CONSUMER_PROTOCOL_TYPE or snapshot.state in REBALANCING:

@@ -14,18 +14,19 @@ ASSIGNING = "Assigning"
 RECONCILING = "Reconciling"
 PREPARING_REBALANCE = "PreparingRebalance"
 COMPLETING_REBALANCE = "CompletingRebalance"
-"""States of a classic group during a rebalance. No record shows them; only a coordinator's answer does."""
+"""States of a classic group during a rebalance. No record shows these states. Only a coordinator's answer shows them.
+"""
 
 DEAD = "Dead"
 GONE = "Gone"
 """The brokers do not have the group any more.
 
-Its tombstone was not read, because compaction removed the tombstone first.
+The monitor did not read the group's tombstone, because compaction removed it earlier.
 """
 UNKNOWN = "Unknown"
 """The records do not show the state.
 
-Some records are missing, or part of the state is elsewhere for this group type.
+Either some records are missing, or the records of this group type do not contain the whole state.
 """
 
 OVER = frozenset({DEAD, GONE})
@@ -36,17 +37,17 @@ REBALANCING = frozenset({PREPARING_REBALANCE, COMPLETING_REBALANCE})
 
 
 RECORDS, BROKER = "records", "broker"
-"""The source of a group's strategy: its records, or only the coordinator's report."""
+"""The source of the name of a group's strategy: the group's records, or only an answer of the coordinator."""
 
 _PROTOCOL_TYPES = {CONSUMER: "consumer", SHARE: "share", STREAMS: "streams"}
-"""Protocol types as in ListGroups (`ConsumerGroup.PROTOCOL_TYPE` and the same constant of the other classes)."""
+"""Maps a group type to its protocol type in ListGroups (`PROTOCOL_TYPE` in Kafka's class for the group type)."""
 
 
 class Skip(msgspec.Struct, frozen=True):
     """Generation numbers without a record, between two records of the group.
 
-    There are two possible causes. Either members joined and never synced, or compaction removed the records. The first
-    cause is proven if every offset from `after_offset` to `before_offset` was read.
+    There are two possible causes. Either members joined but never synced, or compaction removed the records. If every
+    offset from `after_offset` to `before_offset` was read, the first cause is proven.
     """
 
     after_offset: int
@@ -60,9 +61,10 @@ class GroupTotals(msgspec.Struct, frozen=True):
     The counts never decrease, even if the group is created again.
 
     Attributes:
-        rebalances: increase of the generation or epoch, without the transitions to Empty.
-        rebalances_failed: rebalances in which members joined and never synced. They count only if the log proves them.
-        empty_transitions: number of times that the last member left.
+        rebalances: sum of all increases of the generation or epoch, minus the transitions to Empty.
+        rebalances_failed: number of rebalances in which members joined but never synced. Only rebalances that the log
+            proves are counted.
+        empty_transitions: number of times that the group lost its last member.
         incarnations: number of times that the group was created.
 
     """
@@ -74,11 +76,11 @@ class GroupTotals(msgspec.Struct, frozen=True):
 
 
 class Resume(msgspec.Struct, frozen=True):
-    """The last row of a group in the tables of an earlier checkpoint, with the counts up to its record.
+    """The last row that an earlier checkpoint wrote for a group, with the counts at this row.
 
     The log is read again from its start, to find the members and their subscriptions. Records up to
-    `offsets_topic_offset` are not counted again. An earlier version of the monitor did not store
-    `offsets_topic_partition`. In this case, it is None, and all partitions are treated as the same partition.
+    `offsets_topic_offset` are not counted again. `offsets_topic_partition` is None if an earlier version of the monitor
+    wrote the row. In this case, all partitions are treated as the same partition.
     """
 
     offsets_topic_offset: int
@@ -89,23 +91,23 @@ class Resume(msgspec.Struct, frozen=True):
     offsets_topic_partition: int | None = None
 
     def is_before(self, position: Position) -> bool:
-        """Return True if a position is later than this row.
+        """Return True if the record at a position is later than the record of this row.
 
-        Offsets of different partitions cannot be compared. A record of the group in a different partition is later,
-        because the group moved there (`combine.own_partitions`).
+        Offsets of different partitions cannot be compared. If the group has a record in a different partition, this
+        record is later, because the group moved to this partition (`combine.own_partitions`).
         """
         is_same_partition = self.offsets_topic_partition in {None, position.offsets_topic_partition}
         return not is_same_partition or position.offsets_topic_offset > self.offsets_topic_offset
 
 
 class GroupSnapshot(msgspec.Struct, frozen=True):
-    """The state of a group that is stored between two batches.
+    """The stored state of one group.
 
     Attributes:
         generation_id: the generation of a classic group, or the group epoch of any other group. None if unknown.
-        classic, modern: the members with their subscriptions and assignments. At most one of the two is set. Both are
-        None for a group that does not exist.
-        resume: not None while the log is read again up to the last row of an earlier checkpoint.
+        classic, modern: the members with their subscriptions and assignments. At least one of them is None. If the
+            group does not exist, both are None.
+        resume: the last row of an earlier checkpoint, while the log is read again up to this row. Otherwise None.
         is_carried_over: True if the group got its type by an upgrade or downgrade of the protocol.
 
     """
@@ -144,8 +146,9 @@ class GroupSnapshot(msgspec.Struct, frozen=True):
     def protocol(self) -> str | None:
         """The name of the strategy, or None if it is unknown.
 
-        For a classic group it is the chosen protocol. For any other group it is the server assignor that most members
-        name. If no member names one, it is the assignor that the coordinator reported.
+        For a classic group, the name is the chosen protocol. For all other groups, the name is the server assignor that
+        most members specify. If no member specifies an assignor, the name is the assignor that the coordinator
+        reported.
         """
         if self.classic is not None:
             return self.classic.protocol
@@ -160,16 +163,16 @@ class GroupSnapshot(msgspec.Struct, frozen=True):
         return BROKER if is_reported else RECORDS
 
     def member_count(self) -> int:
-        """Return the number of members in the records."""
+        """Return the number of members that the records show."""
         if self.modern is not None:
             return len(self.modern.members)
         return len(self.classic.members) if self.classic is not None else 0
 
     def subscribed_topics(self) -> tuple[str, ...]:
-        """Return the topics that any member subscribes to, sorted.
+        """Return the sorted topics to which at least one member subscribes.
 
-        They include the topics that match a regular expression, as resolved by the coordinator. If the subscription of
-        a member is unknown, the member's assigned topics are used.
+        If a member subscribes with a regular expression, the result includes the matching topics that the coordinator
+        found. If the subscription of a member is unknown, the member's assigned topics are used.
         """
         if self.modern is not None:
             return self.modern.subscribed_topics()
@@ -179,10 +182,10 @@ class GroupSnapshot(msgspec.Struct, frozen=True):
 
 
 def known_topics(member: ClassicMember) -> tuple[str, ...]:
-    """Return the topics that a classic member subscribes to.
+    """Return the topics to which a classic member subscribes.
 
-    If these topics are unknown, return the member's assigned topics. So the monitor requests the partition counts of
-    assigned topics, too.
+    If these topics are unknown, return the member's assigned topics. So the monitor also requests the partition counts
+    of these topics.
     """
     if member.subscription is not None:
         return member.subscription.topics

@@ -1,12 +1,13 @@
 """Adds topic names to the topic ids in a group's state.
 
-Records of KIP-848, share and streams groups have topic ids and no names. Before a query reads its first record, the
-monitor requests the names of all topics from the brokers (`TopicNames`). Rules:
+Records of KIP-848, share and streams groups contain topic ids but no topic names. Before a query reads its first
+record, the monitor requests the names of all topics from the brokers (`TopicNames`). Rules:
 
-1. If an id in the group's state has no name, the name in the brokers' answer is used.
+1. If an id in the group's state has no name, the monitor adds the name from the brokers' answer.
 2. If a record is older than the answer, and the answer does not contain the id in the record, the topic was deleted.
-   Its name stays unknown. The clocks of brokers and monitor may differ by a minute.
-3. An id in a later record waits for a sample (`history.awaits_names`).
+   The topic's name stays unknown. The clocks of brokers and monitor can differ. So a record counts as older only if its
+   timestamp is more than a minute before the request.
+3. If an id in a later record has no name, the id waits for a sample (`history.awaits_names`).
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from streaming.group.history import awaits_names
 from streaming.group.snapshot import GroupSnapshot
 
 CLOCKS_DIFFER_BY_MS = 60_000
-"""Assumed maximum difference between the clocks of brokers and monitor in milliseconds."""
+"""Assumed maximum difference, in milliseconds, between the clocks of brokers and monitor."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicNames:
-    """The brokers' answer, and the time of the request. None if there was no request."""
+    """The names in the brokers' answer, and the time of the request. The time is None if there was no request."""
 
     asked_at_ms: int | None = None
     by_id: Mapping[str, str] = field(default_factory=dict)
@@ -44,7 +45,7 @@ def add_names(snapshot: GroupSnapshot, names: TopicNames) -> GroupSnapshot:
 
 
 def with_names(snapshot: GroupSnapshot, names: Mapping[str, str]) -> GroupSnapshot:
-    """Return the snapshot with additional names by id. Names that the snapshot already has do not change."""
+    """Add names to the topic ids of the snapshot. Names that the snapshot already contains do not change."""
     modern = snapshot.modern
     if modern is None or names.keys() <= modern.topic_names.keys():
         return snapshot
@@ -53,7 +54,7 @@ def with_names(snapshot: GroupSnapshot, names: Mapping[str, str]) -> GroupSnapsh
 
 
 def waits_for_names(snapshot: GroupSnapshot, names: TopicNames) -> bool:
-    """Return True if a later sample may contain the name of an id in the snapshot (rules 2 and 3)."""
+    """Return True if a later sample can contain the name of an id in the snapshot (rules 2 and 3)."""
     asked_at_ms, position = names.asked_at_ms, snapshot.position
     if asked_at_ms is not None and position is not None and position.timestamp_ms + CLOCKS_DIFFER_BY_MS < asked_at_ms:
         return False

@@ -1,4 +1,4 @@
-"""The HTTP port (`port.py`): TLS and passwords, limits for slow and hostile clients, content negotiation, compression.
+"""Serves the HTTP port, with TLS, passwords, limits for clients, content negotiation and compression.
 
-This package is allowed to import `prometheus` and all packages below `prometheus`.
+This package is allowed to import `prometheus` and all layers below `prometheus`.
 """

@@ -1,18 +1,19 @@
 """Protects the HTTP port with TLS and with user names and passwords.
 
-1. The users file has one line `name:hash` per user. The hash is a bcrypt hash as written by `htpasswd -B`. Empty lines
-   and lines that start with `#` are ignored. Other kinds of hashes are refused, because an attacker could guess the
-   password too fast.
-2. The users file and the file of the private key must not be readable for all users of the machine
+1. The users file has one line `name:hash` per user. The hash is a bcrypt hash in the format of `htpasswd -B`. Empty
+   lines and lines that start with `#` are ignored. The monitor rejects other kinds of hashes, because attackers can
+   guess the passwords of such hashes too fast.
+2. Other users of the machine must not be able to read or write the users file or the file of the private key
    (`config/private_files.py`).
-3. The check of an unknown name takes as long as the check of a known name. It computes one hash with the cost of one
-   user in the file. The same unknown name always uses the cost of the same user. So an attacker cannot learn from the
-   response time which names exist, or which hash costs the file contains. The port remembers the digest of each correct
-   pair of name and password. Without this cache, each scrape would take a tenth of a second longer. One password is
-   checked at a time, so an attacker who guesses passwords uses at most one core.
-4. If the certificate file is renewed, the next connection uses the new certificate. The new certificate and its key are
-   loaded into a new TLS context. If the key does not match the certificate, the old pair stays in use. The log reports
-   this once.
+3. The check of an unknown name takes as long as the check of a known name. For an unknown name, the port also computes
+   one bcrypt hash. This hash has the same bcrypt cost parameter as the hash of one user in the file. For one unknown
+   name, the port always uses the cost parameter of the same user. So the response time does not show an attacker which
+   names exist, or which cost parameters the file contains. The port keeps a digest of each correct pair of name and
+   password in memory. Without this cache, each scrape would take a tenth of a second longer. The port checks one
+   password at a time. So an attacker who guesses passwords uses at most one CPU core.
+4. If the certificate file or the key file changes, the next connection uses the new files. The port loads the new files
+   into a new TLS context. If the key does not match the certificate, the old certificate and key stay in use. The
+   monitor logs this once.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ _log = logging.getLogger(__name__)
 
 
 class AccessError(RemedyError):
-    """A certificate, key or users file cannot be used."""
+    """Error: a certificate file, key file or users file cannot be used."""
 
 
 class Users:
@@ -59,7 +60,7 @@ class Users:
         self._lock = threading.Lock()
 
     def admits(self, authorization: str | None) -> bool:
-        """Return True if an Authorization header has the name of a user and the correct password."""
+        """Return True if an Authorization header contains the name and the correct password of a user."""
         pair = _name_and_password(authorization)
         if pair is None:
             return False
@@ -75,10 +76,10 @@ class Users:
         return is_correct
 
     def _decoy(self, name: bytes) -> bytes:
-        """Return a hash to check against an unknown name.
+        """Return the hash that `admits` uses for an unknown name.
 
-        The same name gets the same hash after a restart. If the hash changed, an attacker could see that the name is
-        unknown.
+        The same name gets the same hash even after a restart. With a different hash, the response time could change.
+        Then an attacker would know that the name is unknown.
         """
         chosen = int.from_bytes(hmac.new(self._decoy_key, name, hashlib.sha256).digest()[:8], "big")
         return self._decoys[chosen % len(self._decoys)]
@@ -103,9 +104,9 @@ def _is_password(password: bytes, expected: bytes) -> bool:
 
 
 def read_users(file: str) -> Users:
-    """Read a users file. Raises AccessError if the file is not a valid users file.
+    """Read a users file. Raises AccessError if the file is not valid.
 
-    Also raises it if other users of the machine can read or write the file.
+    Also raises AccessError if other users of the machine can read or write the file.
     """
     _check_private(file)
     try:
@@ -128,7 +129,7 @@ def read_users(file: str) -> Users:
 
 
 class Certificate:
-    """The server's certificate and key. Raises AccessError if the files are not a certificate and the matching key."""
+    """The server's certificate and key. Raises AccessError if the key does not match the certificate."""
 
     def __init__(self, certificate_file: str, key_file: str) -> None:
         self._files = (certificate_file, key_file)
@@ -170,7 +171,7 @@ def _load_context(certificate_file: str, key_file: str) -> ssl.SSLContext:
 
 
 def _no_password() -> str:
-    """Refuse an encrypted key. Without this function, OpenSSL asks for the password at the terminal and waits."""
+    """Reject an encrypted key. Without this function, OpenSSL would wait for a password from the terminal."""
     raise ValueError("the key is encrypted: remove its password")
 
 

@@ -2,9 +2,10 @@
 
 The head of a request is its request line and its headers.
 
-1. The handler reads a complete head and writes into a list. So the handler never waits for a client.
-2. Each response has the headers `ALWAYS`. If the application sets one of these headers, the value of the application is
-   used. Error responses that the handler creates also have these headers.
+1. The handler reads a complete head from memory and writes the response into a list. So the handler never waits for a
+   client.
+2. Each response contains all headers in `ALWAYS`. If the application sets one of these headers, the response contains
+   the value from the application. Error responses that the handler creates also contain these headers.
 """
 
 from __future__ import annotations
@@ -47,13 +48,13 @@ class Gateway:
         self.base_environ |= {"REMOTE_HOST": "", "CONTENT_LENGTH": "", "SCRIPT_NAME": ""}
 
     def answer(self, head: bytes, host: str) -> list[bytes]:
-        """Answer the request of a client at this address. The body of the request is not read."""
+        """Answer one request from a client at this address. The request body is not read."""
         exchange = _Exchange(head)
         _Handler(exchange, (host, 0), self)  # type: ignore[arg-type]
         return exchange.answer
 
     def get_app(self) -> Application:
-        """Return the application. The handler of the library calls this method on its server object."""
+        """Return the application. The library's handler calls this method of its server object."""
         return self._call_application
 
     def _call_application(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
@@ -66,7 +67,7 @@ class Gateway:
 
 
 class _Exchange:
-    """The request and response buffers, with the methods of a socket that the handler calls."""
+    """Replaces the socket: buffers for request and response, with the socket methods that the handler calls."""
 
     def __init__(self, head: bytes) -> None:
         self.head = head
@@ -85,7 +86,7 @@ class _Handler(WSGIRequestHandler):
     error_content_type, error_message_format = _TEXT, "%(code)d %(message)s\n"
 
     def handle(self) -> None:
-        """Handle the request. Refuse a request whose head is too long. The end of such a head was not read."""
+        """Handle the request, or reject it if its head is too long. A head that is too long was not read completely."""
         head = self.request.head
         if len(head) <= _MAX_HEAD_BYTES:
             super().handle()
@@ -97,14 +98,14 @@ class _Handler(WSGIRequestHandler):
         )
 
     def end_headers(self) -> None:
-        """Add the headers `ALWAYS` to error responses of the library (rule 2)."""
+        """Add the headers in `ALWAYS` to error responses of the library (rule 2)."""
         for name, value in ALWAYS:
             if name != "Server":
                 self.send_header(name, value)
         super().end_headers()
 
     def log_message(self, *_: object) -> None:
-        """Log nothing. Log nothing. With one line per scrape, the log would become too large."""
+        """Log nothing. If each scrape wrote one line, the log would become too large."""
 
     def get_stderr(self) -> TextIO:
         """Return a buffer for error output, so that wsgiref prints nothing to the terminal."""
@@ -120,7 +121,7 @@ def plain_answer(status: str, *headers: tuple[str, str]) -> bytes:
 
 
 def path_of(head: bytes) -> str:
-    r"""Return the path of a request line, undecoded and without the query. The result is empty if the line has no path.
+    r"""Return the path in a request line, still percent-encoded and without the query. Empty if the line has no path.
 
     >>> path_of(b"GET /-/ready?cluster=eu HTTP/1.1\r\nHost: x\r\n\r\n"), path_of(b"\x16\x03")
     ('/-/ready', '')
@@ -130,7 +131,7 @@ def path_of(head: bytes) -> str:
 
 
 async def run_in_thread(function: Callable[[], _T]) -> _T:
-    """Run a function in a new thread. The process can end while the thread still runs."""
+    """Run a function in a new thread. The process can exit before the function returns."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[_T] = loop.create_future()
 

@@ -2,12 +2,13 @@
 
 A weight of 0 means "not acceptable".
 
-1. `/metrics` is written in the format with the largest weight. The weight of a format is the weight of the most exact
-   header element that matches it. If two formats have equal weights, the format with the more exact element is used. If
-   the elements are equally exact, the format that comes first in `FORMATS` is used.
+1. The response of `/metrics` has the format with the largest weight. The weight of a format is the weight of the most
+   exact header element that matches the format. If two formats have equal weights, the format with the more exact
+   element is used. If the elements are equally exact, the format that comes first in `FORMATS` is used.
 2. If the client accepts none of the formats, the first format in `FORMATS` is used. The scraper then reports an error.
-3. gzip is used if its weight is above 0 and not below the weight of `identity`. The weight of gzip is the weight of the
-   element `gzip`. If this element is absent, it is the weight of `x-gzip`. If both are absent, it is the weight of `*`.
+3. The response is compressed with gzip if the weight of gzip is above 0 and at least the weight of `identity`. The
+   weight of gzip is the weight of the element `gzip`. If the header does not contain `gzip`, the weight of `x-gzip` is
+   used. If the header contains neither of them, the weight of `*` is used.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class _Element:
     weight: float = 0.0
 
     def exactness(self, media_type: str, version: str) -> int:
-        """Return how exactly the element matches a format, 1 to 4. 0 if it does not match."""
+        """Return how exactly the element matches a format. 4 is the most exact match. 0 means no match."""
         if self.name == media_type:
             return {version: 4, "": 3}.get(self.parameters.get("version", ""), 0)
         return {"*/*": 1, f"{media_type.partition('/')[0]}/*": 2}.get(self.name, 0)
@@ -62,9 +63,11 @@ def accepts_gzip(accept_encoding: str) -> bool:
 
 
 def _rank(elements: Sequence[_Element], index: int) -> tuple[float, int, int, str]:
-    """Return the rank of the format with this index in `FORMATS` (rule 1). A better format has a greater rank.
+    """Return how much the client prefers a format (rule 1). A better format has a greater rank.
 
-    The rank is a tuple: weight, exactness, negative index, and the parameter for the escaping of names.
+    The index selects the format in `FORMATS`.
+
+    The rank is a tuple: weight, exactness, negative index, and the format parameter `escaping`.
     """
     media_type, version = FORMATS[index]
     exactness, element = max(

@@ -1,12 +1,13 @@
 """Serves `/metrics` and the pages on the HTTP port.
 
-1. Our code answers GET on `/metrics` (`exposition`), because our code takes only a fraction of the time that
-   prometheus-client takes. The format is Prometheus' text format or OpenMetrics, with gzip if the client accepts it.
-   The library prometheus-client answers all other methods on `/metrics`. For all addresses, the response to HEAD is the
-   response to GET without the body.
-2. The pages answer all other addresses. If the pages are switched off, the response is 404 (Not Found).
-3. If users are configured, only `/-/healthy` and `/-/ready` need no password. The responses of these two addresses are
-   only a few words, and probes cannot send passwords.
+1. Our own code (`exposition`) answers GET on `/metrics`, because it is much faster than prometheus-client. The format
+   is Prometheus' text format or OpenMetrics. If the client accepts gzip, the response is compressed with gzip. For all
+   addresses, the response to HEAD is the response to GET without the body. The library prometheus-client answers all
+   other methods on `/metrics`.
+2. The application `pages` answers requests for all other addresses. If the pages are switched off, the response is 404
+   (Not Found).
+3. If users are configured, every address requires a password, except `/-/healthy` and `/-/ready`. The reason is that
+   probes cannot send passwords. The responses of these two addresses contain only a few words.
 4. If a request fails, the monitor logs the error. The client receives only the status 500 (Internal Server Error).
 """
 
@@ -34,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 
 class PortError(RemedyError):
-    """The HTTP port cannot be opened."""
+    """Error: the HTTP port cannot be opened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +52,9 @@ def not_found(_: Environ, start_response: StartResponse) -> Iterable[bytes]:
 
 
 class MetricsServer:
-    """Serves metrics and pages until `close`. `port` is the port number that the server listens on.
+    """Serves metrics and pages until `close` is called. `port` is the port number on which the server listens.
 
-    If the settings request port 0, `port` is the number that the system selected.
+    If the settings request port 0, `port` is the number that the operating system selected.
 
     Raises PortError if the port cannot be opened.
     """
@@ -103,7 +104,7 @@ def _metrics_application(exposition: Callable[[Encoder], Pieces]) -> Application
 
 
 def _with_routes(metrics: Application, pages: Application) -> Application:
-    """Return an application that calls the metrics application or the pages, by address (rules 1, 2 and 4)."""
+    """Return an application that calls `metrics` or `pages`, depending on the requested path (rules 1, 2 and 4)."""
 
     def answer(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         application = metrics if environ["PATH_INFO"] == "/metrics" else pages

@@ -1,18 +1,18 @@
-"""Serves the HTTP port. A slow client uses only one open socket and a few KB. Probes are always answered.
+"""Serves the HTTP port. A slow client uses only one open socket and a few KB of memory. Probes are always answered.
 
 1. One thread accepts connections, makes TLS handshakes, reads requests and sends responses. This thread never waits for
-   one client. A request gets its own thread only when it is complete.
-2. A request must arrive within `HEAD_SECONDS`, including the TLS handshake. Data that arrives slowly does not extend
-   this time. Sending a response may take at most `LONGEST_SECONDS`. If the client reads no data for `SILENCE_SECONDS`,
-   the server closes the connection.
+   a single client. Only a complete request gets its own thread.
+2. The TLS handshake and the complete request must arrive within `HEAD_SECONDS`. If data arrives slowly, the server does
+   not extend this time. If a response is not sent completely after `LONGEST_SECONDS`, the server closes the connection.
+   If the client reads no data for `SILENCE_SECONDS`, the server closes the connection.
 3. At most `MAX_WAITING` connections can wait for their request at the same time. The server always accepts a new
-   connection. If too many connections wait, the server closes the oldest connection of the address with the most
-   waiting connections.
-4. At most `MAX_REQUESTS` complete requests are open. One address can have at most half of `MAX_REQUESTS`. The server
-   answers each further request with the status 503 (Service Unavailable). At most `MAX_ANSWERS` responses are computed
-   or sent at a time. One address can have at most half of `MAX_ANSWERS`.
-5. Rule 3 applies to probes, rule 4 does not. The server answers up to `MAX_PROBES` probes at a time, in addition to the
-   other requests.
+   connection. If too many connections wait, the server selects the address with the most waiting connections. Then it
+   closes the oldest waiting connection of this address.
+4. At most `MAX_REQUESTS` complete requests can be open at the same time. At most half of `MAX_REQUESTS` can be from one
+   address. The server answers each further request with the status 503 (Service Unavailable). The server computes or
+   sends at most `MAX_ANSWERS` responses at the same time. At most half of `MAX_ANSWERS` can be for one address.
+5. Rule 3 also applies to probes. Rule 4 does not apply to probes. The server answers up to `MAX_PROBES` probes at a
+   time, in addition to the other requests.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(eq=False, slots=True)
 class _Client:
-    """One accepted connection. `places` limits the responses for its address (rule 4)."""
+    """One accepted connection. `places` limits the number of responses for the client's address (rule 4)."""
 
     connection: socket.socket
     host: str
@@ -72,7 +72,7 @@ class _Client:
 
     @contextmanager
     def deadline(self, seconds: float) -> Iterator[None]:
-        """Cancel the connection if the `with` block takes longer than this time."""
+        """Cancel the task of this connection if the `with` block takes longer than this time."""
         timer = asyncio.get_running_loop().call_later(seconds, self.hang_up)
         try:
             yield
@@ -83,7 +83,7 @@ class _Client:
 class Server:
     """An HTTP server that listens as soon as it is created. Raises OSError if it cannot listen.
 
-    `serve_forever` answers requests until `shutdown`. `probes` are the paths of the probes (rule 5).
+    `serve_forever` answers requests until `shutdown` is called. `probes` are the paths of the probes (rule 5).
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class Server:
         self._accepting = self._loop.create_task(self._accept())
 
     def serve_forever(self) -> None:
-        """Answer requests until `shutdown`. Then close all connections."""
+        """Answer requests until `shutdown` is called. Then close all connections."""
         try:
             with suppress(asyncio.CancelledError):
                 self._loop.run_until_complete(self._accepting)
@@ -124,7 +124,7 @@ class Server:
             self._listener.close()
 
     def shutdown(self) -> None:
-        """Make `serve_forever` return soon. Any thread may call this method."""
+        """Make `serve_forever` return soon. Any thread can call this method."""
         with suppress(RuntimeError):  # `serve_forever` has returned already
             self._loop.call_soon_threadsafe(self._accepting.cancel)
 
@@ -140,7 +140,7 @@ class Server:
             self._start_client(connection, host)
 
     def _make_room(self, max_waiting: int) -> None:
-        """Close one waiting connection if there are more than `max_waiting` (rule 3)."""
+        """If more than `max_waiting` connections wait for a request, close one of them (rule 3)."""
         waiting = [client for client in self._clients if not client.has_request]
         if len(waiting) > max_waiting:
             [(busiest_address, _)] = Counter(client.address for client in waiting).most_common(1)
@@ -202,7 +202,7 @@ class Server:
 
 
 def client_network(host: str) -> str:
-    """Return the address that limits apply to: a single IPv4 address, or the /64 network of an IPv6 address.
+    """Return the address to which limits apply: a single IPv4 address, or the /64 network of an IPv6 address.
 
     An IPv4 address that is written as an IPv6 address counts as IPv4.
 

@@ -1,4 +1,4 @@
-"""Checks that `__consumer_offsets` is still the log that was read, and finds deletions without a tombstone.
+"""Checks that `__consumer_offsets` is still the same log, and finds deletions whose tombstones were not read.
 
-This package is pure. It may import `evaluation` and the layers below.
+This package contains only pure functions. It is allowed to import `evaluation` and the layers below `evaluation`.
 """

@@ -1,24 +1,25 @@
-"""Checks that `__consumer_offsets` is still the log that was read.
+"""Checks that `__consumer_offsets` is still the same log that the monitor read before.
 
 The position of a partition is the offset of the next record to read. Normally, offsets only grow. So two conditions are
-normally true. The end of a partition is after every record that was read. The start of a partition is at or before its
+normally true. The end of a partition is after every record that was read. The start of a partition is at or before the
 position. There are three exceptions:
 
 1. A partition is *rewound* in two cases. In the first case, its end is at or before the last record that was read
-   (`find_truncated_partitions`). In the second case, its position decreased (`find_backward_positions`), because
-   Spark's source decreases the position if the end is before it. The cause is an unclean leader election, or the topic
-   was deleted and created again. In both cases new records get offsets that were read before. The monitor treats these
-   records as already read. So it does not show their content.
+   (`find_truncated_partitions`). In the second case, the position of the partition decreased
+   (`find_backward_positions`). Spark's source decreases the position if the end of the partition is before the
+   position. A partition is rewound after an unclean leader election, or after the topic was deleted and created again.
+   In both cases, new records get offsets of records that were already read. So the monitor treats the new records as
+   already read. Their content is not shown.
 2. Records are *lost* if the start of a partition is after its position (`count_lost_offsets`). Retention or a
-   DeleteRecords request removed records before they were read. The monitor continues at the start of the partition. No
-   better result is possible.
-3. The topic was *created again* if its id differs from the id for which the positions were stored (KIP-516,
-   `find_recreated_partitions`). Only the ids are compared. So the monitor detects the new topic even if its log is
-   already longer than the old log was. If one of the two ids is unknown, this check has no result. Brokers before 2.8
-   have no topic ids.
+   DeleteRecords request removed records before the monitor read them. The monitor continues at the start of the
+   partition.
+3. The topic was *created again* if its topic id is not the same as the topic id that was stored with the positions
+   (KIP-516, `find_recreated_partitions`). The check compares only the ids. So the monitor detects the new topic even if
+   the new log is already longer than the old log. If one of the two ids is unknown, this check has no result. Brokers
+   older than Kafka 2.8 do not have topic ids.
 
-In the polling mode (`source.kind = "admin-api"`) the monitor numbers the answers itself, in partitions below 0. These
-rules ignore such partitions.
+In the polling mode (`source.kind = "admin-api"`) the monitor does not read a log. It assigns its own offsets to the
+answers, in partitions with negative numbers. These rules do not apply to such partitions.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ from streaming.evaluation.lag.lag import LogEnds
 def find_truncated_partitions(
     partition_states: Mapping[int, PartitionSnapshot], ends: Mapping[int, LogEnds]
 ) -> frozenset[int]:
-    """Return the partitions that end at or before the last record that was read.
+    """Return the partitions whose end is at or before the last record that was read.
 
-    `partition_states` must be older than the request for the ends.
+    The caller must read `partition_states` before it requests the ends.
 
     >>> read = {number: PartitionSnapshot(number, last_offset=9) for number in (0, 1, 2)}
     >>> sorted(find_truncated_partitions(read, {0: LogEnds(9, 9), 1: LogEnds(10, 10)}))
@@ -48,7 +49,7 @@ def find_truncated_partitions(
 
 
 def find_backward_positions(before: Mapping[int, int], now: Mapping[int, int]) -> frozenset[int]:
-    """Return the partitions whose position is lower than before.
+    """Return the partitions whose position is lower than their previous position.
 
     >>> sorted(find_backward_positions({0: 7, 1: 7, 2: 7}, {0: 6, 1: 7, 3: 1}))
     [0]
@@ -70,9 +71,9 @@ def find_recreated_partitions(
 
 
 def count_lost_offsets(positions: Mapping[int, int], ends: Mapping[int, LogEnds]) -> Mapping[int, int]:
-    """Return for each partition the number of offsets that were deleted before they were read.
+    """For each partition, return the number of offsets that were deleted before the monitor read them.
 
-    For a partition that was never read, no offsets are lost.
+    The result does not contain partitions without lost offsets. A partition that was never read has no lost offsets.
 
     >>> count_lost_offsets({0: 5, 1: 5}, {0: LogEnds(90, 90, 25), 1: LogEnds(90, 90, 5), 2: LogEnds(90, 90, 80)})
     {0: 20}

@@ -1,20 +1,20 @@
-"""Finds groups and committed offsets that do not exist on the brokers any more although no tombstone was read.
+"""Finds deleted groups and deleted committed offsets whose tombstones the monitor did not read.
 
 Kafka removes a tombstone from the log a day after it was written (`delete.retention.ms`). If a monitor was stopped for
-a longer time, it never reads the tombstone. Without this module, it would always show the deleted group or commit.
-Rules:
+more than a day, it possibly never reads the tombstone. Without this module, the monitor would show the deleted group or
+commit forever. Rules:
 
-1. A group or commit is a suspect if it is in the records that were read, but not in the brokers' answer. The request
-   must be sent after these records were read.
-2. Possibly the log contains a tombstone of the suspect that was not read yet. So the monitor first reads the log up to
-   the end that it had after the brokers' answer.
-3. If the monitor reads a record of the suspect in this time, the group or commit is not a suspect any more.
-4. Only a complete answer is a proof. Three answers are not complete: a listing with gaps, offsets of a topic without
-   the DESCRIBE permission, and a group that cannot be described.
+1. A group or commit is a suspect if the monitor has read its record, but the brokers' answer does not contain it. The
+   monitor must read the record before it sends the request.
+2. The log can contain a tombstone of the suspect that the monitor has not read yet. So the monitor samples the end of
+   the log after the brokers' answer, and reads the log up to this end.
+3. If the monitor reads a new record of the suspect before this end, the group or commit is not a suspect any more.
+4. Only a complete answer proves a deletion. An answer is not complete in three cases. A listing has gaps. The monitor
+   does not have the DESCRIBE permission for the topic of a committed offset. A group cannot be described.
 
-Example: the position in the partition is 90, and the group's last record is at offset 50. The listing does not have the
-group, and the partition ends at 100. If the group's last record is still at 50 when the position is 100, the group was
-deleted.
+Example: the position in the partition is 90, and the group's last record is at offset 50. The listing does not contain
+the group, and the partition ends at offset 100. If the group's last record is still at offset 50 when the position
+reaches 100, the group was deleted.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from streaming.group.listing import GroupListing, OffsetsByPartition, Unanswered
 
 @dataclass(frozen=True, slots=True)
 class Suspect:
-    """A group or commits that were possibly deleted.
+    """A group that was possibly deleted, or commits that were possibly deleted.
 
     Attributes:
-        offsets_topic_partition: the partition of the records.
-        after_offset: the offset of the last record.
+        offsets_topic_partition: the `__consumer_offsets` partition that contains the records.
+        after_offset: the offset of the last record of the group or commits.
         read_up_to: the position up to which the log must be read. If the suspect has a tombstone, the tombstone is
             before this position.
         listed_at_ms: the time of the brokers' answer.
@@ -54,9 +54,9 @@ class Suspect:
 def suspected_groups(
     groups: Mapping[str, GroupState], listing: GroupListing, sample: ClusterSample
 ) -> Mapping[str, Suspect]:
-    """Return the living groups that are not in the listing (rule 1).
+    """Return the groups that exist in the records but not in the listing (rule 1).
 
-    `groups` must be older than the listing. `sample` must be newer than the listing.
+    The caller must read `groups` before the listing, and `sample` after the listing.
     """
     if not listing.is_complete:
         return {}
@@ -78,7 +78,7 @@ def suspected_groups(
 def keep_silent_suspects(
     suspects: Mapping[str, Suspect], groups: Mapping[str, GroupState], listing: GroupListing
 ) -> Mapping[str, Suspect]:
-    """Return the suspects without a new record since the brokers' answer (rule 3)."""
+    """Return the suspects for which no new record was read since the brokers' answer (rule 3)."""
 
     def is_silent(group_id: str, suspect: Suspect) -> bool:
         record = groups.get(group_id)
@@ -96,7 +96,7 @@ def keep_silent_suspects(
 
 
 def is_read(suspect: Suspect, positions: Mapping[int, int]) -> bool:
-    """Return True if the log was read up to the end that rule 2 requires for the suspect."""
+    """Return True if the log was read up to the end that rule 2 requires for this suspect."""
     return positions.get(suspect.offsets_topic_partition, 0) >= suspect.read_up_to
 
 
@@ -108,7 +108,7 @@ def suspected_commits(
     """Return the commits that are not in the answers of their groups' coordinators.
 
     `commits` has columns group_id, topic, partition, ... OffsetFetch omits topics without the DESCRIBE permission, and
-    does not return an error. So only topics that the monitor can describe count (rule 4).
+    does not return an error. So the function ignores commits for topics that the monitor cannot describe (rule 4).
     """
     answered = {group_id: offsets for group_id, offsets in answers.items() if not isinstance(offsets, Unanswered)}
 
@@ -121,17 +121,17 @@ def suspected_commits(
 
 @dataclass(frozen=True, slots=True)
 class MissingCommits:
-    """Commits in one `__consumer_offsets` partition that are missing in the answers of their coordinators."""
+    """Commits in one `__consumer_offsets` partition. Their coordinators' answers do not contain these commits."""
 
     suspect: Suspect
     vanished: CommitsVanished
 
 
 def missing_by_partition(missing: pa.Table, sample: ClusterSample) -> list[MissingCommits]:
-    """Return the commits of `suspected_commits` by their `__consumer_offsets` partition.
+    """Group the commits from `suspected_commits` by their `__consumer_offsets` partition.
 
-    `sample` must be newer than the coordinators' answers. If the end of a partition is not in `sample`, the partition
-    is omitted until the next check.
+    The caller must request `sample` after the coordinators' answers. If `sample` does not contain the end of a
+    partition, the result does not contain this partition. The next check tries this partition again.
     """
     by_partition: dict[int, list[tuple[bytes, int]]] = defaultdict(list)
     rows = zip(

@@ -1,9 +1,9 @@
-"""Provide the jars of Spark, Delta and Kafka. Their hashes are fixed in `jars.lock`.
+"""Provide the jars of Spark, Delta and Kafka. `jars.lock` contains the hash of each jar.
 
 Each jar is downloaded once per user.
 
-`resolve("spark")` returns the jars for `spark.jars`. `resolve("broker")` returns the class path of the embedded broker.
-`resolve(BROKER_SETS["3.9.2"])` returns the class path of a broker of version 3.9.2.
+`resolve("spark")` returns the jars for the setting `spark.jars`. `resolve("broker")` returns the class path of the
+embedded broker. `resolve(BROKER_SETS["3.9.2"])` returns the class path of a broker of version 3.9.2.
 """
 
 from __future__ import annotations

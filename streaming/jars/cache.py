@@ -1,10 +1,11 @@
-"""Store jars on this machine. A set is downloaded once per user, verified against jars.lock, and always complete.
+"""Store jars on this machine. Each set is downloaded once per user and verified with jars.lock.
 
     <cache>/jars/spark-3f2a…/    the jars of one set; the name contains a hash of its content
     <cache>/jars/spark.lock      locked by the process that downloads
     <cache>/jars/spark.partial/  an incomplete download; renamed when it is complete and verified
 
-<cache> is $REBALANCE_MONITOR_CACHE_DIR, otherwise kafka-rebalance-monitor in $XDG_CACHE_HOME or ~/.cache.
+<cache> is $REBALANCE_MONITOR_CACHE_DIR if this variable is set. Otherwise, <cache> is the folder
+kafka-rebalance-monitor in $XDG_CACHE_HOME or in ~/.cache.
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ _SPARE_BYTES = 50_000_000
 
 
 def resolve(set_name: JarSetName, on_jar: OnJar | None = None, *, verify: bool = False) -> list[Path]:
-    """Return the sorted paths of the jars of a set. Download the set first if it is missing or damaged.
+    """Return the sorted paths of the jars of a set. If the set is missing or damaged, download it first.
 
-    By default, the check compares only names and sizes, which takes a millisecond. With `verify`, it also compares the
-    hashes of all files. Raises JarsError or JavaError, each with one line that contains the remedy.
-    Example: `",".join(map(str, resolve("spark")))` is a value for `spark.jars`.
+    By default, the function checks only the names and sizes of the files. This check takes a millisecond. With
+    `verify`, the function also checks the hashes of all files. Raises JarsError or JavaError. The error message is one
+    line and contains the remedy. Example: `",".join(map(str, resolve("spark")))` is a value for `spark.jars`.
     """
     locked = parse_lock(LOCK_PATH.read_text())[set_name]
     folder = cache_folder() / "jars" / f"{set_name}-{lock_version(locked)}"
@@ -54,7 +55,7 @@ def resolve(set_name: JarSetName, on_jar: OnJar | None = None, *, verify: bool =
 
 
 def cache_folder() -> Path:
-    """Return the folder of all caches of the project. It may not exist yet."""
+    """Return the folder of all caches of the project. The folder possibly does not exist yet."""
     if configured := os.environ.get("REBALANCE_MONITOR_CACHE_DIR"):
         return Path(configured).expanduser().absolute()
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"

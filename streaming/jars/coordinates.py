@@ -1,8 +1,8 @@
-"""Define the versions of the jars of Spark, Delta and Kafka. No other file defines them.
+"""Define the versions of the jars of Spark, Delta and Kafka. No other file defines these versions.
 
-`jars.lock` in this folder lists these jars and all their dependencies, with hashes. After a change in this file, run
-`python -m streaming.jars.lock`. This command sends requests to the Maven repository and rewrites `jars.lock`. pyspark
-and delta-spark are Python packages. Their versions are in pyproject.toml and must match the versions here.
+`jars.lock` in this folder lists these jars and all their dependencies, with hashes. After a change in `coordinates.py`,
+run `python -m streaming.jars.lock`. This command sends requests to the Maven repository and rewrites `jars.lock`.
+pyspark and delta-spark are Python packages. Their versions are in pyproject.toml and must match the versions here.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ BROKER_SETS: dict[str, JarSetName] = {
 
 
 def _broker(kafka_version: str) -> tuple[Coordinate, ...]:
-    """Return the coordinates of a broker. Kafka 3 and 4 log through slf4j 1.7 and need its binding to log4j."""
+    """Return the coordinates of a broker's jars.
+
+    Kafka 3 and Kafka 4 use slf4j 1.7, so they need its binding to log4j.
+    """
     return (
         Coordinate("org.apache.kafka", "kafka_2.13", kafka_version),
         Coordinate("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.3"),

@@ -1,7 +1,7 @@
 """Download jars with Ivy, which is a part of pyspark. So Maven is not required.
 
-Ivy uses a separate home folder. So a damaged `~/.m2` or `~/.ivy2` of the user has no effect. For example, a damaged
-folder can contain a pom without its jar.
+Ivy uses a home folder that only this project uses. So a damaged `~/.m2` or `~/.ivy2` of the user has no effect. For
+example, a damaged folder contains a pom but not the jar for this pom.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class JarsError(RemedyError):
 
 
 def pyspark_jars_folder() -> Path:
-    """Return the folder of the jars of the installed pyspark, without importing pyspark. Raises JarsError."""
+    """Return the folder of pyspark's jars, without importing pyspark. Raises JarsError if pyspark is not installed."""
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise JarsError("pyspark is not installed: run `make setup`, or pip install kafka-rebalance-monitor")

@@ -1,4 +1,4 @@
-"""Read and write the text of `jars.lock`. It lists each jar of each set with its size and hash."""
+"""Read and write the text of `jars.lock`. The file lists each jar of each set with the size and hash of the jar."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HEADER = """\
 
 @dataclass(frozen=True, order=True)
 class LockedJar:
-    """One jar with the hash and size that a download must have."""
+    """One jar, with the size and hash that the downloaded file must have."""
 
     coordinate: Coordinate
     sha256: str
@@ -27,7 +27,7 @@ class LockedJar:
 
 
 def format_lock(sets: Mapping[JarSetName, Iterable[LockedJar]]) -> str:
-    """Return the sorted text of the lock file. The text is always the same for the same jars."""
+    """Return the text of the lock file, with sorted lines. The same jars always give the same text."""
     lines = [
         f"{set_name} {jar.sha256} {jar.size_bytes} {jar.coordinate}\n"
         for set_name in sorted(sets)

@@ -2,7 +2,7 @@
 
     GroupReport ──► overview, group, heat_map, ... ──► rendering (HTML) or as_json ──► application (WSGI)
 
-`application`, `clusters` and `rebalances` have side effects or state. All other modules are pure functions of values.
-None means unknown and is shown as `?`. This package is allowed to import `state` and all packages below `state`. Only
-`rebalances` may read tables.
+`application`, `clusters` and `rebalances` have side effects or state. All other modules contain only pure functions.
+None means unknown and is shown as `?`. This package is allowed to import `state` and all layers below `state`. Only
+`rebalances` is allowed to read tables.
 """

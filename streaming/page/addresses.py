@@ -1,12 +1,12 @@
 """Converts group ids to addresses and back. Every group id that Kafka allows has an address.
 
 1. The page of a group is `/groups/<id>`. The id is percent-encoded as UTF-8, including slashes.
-2. Browsers change the path segments `.` and `..` and empty segments. So if a group id is such a segment, its address is
-   `/groups/?id=<id>`.
+2. If a segment of a path is `.`, `..` or empty, browsers change the path. So if a group id is `.`, `..` or empty, its
+   address is `/groups/?id=<id>`.
 3. If the monitor watches several clusters, each address contains the name of a cluster: `?cluster=<name>`. The name is
    the same as in the metric label `cluster`.
-4. A lone surrogate is encoded with the general rule of UTF-8, although UTF-8 does not allow surrogates. No group
-   matches any other invalid UTF-8.
+4. A lone surrogate is encoded with the general rule of UTF-8, although UTF-8 does not allow surrogates. If an address
+   contains other invalid UTF-8, the address does not belong to any group.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _NOT_A_SEGMENT = frozenset({"", ".", ".."})
 
 
 def group_address(group_id: str, prefix: str = GROUP_PAGE, cluster: str | None = None) -> str:
-    r"""Return the address of a group's page or of a group's JSON document. `prefix` selects which of the two.
+    r"""Return the address of a group's page or JSON document. `prefix` selects the page or the document.
 
     `cluster` is None if the monitor watches only one cluster.
 
@@ -40,7 +40,7 @@ def group_address(group_id: str, prefix: str = GROUP_PAGE, cluster: str | None =
 def overview_address(cluster: str) -> str:
     """Return the address of the list of all groups of one cluster.
 
-    If the name is empty, return the address for all clusters.
+    If `cluster` is empty, return the address of the list for all clusters.
 
     >>> overview_address("e/u"), overview_address("")
     ('/?cluster=e%2Fu', '/')
@@ -53,7 +53,7 @@ def _percent_encode(text: str) -> str:
 
 
 def addressed_group(rest: str, query: str) -> str | None:
-    r"""Return the group id of an address. The result is None if the bytes are not UTF-8 (rule 4).
+    r"""Return the group id in an address. The result is None if the bytes are not UTF-8 (rule 4).
 
     `rest` is the path after the prefix, as WSGI passes it (bytes as Latin-1).
 
@@ -68,9 +68,9 @@ def addressed_group(rest: str, query: str) -> str | None:
 
 
 def argument(query: str, name: str) -> str:
-    """Return the first value of a name in a query.
+    """Return the first value of a query parameter.
 
-    The result is empty if the query does not contain the name, or if the query is invalid.
+    The result is empty if the query does not contain the parameter, or if the query is invalid.
 
     >>> argument("q=a+b%2F&q=c", "q"), argument("", "q")
     ('a b/', '')

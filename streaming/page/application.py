@@ -1,17 +1,20 @@
 """Serves the pages and the JSON API as a WSGI application.
 
-1. `/` lists groups. `?q=` selects groups by id. `?limit=` sets the number of rows. `/groups/<id>` shows one group.
-   `/api/v1/groups` and `/api/v1/groups/<id>` return the same content as JSON. `?cluster=` selects one of several
-   clusters (`clusters`). If a request needs `?cluster=` and does not have it, the response has the status 300 and lists
-   the clusters. `/-/healthy` returns the status 200 as long as the process can answer requests.
-2. The application answers only GET. The server answers HEAD. Other methods get 405, other addresses 404.
-3. Before the log was read to its end for the first time, pages show the progress, and the API returns 503.
-4. The headers of every response forbid the browser to store the response. They also forbid the browser to load or run
-   anything that our pages do not need.
+1. `/` lists groups. `?q=` selects the groups whose id contains a text. `?limit=` sets the maximum number of rows.
+   `/groups/<id>` shows one group. `/api/v1/groups` and `/api/v1/groups/<id>` return the same content as JSON.
+   `?cluster=` selects one of several clusters (`clusters`). If a request needs `?cluster=` but does not contain it, the
+   response has the status 300 and lists the clusters. `/-/healthy` returns the status 200 as long as the process can
+   answer requests.
+2. The application answers only GET. The server answers HEAD. For other methods, the status is 405. For other addresses,
+   the status is 404.
+3. Until the monitor has read the log to its end for the first time, pages show only the progress, and the API returns
+   the status 503.
+4. The headers of every response forbid the browser to store the response, except for the files in `assets`. The headers
+   also forbid the browser to load or run anything that our pages do not need.
 5. `/-/ready` returns 200 if the metric `rebalance_monitor_ready` is 1. Otherwise, it returns 503. If the monitor
-   watches several clusters, one ready cluster is enough for 200. If all clusters had to be ready, one failed cluster
-   would make a readiness probe remove the monitor for all clusters. `?cluster=` checks one cluster. The response
-   contains only numbers, without names of groups or clusters.
+   watches several clusters, one ready cluster is enough for 200. Otherwise, one failed cluster would make the readiness
+   probe fail. Then Kubernetes would send no requests to the monitor, not even for the other clusters. With `?cluster=`,
+   `/-/ready` checks only one cluster. The response does not contain names of groups or clusters.
 """
 
 from __future__ import annotations
@@ -65,7 +68,7 @@ class _Answer:
 
 
 class Pages:
-    """The application for all addresses of the port except `/metrics`. `strategies` are shown in the what-if table."""
+    """The application for all addresses of the port except `/metrics`. The what-if table shows `strategies`."""
 
     def __init__(self, clusters: Sequence[ClusterView], strategies: Sequence[str]) -> None:
         self._clusters = clusters
@@ -207,7 +210,7 @@ class _Listing:
 
     @property
     def is_catching_up(self) -> bool:
-        """True if no cluster has groups that can be shown yet."""
+        """True if all clusters are still catching up. Then no groups can be shown yet."""
         return all(one.phase == CATCHING_UP for one in self.clusters)
 
 

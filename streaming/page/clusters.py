@@ -1,11 +1,12 @@
 """Selects the clusters of a request.
 
-1. If the monitor watches one cluster, `?cluster=` is not necessary. An unknown name selects no cluster.
-2. If the monitor watches several clusters, `?cluster=` selects one. Without it, an overview shows all clusters, and the
-   page of a group shows the group of the cluster that has it.
-3. If several clusters have a group with the same id, the request must select one. If no cluster has the group, but the
-   monitor still reads the log of a cluster for the first time, the group can exist in that cluster. So the response is
-   "catching up" instead of "no such group".
+1. If the monitor watches one cluster, `?cluster=` is not necessary. If the request contains an unknown name, no cluster
+   is selected.
+2. If the monitor watches several clusters, `?cluster=` selects one. Without `?cluster=`, an overview shows all
+   clusters. Without `?cluster=`, the page of a group shows the cluster that has this group.
+3. If several clusters have a group with the same id, the request must select one of these clusters. If the monitor
+   still reads the log of a cluster for the first time, the group can exist in this cluster, even if no cluster shows
+   the group yet. So the response is "catching up" instead of "no such group".
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ def verdict_in_words(drift: StrategyDrift) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Misplaced:
-    """Partitions of one topic with the same wrong owners (`actual`) and the same expected owner.
+    """Partitions of one topic that all have the same wrong owners (`actual`) and the same expected owner.
 
     `numbers` are ranges of partition numbers, for example `0-3`.
     """
@@ -56,9 +56,9 @@ class Misplaced:
 
 
 def misplaced_in_short(drift: StrategyDrift, names: Mapping[str, str]) -> tuple[Misplaced, ...]:
-    """Combine misplaced partitions by topic and owners. The result shows a member by its name in `names`.
+    """Combine misplaced partitions with the same topic and the same owners. `names` contains the names of members.
 
-    If `names` does not contain the member, the result shows its id.
+    If `names` does not contain a member, the result shows the member id.
 
     >>> from streaming.evaluation.assignment.drift import MisplacedPartition
     >>> both = tuple(MisplacedPartition("t", number, ("a",), "b") for number in (0, 1))

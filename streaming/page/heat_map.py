@@ -1,17 +1,18 @@
-"""Makes the heat map of a group: one row per member, one column per topic, partitions in the cells.
+"""Makes the heat map of a group: one row per member, one column per topic, partition counts in the cells.
 
-1. A cell counts the target partitions of the member. These are the partitions that the leader or the coordinator
-   assigned to the member. While the group reconciles (KIP-848), the cell also lists the partitions that the member has
-   not received yet, and the partitions that the member has not given up yet. So the page shows an exchange of one
-   partition for a different partition, although the count does not change.
+1. A cell shows how many target partitions of the topic the member has. Target partitions are the partitions that the
+   leader or the coordinator assigned to the member. While the group reconciles (KIP-848), the cell also lists two kinds
+   of partitions: partitions that the member has not received yet, and partitions that the member has not released yet.
+   So the page shows an exchange of partitions even if the count does not change.
 2. The busiest member comes first. Equally busy members are sorted by name. The topic with the most partitions comes
    first.
-3. `level` is 0 for a cell without partitions. All other cells have a level from 1 to 5, in proportion to their
-   partition count. The cell with the most partitions has level 5.
-4. If there are too many members or topics, the page shows only the first ones. The page also shows how many members and
-   topics are not shown.
-5. A member has a cell for each topic that the member subscribes to. It also has a cell for a topic without subscription
-   if it owns partitions of this topic. A member whose partitions are unknown has no cells.
+3. `level` is 0 for a cell without partitions. All other cells have a level from 1 to 5, in proportion to the partition
+   count of the cell. The cell with the most partitions has level 5.
+4. If there are too many members or topics, the page shows only the first members and topics. The page also shows the
+   number of members and topics that are left out.
+5. A member has a cell for each topic that the member subscribes to. If a member owns partitions of a topic without a
+   subscription to the topic, the member also has a cell for this topic. A member whose partitions are unknown has no
+   cells.
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ LEVELS = 5
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One member's partitions of one topic: how many there are (`partitions`), and which ones (`numbers`, as ranges).
+    """One member's partitions of one topic: the count (`partitions`), and the partition numbers as ranges (`numbers`).
 
     `gets` counts the partitions that the member has not received yet. `gives_up` counts the partitions that the member
-    has not given up yet. Both are 0 if no record shows the current partitions of the member.
+    has not released yet. Both are 0 if no record shows the current partitions of the member.
     """
 
     partitions: int
@@ -52,9 +53,9 @@ class Cell:
 class MemberRow:
     """One member. `cells` has one entry per topic. The entry is None if the member has no cell for the topic (rule 5).
 
-    `disambiguation` distinguishes members with the same name. It is the end of the member id. For a static member, it
-    is the host. `partitions` is None if no record contains the member's assignment. `expected` and `lag` are None if
-    unknown.
+    `disambiguation` distinguishes members with the same name. For a static member, it is the host. For all other
+    members, it is the end of the member id. `partitions` is None if no record contains the member's assignment.
+    `expected` and `lag` are None if unknown.
     """
 
     member_id: str
@@ -81,7 +82,7 @@ class HeatMap:
 
     @property
     def is_reconciling(self) -> bool:
-        """True if a member still has to receive or to give up partitions."""
+        """True if at least one member still has to receive or release partitions."""
         return any(cell.gets or cell.gives_up for row in self.rows for cell in row.cells if cell)
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RebalanceLine:
-    """One rebalance, or a different change of a group's membership.
+    """One rebalance, or one other change of a group's members.
 
-    `text` is a sentence. Names of members in it are not escaped.
+    `text` describes the change in a sentence. Member names in `text` are not escaped.
     """
 
     timestamp_ms: int

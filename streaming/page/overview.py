@@ -11,7 +11,7 @@ from streaming.evaluation.report import GroupReport
 from streaming.page.watched import WatchedCluster
 
 DEFAULT_ROWS = 100
-"""Number of rows on the page. Groups in later rows can be found by name."""
+"""Default number of groups on the page. The search finds all other groups."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +27,14 @@ class OverviewEntry:
 class Overview:
     """All groups, the worst first.
 
-    `in_trouble` counts the groups to which one of the trouble rules 1 to 8 applies (`severity.trouble`).
+    `in_trouble` counts the groups to which at least one of the trouble rules 1 to 8 applies (`severity.trouble`).
     """
 
     groups: tuple[OverviewEntry, ...]
     in_trouble: int
 
     def filter_ids(self, text: str) -> tuple[OverviewEntry, ...]:
-        """Return the groups whose id contains the text. The comparison ignores upper and lower case.
+        """Return the groups whose id contains the text. The comparison treats upper and lower case as equal.
 
         >>> from streaming.evaluation.facts import Membership
         >>> orders = OverviewEntry(GroupReport("Orders", Membership("classic")), "prod", is_fresh=True)

@@ -1,8 +1,8 @@
 """Reads the last rebalances of a group from the tables and describes them in sentences.
 
 1. The state of the group contains the dates of the last rebalances. Only files of these dates are read.
-2. The result is cached for at most `CACHE_SECONDS`. A row can be missing for a short time, because the tables are
-   written after the monitor state. The commit gap of a rebalance becomes known even later.
+2. The result is cached for at most `CACHE_SECONDS`. The monitor writes its tables after its state. So the row of a new
+   rebalance can be missing for a short time. The commit gap of a rebalance becomes known even later.
 3. If a table cannot be read, the page shows the reason instead of the rebalances.
 """
 
@@ -54,7 +54,7 @@ class RebalanceReader:
         self._lock = threading.Lock()
 
     def last(self, record: GroupState | None) -> LastRebalances:
-        """Return the last rebalances of a group. A group without a record has no rebalances."""
+        """Return the last rebalances of a group. The result is empty if `record` is None."""
         if record is None:
             return LastRebalances()
         recent, group_id = record.rebalance_history.recent[-MAX_REBALANCES:], record.snapshot.group_id
@@ -89,7 +89,7 @@ class RebalanceReader:
     def _gaps(self, dates: Collection[date], group_id: str) -> Sequence[Row]:
         """Return the rows of `commit_gaps`. The result is empty if the table does not exist.
 
-        Tables of an older monitor version do not include `commit_gaps`.
+        An older version of the monitor did not create this table.
         """
         try:
             return self._rows(COMMIT_GAPS, dates, group_id)

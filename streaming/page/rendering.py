@@ -1,7 +1,7 @@
-"""Renders values as HTML. Every text is made printable (`printable`) and then escaped, in every template.
+"""Renders values as HTML. Every template makes each text printable (`printable`) and then escapes it.
 
-The pages contain no scripts and no inline styles. So the content security policy can forbid both. If a browser
-interpreted a name as markup, the markup could not load or run anything.
+The pages contain no scripts and no inline styles. So the content security policy forbids scripts and inline styles.
+Even if a browser interpreted a name as markup, this markup could not load or run anything.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _make_printable(value: object) -> object:
 
 
 def whole(number: float | None) -> str:
-    """Format a number without decimals, with separators. None becomes `?`.
+    """Format a number without decimals and with thousands separators. None becomes `?`.
 
     >>> whole(1234567), whole(None), whole(0)
     ('1,234,567', '?', '0')
@@ -43,7 +43,7 @@ def whole(number: float | None) -> str:
 
 
 def amount(number: float | None) -> str:
-    """Format a number. A number below 100 that is not an integer is shown with one decimal. None becomes `?`.
+    """Format a number. Numbers below 100 have one decimal if they are not integers. None becomes `?`.
 
     >>> amount(1234.5), amount(12), amount(0.25), amount(None)
     ('1,234', '12', '0.2', '?')
@@ -70,6 +70,21 @@ def duration(seconds: float | None) -> str:
     return " ".join(units[:2])
 
 
+def catch_up(
+    records: int | None, consumed: float | None, produced: float | None, catch_up_seconds: float | None
+) -> str:
+    """Describe the time until a group has no lag, from its lag and its rates. A lag that is unknown becomes `?`.
+
+    >>> catch_up(0, 5.0, 5.0, None), catch_up(90, 5.0, 9.0, None), catch_up(90, None, 9.0, None), catch_up(90, 9, 6, 30)
+    ('no lag', 'the lag does not shrink', '?', '30 s')
+    """
+    if records == 0:
+        return "no lag"
+    if catch_up_seconds is None and records is not None and consumed is not None and produced is not None:
+        return "the lag does not shrink"
+    return duration(catch_up_seconds)
+
+
 def utc(timestamp_ms: int | None) -> str:
     """Format a time as a UTC date and time, with seconds.
 
@@ -89,8 +104,8 @@ def utc(timestamp_ms: int | None) -> str:
 def asset(name: str) -> bytes:
     """Read a file from the folder `assets`.
 
-    The address of the style sheet contains its digest. So a browser may cache the style sheet, and it loads the new
-    style sheet after a change.
+    The address of the style sheet contains a digest of its content. So a browser can cache the style sheet. After a
+    change, the address is different, and the browser loads the new style sheet.
     """
     return files("streaming.page").joinpath("assets").joinpath(name).read_bytes()
 
@@ -114,6 +129,7 @@ def _environment() -> Environment:
         whole=whole,
         amount=amount,
         duration=duration,
+        catch_up=catch_up,
         utc=utc,
         group_address=group_address,
         overview_address=overview_address,

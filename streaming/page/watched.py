@@ -2,8 +2,8 @@
 
 The phase is the first of these phases that applies:
 
-1. `catching_up`: the monitor has not yet read the log to its end since the monitor started. The page shows only the
-   progress.
+1. `catching_up`: since the start of the monitor, the monitor has not yet read the log to its end. The page shows only
+   the progress.
 2. `stale`: the last sample of the brokers is older than `stale_after_ms`, or there is no sample. Values from samples
    (lag, status, listings, conditions) are unknown. Members and assignments come from the last records.
 3. `not_ready`: the query failed, or the brokers did not answer the last request. All values are still shown.
@@ -20,7 +20,7 @@ from streaming.state.reports import ReportCache, Reports
 
 
 class ReportSource(Protocol):
-    """A function that computes the reports of a view."""
+    """Computes the reports of all groups in a view."""
 
     def __call__(self, view: MonitorView, *, is_fresh: bool) -> Reports:
         """Return the reports of all groups."""

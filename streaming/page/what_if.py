@@ -1,17 +1,17 @@
-"""Computes the assignments of all strategies for a group: as it is, with one more member, and with one member fewer.
+"""Computes the assignments of all strategies for a group without a change, with one more member, and with one fewer.
 
-1. Nothing is computed if the group is not evaluated. Not evaluated are Kafka Streams groups, Connect groups, share
-   groups, groups without members, and groups that only commit offsets. Nothing is computed if an open transaction
-   blocks the group. Nothing is computed if the partition count of a subscribed topic is unknown. Nothing is computed
-   if the subscription or the assignment of a member is unknown.
-2. Nothing is computed for a group with more than `MAX_PARTITIONS` partitions or more than `MAX_MEMBERS` members. The
-   computation would take so long that it delays the batches. For such a large group, the page shows the stored result.
-   The stored result covers only the group without a change, and it has no sizes. The stored result was computed
-   together with the verdict. To compute the results for a change, the user can run `rebalance-monitor what-if`.
-3. The page does not compute users' own strategies, because such strategies run in a separate, guarded process. The page
+1. Nothing is computed if the group is not evaluated. The monitor does not evaluate Kafka Streams groups, Connect
+   groups, share groups, groups without members, and groups that only commit offsets. Nothing is computed if an open
+   transaction blocks the group. Nothing is computed if the partition count of a subscribed topic is unknown. Nothing is
+   computed if the subscription or the assignment of a member is unknown.
+2. Nothing is computed for a group with more than `MAX_PARTITIONS` partitions or more than `MAX_MEMBERS` members. For
+   such a group, the computation would take too long and would delay the batches. Instead, the page shows the stored
+   result. The stored result was computed together with the verdict. It covers only the group without a change, and it
+   does not contain `sizes`. To compute the results for a change, the user can run `rebalance-monitor what-if`.
+3. The page does not run users' own strategies, because such strategies run in a separate, guarded process. The page
    shows the stored results or failures of these strategies below the built-in strategies.
 4. A stored result is shown only if the generation, the number of members and the number of partitions have not changed
-   since.
+   since the computation.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ TOO_LARGE = "the group is too large to compute changes on this page: run `rebala
 class Alternative:
     """The result of one strategy. None means unknown.
 
-    `sizes` shows how many members have how many partitions. For example, `2x3` means two members with three partitions
-    each. `sizes` is None if the sizes are not stored. `score` is 0 to 100. `topic_spread` is the largest difference
-    between two subscribers of the same topic, in partitions. If a user's strategy failed, `failure` describes the
-    failure, and all numbers are absent.
+    `sizes` shows the number of members for each partition count. For example, `2x3` means two members with three
+    partitions each. `sizes` is None if the sizes are not stored. `score` is 0 to 100. `topic_spread` is the largest
+    difference between the partition counts of two subscribers of the same topic. If a user's strategy failed, `failure`
+    describes the failure, and all numbers are None.
     """
 
     strategy: str
@@ -67,9 +67,9 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class ChangeOutcomes:
-    """The results of all strategies for one change of the group. `change` describes the change in words.
+    """The results of all strategies for one change of the group. `change` is a description of the change.
 
-    If there is no change, the first entry of `alternatives` is the current assignment (`today`).
+    For the group without a change, the first entry of `alternatives` is the current assignment (`today`).
     """
 
     change: str
@@ -82,7 +82,7 @@ class ChangeOutcomes:
 class WhatIfAnswers:
     """All what-if results of a group.
 
-    `error` is the reason if there are no results, or if there are only results for the group without a change.
+    `error` is the reason if all results are missing, or if only the results for changes are missing.
     """
 
     changes: tuple[ChangeOutcomes, ...] = ()
@@ -147,7 +147,10 @@ def _from_stored(one: with_verdict.Alternative) -> Alternative:
 def _compute_changes(
     spec: GroupSpec, owners: Mapping[TopicPartition, str], assignors: Sequence[PartitionAssignor]
 ) -> list[ChangeOutcomes]:
-    """Compute all strategies for each usual change. The first entry is the group without a change."""
+    """Compute the assignments of all strategies for each usual change.
+
+    The first entry is the group without a change.
+    """
     outcomes: list[ChangeOutcomes] = []
     for change in USUAL_CHANGES:
         try:

@@ -1,11 +1,11 @@
-"""Describes how members and hosts share the work of a group, and how long the group did not commit around rebalances.
+"""Describes how members and hosts share a group's work, and summarizes the commit gaps of the group.
 
-1. The partitions come from the last evaluated record. Lag and throughput come from the last measurement of the current
-   assignment. Lag and throughput are shown only while the last sample is fresh.
-2. If the work of one partition is unknown, all values of the row are unknown, and `unknown_reason` is set.
+1. The partition counts are from the last evaluated record. Lag and throughput are the last values that were measured
+   for the current assignment. Lag and throughput are shown only while the last sample is fresh.
+2. If the work of at least one partition is unknown, all values of the row are unknown, and `unknown_reason` is set.
 3. The busiest member has the same name as in the heat map.
-4. The page shows the commit gaps that are known since the group was first seen. If no gap is known, the page shows
-   nothing.
+4. The page shows the commit gaps that are known since the group was first seen. If no commit gap is known, the page
+   does not show the summary.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LONG_GAP_SECONDS = 60
 
 @dataclass(frozen=True, slots=True)
 class WorkShare:
-    """How members or hosts share one kind of work. None means unknown.
+    """The distribution of one kind of work over members or hosts. None means unknown.
 
     Amounts have the unit of `measure`: partitions, records (lag) or records per second (throughput). `busiest` is the
     member or host with the largest amount (`largest`). `score` is 100 if no valid assignment is fairer. If there is no
@@ -47,7 +47,7 @@ class WorkShare:
 
 @dataclass(frozen=True, slots=True)
 class CommitGaps:
-    """A summary of the known commit gaps: their number, total length, and how many are longer than `long_seconds`."""
+    """The known commit gaps: their number, their total duration, and the number of gaps longer than `long_seconds`."""
 
     gaps: int
     total_ms: int
@@ -56,7 +56,7 @@ class CommitGaps:
 
 
 def work_shares(group: GroupReport) -> tuple[WorkShare, ...]:
-    """Return each kind of work, by measure and scope. The result is empty if no assignment was evaluated."""
+    """Return one work share for each measure and scope. The result is empty if no assignment was evaluated."""
     names = {member_id: member.name for member_id, member in group.members.by_id.items()}
     return tuple(_work_share(one, names) for one in group.fairness.work)
 

@@ -1,8 +1,8 @@
-"""Converts a coordinator's description to an event like the event of a record.
+"""Converts a coordinator's description of a group to an event. Log records produce the same kinds of events.
 
-Values that descriptions do not have are None: generation, leader, timeouts and times of a classic group, and the
-pending revocations of a KIP-848 member. If bytes of a classic member cannot be decoded, the value is also None.
-`described_event` returns these bytes for quarantine.
+Descriptions do not contain the generation, leader, timeouts and times of a classic group, or the pending revocations of
+a KIP-848 member. These values are None. If a value of a classic member cannot be decoded from its bytes, the value is
+also None. `described_event` returns the undecodable bytes for the table `quarantine`.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _classic_member(
 
 
 def _modern(group: DescribedGroup) -> ModernDescription:
-    """Convert a group that is not classic.
+    """Convert the description of a group that is not classic.
 
     Assignments of streams members are empty, because such members own tasks, not partitions.
     """
@@ -117,9 +117,10 @@ def _modern_member(member: DescribedMember) -> ModernMember:
 
 
 def _current(assignment_epoch: int, member: DescribedMember, member_epoch: int) -> MemberAssignment:
-    """Return the current assignment. Its state is Stable if the member has its target at the assignment epoch.
+    """Return the current assignment of a member.
 
-    Otherwise its state is Unknown.
+    The state is Stable if the member owns its target partitions and its epoch is the assignment epoch. Otherwise the
+    state is Unknown.
     """
     has_target = member.target is not None and member.held == member.target
     is_stable = has_target and member_epoch == assignment_epoch

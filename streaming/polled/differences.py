@@ -2,10 +2,10 @@
 
 If nothing changed, there are no rows.
 
-Answers have no offset in a log, so each event gets a number. The first number of a poll is its start time in
-milliseconds times `NUMBERS_PER_MS`, and each further event gets the next number. So the numbers also increase after a
-new checkpoint is created. Commits are distributed over `POLLED_PARTITIONS` partitions. All commits of a group are in
-the same partition. The state of a partition is written only if one of its commits changed.
+Answers have no log offset, so each event gets a number instead. The first number of a poll is the start time of the
+poll in milliseconds, multiplied by `NUMBERS_PER_MS`. Each further event gets the next number. So numbers continue to
+increase after a new checkpoint is created. Commits are distributed over `POLLED_PARTITIONS` partitions. All commits of
+a group are in the same partition. The state of a partition is written only if at least one of its commits changed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ POLLED_PARTITIONS: Final = 16
 NUMBERS_PER_MS: Final = 64
 """Event numbers per millisecond. A number and its partition must fit into one integer, so numbers must be below 2**48.
 
-They stay below this limit until the year 2109.
+The numbers stay below this limit until the year 2109.
 """
 
 Offsets = Mapping[tuple[str, int], int]
@@ -44,7 +44,7 @@ Commit = tuple[str, str, int, int]
 
 @dataclass(frozen=True, slots=True)
 class KnownState:
-    """The content of the state store: snapshots, commits by group, and the number of the last answer (-1 if none)."""
+    """The content of the state store: snapshots, commits by group, and the last answer's number (-1: no answer)."""
 
     groups: Mapping[str, GroupSnapshot] = field(default_factory=dict)
     commits: Mapping[str, Offsets] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class KnownState:
 
 
 def commits_by_group(commits: pa.Table) -> Mapping[str, Offsets]:
-    """Convert the table of the committed offsets (`CommittedOffsets`) for `KnownState`."""
+    """Convert the table of committed offsets (`CommittedOffsets`) to the form that `KnownState` contains."""
     by_group: dict[str, dict[tuple[str, int], int]] = defaultdict(dict)
     columns = (commits[name].to_pylist() for name in ("group_id", "topic", "partition", "committed_offset"))
     for group_id, topic, partition, committed_offset in zip(*columns, strict=True):
@@ -75,8 +75,8 @@ class Differences:
 def differences(poll: Poll, known: KnownState, *, is_marked: bool = False) -> Differences:
     """Return the differences between a poll and the known state.
 
-    If `is_marked` is True, the result has a row even if there is no difference. By this row, the caller can detect that
-    the poll has arrived in the state.
+    If `is_marked` is True, the result has at least one row, even if there is no difference. The caller uses this row to
+    detect that the query has read the poll.
     """
     first = max(known.last_number + 1, poll.began_at_ms * NUMBERS_PER_MS)
     events = _GroupEvents(first, poll.began_at_ms)
@@ -103,7 +103,7 @@ class _GroupEvents:
     def add_description(
         self, group_id: str, description: DescribedGroup | GroupNotFound | Unanswered, known: GroupSnapshot
     ) -> None:
-        """Add an event if the description differs from the known state. A missing answer is not a difference."""
+        """Add an event if the description differs from the known state. If there is no answer, add nothing."""
         position = Position(POLLED_PARTITION, self.next_number, self._polled_at_ms)
         if isinstance(description, GroupNotFound) and known.position is not None and not known.is_over:
             self._add(group_id, GroupTombstoned(position), "group_gone")
@@ -127,7 +127,10 @@ def _position_fields(position: Position) -> tuple[int, int, int]:
 
 
 def _changed_commits(poll: Poll, known: Mapping[str, Offsets]) -> Iterator[Commit]:
-    """Return the commits that are new, changed or deleted (TOMBSTONE). A group without an answer has no changes."""
+    """Return the new, changed and deleted commits.
+
+    The value of a deleted commit is TOMBSTONE. If a group has no answer, none of its commits is returned.
+    """
     gone = {group_id for group_id, one in poll.descriptions.items() if isinstance(one, GroupNotFound)}
     answers: dict[str, OffsetsByPartition | Unanswered] = {**poll.offsets, **{group_id: {} for group_id in gone}}
     for group_id, answer in sorted(answers.items()):
@@ -149,7 +152,7 @@ class _Span:
 
 
 def polled_partition(group_id: str) -> int:
-    """Return the partition number for a group's commits: -1 to -POLLED_PARTITIONS.
+    """Return the partition number for a group's commits: a number from -1 to -POLLED_PARTITIONS.
 
     >>> polled_partition("payments")
     -3
@@ -158,9 +161,9 @@ def polled_partition(group_id: str) -> int:
 
 
 def _state_rows(span: _Span, events: _GroupEvents, commits: Iterable[Commit]) -> Iterator[StateRow]:
-    """Return a row for each partition with changes.
+    """Return a row for each partition that has changed commits.
 
-    Also return a row for the first partition if it has no changes, because this row shows the number of the last
+    The first partition always gets a row, even without changes, because this row contains the number of the last
     answer.
     """
     by_partition: dict[int, list[Commit]] = defaultdict(list, {POLLED_PARTITION: []})

@@ -17,7 +17,7 @@ from streaming.group.listing import (
 from streaming.group.snapshot import EMPTY, GroupSnapshot
 
 RIGHTS_MISSING: Final = frozenset({CLUSTER_NOT_DESCRIBABLE, "group_authorization_failed", "topic_authorization_failed"})
-"""Errors because of missing permissions.
+"""Errors that missing permissions cause.
 
 A new request would return the same error, so the poll does not repeat the request.
 """
@@ -25,12 +25,12 @@ A new request would return the same error, so the poll does not repeat the reque
 
 @dataclass(frozen=True, slots=True)
 class Poll:
-    """The answers of one poll. Descriptions were requested after the listing.
+    """The answers of one poll.
 
-    Offsets were requested after the listing and the descriptions.
+    The listing was requested first, then the descriptions, then the offsets.
 
-    If a group was Empty before and is still Empty, it is not described. So a listed group can have no description
-    (`to_describe`).
+    A group that was Empty before and is still Empty is not described (`to_describe`). So some listed groups have no
+    description.
     """
 
     began_at_ms: int
@@ -40,12 +40,15 @@ class Poll:
 
     @property
     def is_complete(self) -> bool:
-        """True if a new request is useless: every answer arrived, except answers that missing permissions prevent."""
+        """True if every answer arrived, except answers that missing permissions prevent.
+
+        A new request would then return the same errors.
+        """
         return all(reason in RIGHTS_MISSING for reason in self._refusals())
 
     @property
     def hides_groups(self) -> bool:
-        """True if groups are hidden, or possibly hidden, because of missing permissions."""
+        """True if missing permissions prevented an answer, so that some groups are possibly hidden."""
         return any(reason in RIGHTS_MISSING for reason in self._refusals())
 
     def _refusals(self) -> Iterator[str]:
@@ -60,14 +63,15 @@ def to_describe(
 ) -> Mapping[str, str | None]:
     """Return the ids of the groups to describe, and their group types.
 
-    A group type is from the listing or the known state.
+    The group types are from the listing or from the known state.
 
     These groups are described:
 
-    - Listed groups, except those that are Empty in the listing and in the known state. Members of a Stable group can
-      change without a change in the listing.
-    - Groups that are in the known state or have commits, but are not listed. Only the coordinator's answer proves that
-      they do not exist any more.
+    - Listed groups. Groups that are Empty both in the listing and in the known state are an exception and are not
+      described. A Stable group is described at each poll, because its members can change while the listing stays the
+      same.
+    - Groups that are not listed, but have a known state or known commits. Only the coordinator's answer proves that
+      such a group no longer exists.
     """
     listed = {
         group_id: group.group_type

@@ -1,7 +1,7 @@
-"""`/metrics`: the exported metrics as text, with a limit on the number of series.
+"""Exports the metrics on `/metrics` as text, and limits the number of series.
 
-`metrics.py` answers a scrape. `metric_selection` selects the metrics, `families` creates their samples, `series_limit`
+`metrics.py` answers a scrape. `metric_selection` selects the metrics, `families` creates the samples, `series_limit`
 limits the number of series, and `lines` and `exposition` write the text.
 
-This package is allowed to import `state` and all packages below `state`.
+This package is allowed to import `state` and all packages in the layers below `state`.
 """

@@ -1,4 +1,4 @@
-"""Counts the lines of the selected series before they are written, because `series_limit` needs the counts."""
+"""Counts the lines of the selected series before the lines are written. `series_limit` needs these counts."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from streaming.signals import GRANULARITIES, Granularity, Signal
 
 
 class SeriesCounts(NamedTuple):
-    """Number of series of each group at one granularity.
+    """The number of series of each group at one granularity.
 
-    If `group_ids` is None, the number counts the series that belong to topics.
+    If `group_ids` is None, the numbers in `series` count series that belong to topics.
     """
 
     granularity: Granularity
@@ -30,22 +30,23 @@ class SeriesCounts(NamedTuple):
 class Lines(Protocol):
     """Lines of several metrics.
 
-    `count_series` returns the sum of `count_by_group`. Without a limit, `text` returns exactly `count_series` lines.
+    `count_series` returns the sum of all numbers that `count_by_group` returns. This sum is also the number of lines
+    that `text` returns without a limit.
     """
 
     def count_series(self) -> int:
-        """Return the number of series before the limit."""
+        """Return the number of series before the limit is applied."""
 
     def count_by_group(self) -> Iterator[SeriesCounts]:
-        """Return the number of series of each group. For series of topics, return one number."""
+        """Return the number of series of each group, and the number of topic series."""
 
     def text(self, limit: SeriesLimit) -> Mapping[str, Text]:
-        """Return the shown lines by metric name."""
+        """Return the lines of the shown series. The keys are metric names."""
 
 
 @dataclass(frozen=True, slots=True)
 class SampleLines:
-    """A few series of groups. The series are created again for each scrape.
+    """The lines of a few group series. These series are created again for each scrape.
 
     The first label of each sample is the group id.
     """
@@ -54,7 +55,7 @@ class SampleLines:
     writers: Mapping[str, Writer]
 
     def count_series(self) -> int:
-        """Return the number of series before the limit."""
+        """Return the number of series before the limit is applied."""
         return sum(len(samples) for _, samples in self.families)
 
     def count_by_group(self) -> Iterator[SeriesCounts]:
@@ -64,7 +65,7 @@ class SampleLines:
             yield SeriesCounts(signal.granularity, list(by_group), np.array(list(by_group.values()), dtype=np.int64))
 
     def text(self, limit: SeriesLimit) -> Mapping[str, Text]:
-        """Return the shown lines by metric name."""
+        """Return the lines of the shown series. The keys are metric names."""
         return {
             signal.name: self.writers[signal.name]
             .text(sample for sample in samples if limit.shows(sample.labels[0], signal.granularity))
@@ -74,9 +75,9 @@ class SampleLines:
 
 
 def requested_series(own: int, lines: Sequence[Lines]) -> tuple[Sequence[str], RequestedSeries]:
-    """Return the sorted ids of all groups with series, and the numbers of requested series.
+    """Return the sorted ids of all groups that have series, and the number of requested series.
 
-    `own` is the number of series of the monitor itself.
+    `own` is the number of series that describe the monitor itself.
     """
     counts = [one for some in lines for one in some.count_by_group()]
     group_ids = sorted({group_id for one in counts for group_id in one.group_ids or ()})

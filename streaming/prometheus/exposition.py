@@ -1,10 +1,10 @@
-"""Joins lines of samples with the headers of their metric families, in Prometheus' text format or OpenMetrics.
+"""Adds the headers of metric families to the lines of samples, in Prometheus' text format or in OpenMetrics.
 
-prometheus-client writes the header lines (`# HELP`, `# TYPE`). A family without a sample is not in the response.
+prometheus-client writes the header lines (`# HELP`, `# TYPE`). The response does not contain families without samples.
 
 During a scrape, Python's garbage collection is paused. The objects of a scrape have no reference cycles, so they need
-no garbage collection. Without the pause, many thousand pieces of text would start the collection again and again. Each
-collection would visit the whole state of all groups.
+no garbage collection. Without the pause, each scrape would start many collections, because a scrape creates many
+thousand text objects. Each collection would go through the complete state of all groups.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from typing_extensions import Buffer
 from streaming.signals import Signal
 
 Encoder = Callable[[Collector], bytes]
-"""A function of prometheus-client that writes all families of a collector, either as text or as OpenMetrics."""
+"""A function of prometheus-client that writes all families of a collector in one of the two formats."""
 
 Text = Buffer
 """Complete lines."""
 Pieces = Sequence[Text]
-"""A complete response. The response is a list of pieces.
+"""A complete response, as a list of pieces of text.
 
-The pieces are not joined, because a copy of 100 MB takes time.
+The pieces are not joined, because it takes time to copy 100 MB.
 """
 
 END = b"# EOF\n"
 
 
 def exposition(families: Iterable[tuple[Signal, Sequence[Text]]], encoder: Encoder) -> Pieces:
-    r"""Return a complete response from metrics and the lines of their samples.
+    r"""Return the complete response for these metrics and the lines of their samples.
 
     >>> from prometheus_client import generate_latest
     >>> from streaming.signals.monitor import READY
@@ -51,7 +51,7 @@ def exposition(families: Iterable[tuple[Signal, Sequence[Text]]], encoder: Encod
 
 
 def _header(signal: Signal, encoder: Encoder) -> bytes:
-    """Return the lines `# HELP` and `# TYPE` of a metric."""
+    """Return the header lines (`# HELP` and `# TYPE`) of a metric."""
     family = Metric(signal.name.removesuffix("_total"), signal.help, signal.kind)
     return encoder(_Families([family])).removesuffix(END)
 
@@ -60,8 +60,8 @@ def _header(signal: Signal, encoder: Encoder) -> bytes:
 def garbage_collection_paused() -> Iterator[None]:
     """Pause the garbage collection.
 
-    If several scrapes overlap, the pause ends for all of them when the scrape that started the pause ends. So the pause
-    can be too short, but never too long.
+    If several scrapes overlap, only the first scrape starts the pause. When this scrape ends, the pause ends for all
+    scrapes. So the pause can be too short for a scrape, but it is never too long.
     """
     was_enabled = gc.isenabled()
     gc.disable()

@@ -2,10 +2,10 @@
 
 Rules:
 
-1. The samples of these metrics depend only on the *stable parts* of a group's report. Lag and conditions are not stable
-   parts, because they change without a record of the group. Other modules write the metrics of lag and conditions.
-2. The stable parts are stored with the cached text. If one stable part changes, the text is written again.
-3. The text of a group that is no longer shown is removed from the cache.
+1. The cached text depends only on the *stable parts* of a group's report. Lag and conditions are not stable parts,
+   because they can change even if the group has no new record. Other modules write the metrics of lag and conditions.
+2. The stable parts are stored with the cached text. If at least one stable part changes, the text is written again.
+3. If a group is no longer shown, its text is removed from the cache.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from streaming.prometheus.series_limit import SeriesLimit
 from streaming.signals import Granularity, Signal
 
 Samples = Callable[[GroupReport], Iterable[Sample]]
-"""A function that returns a group's samples of one metric."""
+"""A function that returns the samples of one metric for one group."""
 
 
 class GroupFamily(NamedTuple):
@@ -45,7 +45,7 @@ class GroupFamily(NamedTuple):
 
 
 def single_sample(value: Callable[[GroupReport], float | None]) -> Samples:
-    """Return a function for a metric with one sample per group. None means no sample."""
+    """Return a function for a metric with at most one sample per group. If `value` returns None, there is no sample."""
 
     def samples(report: GroupReport) -> Iterable[Sample]:
         measured = value(report)
@@ -60,7 +60,7 @@ def _stable_parts(report: GroupReport) -> tuple[Any, ...]:
 
 
 class _CachedText(NamedTuple):
-    """The lines of one group: their inputs, one text per metric, and the number of series."""
+    """The cached lines of one group: the stable parts, one text per metric, and the number of series."""
 
     parts: tuple[Any, ...]
     texts: tuple[str, ...]
@@ -69,14 +69,14 @@ class _CachedText(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GroupLines:
-    """The lines of some groups for metrics of one granularity. `names` are the names of the metrics."""
+    """The lines of some groups for the metrics `names`. All these metrics have the same granularity."""
 
     granularity: Granularity
     names: tuple[str, ...]
     groups: Mapping[str, _CachedText]
 
     def count_series(self) -> int:
-        """Return the number of series before the limit."""
+        """Return the number of series before the limit is applied."""
         return sum(cached.series for cached in self.groups.values())
 
     def count_by_group(self) -> Iterator[SeriesCounts]:
@@ -85,7 +85,7 @@ class GroupLines:
         yield SeriesCounts(self.granularity, list(self.groups), series)
 
     def text(self, limit: SeriesLimit) -> Mapping[str, Text]:
-        """Return the shown lines by metric name."""
+        """Return the lines of the shown series. The keys are metric names."""
         shown = [cached.texts for group_id, cached in self.groups.items() if limit.shows(group_id, self.granularity)]
         by_metric = zip(*shown, strict=True)
         return {name: "".join(texts).encode() for name, texts in zip(self.names, by_metric, strict=bool(shown))}

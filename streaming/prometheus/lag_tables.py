@@ -1,15 +1,15 @@
-"""Makes tables from the values of the last sample. Each row describes one group, one topic or one partition.
+"""Creates tables from the values of the last sample. Each row describes one group, one topic or one partition.
 
 Null means unknown.
 
 Rules:
 
-1. Groups that are blocked by an open transaction have no lag. The table `unknown` counts the partitions of these
-   groups, with the reason.
+1. The lag of groups that are blocked by an open transaction is unknown, so it is not in the tables. The table `unknown`
+   contains the number of partitions of these groups, and the reason.
 2. A sum over partitions is known only if the value of each partition is known. A maximum ignores unknown values.
-3. The sums of a group include all its topics, also topics that the settings do not select.
-4. Some values of groups are only shown if there is a problem: lost records, the mark of a lower bound, and the time
-   until records are lost, if it is shorter than `SOON_SECONDS`. All other values become null.
+3. The sums of a group include all topics of the group, even topics that the settings do not select.
+4. Some values of groups are shown only if there is a problem: lost records, the mark of a lower bound, and the time
+   until records are lost, if it is shorter than `SOON_SECONDS`. Otherwise, these values become null.
 """
 
 from __future__ import annotations
@@ -69,11 +69,14 @@ def _groups(lag: LagRows | None, _: ClusterSample | None, __: NameFilter) -> pa.
         ("seconds_until_lost", pc.if_else(pc.less(seconds, SOON_SECONDS), seconds, None)),
     ):
         rows = rows.set_column(rows.column_names.index(name), name, column)
+    for name in ("last_commit", "offsets_expire"):
+        seconds = pc.divide(rows[f"{name}_ms"].cast(pa.float64()), 1000.0)
+        rows = rows.append_column(f"{name}_seconds", seconds)
     return rows
 
 
 def _with_status(rows: pa.Table) -> pa.Table:
-    """Return the rows with the column `has_status`: 1 if the status is known, otherwise null."""
+    """Return the rows with an additional column `has_status`. Its value is 1 if the status is known, otherwise null."""
     return rows.append_column("has_status", pc.if_else(pc.is_valid(rows["status"]), 1, None))
 
 
@@ -132,7 +135,7 @@ TABLES: Final[Mapping[str, Callable[[LagRows | None, ClusterSample | None, NameF
     "topics": _topics,
     "partitions": _partitions,
 }
-"""The function that creates each table from a sample, by table name.
+"""The functions that create the tables from a sample. The keys are table names.
 
 The table name shows what one row of the table describes. The function returns None if there is no sample yet. The last
 argument selects the topics.
@@ -140,11 +143,11 @@ argument selects the topics.
 
 
 def filter_names(table: pa.Table, column: str, names: NameFilter) -> pa.Table:
-    """Return the rows whose name in the column is selected by the settings."""
+    """Return the rows whose name in `column` is selected by the settings."""
     return table if names.passes_all else filter_rows(table, column, lambda found: pa.array(names.passing(found)))
 
 
 def filter_rows(table: pa.Table, column: str, are_shown: Callable[[list[str]], pa.Array]) -> pa.Table:
-    """Return the rows whose name in the column is shown. `are_shown` is called with each different name once."""
+    """Return the rows whose name in `column` is shown. `are_shown` is called once, with all different names."""
     encoded = as_one_array(table[column]).dictionary_encode()
     return table.filter(are_shown(encoded.dictionary.to_pylist()).take(encoded.indices))

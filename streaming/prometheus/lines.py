@@ -1,12 +1,13 @@
-"""Writes samples as lines of an exposition. The output is the same, byte by byte, as the output of prometheus-client.
+"""Writes samples as lines of an exposition. The output is identical to the output of prometheus-client.
 
-Writing takes a fraction of the time.
+This module needs only a fraction of the time that prometheus-client needs.
 
 1. A line is the same in Prometheus' text format and in OpenMetrics. Only the header of a family differs
    (`exposition`).
-2. Labels are sorted by name. Values are escaped. UTF-8 cannot encode a lone surrogate. It becomes `?`, so that the rest
-   of the scrape is valid.
-3. A label that has the same value in all samples of a writer is formatted once. An example is the cluster.
+2. Labels are sorted by name. Values are escaped. UTF-8 cannot encode a lone surrogate. So a lone surrogate is replaced
+   by `?`, and the rest of the scrape remains valid.
+3. If a label (for example, the cluster) has the same value in all samples of a writer, the label is formatted only
+   once.
 4. If there are many samples, their values are in columns. Arrow combines the columns into lines. A null value produces
    no line.
 """
@@ -31,15 +32,16 @@ _PLAIN_NUMBERS = 1_000_000
 Go writes this number and all larger integers with an exponent.
 """
 _MAX_DIGITS = 15
-"""Maximum number of digits of an integer that is exact as a float. Python writes such a float without an exponent."""
+"""An integer with at most this number of digits is exact as a float. Python writes such a float without an exponent."""
 _BUCKET, _SUM, _COUNT = "_bucket", "_sum", "_count"
 
 
 class Sample(NamedTuple):
     """The current value of one series.
 
-    `labels` are label values in the order of the definition, without the constant labels of the writer. Samples of a
-    histogram have a suffix. The samples of buckets have one more label: the upper bound of the bucket.
+    `labels` contains the label values in the order in which the metric defines its labels. The constant labels of the
+    writer are not included. Samples of a histogram have a suffix. Samples of buckets have one additional label: the
+    upper bound of the bucket.
     """
 
     labels: tuple[str, ...]
@@ -65,7 +67,7 @@ def histogram_samples(
 
 
 class Writer:
-    r"""Writes the lines of one metric. All lines have the same `constant` labels.
+    r"""Writes the lines of one metric. All lines have the same constant labels (`constant`).
 
     >>> from streaming.signals.lag import GROUP_STATUS
     >>> Writer(GROUP_STATUS, {"cluster": "prod"}).text([Sample(("billing", "OK"), 1)])
@@ -139,7 +141,7 @@ def escape_labels(values: pa.ChunkedArray) -> pa.Array:
 
 
 def format_number(value: float) -> str:
-    """Return the value of a sample as Go prints it.
+    """Return the value of a sample in the format that Go prints.
 
     >>> format_number(7), format_number(1_250_000), format_number(float("inf"))
     ('7.0', '1.25e+06', '+Inf')
@@ -151,7 +153,7 @@ def format_number(value: float) -> str:
 
 
 def format_numbers(values: pa.Array) -> pa.Array:
-    """Format a column like `format_number`. Null remains null."""
+    """Format each number of a column as `format_number` does. Null remains null."""
     if not pa.types.is_integer(values.type):
         return map_distinct(format_number, values)
     extremes = pc.min_max(values)

@@ -109,12 +109,12 @@ class _ScrapeView:
         return sum(text.count(b"\n") for text in self.own.values()) + 1
 
     def count_series(self) -> int:
-        """Return the number of series before the limit."""
+        """Return the number of series before the limit is applied."""
         return self.count_own_series() + sum(lines.count_series() for lines in self.lines)
 
 
 class _Cluster:
-    """The lines of one cluster. Between scrapes, this object keeps cached text and the last decision of the limit."""
+    """The lines of one cluster. This object keeps cached text and the last limit for the next scrape."""
 
     def __init__(self, name: str, monitor_state: MonitorState, options: ExportOptions, *, are_several: bool) -> None:
         self._name = name
@@ -137,7 +137,7 @@ class _Cluster:
         self._worst_columns = ColumnTexts(columns_of_the_worst, self._constant, *names)
 
     def collect(self, monitor_ms: int, stale_after_ms: int, memory_bytes: int) -> _ScrapeView:
-        """Create all selected lines, without a limit."""
+        """Create all selected lines. The limit is not applied yet."""
         view = self._monitor_state.view()
         now_ms = view.cluster_ms(monitor_ms)
         is_fresh = view.sample is not None and now_ms - view.sample.sampled_at_ms <= stale_after_ms

@@ -17,7 +17,8 @@
 7. After series were dropped (`LimitEdge`), more series are shown again only if one percent of `max_series` then remains
    free. Without this reserve, small changes of other groups would show and hide the same group again and again.
 
-`evaluation.severity.rank` decides which groups are the worst. The result depends only on the counts and their order.
+`evaluation.severity.rank` decides which groups are the worst. The result depends only on the number of series, the
+order of the groups, the settings and the previous result.
 """
 
 from __future__ import annotations
@@ -41,15 +42,15 @@ _FINEST = len(GRANULARITIES) - 1
 Counts = Int64Array
 """Number of series by group (rows) and granularity (columns, in the order of GRANULARITIES)."""
 Levels = npt.NDArray[np.int8]
-"""Index in GRANULARITIES of each group's finest shown granularity. 0 if no series of the group is shown."""
+"""For each group, the index in GRANULARITIES of the finest shown granularity. 0 if no series of the group is shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestedSeries:
-    """Number of series before the limit.
+    """The number of series before the limit is applied.
 
-    `own` is the number of series of the monitor itself. `topics` is the number of topic series by granularity. `groups`
-    is the number of group series.
+    `own` is the number of series that describe the monitor itself. `topics` is the number of topic series by
+    granularity. `groups` is the number of group series by group and granularity.
     """
 
     own: int
@@ -57,15 +58,15 @@ class RequestedSeries:
     groups: Counts
 
     def total(self) -> int:
-        """Return the number of all series."""
+        """Return the total number of series."""
         return int(self.own + self.topics.sum() + self.groups.sum())
 
 
 class LimitEdge(NamedTuple):
     """The point at which the series of the last scrape reached `max_series`.
 
-    All granularities that are coarser than the one with index `level` are shown. The granularity with index `level` is
-    shown only for the worst groups. `shown` is the number of these groups.
+    `level` is the index of a granularity. All coarser granularities are shown. The granularity with this index is shown
+    only for the worst groups. `shown` is the number of these groups.
     """
 
     level: int
@@ -87,9 +88,9 @@ class LimitDecision:
 
 @dataclass(frozen=True, slots=True)
 class SeriesLimit:
-    """The decision by group id. `finest` has the index in GRANULARITIES for each group with dropped series.
+    """The decision, with group ids as keys.
 
-    Other groups are absent.
+    `finest` contains only groups with dropped series. Its values are the indexes of the finest shown granularities.
     """
 
     finest: Mapping[str, int] = field(default_factory=dict)
@@ -112,7 +113,7 @@ class SeriesLimit:
         return self.finest.get(group_id, _FINEST) >= GRANULARITIES.index(granularity)
 
     def shows_topics(self, granularity: Granularity) -> bool:
-        """Return True if series of topics without a group are shown at a granularity."""
+        """Return True if topic series without a group label are shown at this granularity."""
         return self.topics >= GRANULARITIES.index(granularity)
 
 
@@ -139,8 +140,8 @@ def decide_limit(
 ) -> LimitDecision:
     """Apply rules 1 to 3 and 7.
 
-    `worst_first` returns the row numbers of `requested.groups`, the worst group first. `worst_first` is called only if
-    series are dropped or could be dropped.
+    `worst_first` returns the row numbers of `requested.groups`, sorted from the worst group to the best. `worst_first`
+    is called only if series are dropped or could be dropped.
 
     >>> groups = np.array([[0, 1, 1, 5, 0], [0, 1, 1, 2, 0]])
     >>> two = RequestedSeries(own=1, topics=np.array([0, 0, 0, 0, 0]), groups=groups)

@@ -1,7 +1,7 @@
 """Provides a typed view of a classic group's GroupMetadata record, with decoded subscriptions and assignments.
 
-Sources: ``GroupMetadataValue.json`` and ``ConsumerProtocol``. The source for the meaning of absent fields is
-``GroupMetadataManager.replay``.
+Sources: ``GroupMetadataValue.json`` and ``ConsumerProtocol``. ``GroupMetadataManager.replay`` defines the meaning of
+absent fields.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ __all__ = [
 ]
 
 Refusal = tuple[bytes, UndecodableRecord]
-"""Undecodable bytes of one member, and the error. The ``field`` of the error shows which member it is."""
+"""Undecodable bytes of one member, and the error. The ``field`` of the error identifies the member."""
 
 Read = TypeVar("Read")
 
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """The subscription that a member sent when it joined (``ConsumerPartitionAssignor.Subscription``).
+    """The subscription that a member sent when it joined the group (``ConsumerPartitionAssignor.Subscription``).
 
     Attributes:
-        version: the version in the bytes. A version above 3 was read as version 3.
-        owned: the (topic, partition) pairs that the member claims to own. Empty before version 1.
-        generation_id: the generation of this claim. -1 if unknown or before version 2.
-        rack_id: None if null, empty, or before version 3.
+        version: the version number in the bytes. If it is above 3, the bytes were read as version 3.
+        owned: the (topic, partition) pairs that the member claims to own. Empty if the version is below 1.
+        generation_id: the generation of this claim. -1 if the generation is unknown or the version is below 2.
+        rack_id: None if the rack id is null or empty, or if the version is below 3.
         ends_before_owned: True if the version has ``ownedPartitions`` but the bytes end before this field.
 
     """
@@ -68,7 +68,7 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """The assignment of a member by the group's leader (``ConsumerPartitionAssignor.Assignment``).
+    """The assignment that the group's leader computed for a member (``ConsumerPartitionAssignor.Assignment``).
 
     Partitions are in wire order. If the leader wrote no bytes for the member, ``version`` is None and the member has no
     partitions.
@@ -80,9 +80,9 @@ class Assignment:
 
 
 NOTHING_ASSIGNED: Final = Assignment(None, (), None)
-"""The assignment of a member that is not in the leader's assignment.
+"""The empty assignment of a member that the leader's assignment does not contain.
 
-Some leaders (sarama, KafkaJS and kafka-go) omit a member whose assignment is empty.
+Some leaders (sarama, KafkaJS and kafka-go) omit members whose assignment is empty.
 """
 
 
@@ -91,12 +91,13 @@ class ClassicMember:
     """A member of a classic group.
 
     Attributes:
-        rebalance_timeout_ms: the rebalance timeout in the record. If the record has none (-1, or before version 1),
-            this is the session timeout, as in the coordinator's replay. None if the source is DescribeGroups.
+        rebalance_timeout_ms: the rebalance timeout in the record. If the record has no rebalance timeout (-1, or a
+            version below 1), the value is the session timeout, as in the coordinator's replay. None if the source is
+            DescribeGroups.
         session_timeout_ms: None if the source is DescribeGroups.
         subscription, assignment: None means unknown. There are two possible reasons: the bytes could not be decoded, or
-            the group's protocol type is different from ``consumer``. An empty subscription is also unknown, because no
-            client writes one. An empty assignment is NOTHING_ASSIGNED.
+            the group's protocol type is different from ``consumer``. Empty subscription bytes also mean unknown,
+            because no client writes an empty subscription. Empty assignment bytes mean NOTHING_ASSIGNED.
 
     """
 
@@ -112,13 +113,13 @@ class ClassicMember:
 
 @dataclass(frozen=True, slots=True)
 class GroupMetadata:
-    """A classic group, from one record or from a description of its coordinator.
+    """A classic group, from one record or from its coordinator's description.
 
     Attributes:
-        generation_id, value_version: None in a description.
+        generation_id, value_version: None if the source is a description.
         protocol: name of the chosen assignor. None if the group is empty.
-        current_state_timestamp_ms: time when the group entered its state. None if the record has none (-1, or before
-            version 2).
+        current_state_timestamp_ms: time when the group entered its current state. None if the record has no such time
+            (-1, or a version below 2).
 
     """
 
@@ -136,7 +137,7 @@ def group_metadata(record: DecodedRecord, refusals: list[Refusal] | None = None)
     """Return the typed view of a GroupMetadata record. The record must not be a tombstone.
 
     If a member's subscription or assignment cannot be decoded, only this value is None, and its bytes are added to
-    ``refusals``. Raises ValueError for any other record.
+    ``refusals``. Raises ValueError for a tombstone or for a record of a different type.
 
     >>> from streaming.protocol import decode
     >>> record = decode(bytes.fromhex("0002 0001 67"), bytes.fromhex("0000 0000 00000004 ffff ffff 00000000"))
@@ -184,15 +185,16 @@ def _member(fields: Mapping[str, Any], index: int, speaks_consumer: bool, refusa
 
 
 def member_subscription(raw: bytes | None, place: str, refusals: list[Refusal]) -> Subscription | None:
-    """Decode a member's subscription. If this fails, return None and add the bytes to ``refusals``.
+    """Decode a member's subscription. If the decoding fails, return None and add the bytes to ``refusals``.
 
-    ``place`` is the path of the member. Empty bytes also return None, but add nothing to ``refusals``.
+    ``place`` is the path of the member. If the bytes are empty, the result is also None, but nothing is added to
+    ``refusals``.
     """
     return _read(raw, _subscription, f"{place}.subscription", refusals) if raw else None
 
 
 def member_assignment(raw: bytes | None, place: str, refusals: list[Refusal]) -> Assignment | None:
-    """Decode a member's assignment. If this fails, return None and add the bytes to ``refusals``."""
+    """Decode a member's assignment. If the decoding fails, return None and add the bytes to ``refusals``."""
     return _read(raw, _assignment, f"{place}.assignment", refusals) if raw else NOTHING_ASSIGNED
 
 

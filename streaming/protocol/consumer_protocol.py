@@ -22,7 +22,7 @@ CONSUMER_PROTOCOL_TYPE: Final = "consumer"
 """The protocol type of classic groups whose members use this protocol. Groups of other types use other formats."""
 
 KAFKA_STREAMS_PROTOCOL: Final = "stream"
-"""The strategy name of classic Kafka Streams and ksqlDB.
+"""The strategy name that classic Kafka Streams and ksqlDB use.
 
 These clients have their own task assignor, which the monitor does not evaluate.
 """
@@ -54,7 +54,7 @@ def _decode(raw: bytes, readers: tuple[Reader, ...]) -> tuple[int, dict[str, Any
 
 
 def decode_subscription(raw: bytes) -> tuple[int, dict[str, Any]]:
-    """Return the version number in the bytes, and the fields of this version. A version above 3 is read as 3.
+    """Return the version number from the bytes, and the fields. Versions above 3 are read as version 3.
 
     Raises UndecodableRecord for a negative version and for truncated or empty bytes.
 
@@ -67,9 +67,9 @@ def decode_subscription(raw: bytes) -> tuple[int, dict[str, Any]]:
 def read_subscription(raw: bytes) -> tuple[int, dict[str, Any]]:
     """Decode a subscription as client libraries do: in every version, the bytes can end before `ownedPartitions`.
 
-    kafka-go and Faust write a version number of 1 or more, but only the fields of version 0. Java refuses such bytes.
-    librdkafka, sarama and franz-go read them as version 0. The result has the version number from the bytes, and no
-    `ownedPartitions`.
+    kafka-go and Faust write a version number of 1 or more, but they write only the fields of version 0. Java refuses
+    such bytes. librdkafka, sarama and franz-go read such bytes as version 0. For such bytes, the result has the version
+    number from the bytes, and does not have `ownedPartitions`.
 
     >>> read_subscription(bytes.fromhex("0001 00000001 0001 74 ffffffff"))
     (1, {'topics': ['t'], 'userData': None})
@@ -86,7 +86,7 @@ def read_subscription(raw: bytes) -> tuple[int, dict[str, Any]]:
 def _ends_with_user_data(raw: bytes) -> bool:
     """Return True if the bytes end exactly after the user data.
 
-    If the bytes end early at any other position, they are damaged.
+    Bytes that end early at a different position are damaged.
     """
     position = 6
     for _ in range(int.from_bytes(raw[2:6], "big", signed=True)):
@@ -98,9 +98,9 @@ def _ends_with_user_data(raw: bytes) -> bool:
 
 
 def decode_assignment(raw: bytes) -> tuple[int, dict[str, Any]]:
-    """Return the version in the bytes and the fields. A version above 3 is read as 3.
+    """Return the version number from the bytes, and the fields. Versions above 3 are read as version 3.
 
-    Raises UndecodableRecord as ``decode_subscription`` does.
+    Raises UndecodableRecord for the same reasons as ``decode_subscription``.
 
     >>> decode_assignment(bytes.fromhex("0001 00000001 0001 74 00000002 00000000 00000004 00000000"))
     (1, {'assignedPartitions': [{'topic': 't', 'partitions': [0, 4]}], 'userData': b''})
@@ -109,7 +109,7 @@ def decode_assignment(raw: bytes) -> tuple[int, dict[str, Any]]:
 
 
 def topic_partitions(topics: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, int], ...]:
-    """Convert ``{topic, partitions}`` entries to (topic, partition) pairs, in wire order, with duplicates.
+    """Convert ``{topic, partitions}`` entries to (topic, partition) pairs, in wire order. Keep duplicates.
 
     >>> topic_partitions([{"topic": "t", "partitions": [1, 0]}])
     (('t', 1), ('t', 0))
@@ -120,7 +120,7 @@ def topic_partitions(topics: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, in
 def sticky_user_data(user_data: bytes | None) -> tuple[tuple[tuple[str, int], ...], int | None]:
     """Return the partitions that a member of StickyAssignor claims to own, and the generation of the claim.
 
-    The result is the same as in StickyAssignor. If there is no user data, or only version 0 of the user data, the
+    The result is the same as in StickyAssignor. If there is no user data, or if the user data has version 0, the
     generation is None. If the bytes are invalid in both versions, the claim is empty and the generation is -1. The
     function never raises an exception, because the assignor ignores an invalid claim.
 
@@ -143,9 +143,9 @@ def sticky_user_data(user_data: bytes | None) -> tuple[tuple[tuple[str, int], ..
 def kafka_python_sticky_user_data(user_data: bytes | None) -> tuple[tuple[tuple[str, int], ...], int | None] | None:
     """Return the claim in ``sticky`` user data of kafka-python 3, or None if the bytes do not have this form.
 
-    kafka-python writes an int16 version before the data of StickyAssignor. Java leaders cannot read this form and
-    ignore the claim. kafka-python leaders read only this form. No bytes are valid in both forms. Java reads this
-    version as the upper half of an array length, so the length is more than 65,535.
+    kafka-python writes an int16 version before the data of StickyAssignor. Java leaders cannot read this form, so they
+    ignore the claim. kafka-python leaders read only this form. The same bytes are never valid in both forms. Java reads
+    the int16 version as the upper half of an array length, so this length is above 65,535.
 
     >>> kafka_python_sticky_user_data(bytes.fromhex("0001 00000001 0001 74 00000001 00000003 00000007"))
     ((('t', 3),), 7)

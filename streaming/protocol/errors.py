@@ -1,4 +1,4 @@
-"""Defines the decoder's only exception. It has the reason and the field of a decode failure."""
+"""Defines the decoder's only exception. The exception contains the reason and the field of a decode failure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ARRAY_TOO_LONG: Final = "array_too_long"
 NEGATIVE_SIZE: Final = "negative_size"
 """An unknown tagged field with a negative size."""
 MISSING_KEY: Final = "missing_key"
-"""A record without a key. The coordinator writes no such records."""
+"""A record without a key. The coordinator does not write such records."""
 UNKNOWN_RECORD_TYPE: Final = "unknown_record_type"
 """A key with an unknown record type."""
 UNKNOWN_VALUE_VERSION: Final = "unknown_value_version"
@@ -30,7 +30,7 @@ class UndecodableRecord(ValueError):  # noqa: N818 - the name is about the recor
     """Raised for bytes that Kafka's own reader refuses.
 
     Attributes:
-        reason: one of the constants of this module. These constants do not change, because they are label values of a
+        reason: one of the constants of this module. These constants must not change, because they are label values of a
             counter.
         field: path of the field that could not be read, starting with ``key`` or ``value``
             (``value.members[3].clientId``). None if the error is not in a field.
@@ -52,5 +52,5 @@ class UndecodableRecord(ValueError):  # noqa: N818 - the name is about the recor
         return self.reason if self.field is None else f"{self.reason} at {self.field}"
 
     def under(self, parent: str) -> UndecodableRecord:
-        """Return the same error with ``parent`` before its field."""
+        """Return the same error, with ``parent`` added before the path of its field."""
         return UndecodableRecord(self.reason, parent if self.field is None else f"{parent}.{self.field}")

@@ -1,9 +1,9 @@
 """Defines the layouts of all messages in ``__consumer_offsets`` as data.
 
-There is one line for each field, in wire order. The values are from the message definitions of Kafka 4.2: the name in
-camelCase, the type, the versions that have the field, and whether it is nullable. A tagged field also has its tag and
-default. ``readers`` creates one reader for each version of a layout. Tagged fields come last in every struct. If a
-version does not have a field, the field has no bytes.
+There is one line for each field, in wire order. A line has these values from the message definitions of Kafka 4.2: the
+name in camelCase, the type, the versions that have the field, and whether the field is nullable. The line of a tagged
+field also has the tag and the default value. ``readers`` creates one reader for each version of a layout. Tagged fields
+come last in every struct. If a version does not have a field, messages of this version contain no bytes for the field.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from streaming.protocol.schema import ArrayOf, Field, Message, RecordLayout, Str
 
 
 def _record(name: str, key_type: int, key: tuple[Field, ...], *value: Field) -> RecordLayout:
-    """Define a record type added by KIP-848 or later. All of them have one value version, which is flexible."""
+    """Define a record type that KIP-848 or a later KIP added. It has one value version, which is flexible."""
     return RecordLayout(name, key_type, Message(f"{name}Key", key), Message(f"{name}Value", value, 0, 0))
 
 
@@ -327,7 +327,7 @@ RECORD_LAYOUTS: Final = (
     STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT,
     STREAMS_GROUP_TOPOLOGY,
 )
-"""All record types of Kafka 4.2's group coordinator. Types 9 and 18 are unused."""
+"""All record types of Kafka 4.2's group coordinator. The type numbers 9 and 18 are unused."""
 
 # The subscription and assignment bytes of a classic member. Clients write them after an int16 version.
 
@@ -356,4 +356,4 @@ STICKY_USER_DATA: Final = Message(
     (Field("previousAssignment", _OWNED_PARTITIONS), Field("generation", "int32", since=1)),
     highest_version=1,
 )
-"""The user data that ``StickyAssignor`` writes into a subscription. It has no version field."""
+"""The user data that ``StickyAssignor`` writes into a subscription. The data has no version field."""

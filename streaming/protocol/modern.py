@@ -1,8 +1,8 @@
 """Provides typed views of the records of KIP-848 consumer groups, KIP-932 share groups and KIP-1071 streams groups.
 
-Such a group has several records: an epoch, and for each member its metadata, its target and its current assignment.
-Sources: the record schemas of Kafka 4.2. The sources for their meaning are ``GroupMetadataManager.replay`` and
-``MemberState``.
+Such a group has several records. Some records contain an epoch of the group. Other records contain the metadata, the
+target assignment or the current assignment of one member. Sources: the record schemas of Kafka 4.2.
+``GroupMetadataManager.replay`` and ``MemberState`` define the meaning of the fields.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 __all__ = ["ClassicProtocols", "IdPartitions", "MemberAssignment", "ModernMember", "id_partitions"]
 
 IdPartitions = tuple[tuple[str, tuple[int, ...]], ...]
-"""(topic id, partitions) pairs in the order of the record. These records have topic ids, but no topic names."""
+"""(topic id, partitions) pairs, in the same order as in the record.
+
+The records have topic ids, but no topic names.
+"""
 
 STABLE_MEMBER: Final = "Stable"
 UNREVOKED_MEMBER: Final = "UnrevokedPartitions"
@@ -42,7 +45,7 @@ class ModernMember:
         subscribed_topics: the topic names in the subscription. Empty if the subscription is a regular expression. Also
             empty for streams members, because their topics are in the topology.
         rebalance_timeout_ms: None in share groups.
-        server_assignor: the assignor that the member names. None if the coordinator chooses.
+        server_assignor: the assignor that the member requests. None if the coordinator chooses the assignor.
         classic: set if the member uses the classic protocol in a KIP-848 group, otherwise None.
 
     """
@@ -60,13 +63,14 @@ class ModernMember:
 
 @dataclass(frozen=True, slots=True)
 class MemberAssignment:
-    """The current assignment of a member, and its progress towards its target.
+    """The current assignment of a member, and its progress towards the target assignment.
 
     Attributes:
         previous_member_epoch: None in a coordinator's description.
-        state: ``Stable``, ``UnrevokedPartitions`` (the member must first revoke partitions), ``UnreleasedPartitions``
-            (the member waits for partitions that other members must release), or ``Unknown`` for a number that Kafka
-            4.2 does not have. For streams members ``UnrevokedTasks`` and ``UnreleasedTasks``.
+        state: ``Stable``, ``UnrevokedPartitions``, ``UnreleasedPartitions`` or ``Unknown``. Unrevoked: the member must
+            first revoke partitions. Unreleased: the member waits for partitions that other members must release.
+            Unknown: Kafka 4.2 does not define the state number. For streams members, two names differ:
+            ``UnrevokedTasks`` and ``UnreleasedTasks``.
         assigned: the partitions that the member may consume. Empty for streams members, because tasks are not
             partitions of one topic.
         pending_revocation: the partitions that the member must revoke and has not revoked yet. None in a coordinator's

@@ -1,11 +1,11 @@
-"""Provides a typed view of offset commits, and the byte positions for code that reads many commits at once.
+"""Provides a typed view of offset commits, and byte positions of fields, for code that reads many commits at once.
 
 Key (record types 0 and 1): int16 type, int16 length and bytes of the group, int16 length and bytes of the topic, int32
 partition. All numbers are big endian. No field is nullable. Two keys have the same (group, topic, partition) if their
 bytes after the type are equal.
 
-Value: int16 version, int64 committed offset, and since version 3 an int32 leader epoch. These have fixed positions. A
-metadata string follows, so the positions of all later fields depend on its length.
+Value: int16 version, int64 committed offset, and since version 3 an int32 leader epoch. These fields have fixed
+positions. A metadata string follows, so the positions of all later fields depend on its length.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ COMMITTED_OFFSET_AT: Final = 2
 """Position of the int64 committed offset in the value, in versions 0 to 4 and in legacy values."""
 
 METADATA_LENGTH_AT: Final = {0: 10, 1: 10, 2: 10, 3: 14, 4: 14}
-"""Position of the length of the metadata string, by version. The length is an int16.
+"""Position of the length field of the metadata string, by version.
 
-Since version 4, it is a varint of length + 1.
+Before version 4, the field is an int16 that contains the length. Since version 4, the field is a varint that contains
+the length plus 1.
 """
 
 
@@ -38,9 +39,9 @@ class OffsetCommit:
     """A committed offset. A value is None if the version or the client does not provide it.
 
     Attributes:
-        leader_epoch: the leader epoch of the last consumed record. None for -1 or before version 3.
-        expire_timestamp_ms: only in version 1. None for -1.
-        topic_id: as Kafka prints it. None for the zero id or before version 4.
+        leader_epoch: the leader epoch of the last consumed record. None if the value is -1 or the version is below 3.
+        expire_timestamp_ms: only version 1 has this field. None if the value is -1.
+        topic_id: the topic id in the form that Kafka prints. None if the id is zero or the version is below 4.
 
     """
 
@@ -56,7 +57,7 @@ class OffsetCommit:
 
 
 def offset_commit_key(group_id: str, topic: str, partition: int) -> bytes:
-    """Return the key of a commit as current brokers write it.
+    """Return the key bytes of a commit, in the form that current brokers write.
 
     >>> offset_commit_key("g", "t", 3).hex(" ")
     '00 01 00 01 67 00 01 74 00 00 00 03'
@@ -69,7 +70,7 @@ def offset_commit_key(group_id: str, topic: str, partition: int) -> bytes:
 def offset_commit(record: DecodedRecord) -> OffsetCommit:
     """Return the typed view of an offset commit. The record must not be a tombstone.
 
-    Raises ValueError for any other record.
+    Raises ValueError for a tombstone or for a record of a different type.
 
     >>> from streaming.protocol import decode
     >>> key = bytes.fromhex("0001 0001 67 0001 74 00000003")

@@ -1,4 +1,4 @@
-"""Reads those primitive types of Kafka's wire format for which Java and Python functions have different results.
+"""Reads the primitive types of Kafka's wire format that standard Python functions decode differently from Java.
 
 Source: ``org.apache.kafka.common.utils.ByteUtils``, ``common.Uuid``, and the UTF-8 decoder of ``java.lang.String``.
 """
@@ -21,8 +21,9 @@ _SURROGATE_LEAD: Final = 0xED
 def _replace_as_java(error: UnicodeError) -> tuple[str, int]:
     """Replace one malformed sequence by U+FFFD, and return the position after it.
 
-    Both Python and Java replace each maximal subpart by one U+FFFD. They differ for encoded surrogates (ED A0..BF xx).
-    Python replaces each of the three bytes by one U+FFFD. Java replaces the whole sequence by one U+FFFD.
+    Python and Java usually replace each maximal subpart by one U+FFFD. Encoded surrogates (ED A0..BF xx) are the
+    exception. Python replaces each of their three bytes by one U+FFFD. Java replaces all three bytes together by one
+    U+FFFD.
     """
     if not isinstance(error, UnicodeDecodeError):
         raise error
@@ -38,10 +39,10 @@ codecs.register_error(JAVA_UTF8_ERRORS, _replace_as_java)
 
 
 def unsigned_varint(raw: bytes, position: int) -> tuple[int, int]:
-    """Read a varint as Java's int: overlong forms are valid, bits 32 to 34 are ignored, bit 31 is the sign.
+    """Read a varint as a Java int. Overlong forms are valid. Bits 32 to 34 are ignored. Bit 31 is the sign.
 
-    Returns the value and the position after it. Raises IndexError if the bytes end early, and UndecodableRecord if the
-    varint has more than five bytes.
+    Returns the value and the position after the varint. Raises IndexError if the bytes end early, and UndecodableRecord
+    if the varint has more than five bytes.
 
     >>> unsigned_varint(bytes([0x96, 0x01]), 0)
     (150, 2)
@@ -58,10 +59,12 @@ def unsigned_varint(raw: bytes, position: int) -> tuple[int, int]:
 
 
 def compact_length(raw: bytes, position: int) -> tuple[int, int]:
-    """Read the value "length plus one" at the start of compact strings, bytes and arrays. Values up to 0 mean null.
+    """Read the value "length plus one" at the start of compact strings, bytes and arrays.
 
-    Java computes ``readUnsignedVarint() - 1``. If the value is the smallest int, Java's result is the greatest int.
-    Then the value means a length, and not null.
+    A value of 0 or less means null.
+
+    Java computes ``readUnsignedVarint() - 1``. For the smallest int, this subtraction overflows, and the result is the
+    greatest int. So in this case, the value means a length, and not null.
 
     >>> compact_length(bytes([0x80, 0x80, 0x80, 0x80, 0x08]), 0)
     (2147483648, 5)
@@ -72,7 +75,7 @@ def compact_length(raw: bytes, position: int) -> tuple[int, int]:
 
 @lru_cache(maxsize=4096)  # the same few topic ids occur in many records
 def uuid_text(raw: bytes) -> str:
-    """Return a Kafka Uuid of 16 bytes as Kafka prints it: URL-safe base64 without padding.
+    """Return the 16 bytes of a Kafka Uuid in the text form that Kafka prints: URL-safe base64 without padding.
 
     >>> uuid_text(bytes(16))
     'AAAAAAAAAAAAAAAAAAAAAA'

@@ -1,7 +1,7 @@
 """Generates a reader function for each version of a layout, as Python source that is compiled at import.
 
-A reader goes through the bytes once. It does not call a function for each field. It unpacks neighbouring fields of
-fixed size together, and reads structs inline. It accepts and refuses the same bytes as Kafka's generated
+A reader reads the bytes in one pass. It does not call a separate function for each field. It unpacks neighbouring
+fields of fixed size together, and reads structs inline. It accepts and refuses the same bytes as Kafka's generated
 ``read(Readable, short)`` (``MessageDataGenerator``). It returns the same fields as Kafka's generated JSON converter: a
 dict in field order, without tagged fields that have their default value.
 """
@@ -45,9 +45,9 @@ _MAX_STRING_BYTES: Final = 0x7FFF
 
 
 class _ArrayUnpackers(dict[int, "Callable[[bytes, int], tuple[int, ...]]"]):
-    """Unpackers of integer arrays by array length.
+    """Unpackers of integer arrays with less than 256 elements. The keys are array lengths.
 
-    Unpackers of longer arrays are created each time and are not stored here.
+    An unpacker of a longer array is created for each call, and is not stored.
     """
 
     def __init__(self, element_format: str) -> None:
@@ -63,13 +63,14 @@ _ARRAY_UNPACKERS: Final = {"int16": _ArrayUnpackers("h"), "int32": _ArrayUnpacke
 
 
 class _Writer:
-    """Writes the source of one reader.
+    """Generates the Python source of one reader function.
 
-    For each line of the source, it records the fields that the line reads (path and fixed size).
+    The writer also stores which fields each line of the source reads (path and fixed size).
 
-    Names in the source: ``b`` the bytes, ``n`` their number, ``p`` the position, ``q`` a length or an end position,
-    ``t`` the number of tags, ``g`` a tag, ``s`` its size. Names with a number: ``f`` fields, ``d`` dicts, ``i`` array
-    indexes, ``u`` True if a struct had unknown tags.
+    Variables in the source: ``b`` contains the bytes, and ``n`` is the number of bytes. ``p`` is the position, and
+    ``q`` is a length or an end position. ``t`` is the number of tags, ``g`` is a tag, and ``s`` is the size of a tagged
+    field. Variables with a number in their name: ``f`` is a field, ``d`` is a dict, and ``i`` is an array index. ``u``
+    is True if a struct had unknown tags.
     """
 
     def __init__(self, message: Message, version: int) -> None:
@@ -109,9 +110,9 @@ class _Writer:
     # Structs
 
     def _struct(self, layout: Struct, parent: str, unknown: str = "") -> str:
-        """Write the code that reads a struct. Return the Python expression that creates its dict.
+        """Generate the code that decodes a struct. Return the Python expression that creates the dict of the struct.
 
-        ``unknown`` is the name of the variable to set if the struct has unknown tags.
+        If the struct has unknown tags, the generated code sets a variable. ``unknown`` is the name of this variable.
         """
         present = [field for field in layout.fields if field.since <= self._version <= field.until]
         tagged = [field for field in present if field.tag is not None]
@@ -126,7 +127,10 @@ class _Writer:
         return self._tag_section(tagged, literal, parent, unknown) if self._flexible else literal
 
     def _fixed_run(self, run: Sequence[Field], parent: str) -> list[str]:
-        """Write the code that unpacks neighbouring fields of fixed size in one call. Return their dict entries."""
+        """Generate the code that unpacks neighbouring fields of fixed size in one call.
+
+        Return the dict entries of these fields.
+        """
         names = [self._name("f") for _ in run]
         formats = [_FORMATS[str(field.type)] for field in run]
         sizes = [struct.calcsize(">" + one) for one in formats]
@@ -141,7 +145,10 @@ class _Writer:
         return f"{field.name!r}: {name}"
 
     def _tag_section(self, tagged: Sequence[Field], literal: str, parent: str, unknown: str) -> str:
-        """Write the code that reads the tagged fields after a struct. Return the expression that creates the struct."""
+        """Generate the code that decodes a struct's tagged fields.
+
+        Return the Python expression that creates the struct.
+        """
         self._place = ((parent + "taggedFields", 0),)
         if tagged:
             whole = self._name("d")
@@ -176,7 +183,7 @@ class _Writer:
     # Values
 
     def _value(self, name: str, field: Field, place: str) -> None:
-        """Write the code that reads one field into the variable ``name``."""
+        """Generate the code that decodes one field and assigns the value to the variable ``name``."""
         self._place = ((place, 0),)
         if isinstance(field.type, Struct):
             self._struct_value(name, field, field.type, place)
@@ -190,7 +197,7 @@ class _Writer:
             self._blob(name, field.type, nullable=field.nullable)
 
     def _struct_value(self, name: str, field: Field, layout: Struct, place: str) -> None:
-        """Write the code that reads a field of type struct. A nullable struct starts with a signed byte.
+        """Generate the code that decodes a field of type struct. A nullable struct starts with a signed byte.
 
         A nullable tagged struct starts with a varint.
         """
@@ -212,7 +219,10 @@ class _Writer:
             yield
 
     def _length(self, prefix_bytes: int) -> str:
-        """Write the code that reads a length into ``q``. Return the Python condition that is true for a null."""
+        """Generate the code that decodes a length and assigns it to ``q``.
+
+        Return the Python condition that is true for null.
+        """
         if self._flexible:
             self._line("q = b[p]", "p += 1", "if q > 127: q, p = compact_length(b, p - 1)", "q -= 1")
             return "q < 0"
@@ -234,7 +244,10 @@ class _Writer:
             )
 
     def _array(self, name: str, element: Scalar | Struct, place: str) -> None:
-        """Write the code that reads an array. Like Kafka, it refuses a count above the number of remaining bytes."""
+        """Generate the code that decodes an array.
+
+        Like Kafka, the generated code refuses an array whose count is greater than the number of remaining bytes.
+        """
         self._refuse_if("q > n - p", ARRAY_TOO_LONG)
         if isinstance(element, str) and element in _ARRAY_UNPACKERS:
             size = struct.calcsize(">" + _FORMATS[element])
@@ -256,7 +269,7 @@ class _Writer:
 
 
 def _zero(field_type: FieldType) -> Any:  # noqa: ANN401 - the value of a field of any type
-    """Return the value of a field without a default, as it is in a new object of Kafka's Java class."""
+    """Return the initial value that Kafka's Java class gives to a field of this type if no default is defined."""
     if isinstance(field_type, Struct):
         return {field.name: _zero(field.type) for field in field_type.fields}
     return [] if isinstance(field_type, ArrayOf) else {"string": "", "bytes": b""}.get(field_type, 0)
@@ -270,7 +283,7 @@ def _locator(places: Sequence[Place]) -> Callable[[Exception, TracebackType], Un
     """Return the function that converts a reader's exception to UndecodableRecord with the path of the field.
 
     To find the field, the function uses the line that raised the exception, and the reader's position and array
-    indexes. So this costs no time as long as the bytes are valid.
+    indexes. The function is called only for invalid bytes, so it does not slow down the reading of valid bytes.
     """
 
     def locate(error: Exception, traceback: TracebackType) -> UndecodableRecord:
@@ -300,8 +313,8 @@ def _unpackers(source: str) -> dict[str, Any]:
 def compile_reader(message: Message, version: int) -> Reader:
     """Return the reader of one version of a message: ``read(raw, position) -> fields``.
 
-    The reader raises UndecodableRecord with the path of the field that it could not read. Bytes after the message are
-    not an error.
+    The reader raises UndecodableRecord with the path of the field that it could not read. Additional bytes after the
+    message do not raise an error.
 
     >>> from streaming.protocol.layouts import OFFSET_COMMIT
     >>> read = compile_reader(OFFSET_COMMIT.key, 0)

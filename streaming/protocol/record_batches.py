@@ -1,9 +1,9 @@
-"""Finds the offset of the next record in a fetch response from the batch headers, without reading records.
+"""Finds the offset of the next record in a fetch response. Only the batch headers are read, not the records.
 
 Some offsets have no record that a consumer reads. Transaction markers have offsets. Compaction removes records, but
-their offsets are not used again. Compaction also keeps an empty batch to store the state of a producer. Records of
-aborted transactions are in the response, and consumers with read_committed skip them. The batch headers show all of
-these cases.
+their offsets are not used again. Compaction can also keep an empty batch, because the batch header stores the state of
+a producer. Records of aborted transactions are in the response, and consumers with read_committed skip these records.
+The batch headers show all of these cases.
 
 Source: Kafka, `DefaultRecordBatch.java` (magic 2) and `AbstractLegacyRecordBatch.java` (magic 0 and 1).
 """
@@ -17,10 +17,10 @@ from dataclasses import dataclass
 _LEGACY = struct.Struct(">qiiB")
 """The header fields of all versions: base offset, size of the rest, partition leader epoch (or checksum), magic."""
 _BATCH = struct.Struct(">qiiBIhiqqqhii")
-"""The header fields of magic 2: those of `_LEGACY`, then checksum, attributes, last offset delta, two timestamps,
+"""The header fields of magic 2: the fields of `_LEGACY`, then checksum, attributes, last offset delta, two timestamps,
 producer id, producer epoch, sequence and number of records."""
 _BYTES_BEFORE_REST = 12
-"""Bytes of the base offset and of the size field. The size field does not count these bytes."""
+"""Total number of bytes of the base offset and the size field. The size field does not count these bytes."""
 _TRANSACTIONAL = 0x10
 _CONTROL = 0x20
 
@@ -35,11 +35,11 @@ class AbortedTransaction:
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """The result of a search for the next record. There is no record before `next_offset`.
+    """The result of a search for the next record. The search found no record before `next_offset`.
 
-    If `is_record` is True, every consumer reads the record at `read_to`. If `is_record` is False, no record before
-    `read_to` is read by every consumer. If there are records between `next_offset` and `read_to`, they belong to
-    aborted transactions. Consumers with read_committed skip such records.
+    If `is_record` is True, every consumer reads the record at `read_to`. If `is_record` is False, the search found no
+    record before `read_to` that every consumer reads. If there are records between `next_offset` and `read_to`, they
+    belong to aborted transactions. Consumers with read_committed skip such records.
     """
 
     next_offset: int
@@ -50,7 +50,8 @@ class Tail:
 def next_record(batches: bytes, from_offset: int, aborted: Iterable[AbortedTransaction] = ()) -> Tail | None:
     """Find the first record at or after an offset. Return None if the headers do not contain the answer.
 
-    This happens if a compacted batch starts before the offset, because its last records are possibly removed.
+    This happens if a compacted batch starts before the offset and ends after it. Compaction possibly removed the
+    records at and after the offset.
 
     >>> next_record(b"", 7)
     Tail(next_offset=7, is_record=False, read_to=7)
@@ -84,7 +85,10 @@ class _Batch:
 
 
 def _batches(content: bytes) -> Iterator[_Batch]:
-    """Return the headers of complete batches. A message of magic 0 or 1 is a batch of one record, not transactional."""
+    """Return the headers of complete batches.
+
+    A message of magic 0 or 1 counts as a batch that has one record and does not belong to a transaction.
+    """
     at = 0
     while len(content) - at >= _LEGACY.size:
         base_offset, size, _, magic = _LEGACY.unpack_from(content, at)
@@ -99,10 +103,11 @@ def _batches(content: bytes) -> Iterator[_Batch]:
 
 
 def _first_in(batch: _Batch, from_offset: int) -> int | None:
-    """Return the first record at or after an offset. The batch has records, and does not end before the offset.
+    """Return the first record at or after an offset. The batch must have records, and must not end before the offset.
 
-    Compaction keeps the first and last offset of a batch. If the number of records in the batch is equal to the number
-    of offsets, each offset has a record. Otherwise the result is None.
+    Compaction does not change the first and last offset in a batch header. If the number of records in the batch is
+    equal to the number of offsets, each offset has a record. Otherwise, if the batch starts before the offset, the
+    result is None.
     """
     if batch.base_offset >= from_offset:
         return batch.base_offset
@@ -125,7 +130,7 @@ def _is_in_transaction(batch: _Batch, transaction: AbortedTransaction) -> bool:
 def _ends(marker: _Batch, transaction: AbortedTransaction) -> bool:
     """Return True if the marker ends the transaction.
 
-    This is exact, because a producer has only one transaction at a time.
+    The result is exact, because a producer has only one transaction at a time.
     """
     return _may_be_in_transaction(marker, transaction)
 

@@ -1,6 +1,7 @@
 """Converts a record to one JSON object.
 
-The object has Kafka's own form, plus the decoded form of bytes from clients.
+The object has the same form as in Kafka's JSON converters. It also contains the decoded form of bytes that clients
+wrote.
 """
 
 from __future__ import annotations
@@ -23,15 +24,15 @@ if TYPE_CHECKING:
     from streaming.protocol.records import DecodedRecord
 
 STICKY_ASSIGNOR_NAME: Final = "sticky"
-"""The protocol name of ``StickyAssignor``. Members with this assignor send user data."""
+"""The protocol name of ``StickyAssignor``. Members that use this assignor send user data."""
 
 
 def render_record(key: bytes | None, value: bytes | None) -> dict[str, Any]:
-    """Return ``{record, key, value}`` as Kafka's JSON converters write them, or ``{error, field}`` if Kafka refuses it.
+    """Return ``{record, key, value}`` as in Kafka's JSON converters. If Kafka refuses it, return ``{error, field}``.
 
-    Bytes stay ``bytes``. In JSON text, they are base64. If the value contains bytes of the consumer protocol, the
-    result also has ``decoded`` with their fields. If these bytes cannot be decoded, ``decoded`` contains ``{error,
-    field}`` for them. The rest of the result is complete.
+    Bytes in the result have the type ``bytes``. In JSON text, bytes are base64. If the value contains bytes of the
+    consumer protocol, the result also has ``decoded`` with the fields of these bytes. If these bytes cannot be decoded,
+    ``decoded`` contains ``{error, field}`` for them. The other parts of the result are still complete.
 
     >>> render_record(bytes.fromhex("0003 0001 67"), None)
     {'record': 'ConsumerGroupMetadata', 'key': {'groupId': 'g'}, 'value': None}
@@ -86,7 +87,7 @@ def _subscription(raw: bytes, protocol: str | None) -> dict[str, Any] | None:
 
 
 def _embedded(raw: bytes, read: Callable[[bytes], tuple[int, dict[str, Any]]]) -> dict[str, Any] | None:
-    """Return the version and fields of embedded bytes, or the error. None for empty bytes."""
+    """Return the version and fields of embedded bytes, or the error. Return None for empty bytes."""
     if not raw:
         return None
     try:

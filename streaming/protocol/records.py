@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class RecordType(IntEnum):
-    """The record types: the int16 at the start of a key, with the names of Kafka's ``CoordinatorRecordType``."""
+    """The record types. Each value is the int16 at the start of a key. The names are from ``CoordinatorRecordType``."""
 
     OFFSET_COMMIT_LEGACY = 0
     OFFSET_COMMIT = 1
@@ -60,7 +60,7 @@ class DecodedRecord:
     Topic ids have the text form that Kafka prints.
 
     Attributes:
-        name: Kafka's record name without Key or Value, for example ``GroupMetadata``.
+        name: Kafka's record name without the suffix Key or Value, for example ``GroupMetadata``.
         key_type: the record type, one of RecordType.
         value_version: the version of the value. None for a tombstone.
         key: the fields of the key by their camelCase names.
@@ -87,8 +87,8 @@ _READERS: Final = {layout.key_type: _compiled(layout) for layout in RECORD_LAYOU
 def decode(key: bytes | None, value: bytes | None) -> DecodedRecord:
     """Decode one record.
 
-    If the value is None, the record is a tombstone. If the value has no bytes, the record cannot be decoded.
-    Raises UndecodableRecord if Kafka's own reader refuses the bytes. It raises no other exception.
+    If the value is None, the record is a tombstone. If the value is empty (zero bytes), the record cannot be decoded.
+    Raises UndecodableRecord if Kafka's own reader refuses the bytes. The function raises no other exception.
 
     >>> record = decode(bytes.fromhex("0003 0001 67"), bytes.fromhex("0000 00000005 00"))
     >>> record.name, record.key, record.value

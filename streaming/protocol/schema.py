@@ -10,7 +10,7 @@ Scalar: TypeAlias = Literal["int8", "int16", "uint16", "int32", "int64", "uuid",
 
 @dataclass(frozen=True, slots=True)
 class Struct:
-    """A sequence of fields. In a flexible version it ends with a section of tagged fields."""
+    """A sequence of fields. In a flexible version, the sequence ends with a section of tagged fields."""
 
     fields: tuple[Field, ...]
 
@@ -27,10 +27,10 @@ class Field:
     """One field of a struct.
 
     Attributes:
-        since, until: the first and the last version that has the field.
+        since, until: the first version and the last version that have the field.
         tag: the tag of a tagged field, otherwise None.
-        default: the value of a tagged field if the tag is absent. Kafka's JSON omits a field with this value. The
-            default of a tagged struct is a struct in which all fields are zero, empty or null.
+        default: the value of a tagged field if the tag is absent. Kafka's JSON omits a tagged field with this value.
+            The default of a tagged struct is a struct in which all fields are zero, empty or null.
 
     """
 

@@ -1,7 +1,7 @@
-"""Compute the time of a cluster: the monitor's clock plus a correction. The correction is computed from record times.
+"""Compute the time of a cluster: the time of the monitor's clock plus a correction.
 
-This clock supplies the times of samples, listings and scrapes. These times can be compared with the times of records.
-Samples and batches arrive on different threads.
+The correction is computed from record times. The cluster clock supplies the times of samples, listings and scrapes. So
+these times can be compared with the times of records. Samples and batches arrive on different threads.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from streaming.evaluation.lag.broker_clocks import (
 from streaming.evaluation.lag.lag import ClusterSample
 
 WARN_MS = 5_000
-"""If the difference of two clocks is larger than this, they count as not synchronized.
+"""If the difference between two clocks is larger than this value, the clocks count as not synchronized.
 
 NTP keeps the difference below a few milliseconds.
 """
@@ -51,7 +51,7 @@ class ClusterClock:
             self._correction_ms = cluster_correction_ms(corrections_ms.values())
 
     def corrections_ms(self) -> Mapping[int, int]:
-        """Return the correction for each broker id. The correction is added to the time of the monitor's clock."""
+        """Return the correction for each broker id. A correction is added to the time of the monitor's clock."""
         with self._lock:
             return self._clocks.corrections_ms(self._monitor_ms())
 
@@ -65,10 +65,11 @@ class ClusterClock:
         return self._monitor_ms()
 
     def take_sample(self, sample: ClusterSample) -> ClusterSample:
-        """Add a sample. Return the sample with corrected times.
+        """Update the corrections with a sample. Return the sample with corrected times.
 
-        The end of each `__consumer_offsets` partition gets the time of its leader's clock. The sample itself gets the
-        time of the cluster. A new correction is used from the next sample on.
+        For the end of each `__consumer_offsets` partition, the time is corrected to the clock of the partition leader.
+        The sample itself has the time of the cluster clock. A new correction of this clock is first used for the next
+        sample.
         """
         asked_ms, correction_ms = sample.sampled_at_ms - self._correction_ms, self._correction_ms
         ends = {number: of_partition.high_watermark for number, of_partition in sample.offsets_topic.items()}
@@ -89,7 +90,7 @@ class ClusterClock:
         return replace(sample, offsets_topic=in_time, clock_correction_ms=correction_ms, clock_offsets=offsets)
 
     def _report(self, offsets: Mapping[int, ClockOffset]) -> None:
-        """Log one line when a broker's clock becomes wrong, and one line when it is right again."""
+        """Log one line when a broker's clock becomes wrong, and one line when the clock is correct again."""
         off = {broker: offset for broker, offset in offsets.items() if offset.least_ms > WARN_MS}
         for broker in sorted(off.keys() - self._reported):
             offset = off[broker]

@@ -1,4 +1,4 @@
-"""One run of a cluster's watch. Each run first restores the stored state of the cluster."""
+"""Runs the watch of one cluster. Each run first restores the stored state of the cluster."""
 
 from __future__ import annotations
 
@@ -26,9 +26,11 @@ from streaming.run.samples.lag_tables import LagTables
 from streaming.run.samples.lag_watch import LagWatch
 from streaming.run.samples.readiness import Readiness, log_ends
 from streaming.run.samples.reconcile import Reconciler
+from streaming.run.samples.retention_settings import RetentionSettings
 from streaming.run.samples.sampler import AfterSample, Sampler
 from streaming.run.shared_resources import ClusterSession, SharedResources
 from streaming.run.writers import WriterClaim
+from streaming.sampling.configs import Configs
 from streaming.sampling.groups import Groups
 from streaming.spark.causes import is_spark_gone, plain_cause
 from streaming.spark.checkpoint import canonical_location, raising_checkpoint_errors
@@ -40,7 +42,7 @@ _log = logging.getLogger(__name__)
 
 
 class ClusterRun:
-    """One run of one cluster, from its checkpoint to its stop. `settings` are the settings of this cluster only."""
+    """One run of the watch of a cluster. `settings` contains only the settings of this cluster."""
 
     def __init__(  # noqa: PLR0913, PLR0917 - everything that a run needs
         self,
@@ -76,7 +78,7 @@ class ClusterRun:
         )
 
     def run(self, stop: threading.Event) -> None:
-        """Watch until `stop` is set. Raises SecondWriterError if another monitor writes the cluster's rows."""
+        """Watch until `stop` is set. Raises SecondWriterError if a different monitor writes the cluster's rows."""
         paths, session = self._settings.paths, self._shared_resources.session
         place = canonical_location(paths.checkpoint)
         monitor_ms = self._clock.monitor_ms  # claims are compared between monitors
@@ -84,7 +86,10 @@ class ClusterRun:
             self._watch(claim, stop)
 
     def _watch(self, claim: WriterClaim, stop: threading.Event) -> None:
-        """Prepare the checkpoint, restore the state, then run the query and the sampling loop until `stop` is set."""
+        """Prepare the checkpoint and restore the state.
+
+        Then run the query and the sampling loop until `stop` is set.
+        """
         session, settings = self._shared_resources.session, self._settings
         with raising_checkpoint_errors(settings.paths.checkpoint):
             tables, bootstrap = prepare_checkpoint(session, settings, self._files, self._shared_resources.tables)
@@ -98,6 +103,7 @@ class ClusterRun:
             self._limits,
             self._cluster_session.brokers,
             self._clock,
+            RetentionSettings(self._cluster, Configs(self._cluster_session.connection)),
         )
         lag_watch.restore()
         sampling_stop = threading.Event()
@@ -118,7 +124,8 @@ class ClusterRun:
     def _store(self, lag_watch: LagWatch) -> None:
         """Store the samples.
 
-        The stored samples are only a cache. So a failed write must not hide the error that ended the run.
+        The stored samples are only a cache, so a failed write is only logged. If it raised an error, this error would
+        hide the error that ended the run.
         """
         try:
             lag_watch.store()
@@ -144,7 +151,7 @@ class ClusterRun:
             after=AfterSample(
                 Feedback(FeedbackWriter(self._files), reconciler, assignors),
                 LogWatch(cluster, monitor_state, self._files),
-                GroupConditions(cluster, monitor_state, tables, self._limits),
+                GroupConditions(cluster, monitor_state, tables, self._limits, self._settings.limits_by_group().of_each),
                 LagTables(cluster, monitor_state, tables, sampling.lag_table_seconds),
                 self._shared_resources.upkeep,
             ),

@@ -1,10 +1,10 @@
-"""Log failures of repeated tasks, one line per reason.
+"""Log the failures of repeated tasks. The same reason is not logged repeatedly.
 
-1. If a repeated task fails several times in a row with the same reason, the reason is logged once. If the task fails
-   again after a success, the reason is logged again.
+1. If a repeated task fails several times in a row with the same reason, the reason is logged only once. If the task
+   fails again after a success, the reason is logged again.
 2. An expected failure (disk, tables, brokers) is logged as one line. An unexpected failure is logged with its stack
    trace.
-3. If Spark has ended, only the code that ends the run logs this failure.
+3. If Spark has ended, only the code that ends the run logs that Spark has ended.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ _EXPECTED = (DeltaError, OSError, Py4JError, RemedyError)
 
 
 class SparkEndedError(RemedyError):
-    """Spark has ended. So all queries have ended."""
+    """Spark has ended, so all queries have also ended."""
 
     def __init__(self) -> None:
         super().__init__("Spark ended (killed, or spark.driver_memory is too small): start the monitor again")
 
 
 class FailureLog:
-    """Logs the failures of one repeated task of one thread (rules 1 to 3).
+    """Logs the failures of one repeated task in one thread (rules 1 to 3).
 
-    `what` is the name of one execution of the task in the log.
+    `what` is the name that the log uses for one execution of the task.
     """
 
     def __init__(self, cluster: str, what: str) -> None:

@@ -1,6 +1,6 @@
-"""Report once if `__consumer_offsets` was replaced by a different log, or if records were lost before they were read.
+"""Report if `__consumer_offsets` was replaced by a different log, or if unread records were lost.
 
-The rules are in `integrity/log_integrity.py`.
+Each event is reported once. The rules are in `integrity/log_integrity.py`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from streaming.state.monitor_state import MonitorState
 from streaming.state.monitor_view import MonitorView
 
 STORED_ID = "offsets_topic_id"
-"""The name of a separate file in the checkpoint. If the file does not exist, the topic id is unknown."""
+"""The name of the checkpoint file that stores the topic id. If the file does not exist, the topic id is unknown."""
 
 _TOPIC_ID = re.compile(rb"[A-Za-z0-9_-]{22}")
 """The text form of Kafka's 16-byte topic id: URL-safe base64 without padding."""
@@ -28,9 +28,9 @@ _log = logging.getLogger(__name__)
 
 
 def report_rewound(cluster: str, monitor_state: MonitorState, rewound: Collection[int]) -> None:
-    """Store rewound partitions. After that, the cluster is not ready until the end of this run.
+    """Store rewound partitions. If there are any, the cluster is not ready until this run ends.
 
-    Log an error for new rewound partitions.
+    Log an error if there are new rewound partitions.
     """
     if new := monitor_state.put_rewound(rewound):
         _log.error(
@@ -48,7 +48,10 @@ def _remedy(cluster: str) -> str:
 
 
 class TopicIdentity:
-    """The id of the topic that the positions of the checkpoint belong to. Only the sampler's thread uses it."""
+    """The id of the topic from which the query has read.
+
+    Only the sampler's thread uses this object.
+    """
 
     def __init__(self, cluster: str, monitor_state: MonitorState, files: Files) -> None:
         self._cluster = cluster
@@ -57,9 +60,10 @@ class TopicIdentity:
         self._known = _stored_id(cluster, files)
 
     def report(self, topic_id: str | None, positions: Mapping[int, int]) -> None:
-        """Compare the stored id with `topic_id`, which was sampled after reading had reached `positions`.
+        """Compare the stored id with `topic_id`.
 
-        If there is no stored id, or if no record was read yet, `topic_id` is stored without an error.
+        The query had already read up to `positions` when `topic_id` was sampled. If there is no stored id, or if no
+        record was read yet, `topic_id` is stored without an error.
         """
         if topic_id is None or topic_id == self._known:
             return
@@ -103,7 +107,7 @@ def _stored_id(cluster: str, files: Files) -> str | None:
 class LostRecords:
     """Reports records that were deleted before the monitor read them. Each loss is reported once.
 
-    Only the sampler's thread uses it.
+    Only the sampler's thread uses this object.
     """
 
     def __init__(self, cluster: str) -> None:
@@ -111,7 +115,10 @@ class LostRecords:
         self._reported: dict[int, int] = {}
 
     def report(self, lost: Mapping[int, int], positions: Mapping[int, int]) -> None:
-        """Log how many records were deleted before they were read. `positions` are the next offsets to read."""
+        """Log the number of records that were deleted before the monitor read them.
+
+        `positions` are the next offsets to read.
+        """
         new = {number: count for number, count in lost.items() if positions[number] > self._reported.get(number, -1)}
         self._reported |= {number: positions[number] for number in new}
         if new:
@@ -126,9 +133,9 @@ class LostRecords:
 
 
 class LogWatch:
-    """Checks at each sample that `__consumer_offsets` is still the same log that was read before.
+    """At each sample, checks that `__consumer_offsets` is still the log that the monitor has read.
 
-    Only the sampler's thread uses it.
+    Only the sampler's thread uses this object.
     """
 
     def __init__(self, cluster: str, monitor_state: MonitorState, files: Files) -> None:
@@ -138,7 +145,7 @@ class LogWatch:
         self._lost_records = LostRecords(cluster)
 
     def report(self, before: MonitorView, sample: ClusterSample) -> None:
-        """Compare the sample with the positions that were read before the sample (`before`)."""
+        """Compare the sample with the positions in `before`. This view was created before the sample."""
         positions = before.health.positions
         self._topic_read.report(sample.offsets_topic_id, positions)
         report_rewound(
@@ -148,9 +155,9 @@ class LogWatch:
 
 
 class ForeignRecords:
-    """Reports records that are in a different partition of `__consumer_offsets` than their group belongs to.
+    """Reports records that are not in the `__consumer_offsets` partition of their group.
 
-    Only the query's thread uses it.
+    Only the query's thread uses this object.
     """
 
     def __init__(self, cluster: str) -> None:
@@ -158,7 +165,7 @@ class ForeignRecords:
         self._reported: set[int] = set()
 
     def report(self, batches: Iterable[PartitionBatch]) -> None:
-        """Log one warning. It names the partitions where such records were found for the first time."""
+        """Log one warning about all partitions in which such records were found for the first time."""
         foreign = {batch.offsets_topic_partition: batch.foreign_records for batch in batches if batch.foreign_records}
         new = sorted(foreign.keys() - self._reported)
         self._reported.update(new)

@@ -1,13 +1,13 @@
 """Run the monitor: one HTTP port, one Spark session, and one watch per cluster.
 
-1. If the monitor watches one cluster, an error that the operator must correct ends the monitor at its start. The
-   monitor prints one line and returns an exit code.
+1. If the monitor watches only one cluster, the monitor ends if its start fails because of an error that the operator
+   must correct. The monitor prints one line and returns an exit code.
 2. If the monitor watches several clusters, a cluster that cannot be watched is shown as not ready. The error is logged
-   once, and the monitor tries again after growing pauses (`retry_state`). The other clusters are not affected. The
-   totals and the checkpoint of the failed cluster do not change.
-3. The port, the tables and Spark are shared resources. If one of them fails, the monitor ends, with any number of
-   clusters.
-4. All clusters get the stop signal at the same time. Spark stops after all clusters have stopped.
+   once, and the monitor tries again after increasingly long pauses (`retry_state`). The other clusters are not
+   affected. The totals and the checkpoint of the failed cluster do not change.
+3. The port, the tables and Spark are shared resources. If one of these resources fails, the monitor ends, even if it
+   watches several clusters.
+4. The watches of all clusters get the stop signal at the same time. Spark is stopped after all watches have ended.
 """
 
 from __future__ import annotations
@@ -53,16 +53,16 @@ _log = logging.getLogger(__name__)
 
 
 class QueryEndedError(RemedyError):
-    """A query stopped without a failure. The monitor did not stop the query."""
+    """A query stopped without a failure, and the monitor had not requested the stop."""
 
 
 def now_ms() -> int:
-    """Return the wall clock in milliseconds since the epoch, as in Kafka."""
+    """Return the wall-clock time in milliseconds since the epoch, as in Kafka."""
     return time.time_ns() // 1_000_000
 
 
 class Monitor:
-    """The monitor. `run` blocks until `stop` is set. `on_port` is called with the port of `/metrics`."""
+    """The monitor. `run` blocks until `stop` is set. `on_port` is called with the port number of `/metrics`."""
 
     def __init__(self, settings: Settings, stop: threading.Event, on_port: Callable[[int], None]) -> None:
         self._settings = settings
@@ -136,7 +136,7 @@ class Monitor:
                     thread.join(_HANG_UP_SECONDS)  # a thread that is still connecting has nothing to clean up
 
     def _keep_watching(self, watch: ClusterWatch, shared: SharedResources) -> None:
-        """Watch one cluster by rule 2, in a separate thread for this cluster."""
+        """Watch one cluster in its own thread (rule 2)."""
         retry_state = RetryState(watch.monitor_state)
         while not self._stop.is_set():
             self._try_watching(watch, shared, retry_state)
@@ -178,9 +178,9 @@ class Monitor:
 
 @contextmanager
 def _reporting_spark_end(shared: SharedResources) -> Iterator[None]:
-    """If Spark has ended, replace any error by SparkEndedError.
+    """If Spark has ended, raise SparkEndedError instead of the original error.
 
-    Without Spark, each call fails with a different error.
+    After Spark has ended, different calls raise different errors.
     """
     try:
         yield
@@ -191,7 +191,7 @@ def _reporting_spark_end(shared: SharedResources) -> Iterator[None]:
 
 
 def _access(metrics: MetricsSettings) -> Access:
-    """Read the certificate and the users of the port. Raises AccessError if one of the files cannot be used."""
+    """Read the certificate and the users for the HTTP port. Raises AccessError if one of the files cannot be used."""
     certificate = Certificate(metrics.tls_certificate_file, metrics.tls_key_file) if metrics.tls_key_file else None
     users = read_users(metrics.basic_auth_users_file) if metrics.basic_auth_users_file else None
     if users and not certificate and metrics.host not in _LOOPBACK:

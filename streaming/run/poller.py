@@ -3,8 +3,8 @@
 Send changes to the query.
 
 Each poll is compared with the state of the query, never with the previous poll. So a poll starts only after the query
-has read everything that was sent before. After a restart, the poller needs no stored state. If an interrupted batch has
-not removed its files, the poller waits in the same way until the query has read them.
+has read everything that the poller sent before. The poller does not need stored state after a restart. If an
+interrupted batch did not remove its files, the poller also waits until the query has read these files.
 """
 
 from __future__ import annotations
@@ -38,7 +38,11 @@ _log = logging.getLogger(__name__)
 
 
 class Poller:
-    """Polls until stopped. The first complete poll always sends a row, because readiness waits for this row."""
+    """Polls until it is stopped.
+
+    The first complete poll always sends a row, because the cluster becomes ready only after the query has read this
+    row.
+    """
 
     def __init__(  # noqa: PLR0913 - everything that a poll uses, as keywords
         self,
@@ -85,9 +89,9 @@ class Poller:
             stop.wait(max(_LOOK_AGAIN_SECONDS, pause - (time.monotonic() - started)))
 
     def poll(self) -> None:
-        """Poll once: request the groups, compare them and send the changes.
+        """Poll once: request the groups, compare the answers with the known state, and send the changes.
 
-        Do nothing if the query has not yet read everything that was sent before.
+        Do nothing if the query has not yet read everything that the poller sent before.
         """
         if not self._has_arrived():
             return
@@ -118,14 +122,14 @@ class Poller:
         return None if self._marked_at is None else {POLLED_PARTITION: self._marked_at + 1}
 
     def is_fresh(self) -> bool:
-        """Return True if the last complete poll is recent enough to be shown."""
+        """Return True if the last complete poll is recent enough, so that its values can be shown."""
         return time.monotonic() - self._complete_seconds <= self._stale_after_seconds
 
     def _has_arrived(self) -> bool:
         """Return True if the query has read all rows that the poller sent.
 
-        A batch stores its positions last. So at that time, the groups and commits of the batch are already in the
-        monitor state.
+        A batch stores its positions last. So if the positions of a batch are stored, the groups and commits of the
+        batch are already in the monitor state.
         """
         position = self._monitor_state.view().health.positions.get(POLLED_PARTITION, 0)
         if position <= self._sent_up_to:
@@ -161,7 +165,7 @@ def _last_sent_number(files: Files) -> int:
 
     The result is -1 if there is no such file.
 
-    It is possible that the query has already read these files.
+    Files that the query has already read can also be included.
     """
     names = (_FILE_NAME.fullmatch(name) for name in files.names(FEEDBACK_FOLDER))
     return max((int(name[1]) for name in names if name), default=-1)

@@ -1,13 +1,13 @@
-"""Replace a checkpoint by a new one for the same tables.
+"""Replace a checkpoint by a new checkpoint for the same tables.
 
-All steps that can fail run before the first step that changes something.
+The old checkpoint is moved only after all other steps that can fail.
 
-1. A rebuild is refused if tables are damaged. With the repair option, the tables are repaired first, and the removed
-   parts are saved.
-2. The new checkpoint is created next to the old one. The old and the new checkpoint are swapped only when the new
-   checkpoint is complete.
-3. If the swap fails, the old checkpoint is moved back to its place. So after a failed rebuild, nothing has changed
-   except the repaired tables.
+1. A rebuild is refused if tables are damaged. With the repair option, the tables are repaired first, and the parts that
+   the repair removes are saved.
+2. The new checkpoint is created in the parent folder of the old checkpoint. The old and the new checkpoint are swapped
+   only when the new checkpoint is complete.
+3. If the swap fails, the old checkpoint is moved back to its original place. So a failed rebuild changes nothing except
+   the repaired tables.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class RebuildResult:
 
 
 def rebuild_checkpoint(settings: Settings, stamp: str, *, is_repairing: bool = False) -> RebuildResult:
-    """Move the old checkpoint aside as `<checkpoint>.<stamp>` and put a new one in its place, by rules 1 to 3."""
+    """Rename the old checkpoint to `<checkpoint>.<stamp>`, and put a new checkpoint in its place (rules 1 to 3)."""
     with CheckpointLock(settings.paths.checkpoint) as lock:
         repairs = _repair_tables(settings.paths.tables, stamp) if is_repairing else ()
         check_tables(settings.paths.tables)
@@ -69,10 +69,10 @@ def rebuild_checkpoint(settings: Settings, stamp: str, *, is_repairing: bool = F
 
 
 def _claim(session: SparkSession, settings: Settings) -> WriterClaim:
-    """Claim the right to write.
+    """Claim the exclusive right to write to the tables.
 
-    Without this claim, a different monitor could write rows now, and the new checkpoint would write the same rows
-    again.
+    Without this claim, a different monitor could write rows during the rebuild. Later, the query would write the same
+    rows again with the new checkpoint.
     """
     paths = settings.paths
     place = canonical_location(paths.checkpoint)

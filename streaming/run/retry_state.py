@@ -1,10 +1,11 @@
-"""Count failed attempts to run a query or to watch a cluster. Decide what is logged and how long to wait.
+"""Count failed attempts to run a query or to watch a cluster. Decide what is logged and how long each pause is.
 
-1. Each failed attempt makes the cluster not ready and counts as a restart of its query.
+1. After each failed attempt, the cluster is not ready, and the number of query restarts is increased by one.
 2. A reason is logged if it differs from the last reason. Only the last reason is stored. Parts of the text that differ
-   in each attempt are removed first.
+   in each attempt are removed before the comparison.
 3. Each pause is twice as long as the previous pause, up to `LONGEST_PAUSE_SECONDS`.
-4. After the cluster was ready again, the next failure counts as new: its reason is logged, and pauses are short again.
+4. If the cluster was ready after the last failure, the next failure counts as new. The reason is logged, and the pauses
+   are short again.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ _WORD_WITH_DIGIT = re.compile(r"\w*\d\w*")
 class RetryState:
     """The failed attempts of one loop.
 
-    Both `QueryKeeper` (around a query) and `Monitor` (around a watch) have such a loop.
+    `QueryKeeper` has such a loop for its query. `Monitor` has such a loop for the watch of each cluster.
 
-    Only the thread of the loop uses it.
+    Only the thread of the loop uses this object.
     """
 
     def __init__(self, monitor_state: MonitorState) -> None:
@@ -52,8 +53,9 @@ class RetryState:
 def reason_of(error: Exception) -> str:
     r"""Return the text of an error without the parts that differ in each attempt.
 
-    An error of Py4J names a call in its first line and the exception in its second line. A stack trace follows. The
-    function removes words with a digit, for example ids of objects or queries, ports and times.
+    The first line of a Py4J error names a call. The second line names the exception. A stack trace follows. The
+    function keeps only the first two lines. It removes words that contain a digit, for example object ids, query ids,
+    ports and times.
 
     >>> reason_of(OSError("An error occurred while calling o17.load.\n: No space left\n\tat Load.java:12"))
     'OSError An error occurred while calling .load.\n: No space left'

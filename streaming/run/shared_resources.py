@@ -1,4 +1,4 @@
-"""The resources of a run: resources that all clusters of a monitor share, and resources of one cluster."""
+"""The resources that all clusters of a monitor share, and the resources of one cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Load users' own strategies before the job starts. So the operator learns about a wrong name immediately."""
+"""Load users' own strategies before the job starts. If the name of a strategy is wrong, the start fails immediately."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from streaming.errors import STAYS, RemedyError
 
 
 class AssignorSettingError(RemedyError):
-    """A strategy that the configuration names cannot be loaded."""
+    """The configuration contains a strategy that cannot be loaded."""
 
     exit_code = STAYS
 
 
 def users_references(configured: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """Return the installed and the configured strategies of users as pairs (name, reference).
+    """Return the strategies that users installed or configured, as pairs (name, reference).
 
     Raises AssignorSettingError.
 

@@ -1,10 +1,11 @@
 """Watch one cluster: its connection, its checkpoint, its query, its sampling loop and its current state.
 
-1. Watches of different clusters share only `SharedResources`: Spark, the tables and their maintenance.
-2. When a watch ends, all its threads end. Other watches continue. A watch can be run again.
-3. If a query fails, the failure is logged and the cluster is shown as not ready. The query is started again after
-   growing pauses (`retry_state`).
-4. A query reads the partitions that existed when it started. If partitions are added, the query is started again.
+1. The watches of different clusters share only `SharedResources`: Spark, the tables and their maintenance.
+2. When a watch ends, all its threads end. Other watches continue. The same watch can be started again.
+3. If a query fails, the monitor logs the failure and shows the cluster as not ready. The query is started again after a
+   pause. The pause is longer after each further failure (`retry_state`).
+4. A query reads the partitions that existed at the start of the query. If partitions are added, the query is started
+   again.
 """
 
 from __future__ import annotations
@@ -43,14 +44,14 @@ class ClusterWatch:
         self._settings = settings
         self.cluster = settings.kafka.cluster
         self._clock = ClusterClock(self.cluster, now_ms)
-        self.monitor_state = MonitorState(settings.limits_by_group().of)
+        self.monitor_state = MonitorState(settings.limits_by_group().of_each)
         self.has_session = False
         self._is_polled = settings.source.kind == ADMIN_API_SOURCE
         self.monitor_state.put_health(source=settings.source.kind, folders=_local_folders(settings.paths))
 
     @property
     def stale_after_seconds(self) -> float:
-        """The maximum age of a sample, in seconds. An older sample is too old to be shown."""
+        """The maximum age of a sample, in seconds. Values from an older sample are not shown."""
         return max(30.0, STALE_INTERVALS * self._settings.sampling.interval_seconds)
 
     def connect(self) -> Connection:
@@ -84,7 +85,7 @@ class ClusterWatch:
             yield ClusterSession(connection, brokers, partitions, spark_options(security, file), lock)
 
     def _offsets_topic_partitions(self, brokers: Brokers, stop: threading.Event) -> list[int]:
-        """Return the partitions of `__consumer_offsets`, or an empty list after `stop`.
+        """Return the partitions of `__consumer_offsets`, or an empty list if `stop` is set.
 
         A new cluster has no `__consumer_offsets` until the first commit. Until the topic exists, the monitor waits and
         is not ready.

@@ -1,21 +1,23 @@
 """Ensure that only one monitor writes the rows of a cluster into the tables.
 
-A second monitor is detected when it starts. It is also detected later, while both monitors run. Two checkpoints of one
-cluster with the same tables would write every row twice, because Delta identifies a batch by its checkpoint.
+A second monitor is detected at its start, or later while both monitors run. If two monitors with different checkpoints
+wrote rows of the same cluster into the same tables, every row would be written twice. The reason is that Delta
+identifies a batch by the checkpoint.
 
-1. A monitor stores a record in the folder `_writers/` inside the folder of the tables. Each cluster and checkpoint has
-   one record file. The monitor renews its record every `RENEW_SECONDS`. It removes the record when it stops. If
-   `rebuild` replaces a checkpoint, the new checkpoint uses the record of the old checkpoint.
-2. At the start, and at each renewal, a monitor reads the records of other writers of the same cluster. A writer on
-   this machine is alive if its process exists. A writer on a different machine is alive if it renews its record during
-   the check. Clocks are never compared. A start waits at most `WATCH_SECONDS`, so a writer that crashed does not block
-   others for long.
+1. A monitor stores a record in the folder `_writers/` inside the folder of the tables. There is one record file for
+   each combination of cluster and checkpoint. The monitor renews its record every `RENEW_SECONDS`. When the monitor
+   stops, it removes the record. If `rebuild` replaces a checkpoint, the new checkpoint uses the record of the old
+   checkpoint.
+2. At the start, and at each renewal, a monitor reads the records of other writers of the same cluster. A writer on this
+   machine is alive if its process exists. A writer on a different machine is alive if it renews its record during the
+   check. Clocks are never compared. A starting monitor waits for other writers for at most `WATCH_SECONDS`. So a
+   crashed writer does not block a new writer for a long time.
 3. If two writers are alive, one of them stops (`gives_way`). If one writer is starting and the other already writes,
    the starting writer stops. Otherwise, the writer that started later stops.
-4. Everyone who can read the tables can read a record, and other monitors print it. So a record does not contain a user
-   name or a password.
-5. If a record cannot be read or written, the monitor continues. The failure is logged once. A second writer is then not
-   detected.
+4. Every user who can read the tables can also read the records. Other monitors print the records. So a record does not
+   contain a user name or a password.
+5. If a record cannot be read or written, the monitor continues. The monitor logs the failure once. In this case, a
+   second writer is not detected.
 """
 
 from __future__ import annotations
@@ -78,7 +80,7 @@ class Writer(msgspec.Struct, frozen=True):
 def gives_way(mine: Writer, other: Writer) -> bool:
     """Return True if `mine` must stop because of `other` (rule 3).
 
-    For any two writers, the result is True for exactly one of them.
+    Of two writers, exactly one must stop.
     """
     if mine.is_writing != other.is_writing:
         return other.is_writing
@@ -86,7 +88,7 @@ def gives_way(mine: Writer, other: Writer) -> bool:
 
 
 class WriterClaim:
-    """The right to write a cluster's rows, as a context manager. `refusal` is set if this monitor must stop."""
+    """The right to write a cluster's rows, as a context manager. If this monitor must stop, `refusal` is the error."""
 
     def __init__(
         self,
@@ -117,7 +119,7 @@ class WriterClaim:
         self.refusal: SecondWriterError | None = None
 
     def __enter__(self) -> Self:
-        """Take the right to write. Raises SecondWriterError, within `WATCH_SECONDS`, if a different writer is alive."""
+        """Get the right to write. If a different writer is alive, raise SecondWriterError within `WATCH_SECONDS`."""
         try:
             self._write()
             self._await_others()
@@ -164,7 +166,7 @@ class WriterClaim:
         self._write()
 
     def _await_others(self) -> None:
-        """Wait until the state of every other writer is known (rule 2). Remove the records of dead writers."""
+        """Wait until this monitor knows which other writers are alive (rule 2). Remove the records of dead writers."""
         deadline = time.monotonic() + WATCH_SECONDS
         unknown = self._others()
         while unknown:
@@ -189,7 +191,7 @@ class WriterClaim:
     def _files(self) -> Files:
         """The folder of the tables, opened at the first use.
 
-        If Spark has no client for the storage, this method raises the error.
+        If Spark has no client for the storage, this property raises an error.
         """
         if self._opened_files is None:
             self._opened_files = self._open_files()
@@ -257,9 +259,9 @@ def _is_running(other: Writer) -> bool:
 
 
 def _machine() -> str:
-    """Return an id of the current boot of the machine and of the process namespace.
+    """Return an id that identifies the current boot of the machine and the process namespace.
 
-    The result is empty if the system does not have these ids.
+    The result is empty if the operating system does not provide this information.
     """
     try:
         boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()

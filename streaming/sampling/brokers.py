@@ -1,4 +1,7 @@
-"""Request partitions, offsets and racks of topics from the brokers. `groups.py` has the requests about groups."""
+"""Send requests about topics to the brokers: partitions, offsets and racks.
+
+`groups.py` contains the requests about groups.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,7 @@ class Brokers:
     ) -> None:
         """If `samples_offsets_topic` is False, samples do not contain the ends of `__consumer_offsets`.
 
-        The monitor then needs no right on this topic.
+        In this case, the monitor needs no right on this topic.
         """
         self._cluster = cluster
         self._admin = connection.admin
@@ -61,8 +64,8 @@ class Brokers:
     def offsets_topic_partitions(self) -> list[int]:
         """Return the partition numbers of `__consumer_offsets`.
 
-        Raises OffsetsTopicMissingError if the topic does not exist yet, and OffsetsTopicUnreadableError if the monitor
-        has no right to read it.
+        Raises OffsetsTopicMissingError if the topic does not exist yet. Raises OffsetsTopicUnreadableError if the
+        monitor has no right to read the topic.
         """
         [topic] = self._admin.describe_topics([OFFSETS_TOPIC])
         if not _is_readable(topic):
@@ -78,9 +81,9 @@ class Brokers:
         return list(range(len(topic["partitions"])))
 
     def topic_names(self) -> TopicNames:
-        """Request the names of all topics by id.
+        """Request all topics from the brokers. Return the name of each topic by topic id.
 
-        The result is empty if the brokers have no topic ids. Raises KafkaError.
+        The result is empty if the brokers do not use topic ids. Raises KafkaError.
         """
         asked_at_ms = self._now_ms()
         described = self._admin.describe_topics()
@@ -88,10 +91,9 @@ class Brokers:
         return TopicNames(asked_at_ms, {topic_id: name for topic_id, name in ids if topic_id is not None})
 
     def sample(self, topics: Iterable[str]) -> ClusterSample:
-        """Sample metadata and offsets of the topics, and the ends of `__consumer_offsets`.
+        """Take a sample: metadata and offsets of the topics, and the ends of `__consumer_offsets`.
 
-        Before this call, read the commits that will be compared with the sample. Raises KafkaError if no broker
-        answers.
+        The caller must read the commits before this call. Raises KafkaError if no broker answers.
         """
         self._failed = {}  # forget the failures of a sample that was not completed
         sampled_at_ms = self._now_ms()
@@ -120,19 +122,22 @@ class Brokers:
         return sample
 
     def last_stable_offsets(self, partitions: Iterable[tuple[str, int]]) -> Offsets:
-        """Return the log ends for read_committed consumers. Partitions without an answer are not in the result."""
+        """Return the last stable offset of each partition. Partitions without an answer are not in the result."""
         asked = [TopicPartition(topic, partition) for topic, partition in partitions]
         return self._offsets(asked, OffsetSpec.LATEST, IsolationLevel.READ_COMMITTED)
 
     def look(self, looks: Sequence[TailFetch]) -> Mapping[TailFetch, FetchResult]:
-        """Read the log once for each look. Send the request to the leader that the partition had at the last sample."""
+        """Send one fetch request for each look.
+
+        Each request goes to the leader that the partition had at the last sample.
+        """
         return read_log_tails(self._connection, looks, self._leaders)
 
     def _offsets_topic_ends(self, partitions: int) -> Mapping[int, LogEnds]:
         """Return the ends of `__consumer_offsets` by partition.
 
-        The high watermarks are requested first. Otherwise a record that is written between the two requests would look
-        like an open transaction.
+        The high watermarks are requested before the last stable offsets. With the opposite order, a record that is
+        written between the two requests would look like an open transaction.
         """
         asked = [TopicPartition(OFFSETS_TOPIC, partition) for partition in range(partitions)]
         high_watermarks = self._offsets(asked, OffsetSpec.LATEST)
@@ -171,8 +176,8 @@ class Brokers:
     ) -> Offsets:
         """Request the offsets of all partitions at once.
 
-        If this request fails, send one request per topic. So if one partition fails, only the offsets of its topic are
-        unknown.
+        If this request fails, send one request per topic. So if the request for one partition fails, only the offsets
+        of the partition's topic are unknown.
         """
         asked = dict.fromkeys(partitions, spec)
         try:
@@ -192,7 +197,7 @@ class Brokers:
         return answers
 
     def _report_failed(self) -> None:
-        """Log the topics without offsets. The first line is a warning.
+        """Log the topics whose offsets are unknown. The first line is a warning.
 
         While the offsets stay unknown, further lines have the level DEBUG.
         """
@@ -209,7 +214,7 @@ class Brokers:
 def _is_readable(topic: Mapping[str, Any]) -> bool:
     """Return True if the monitor has the right to read the topic.
 
-    Also return True if the broker does not report rights (before Kafka 2.3).
+    Brokers before Kafka 2.3 do not report rights. For these brokers, also return True.
     """
     if topic["error_code"] == TopicAuthorizationFailedError.errno:
         return False
@@ -222,7 +227,7 @@ def _partition_count(topics: Mapping[str, TopicMetadata], topic: str) -> int:
 
 
 def _leaders(topic: Mapping[str, Any]) -> Mapping[int, int]:
-    """Return the leader of each partition that has a leader."""
+    """Return the leader of each partition. Partitions without a leader are not in the result."""
     leaders = {partition["partition_index"]: partition.get("leader_id", -1) for partition in topic["partitions"]}
     return {partition: leader for partition, leader in leaders.items() if leader >= 0}
 
@@ -236,6 +241,9 @@ def _topic_metadata(topic: Mapping[str, Any], racks: Mapping[int, str | None], s
 
 
 def _topic_id(described: str | None) -> str | None:
-    """Convert kafka-python's hexadecimal topic id to Kafka's text form. Return None if the broker has no topic ids."""
+    """Convert kafka-python's hexadecimal topic id to Kafka's text form.
+
+    Return None if the broker does not use topic ids.
+    """
     topic_id = UUID(described or "0" * 32)
     return uuid_text(topic_id.bytes) if topic_id.int else None

@@ -20,14 +20,14 @@ from streaming.errors import RemedyError
 from streaming.security.python_client import client_arguments, refusal, suspicion
 
 Message = Any
-"""A class or an object of kafka-python's protocol. The library has no type annotations for these classes."""
+"""A message class of kafka-python, or a message. The library has no type annotations for message classes."""
 
 BrokerRequest = tuple[int | None, Message]
 """The id of a broker, and the request for this broker. If the id is None, the request can go to any broker."""
 
 
 Received = tuple[bytes, KafkaError | None]
-"""The bytes that were read from a socket, and the error if the connection has ended."""
+"""The bytes that were read from a socket, and an error if the connection has ended."""
 
 
 class BrokerUnreachableError(RemedyError):
@@ -35,7 +35,7 @@ class BrokerUnreachableError(RemedyError):
 
 
 class AccessRefusedError(RemedyError):
-    """A broker answered, but the connection was refused, either by the broker or by the client."""
+    """A broker answered, but the broker or the client refused the connection."""
 
 
 @dataclass
@@ -50,7 +50,8 @@ class _BootstrapState:
     def close_client(self) -> None:
         """Close the client.
 
-        Without this call, the thread and the sockets of the client would stay open after a failed start.
+        Without this call, the thread of the client would continue after a failed start, and its sockets would stay
+        open.
         """
         if self.client is not None:
             self.client.close()
@@ -62,12 +63,12 @@ class _BootstrapState:
 class _ConnectionManager(KafkaConnectionManager):  # type: ignore[misc]
     """The connection manager of kafka-python, with two changes.
 
-    1. During the start, the manager fails immediately on errors that a second attempt cannot fix. The unchanged library
-       (kafka-python 3.0) would retry after refused credentials and unknown certificates until the timeout. Then the
-       library would report only a timeout. After the start, a retry is correct, because it is possible that a restarted
-       broker does not know its users yet.
-    2. The manager reads the last message that a broker sends before it closes the connection. If a broker refuses
-       credentials, it sends its answer and closes the connection in one packet.
+    1. During the start, the manager fails immediately if a second attempt cannot succeed. After refused credentials or
+       an unknown certificate, the unchanged library (kafka-python 3.0) retries until the timeout. The library then
+       reports only a timeout. After the start, the manager retries, because a restarted broker possibly does not know
+       its users yet.
+    2. The manager reads the last message that a broker sends before the broker closes the connection. If a broker
+       refuses credentials, one packet contains both the answer and the end of the connection.
     """
 
     def __init__(self, net: NetworkSelector, start: _BootstrapState, **configs: Any) -> None:  # noqa: ANN401 - the library's signature
@@ -91,19 +92,19 @@ class _ConnectionManager(KafkaConnectionManager):  # type: ignore[misc]
 
 
 def _bytes_before_end(receive: Callable[[], Received]) -> Received:
-    """Return the bytes first. Report the end of the connection only at the next call.
+    """If bytes were received, return only the bytes. Report the end of the connection only at the next call.
 
-    The library (kafka-python 3.0) loses bytes if it reads them together with the end of a connection. The next read
-    reports the end again.
+    If a read returns bytes together with the end of a connection, the library (kafka-python 3.0) loses the bytes. The
+    next read of the socket reports the end of the connection again.
     """
     content, error = receive()
     return content, None if content else error
 
 
 class Connection:
-    """A KafkaAdminClient that can also send other kinds of requests, each to a selected broker.
+    """A KafkaAdminClient that can also send other kinds of requests. The caller selects the broker for each request.
 
-    Several threads can use it, because the client reads and writes on its own thread.
+    Several threads can use this object, because the client has its own thread for reads and writes.
     """
 
     def __init__(self, kafka: KafkaSettings, request_timeout_seconds: float) -> None:
@@ -144,15 +145,15 @@ class Connection:
         self.admin.close()
 
     def broker_ids(self) -> list[int]:
-        """Request the ids of all live brokers, sorted. Raises KafkaError if no broker answers."""
+        """Return the sorted ids of all live brokers. Raises KafkaError if no broker answers."""
         self._manager.run(self._manager.cluster.refresh_metadata)
         return sorted(broker.node_id for broker in self._manager.cluster.brokers())
 
     def ask_each(self, requests: Sequence[BrokerRequest]) -> list[Message | KafkaError]:
-        """Send requests. Return the response or the error of each request, in the same order.
+        """Send requests. Return the response or the error of each request, in the order of the requests.
 
         Requests to different brokers run in parallel. Each broker receives its requests one after the other. The client
-        has a limit of open requests per connection. The client rejects further requests and does not queue them.
+        limits the number of open requests per connection. Above the limit, the client rejects new requests.
         """
         answers: list[Message | KafkaError] = [None] * len(requests)
         self._manager.run(self._ask_brokers, requests, answers)

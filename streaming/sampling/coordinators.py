@@ -1,6 +1,6 @@
 """Send requests to the coordinators of groups, with many groups per request.
 
-If a coordinator has moved, the request is sent again to the new one.
+If a group has a new coordinator, the request is sent again to the new coordinator.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ Answer = TypeVar("Answer")
 GROUPS_PER_REQUEST = 500
 """Maximum number of groups per request.
 
-With this limit, a response has a few megabytes, and one request does not block a broker.
+With this limit, the size of a response is a few megabytes, and one request does not block a broker.
 """
 
 
 def error_name(error: type[KafkaError] | KafkaError) -> str:
-    """Return the name that Kafka uses for an error, in lower case.
+    """Return Kafka's name of an error, in lower case.
 
     If the error comes from the client itself, return the name of the error class.
 
@@ -39,7 +39,7 @@ def error_name(error: type[KafkaError] | KafkaError) -> str:
 
 
 def read_error_code(error_code: int) -> Unanswered | None:
-    """Convert the error code of a response. Return None if there was no error."""
+    """Convert the error code of a response to Unanswered. Return None if the code means "no error"."""
     return None if error_code == NoError.errno else Unanswered(error_name(for_code(error_code)))
 
 
@@ -51,8 +51,8 @@ _MOVED = Unanswered(error_name(NotCoordinatorError))
 class GroupApi(Generic[Answer]):
     """A kind of request about several groups.
 
-    `request` creates the request from group ids. `answers` takes the group ids and the response, and returns the answer
-    for each group.
+    `request` creates the request from group ids. `answers` returns the answer for each group, from the group ids and
+    the response.
     """
 
     request: Callable[[Sequence[str]], Message]
@@ -61,18 +61,21 @@ class GroupApi(Generic[Answer]):
 
 
 class Coordinators:
-    """The known coordinators of groups. If the coordinator of a group is unknown, the brokers are asked."""
+    """The known coordinators of groups.
+
+    If the coordinator of a group is unknown, the monitor requests it from the brokers.
+    """
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._known: Mapping[str, int] = {}
 
     def use_coordinators(self, coordinators: Mapping[str, int]) -> None:
-        """Replace the known coordinators by the coordinators of a listing. So deleted groups do not use memory."""
+        """Replace the known coordinators with the coordinators in a listing. Deleted groups then use no memory."""
         self._known = coordinators
 
     def ask(self, ids: Sequence[str], api: GroupApi[Answer]) -> dict[str, Answer | Unanswered]:
-        """Send a request to each group's coordinator. Return an answer or Unanswered for every id."""
+        """Send requests to the coordinators of the groups. Return an answer or Unanswered for every group id."""
         answers = self._ask({group_id: self._known[group_id] for group_id in ids if group_id in self._known}, api)
         moved = [group_id for group_id in ids if answers.get(group_id, _MOVED) == _MOVED]
         coordinators = self._find_coordinators(moved)
@@ -116,7 +119,7 @@ def _answers_by_group(
 
 
 def _read_coordinators(ids: Sequence[str], response: Message) -> Mapping[str, int | Unanswered]:
-    """Read the coordinator of each group.
+    """Read the coordinator of each group from a response.
 
     Before protocol version 4, a response is for one group only and does not contain the group id.
     """

@@ -1,7 +1,8 @@
-"""Describe groups of each type. There are four kinds of request. All responses are converted to the same kind of value.
+"""Describe groups of every type. There are four kinds of request.
 
-The responses in Kafka's protocol are `DescribeGroupsResponse`, `ConsumerGroupDescribeResponse` (KIP-848),
-`ShareGroupDescribeResponse` (KIP-932) and `StreamsGroupDescribeResponse` (KIP-1071).
+All responses are converted to the same kind of value. The responses in Kafka's protocol are `DescribeGroupsResponse`,
+`ConsumerGroupDescribeResponse` (KIP-848), `ShareGroupDescribeResponse` (KIP-932) and `StreamsGroupDescribeResponse`
+(KIP-1071).
 """
 
 from __future__ import annotations
@@ -114,7 +115,7 @@ def _read_streams(group: Message) -> DescribedGroup:
 
 
 def _with_epoch(member: Message, **more: Any) -> DescribedMember:  # noqa: ANN401 - fields of one type of group
-    """Return a member. It has the fields that all group types except the classic type have."""
+    """Convert a member of a group of any type except classic. The other arguments are the fields of only one type."""
     return DescribedMember(
         member_id=member.member_id,
         client_id=member.client_id,
@@ -163,4 +164,4 @@ DESCRIBE_APIS: Mapping[str, DescribeApi] = MappingProxyType(
         STREAMS: GroupApi(_by_group_ids(StreamsGroupDescribeRequest), _response_reader(_read_streams)),
     }
 )
-"""The request of each group type."""
+"""For each group type, the request that describes groups of this type."""

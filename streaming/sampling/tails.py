@@ -1,10 +1,10 @@
 """Read the log of users' topics at given offsets. Each look is one fetch request. Only the batch headers are read.
 
-Each request asks for one partition. A broker returns the first batch of the first partition, even if the batch exceeds
-the size limit. Batches of further partitions are not returned if they exceed the limit (KIP-74). So an empty response
-means that no batch follows before the last stable offset. With read_committed, the response lists the aborted
-transactions. The monitor needs the right READ on the topic for these requests. Without READ, the next record of a group
-stays unknown.
+Each request is for one partition only. A broker always returns the first batch of the first partition, even if this
+batch exceeds the size limit. A broker does not return batches of further partitions that exceed the limit (KIP-74). So
+an empty response means that there is no batch between the requested offset and the last stable offset. With
+read_committed, the response lists the aborted transactions. The monitor needs the right READ on the topic for these
+requests. Without READ, the next record of a group stays unknown.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from streaming.protocol.record_batches import AbortedTransaction, Tail, next_rec
 from streaming.sampling.connection import Connection, Message
 
 _MAX_BYTES = 4096
-"""This number of bytes is enough for some transaction markers.
+"""The size limit of a response, in bytes. A response of this size can contain several transaction markers.
 
-If the first batch is larger, the broker still returns the complete batch.
+If the first batch is larger than the limit, the broker still returns the complete batch.
 """
 
 _LAST_VERSION_WITH_NAMES = 12
@@ -32,7 +32,7 @@ _NO_SESSION_EPOCH = -1
 def read_log_tails(
     connection: Connection, looks: Sequence[TailFetch], leaders: Mapping[str, Mapping[int, int]]
 ) -> Mapping[TailFetch, FetchResult]:
-    """Return the result of each look. A failed look does not affect other looks."""
+    """Return the result of each look. If one look fails, the other looks still have a result."""
     answers: dict[TailFetch, FetchResult] = dict.fromkeys(looks, FetchFailure.FAILED)
     with_leaders = [(look, leaders.get(look.topic, {}).get(look.partition)) for look in looks]
     requested = [(look, leader) for look, leader in with_leaders if leader is not None]
@@ -72,7 +72,7 @@ def _seen(look: TailFetch, response: Message | KafkaError) -> FetchResult:
 def _tail(look: TailFetch, partition: Message) -> Tail | None:
     """Return the next record in the batches.
 
-    If there are no batches, there is no record up to the last stable offset.
+    If the response contains no batches, there is no record before the last stable offset.
     """
     if not partition.records:
         end = max(look.from_offset, partition.last_stable_offset)

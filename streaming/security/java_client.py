@@ -1,8 +1,9 @@
-"""Translate the settings into options of Spark's Kafka source: names of Kafka's Java client with the prefix `kafka.`.
+"""Convert the settings to options of Spark's Kafka source.
 
-Spark shows the options of a source in query plans, on its web page and in logs. So no option contains a secret. Kafka's
-client reads the secrets itself when it creates a consumer (`config.providers`, KIP-421). From the monitor's secrets
-file, it reads the JAAS line and the password of the key. From the user's files, it reads the certificate and the key.
+The options are those of Kafka's Java client, with the prefix `kafka.`. Spark shows the options of a source in query
+plans, on its web page and in logs. So no option contains a secret. When Kafka's client creates a consumer, the client
+reads the secrets from files (`config.providers`, KIP-421). It reads the JAAS line and the password of the key from the
+monitor's secrets file. It reads the certificate and the key from the user's files.
 
 See KIP-651 (PEM) and KIP-768 (OAuth client credentials).
 """
@@ -34,7 +35,7 @@ class KeyEncryptionError(RemedyError):
 
 
 def java_secrets(security: SecuritySettings, secrets: Secrets) -> Mapping[str, str]:
-    r"""Return the content of the secrets file by property name. The result is empty if there are no secrets.
+    r"""Return the properties that the secrets file contains. The result is empty if there are no secrets.
 
     >>> scram = SecuritySettings(
     ...     protocol="SASL_PLAINTEXT", mechanism="SCRAM-SHA-256", username="monitor", password='say "friend"'
@@ -51,9 +52,10 @@ def java_secrets(security: SecuritySettings, secrets: Secrets) -> Mapping[str, s
 
 
 def spark_options(security: SecuritySettings, secrets_file: Path | None) -> Mapping[str, str]:
-    """Return the options of Spark's Kafka source. `secrets_file` is the file that contains `java_secrets`.
+    """Return the options of Spark's Kafka source.
 
-    It is None if there are no secrets.
+    `secrets_file` is the path of the file with the result of `java_secrets`. `secrets_file` is None if there are no
+    secrets.
 
     >>> spark_options(SecuritySettings(protocol="SSL"), None)
     {'kafka.security.protocol': 'SSL'}
@@ -105,9 +107,9 @@ def _sasl_options(security: SecuritySettings) -> Mapping[str, str]:
 
 
 def check_key(security: SecuritySettings, java_version: Callable[[], int]) -> None:
-    """Raise KeyEncryptionError if Java 17 must decrypt a key that is encrypted with PBES2 (RFC 8018).
+    """Raise KeyEncryptionError if the Java version is 17 and the key is encrypted with PBES2 (RFC 8018).
 
-    PBES2 is the default of OpenSSL.
+    OpenSSL uses PBES2 by default.
     """
     if security.key_file is None or not security.has_key_password:
         return
@@ -123,7 +125,7 @@ def _decode_pem(pem: str) -> bytes:
 
 
 def _file_reference(file: Path) -> str:
-    """Return a reference that the client replaces with the content of the file each time it connects."""
+    """Return a reference to a file. At each connect, the client replaces the reference with the file's content."""
     return f"${{directory:{file.parent}:{file.name}}}"
 
 

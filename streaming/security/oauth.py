@@ -1,10 +1,10 @@
-"""Request OAUTHBEARER tokens for kafka-python by client credentials, as Kafka's Java client does (KIP-768).
+"""Request OAUTHBEARER tokens for kafka-python with client credentials, as Kafka's Java client does (KIP-768).
 
-1. The first connection requests a token. Further connections use this token for 80 % of the lifetime that the endpoint
-   returned.
+1. The first connection requests a token. Further connections use the same token until 80 % of its lifetime has passed.
 2. If the endpoint returns no lifetime, each connection requests a new token.
 3. Redirects are not followed, so that the secret goes only to the configured endpoint.
-4. The text of an error is one line. It contains the endpoint, but not the secret and not the body of the response.
+4. The text of an error is one line. The text contains the endpoint. The text contains neither the secret nor the body
+   of the response.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from streaming.errors import RemedyError
 
 REQUEST_TIMEOUT_SECONDS = 10.0
 USED_LIFETIME_FRACTION = 0.8
-"""Fraction of a token's lifetime after which the next token is requested."""
+"""After this fraction of a token's lifetime, the next token is requested."""
 
 _MAX_ANSWER_BYTES = 1 << 20
 
@@ -43,7 +43,7 @@ class _RejectRedirects(urllib.request.HTTPRedirectHandler):
 
 
 class ClientCredentialsTokens(AbstractTokenProvider):  # type: ignore[misc]
-    """Returns the current token to all connections. Several threads can use it at the same time."""
+    """Provides the current token for all connections. Several threads can use this object at the same time."""
 
     def __init__(self, security: SecuritySettings, secrets: Secrets, now_seconds: Callable[[], float]) -> None:
         super().__init__()
@@ -87,9 +87,9 @@ class ClientCredentialsTokens(AbstractTokenProvider):  # type: ignore[misc]
 
 
 def _basic_credentials(client_id: str, client_secret: str) -> str:
-    """Return the header that Java's client sends.
+    """Return the header that Kafka's Java client sends.
 
-    Its values are not URL-encoded, as most endpoints expect (KIP-1025).
+    The values are not URL-encoded, because most endpoints expect plain values (KIP-1025).
     """
     return "Basic " + base64.b64encode(f"{client_id}:{client_secret}".encode()).decode()
 

@@ -1,4 +1,4 @@
-"""Translate the settings into arguments of kafka-python, and its errors into messages for the operator."""
+"""Convert the settings to arguments of kafka-python. Convert errors of kafka-python to messages for the operator."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from streaming.security.oauth import ClientCredentialsTokens, TokenError
 
 
 class Hidden(str):
-    """A string with a repr that hides its content, because kafka-python logs all its own arguments at DEBUG.
+    """A string whose repr hides the content. The reason is that kafka-python logs all its arguments at the level DEBUG.
 
     >>> [Hidden("secret")], Hidden("secret") == "secret"
     ([***], True)
@@ -32,7 +32,7 @@ class Hidden(str):
 
 
 def client_arguments(security: SecuritySettings, secrets: Secrets) -> Mapping[str, Any]:
-    """Return the arguments of kafka-python. They are empty for PLAINTEXT.
+    """Return the arguments of kafka-python. The result is empty for PLAINTEXT.
 
     >>> client_arguments(SecuritySettings(protocol="SSL"), Secrets())
     {'security_protocol': 'SSL', 'ssl_check_hostname': True}
@@ -84,8 +84,8 @@ def _credentials_message(security: SecuritySettings) -> str:
 def suspicion(error: BaseException | None, security: SecuritySettings) -> str:
     """Return the probable cause of a failure that remains after retries, and the settings to check.
 
-    A port without TLS closes the connection during the TLS handshake. If a port requires a client certificate, it can
-    also close the connection before its TLS alert arrives. A broker or a proxy can close the connection during
+    A port without TLS closes the connection during the TLS handshake. A broker that requires a client certificate can
+    close the connection before the TLS alert of the broker arrives. A broker or a proxy can close the connection during
     authentication.
     """
     if isinstance(_find_tls_error(error), _CONNECTION_CLOSED):
@@ -103,9 +103,9 @@ _CONNECTION_CLOSED = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallErr
 
 
 def _find_tls_error(error: BaseException | None) -> ssl.SSLError | None:
-    """Search a client error for a TLS error, in its arguments and in its chain of causes.
+    """Find a TLS error in the arguments and in the chain of causes of a client error.
 
-    Return the TLS error or None.
+    Return None if there is no TLS error.
     """
     while error is not None:
         ssl_error = next((part for part in error.args if isinstance(part, ssl.SSLError)), error)

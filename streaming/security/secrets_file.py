@@ -1,7 +1,7 @@
-"""Create the file with the secrets of Kafka's Java client. Only the user of the monitor can read it.
+"""Create the file with the secrets for Kafka's Java client. Only the user of the monitor can read this file.
 
-The file exists while the monitor runs, in a private folder in the temporary folder (TMPDIR; see `private_folder`).
-Executors on other machines must see it at the same path. Each cluster has its own file.
+The file exists while the monitor runs. It is in a private folder inside the temporary folder TMPDIR (see
+`private_folder`). Executors on other machines must find the file at the same path. Each cluster has its own file.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ _FOLDER_PREFIX = "kafka-rebalance-monitor-secrets-"
 
 @contextmanager
 def secrets_file(secrets: Mapping[str, str]) -> Iterator[Path | None]:
-    """Create the file for the duration of the `with` block. Without secrets, create no file and yield None."""
+    """Create the file for the duration of the `with` block.
+
+    If there are no secrets, do not create a file, and yield None.
+    """
     if not secrets:
         yield None
         return

@@ -1,10 +1,10 @@
 """Definitions of all metrics: name, type, unit, labels, help text and an example query.
 
-The exporter, dashboards, alerts and `dashboards/METRICS.md` use these definitions, so they always show the same
+The exporter, dashboards, alerts and `dashboards/METRICS.md` use these definitions, so all of them show the same
 metrics. The package contains only constant values. The package does not use prometheus-client, Spark or a clock.
 
 - `signal.py`: the type of a definition.
-- `groups.py` and others: the definitions, one module per subject.
+- `groups.py` and similar modules: the definitions, one module per subject.
 - `kafka_exporter.py` and `kafka_lag_exporter.py`: metrics with the names and labels of other exporters.
 - `catalogue.py`: all definitions by name.
 - `reference.py`: all definitions as a Markdown page.

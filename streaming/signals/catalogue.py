@@ -54,4 +54,4 @@ The metrics of this project come first, in the order in which an on-call enginee
 SIGNALS: Final[Mapping[str, Signal]] = MappingProxyType(
     {signal.name: signal for subject in SUBJECTS for signal in subject.signals}
 )
-"""Every metric by its name. `exported_names` returns the names of the series of a metric."""
+"""All metrics, by name. `exported_names` returns the names of the series of a metric."""

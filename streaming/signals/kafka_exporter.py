@@ -1,8 +1,8 @@
 """As kafka_exporter: metrics with the names and labels of github.com/danielqsj/kafka_exporter, for existing dashboards.
 
-kafka_exporter shows -1 for unknown values. For an unknown value, this monitor shows no series. In kafka_exporter,
-metrics have no label for the cluster. If this monitor watches several clusters, each of these metrics has the label
-`cluster`. The option `--kafka.labels` of kafka_exporter can add the same label.
+kafka_exporter shows -1 for unknown values. For an unknown value, this monitor shows no series. The metrics of
+kafka_exporter have no label for the cluster. If this monitor watches several clusters, each of these metrics has the
+label `cluster`. The option `--kafka.labels` of kafka_exporter can add the same label.
 """
 
 from __future__ import annotations

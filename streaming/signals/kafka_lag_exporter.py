@@ -2,10 +2,11 @@
 
 These metrics are the only standard for lag in seconds.
 
-kafka-lag-exporter has labels for the member: `member_host`, `consumer_id`, `client_id`. This monitor does not have
-these labels. A member gets a new id at each restart, so the number of series would grow without limit. For an unknown
-value, kafka-lag-exporter shows NaN or Inf. For an unknown value, this monitor shows no series. If lag in seconds is
-outside the range of its samples, kafka-lag-exporter extrapolates. In this case, this monitor shows a lower bound.
+kafka-lag-exporter has labels for the member: `member_host`, `consumer_id`, `client_id`. The metrics of this monitor do
+not have these labels. The reason is that a member gets a new id at each restart, so each restart would create new
+series. For an unknown value, kafka-lag-exporter shows NaN or Inf. For an unknown value, this monitor shows no series.
+If the samples do not cover the whole lag, kafka-lag-exporter extrapolates the lag in seconds. In this case, this
+monitor shows a lower bound.
 """
 
 from __future__ import annotations

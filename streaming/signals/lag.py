@@ -87,11 +87,13 @@ GROUP_RECORDS_LOST: Final = Signal(
 GROUP_SECONDS_UNTIL_LOST: Final = Signal(
     name="rebalance_monitor_group_seconds_until_lost",
     unit="seconds",
-    help="Estimated time until retention deletes records that the group has not committed. The estimate assumes that"
-    " the current rate does not change. 0 if records are already lost. The series exists only if the time is shorter"
-    " than one day.",
-    unknown="The time is longer than one day. Or in every partition, the lag is zero or unknown, or the log start moved"
-    " less than twice in the last 24 hours.",
+    help="Estimated time until retention deletes records that the group has not committed. There are two estimates:"
+    " from the current rate of the log start offset, and from the topic's retention.ms and the lag in seconds. The"
+    " smaller estimate applies. 0 if records are already lost. The series exists only if the time is shorter than one"
+    " day.",
+    unknown="The time is longer than one day. Or in every partition, the lag is zero or unknown, or both estimates are"
+    " unknown. The rate is unknown if the log start moved less than twice in the last 24 hours. The setting"
+    " retention.ms is unknown without the right DESCRIBE_CONFIGS on the topic.",
     example="rebalance_monitor_group_seconds_until_lost < 3600",
 )
 GROUP_LAST_COMMIT_TIMESTAMP_SECONDS: Final = Signal(

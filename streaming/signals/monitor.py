@@ -46,11 +46,14 @@ SOURCE_LIMITATION: Final = Signal(
                 "commit_time",
                 "transactions",
                 "hidden_groups",
+                "offsets_retention",
+                "topic_retention",
             )
         }
     ),
     granularity=CLUSTER,
-    help="1 for each kind of information that the configured source does not provide.",
+    help="1 for each kind of information that the configured source or the brokers do not provide. `offsets_retention`"
+    " and `topic_retention` need the optional right DESCRIBE_CONFIGS.",
     unknown="The source provides this information.",
     example='rebalance_monitor_source_limitation_info{capability="hidden_groups"}',
 )

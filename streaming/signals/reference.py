@@ -1,4 +1,4 @@
-"""Writes all definitions as one Markdown page, `dashboards/METRICS.md`. Run `python -m tests.metrics_reference`."""
+"""Writes all metric definitions to the page `dashboards/METRICS.md`. Run `python -m tests.metrics_reference`."""
 
 from __future__ import annotations
 

@@ -3,12 +3,12 @@
 Rules:
 
 1. `name` is the exported name. The name of a counter ends in `_total`. A histogram has three exported names
-   (`exported_names`), and none of them equals `name`.
+   (`exported_names`). None of these names equals `name`.
 2. If a name ends in a unit (`_seconds`, `_bytes`, `_ratio`, `_partitions`, `_members`, ...), the values have this unit.
-3. The order of labels is the order in which the exporter writes the label values. If all values of a label are known,
-   `label_values` lists them.
-4. `help` describes a sample. `unknown` describes possible reasons why a series is absent. An absent series never means
-   that the value is zero.
+3. The order of labels is the order in which the exporter writes the label values. If all possible values of a label are
+   known, `label_values` lists these values.
+4. `help` describes the value of the metric. `unknown` describes possible reasons why a series is absent. An absent
+   series never means that the value is zero.
 5. `example` is a PromQL query for an engineer on call. The query uses only metrics and labels that are defined in this
    package.
 6. `granularity` is the coarsest value of the setting `metrics.granularity` that exports the metric for every group. For
@@ -39,7 +39,7 @@ GRANULARITIES: Final[tuple[Granularity, ...]] = (CLUSTER, GROUP, TOPIC, PARTITIO
 """All granularities, the coarsest first. The granularity of a metric is a level of detail (rule 6).
 
 Metrics of the monitor itself have the granularity `cluster`, even if they have more labels. Each metric of the monitor
-has at most one series per partition of `__consumer_offsets`. Metrics that explain a group in detail have the
+itself has at most one series per partition of `__consumer_offsets`. Metrics that explain a group in detail have the
 granularity `partition`, even if they have no label `partition`. An example is the fairness score.
 """
 
@@ -48,16 +48,16 @@ OWN: Final = "own"
 KAFKA_EXPORTER: Final = "kafka_exporter"
 KAFKA_LAG_EXPORTER: Final = "kafka_lag_exporter"
 FAMILY_SETS: Final[tuple[FamilySet, ...]] = (OWN, KAFKA_EXPORTER, KAFKA_LAG_EXPORTER)
-"""Origin of the metric names: this project, or a different exporter that has existing dashboards."""
+"""The project that defined the metric names: this project, or a different exporter for which dashboards exist."""
 
 OF_A_CLUSTER: Final = ("cluster",)
 OF_A_GROUP: Final = ("cluster", "group")
-"""The labels of metrics of a cluster, and the labels of metrics of a group."""
+"""`OF_A_CLUSTER`: the labels of metrics of a cluster. `OF_A_GROUP`: the labels of metrics of a group."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signal:
-    """A metric with all its texts (rules 1 to 5).
+    """The definition of a metric, with all texts (rules 1 to 5).
 
     Example: `Signal(name="rebalance_monitor_ready", unit="boolean", labels=OF_A_CLUSTER, ...)`.
     """

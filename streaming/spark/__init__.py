@@ -1,8 +1,9 @@
 """The parts of the monitor that use Spark: session, sources, Python steps, state and checkpoint.
 
-- `session.py`: the SparkSession and all its settings. Each setting has a reason.
+- `session.py`: the SparkSession and all its settings.
 - `source.py`: `__consumer_offsets` as a stream.
-- `steps.py`: the two Python steps. They combine records (Arrow) and compute the state of each group (pandas).
+- `steps.py`: the two Python steps. The first step combines records (Arrow). The second step computes the state of each
+  group (pandas).
 - `query.py`: the Spark plan from the source to `foreachBatch`.
 - `checkpoint.py`: the checkpoint folder with its lock, its version and the end positions of its batches.
 - `state.py`: the functions that read the state store.

@@ -1,10 +1,11 @@
-"""Find the innermost reason in a long error text of Java, Spark or a Python worker, and return it as one line.
+"""Find the innermost cause in a long error text of Java, Spark or a Python worker. Return the cause as one line.
 
-1. In a Java stack trace: the last `Caused by:`.
-2. In a Python traceback inside a Java stack trace: the first line that is not indented. This line names the exception.
-3. In a text of Py4J: the second line, because the first line only names a call.
-4. In a text of delta-rs: the last line that starts with an arrow.
-5. In other texts: the first line. Java package names and Spark error codes are removed.
+1. In a Java stack trace, the cause is the last `Caused by:`.
+2. In a Python traceback inside a Java stack trace, the cause is the first line that is not indented. This line contains
+   the name of the exception.
+3. In a text of Py4J, the cause is the second line, because the first line contains only the name of a call.
+4. In a text of delta-rs, the cause is the last line that starts with an arrow.
+5. In other texts, the cause is the first line. Java package names and Spark error codes are removed from the cause.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ _LONGEST = 300
 
 
 def plain_cause(error: BaseException) -> str:
-    """Return the cause of an error in one line."""
+    """Return the cause of an error, as one line of text."""
     return "Spark is gone" if is_spark_gone(error) else plain_reason(str(error)) or type(error).__name__
 
 
 def is_spark_gone(error: BaseException) -> bool:
-    """Return True if the JVM no longer answers. Even the text of a Java error must be requested from the JVM."""
+    """Return True if the JVM no longer answers. Without the JVM, even the text of a Java error is not available."""
     try:
         str(error)
     except (Py4JError, OSError):
@@ -36,7 +37,7 @@ def is_spark_gone(error: BaseException) -> bool:
 
 
 def plain_reason(text: str) -> str:
-    r"""Return the innermost reason in an error text.
+    r"""Return the innermost cause in an error text.
 
     >>> plain_reason("An error occurred while calling o17.load.\n: java.io.IOException: No space left\n\tat X.java:12")
     'IOException: No space left'

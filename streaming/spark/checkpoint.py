@@ -1,10 +1,11 @@
 """The checkpoint folder: its identity, its lock, and the end positions of its batches.
 
-- `monitor.json`: the identity. This file is written last when a checkpoint is created. So an incomplete checkpoint has
+- `monitor.json`: the identity. When a checkpoint is created, this file is written last. So an incomplete checkpoint has
   no identity.
-- `query/`: files of Spark: offsets, commits, state.
+- `query/`: Spark's files with offsets, commits and state.
 - `feedback/`: external facts for the groups.
-- `origin/`: a summary of the tables when the checkpoint was created: positions that have rows, and initial states.
+- `origin/`: a summary of the tables at the creation of the checkpoint. It contains the positions that have rows, and
+  the initial states.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class CheckpointError(RemedyError):
 
 
 class CheckpointInUseError(CheckpointError):
-    """A different process on this machine is using the checkpoint. It is possible that this process ends soon."""
+    """A different process on this machine is using the checkpoint. The process possibly ends soon."""
 
     exit_code = MAY_PASS
 
@@ -65,9 +66,9 @@ class CheckpointDamagedError(CheckpointError):
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """The values of a checkpoint that can never change.
+    """The values of a checkpoint that never change.
 
-    `origin` maps the names of the files in `origin/` to their checksums.
+    `origin` maps the name of each file in `origin/` to the checksum of the file.
     """
 
     version: int
@@ -91,7 +92,8 @@ def new_identity(
 def read_identity(files: Folder) -> Identity | None:
     """Read the identity.
 
-    Return None if there is no checkpoint. Raises CheckpointError if the checkpoint has a different version.
+    Return None if there is no checkpoint. Raises CheckpointError if the version of the checkpoint is not the version of
+    this monitor.
     """
     stored = files.read(IDENTITY)
     if stored is None:
@@ -179,9 +181,9 @@ def write_identity(files: Files, identity: Identity) -> None:
 def check_identity(
     identity: Identity, cluster: str, shuffle_partitions: int, uri: str, source: str = OFFSETS_TOPIC_SOURCE
 ) -> None:
-    """Refuse settings that differ from those of the checkpoint. Raises CheckpointError.
+    """Refuse settings that differ from the settings of the checkpoint. Raises CheckpointError.
 
-    For example, the source cannot change, because offsets of a log cannot be compared with numbers of polls.
+    For example, the source must not change, because offsets of a log cannot be compared with numbers of polls.
     """
     for name, configured, stored in (
         ("source.kind", source, identity.source),
@@ -196,7 +198,10 @@ def check_identity(
 
 
 def batch_end_positions(files: Files, batch_id: int, topic: str) -> dict[int, int]:
-    """Return the position after a batch, per partition. Spark writes this position before the batch runs."""
+    """For each partition, return the position at the end of a batch.
+
+    Spark writes these positions before the batch runs.
+    """
     stored = files.read(f"{QUERY}/offsets/{batch_id}")
     for line in (stored or b"").decode().splitlines():
         if line.startswith("{") and topic in (parsed := json.loads(line)):
@@ -218,10 +223,10 @@ def last_begun_batch(files: Folder) -> int:
 class CheckpointLock:
     """The lock of a checkpoint.
 
-    The lock refuses a second monitor on this machine. The error contains the process id of the first monitor. When this
-    process ends, the lock is released. The Spark JVM of this process can run a little longer. So the next process that
-    gets the lock waits until this JVM has ended. The lock of a checkpoint on remote storage protects only against other
-    monitors on the same machine.
+    The lock refuses a second monitor on this machine. The error contains the process id of the first monitor. When the
+    process with the lock ends, the lock is released. The Spark JVM of this process can end a little later. So the next
+    process that gets the lock waits until this JVM has ended. The lock of a checkpoint on remote storage protects only
+    against other monitors on the same machine.
     """
 
     def __init__(self, checkpoint: str) -> None:
@@ -230,7 +235,7 @@ class CheckpointLock:
         self._descriptor = -1
 
     def __enter__(self) -> Self:
-        """Take the lock. Raises CheckpointInUseError if a different process has the lock."""
+        """Acquire the lock. Raises CheckpointInUseError if a different process has the lock."""
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -256,7 +261,7 @@ class CheckpointLock:
         os.close(self._descriptor)
 
     def write_holder(self, jvm_pid: int | None) -> None:
-        """Write the id of this process and of its JVM.
+        """Write two process ids to the lock file: the id of this process, and the id of its JVM.
 
         If this process is killed, the next process that gets the lock waits until the JVM has ended.
         """
@@ -268,7 +273,7 @@ class CheckpointLock:
             raise CheckpointError(_storage_error_text(self._checkpoint, error)) from None
 
     def _holder(self) -> list[str]:
-        """Return the process ids of the last holder of the lock and of its JVM.
+        """Return two process ids: the id of the last process that had the lock, and the id of its JVM.
 
         The result is empty if the file is not a valid lock file.
         """
@@ -297,7 +302,7 @@ def canonical_location(uri: str) -> str:
 
 
 def _lock_path(checkpoint: str) -> Path:
-    """Return the path of the lock file. The path is the same for all spellings of the checkpoint's name."""
+    """Return the path of the lock file. Different spellings of a checkpoint's name have the same path."""
     place = canonical_location(checkpoint)
     if urlparse(place).scheme == "":
         folder = Path(place)

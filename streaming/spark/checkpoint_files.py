@@ -1,28 +1,29 @@
-"""Check, without Spark, the checkpoint files that the next start needs.
+"""Check the checkpoint files that the next start needs. The check does not use Spark.
 
-If the monitor is killed at any moment, the checkpoint stays valid. The reason is that Spark and this monitor write a
-file under a temporary name and then rename the file. So these cases do not count as damage: temporary files, missing
-checksum files, and a batch that was started but not committed.
+The checkpoint stays valid even if the monitor is killed. The reason is that Spark and this monitor write a file under a
+temporary name and then rename the file. So these cases do not count as damage: temporary files, missing checksum files,
+and a batch that was started but not committed.
 
-1. `monitor.json` is written last when a checkpoint is created. If a query exists without `monitor.json`, the checkpoint
-   is damaged.
-2. `origin/` must be complete and unchanged: `monitor.json` has a checksum of each file. Without the positions in
-   `origin/`, rows would be written twice.
-3. `query/offsets` must contain the last started batch and the batch before it. `query/commits` must contain the last
-   committed batch. It must be the last started batch or the batch before it.
-4. `query/sources/N` must contain the log of the file source, from its last compaction up to the last started batch.
+1. When a checkpoint is created, `monitor.json` is written last. If a query exists without `monitor.json`, the
+   checkpoint is damaged.
+2. `origin/` must be complete and unchanged. `monitor.json` contains a checksum of each file in `origin/`. Without the
+   positions in `origin/`, rows would be written twice.
+3. `query/offsets` must contain the last started batch and the previous batch. `query/commits` must contain the last
+   committed batch. The last committed batch must be the last started batch or the previous batch.
+4. `query/sources/N` must contain the log of the file source, from the log's last compaction up to the last started
+   batch.
 5. For each state partition, `query/state` must contain the last snapshot before the next batch, and all changes after
    this snapshot.
-6. `query/metadata`, and Spark's metadata and schema of the state, must be readable.
+6. `query/metadata` must be readable. Spark's metadata of the state and the schema of the state must also be readable.
 
-Two kinds of damaged files are removed with a warning, because a start does not need them:
+The monitor removes two kinds of damaged files and logs a warning, because a start does not need these files:
 
-7. A checksum file without the file that it belongs to. If the checksum file stayed, Spark could not write the file
-   again.
+7. A checksum file without its data file. While such a checksum file exists, Spark cannot write the data file again.
 8. A file in `feedback/` that cannot be read. The driver notices that the facts of this file are missing and sends the
    facts again.
 
-It is not damage if a file that only earlier batches needed is missing or damaged. Such a file is never read again.
+Files that only earlier batches needed are never read again. If such a file is missing or damaged, the checkpoint is
+still valid.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class _DamagedError(Exception):
 
 
 def find_damage(folder: Folder, origin: Mapping[str, int], source: str, shuffle_partitions: int) -> DamagedFile | None:
-    """Find the first needed file that is missing or damaged. Raises OSError for an unreadable file."""
+    """Find the first missing or damaged file that the next start needs. Raises OSError for an unreadable file."""
     try:
         _check_checksums(folder, IDENTITY, folder.read(IDENTITY) or b"")
         _check_origin(folder, origin)
@@ -66,7 +67,7 @@ def find_damage(folder: Folder, origin: Mapping[str, int], source: str, shuffle_
 
 
 def find_query_without_identity(folder: Folder) -> DamagedFile | None:
-    """Return the damage if a query exists (rule 1). Call this function if `monitor.json` is missing."""
+    """Return the damage if a query exists (rule 1). The caller must check that `monitor.json` is missing."""
     return DamagedFile(IDENTITY, "is missing") if _numbers(folder, f"{QUERY}/offsets") else None
 
 
@@ -141,7 +142,7 @@ def _check_query(folder: Folder, source: str, shuffle_partitions: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """One file of `query/offsets`. If a source has no offset yet, its entry is None."""
+    """One file of `query/offsets`. If a source has no offset yet, the value for the source is None."""
 
     conf: Mapping[str, str]
     sources: list[Mapping[str, Any] | None]
@@ -213,7 +214,7 @@ def _read_needed(folder: Folder, name: str) -> bytes:
 
 
 def _check_checksums(folder: Folder, name: str, content: bytes) -> None:
-    """Compare the content with its checksum file. Hadoop's client cannot read a file if its checksums do not match."""
+    """Compare the content with its checksum file. Hadoop's client cannot read a file if the checksums do not match."""
     if not matches_checksums(content, folder.read(checksum_name(name))):
         raise _DamagedError(name, f"does not match its checksums in {checksum_name(name).rpartition('/')[2]}")
 

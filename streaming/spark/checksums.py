@@ -1,9 +1,9 @@
 """Check Hadoop's checksum files: `.NAME.crc` next to each file that Spark or this monitor wrote to a local disk.
 
-A checksum file has `crc`, a zero byte, the number of bytes per block, and a CRC-32 for each block of the file. A file
-without a checksum file is valid. The checksum file can be missing after a kill between the two renames, or after a
-manual copy. Hadoop and this module ignore a checksum file with an incomplete header. If the header is complete but a
-checksum is incomplete, the file counts as damaged.
+A checksum file contains `crc`, a zero byte, the number of bytes per block, and a CRC-32 for each block of the data
+file. A file without a checksum file is valid. The checksum file can be missing if the monitor was killed between the
+two renames. It can also be missing if a user copied the folder. Hadoop and this module ignore a checksum file with an
+incomplete header. If the header is complete but a checksum is incomplete, the file counts as damaged.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _MAGIC = b"crc\0"
 
 
 def checksum_name(name: str) -> str:
-    """Return the name of the checksum file of a file.
+    """Return the name of the checksum file that belongs to a file.
 
     >>> checksum_name("query/offsets/7")
     'query/offsets/.7.crc'

@@ -61,7 +61,7 @@ class Files:
                 stream.close()
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a file under a temporary name, then rename it. If the target file exists, it is replaced."""
+        """Write a file under a temporary name, then rename the file. If the target file exists, it is replaced."""
         partial = self._path(f"{name.rpartition('/')[0]}/.{uuid.uuid4().hex}.partial".lstrip("/"))
         target = self._path(name)
         with self._raising_os_errors(name):
@@ -106,6 +106,6 @@ class Files:
         self._root = root.rstrip("/")
 
     def remove(self) -> None:
-        """Delete the root with its content if it exists."""
+        """If the root exists, delete the root and its content."""
         with self._raising_os_errors(""):
             self._fs.delete(self._path(""), True)

@@ -1,4 +1,4 @@
-"""Read a folder on this machine without Spark, to check a checkpoint before a JVM starts."""
+"""Read a local folder without Spark. A checkpoint can then be checked before a JVM starts."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Protocol
 from urllib.parse import unquote, urlparse
 
 MIN_FREE_BYTES = 1 << 20
-"""If a disk has less free space than this number of bytes, it counts as full.
+"""A disk counts as full if it has less free space than this number of bytes.
 
-A disk with less free space would be full after a few batches of Spark.
+Spark would fill such a disk with a few batches.
 """
 
 
@@ -29,7 +29,7 @@ class DamagedFile:
 
 
 class Folder(Protocol):
-    """Read access to the files below one root. Names are relative to the root and use `/` as the separator."""
+    """The files below one root, for reading only. Names are relative to the root and use `/` as the separator."""
 
     def uri(self, name: str) -> str:
         """Return the full URI of a name."""
@@ -66,12 +66,10 @@ class LocalFolder:
         return f"{self.root}/{name}"
 
     def refusal(self) -> OSError | None:
-        """Return the reason why this process cannot list, enter or write one of the folders.
+        """Return an error if this process cannot list, enter or write one of the folders.
 
-        Return None if it can do all three.
-
-        If the root does not exist, its nearest existing parent folder is checked, because the root will be created in
-        this folder.
+        Return None if the process has access to all folders. If the root does not exist, only the nearest existing
+        parent folder is checked.
         """
         top = nearest_existing(self.root)
         below = [Path(found) for found, _, _ in os.walk(top)] if top == self.root else []
@@ -86,9 +84,9 @@ def nearest_existing(folder: Path) -> Path:
 
 
 def folder_refusal(folder: Path) -> OSError | None:
-    """Return the reason why this process cannot list, enter or write an existing folder.
+    """Return an error if this process cannot list, enter or write an existing folder.
 
-    Return None if it can do all three.
+    Return None if the process can list, enter and write the folder.
     """
     number = None
     disk = os.statvfs(folder)
@@ -104,7 +102,7 @@ def folder_refusal(folder: Path) -> OSError | None:
 
 
 def local_folder(uri: str) -> LocalFolder | None:
-    """Return the folder of a path or a `file:` URI. None for other storage.
+    """Return the folder of a path or a `file:` URI. Return None for other storage.
 
     >>> local_folder("file:///var/lib/checkpoint").root, local_folder("s3a://bucket/checkpoint")
     (PosixPath('/var/lib/checkpoint'), None)

@@ -19,7 +19,7 @@ from streaming.spark.steps import CombineFunction, StateFunction
 STORED_STATE = StructType([StructField("version", IntegerType()), StructField("encoded", BinaryType())])
 """The schema of the state.
 
-This schema cannot change for an existing checkpoint. So it has only a format version and encoded bytes.
+This schema cannot change for an existing checkpoint. So the schema contains only a format version and encoded bytes.
 """
 
 BATCH_GRACE_SECONDS = 10.0
@@ -62,11 +62,12 @@ def await_query(query: StreamingQuery, is_over: Callable[[], bool]) -> None:
 
 
 def stop_query(query: StreamingQuery) -> None:
-    """Stop the query between two batches if possible. If a batch is stopped while it runs, it must run again.
+    """If possible, stop the query between two batches. If a running batch is stopped, the batch must run again.
 
     Wait at most `BATCH_GRACE_SECONDS` for the end of the batch. If a broker does not answer, Spark's Kafka source waits
-    for offsets for minutes and cannot be interrupted. In this case, the thread of the source continues after
-    `spark.sql.streaming.stopTimeout`, and ends when Spark ends. The thread does not run another batch.
+    several minutes for offsets. This wait cannot be interrupted. If the query is stopped during this wait, the thread
+    of the source continues after `spark.sql.streaming.stopTimeout`. The thread ends when Spark ends. It does not start
+    a new batch.
     """
     deadline = time.monotonic() + BATCH_GRACE_SECONDS
     while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:

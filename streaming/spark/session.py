@@ -1,25 +1,27 @@
 """Start, configure and stop the SparkSession of the monitor.
 
 1. If the monitor runs alone, it starts Spark. In this case, `settings.spark` defines the master and the memory.
-2. If `spark-submit` started the monitor, Spark is already running. Then spark-submit has set the master, the memory,
-   the jars, the addresses and the JVM options (`SUBMITTED`). The same values in `settings.spark` are ignored. All other
-   settings apply as usual.
-3. Driver and executors use the loopback address only if the master is `local...`, because they then run on one machine.
+2. If `spark-submit` started the monitor, Spark is already running. In this case, spark-submit has already set the
+   master, the memory, the jars, the addresses and the JVM options (`SUBMITTED`). The monitor ignores these settings in
+   `settings.spark`. The monitor uses all other settings.
+3. If the master is `local...`, driver and executors run on one machine and use the loopback address. With other
+   masters, they do not use the loopback address.
 4. Each cluster has its own query. With several clusters, `local[n]` means n tasks per cluster, and each query has its
-   own scheduler pool. So if one cluster is catching up, or if its broker does not answer, the other clusters are not
-   delayed.
+   own scheduler pool. So a cluster that is catching up does not delay the other clusters. A cluster whose broker does
+   not answer also does not delay the other clusters.
 5. Every user of a machine can read the command lines of processes. So a value of `spark.conf` that could be a secret is
-   not put on a command line. The JVM gets the value after its start. Spark's web pages and logs do not show these
-   values. The exception is JVM options. They are on the command line.
+   not put on a command line. The JVM receives such a value after the JVM has started. Spark's web pages and logs do not
+   show these values. JVM options are an exception. They are always on the command line.
 6. Temporary files of Spark, PySpark and native libraries are in a separate folder for each run. If the monitor is
    killed, the next start removes the folder after the JVM has ended. `SPARK_LOCAL_DIRS` and `spark.local.dir` have
-   precedence over this folder. The monitor removes nothing in these folders.
-7. `spark.conf` in the settings has precedence over the values that the monitor sets. JVM options in `spark.conf` are
-   appended to the JVM options of the monitor, which configure the log. If an option occurs twice, Java uses the last
-   one. To use a different garbage collector, also add the option that switches off the collector of the monitor.
-8. With a local master, the jars of the monitor come first on the class path of the JVM. With `spark.jars`, Spark would
-   copy 24 MB at each start. To load a class, Spark would first look into its own 280 jars. If executors run on other
-   machines, `spark.jars` is necessary.
+   precedence over this folder. The monitor removes nothing in the folders of these two settings.
+7. `spark.conf` in the settings has precedence over the values that the monitor sets. The monitor appends the JVM
+   options in `spark.conf` to its own JVM options. If an option occurs twice, Java uses the last value. To use a
+   different garbage collector, also add the option `-XX:-UseParallelGC`. It switches off the garbage collector that the
+   monitor sets.
+8. With a local master, the jars of the monitor come first on the class path of the JVM. With `spark.jars`, Spark copies
+   24 MB at each start. To load a class, Spark then searches its own 280 jars first. If executors run on other machines,
+   `spark.jars` is necessary.
 """
 
 from __future__ import annotations
@@ -54,7 +56,7 @@ _CLASS_PATH = "spark.driver.extraClassPath"
 _REDACTION = "spark.redaction.regex"
 _REDACTED_BY_SPARK = "(?i)secret|password|token|access[.]?key"
 _LAUNCH_ONLY = re.compile(r"spark\.(driver\.(extra|default)|jars|files|archives|submit|plugins|master|redaction|log)")
-"""Names of settings that have an effect only at the start of the JVM."""
+"""A pattern for the names of settings that have an effect only at the start of the JVM."""
 ROCKSDB_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 SUBMITTED = frozenset(
@@ -89,7 +91,8 @@ def _start(
 ) -> SparkSession:
     """Start Spark.
 
-    Python workers do not get the `sys.path` of this process. So they must use the same Python interpreter.
+    Python workers do not inherit the `sys.path` of this process. So the workers must use the same Python interpreter as
+    this process.
     """
     os.environ["JAVA_HOME"] = str(java_home)
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
@@ -112,7 +115,7 @@ def _start(
 def session_conf(
     settings: SparkSettings, jars: Sequence[Path], folder: Path, *, submitted: bool, clusters: int = 1
 ) -> Mapping[str, str]:
-    """Return all settings of the session, by rules 1 to 7. Spark's temporary files go into `folder`.
+    """Return all settings of the session, as rules 1 to 7 require. Spark's temporary files go into `folder`.
 
     Example: `session_conf(SparkSettings(), [], Path("/tmp"), submitted=True)` has no `spark.master`.
     """
@@ -129,9 +132,9 @@ def session_conf(
 
 
 def _ignore_error(server: BaseServer, request: object, client_address: Any) -> None:  # noqa: ANN401 - signature of the base class
-    """Ignore the error of the closed connection when the JVM ends.
+    """When the JVM ends, its connection closes with an error. Ignore this error.
 
-    Otherwise, PySpark's server would print a long text on standard error.
+    Otherwise, PySpark's server prints a long text on standard error.
     """
 
 
@@ -155,7 +158,7 @@ def launch_conf(conf: Mapping[str, str], user_conf: Collection[str]) -> Mapping[
 def _redaction(user_conf: Mapping[str, str]) -> Mapping[str, str]:
     """Return the pattern of settings whose values Spark hides on its web pages and in its logs.
 
-    The pattern matches names or values.
+    The pattern matches either the name or the value of a setting.
     """
     user_pattern = user_conf.get(_REDACTION, _REDACTED_BY_SPARK)
     hidden = (name.removeprefix("spark.hadoop.") for name in sorted(user_conf) if not is_harmless(name))
@@ -165,7 +168,7 @@ def _redaction(user_conf: Mapping[str, str]) -> Mapping[str, str]:
 def use_pool(session: SparkSession, name: str) -> None:
     """Use a separate scheduler pool for this thread (rule 4).
 
-    The pool is used for all its jobs and for the queries that it starts.
+    All jobs of this thread use the pool. The queries that this thread starts also use the pool.
     """
     session.sparkContext.setLocalProperty("spark.scheduler.pool", name)
 
@@ -183,7 +186,7 @@ def is_running(session: SparkSession) -> bool:
 def jvm_pid(session: SparkSession) -> int:
     """Return the process id of Spark's JVM.
 
-    It is the JVM that this monitor started, or the parent process `spark-submit`.
+    Either this monitor started the JVM, or the JVM is the parent process (`spark-submit`).
     """
     process = session.sparkContext._gateway.proc  # type: ignore[union-attr]  # noqa: SLF001 - PySpark has no public API
     return os.getppid() if process is None else int(process.pid)
@@ -192,7 +195,7 @@ def jvm_pid(session: SparkSession) -> int:
 def _stop(session: SparkSession) -> None:
     """Stop the session and its JVM, and wait until the JVM has ended. `session.stop()` alone does not stop the JVM.
 
-    A JVM that `spark-submit` started ends with this process.
+    If `spark-submit` started the JVM, the JVM ends when this process ends.
     """
     gateway = session.sparkContext._gateway  # noqa: SLF001 - as above
     process = gateway.proc  # type: ignore[union-attr]
@@ -217,7 +220,7 @@ def _stop(session: SparkSession) -> None:
 def _jar_conf(master: str, jars: Sequence[str]) -> Mapping[str, str]:
     """Return the setting that names the jars (rule 8).
 
-    With the master `local-cluster`, executors are separate processes.
+    With the master `local-cluster`, executors are separate processes, so `spark.jars` is necessary.
     """
     is_one_jvm = re.match(r"local(\[|$)", master)
     return {_CLASS_PATH: os.pathsep.join(jars)} if is_one_jvm else {"spark.jars": ",".join(jars)}

@@ -1,4 +1,4 @@
-"""Read the content of the state store after the last committed batch."""
+"""Read the content that the state store had after the last committed batch."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Check the files of Spark's RocksDB state store for one state partition: its snapshots, and the changes of each batch.
 
-`V.zip` is the state after V batches. `V.zip` contains a list of RocksDB's own files, which are in the same folder.
-`V.changelog` has the changes of batch V as LZ4 blocks of lz4-java. Each block starts with a magic, a token, two lengths
-and a checksum. The last block of the file is empty.
+`V.zip` is a snapshot of the state after V batches. `V.zip` contains a list of RocksDB's own files, which are in the
+same folder. `V.changelog` contains the changes of batch V, in the LZ4 block format of lz4-java. Each block starts with
+magic bytes, a token, two lengths and a checksum. The last block of the file is empty.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _BLOCK_HEADER_BYTES = 21
 
 
 def needed_files(names: Iterable[str], version: int) -> tuple[str | None, Sequence[str]]:
-    """Return the needed snapshot, and the file names of the needed changes after the snapshot.
+    """Return the file names of the needed snapshot, and of the needed changes after this snapshot.
 
-    The snapshot is None if there is no snapshot. The changes reach up to `version`. It is possible that `names` does
-    not contain some of these files.
+    The first value is None if no snapshot exists. The changes are those of the batches up to `version`. The result can
+    contain names that are not in `names`.
 
     >>> needed_files(["2.zip", "3.changelog", "9.zip"], 4)
     ('2.zip', ['3.changelog', '4.changelog'])
@@ -74,8 +74,9 @@ def check_schema(stored: bytes) -> str | None:
 
     Return None if there is no damage, or if the version of the file is unknown.
 
-    The file starts with the version. Then follow two schemas: one for keys, one for values. A schema is stored in
-    pieces. The number of pieces comes first. All texts have the format of Java's `writeUTF`.
+    The file starts with the version. Two schemas follow the version: the schema of the keys, and the schema of the
+    values. A schema is stored in pieces. The number of pieces is stored before the first piece. All texts have the
+    format of Java's `writeUTF`.
     """
     if not re.match(rb"\0[\x02-\x09]v[0-9]+", stored):
         return "does not begin with its version"

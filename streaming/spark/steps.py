@@ -47,8 +47,8 @@ PandasChunks = Iterable[pd.DataFrame]
 ROWS_PER_BATCH = 256
 """Maximum number of state rows in one Arrow batch.
 
-The number is not larger, because a payload can have several megabytes. It is not smaller, because many tiny batches
-would take more time.
+The number is not larger, because a payload can have several megabytes. The number is not smaller, because many tiny
+batches take more time.
 """
 
 
@@ -56,7 +56,8 @@ would take more time.
 class CombineFunction:
     """The function of `mapInArrow`.
 
-    It combines the records of one task into state rows. See StateFunction on pickling.
+    The function combines the records of one task into state rows. The docstring of StateFunction describes the
+    pickling.
     """
 
     own_partitions: OwnPartitions
@@ -75,16 +76,16 @@ class CombineFunction:
 class StateFunction:
     """The function of `applyInPandasWithState`.
 
-    It updates the state of one group or of one `__consumer_offsets` partition.
+    The function updates the state of one group or of one `__consumer_offsets` partition.
 
-    The function is an object of an importable class. So Spark pickles only the fields of the object. For a closure,
-    Spark would also pickle everything that the closure refers to. Spark sends the fields to the workers once, when the
-    query starts.
+    The function is an object of an importable class. So Spark pickles only the fields of the object. If the function
+    were a closure, Spark would also pickle everything that the closure refers to. Spark sends the fields to the workers
+    once, when the query starts.
 
-    `users_references` are the strategies that users wrote, as pairs (name, module:attribute). Each worker runs these
-    strategies in separate guarded processes. `initial_state` has encoded group states of the version
-    `initial_state_version`. If a new checkpoint has no state of a group yet, the group starts from its state in
-    `initial_state`. `names` has the names of all topics by id.
+    `users_references` contains the strategies that users wrote, as pairs (name, module:attribute). Each worker runs
+    these strategies in separate guarded processes. `initial_state` contains encoded group states. Their format version
+    is `initial_state_version`. If a new checkpoint has no state of a group yet, the group starts from its state in
+    `initial_state`. `names` maps topic ids to topic names.
     """
 
     strategies: tuple[str, ...]
@@ -97,7 +98,10 @@ class StateFunction:
     own_partitions: OwnPartitions = ANY_PARTITION
 
     def __call__(self, key: tuple[Any, ...], chunks: PandasChunks, state: SparkState) -> Iterator[pd.DataFrame]:
-        """Apply the rows of one (cluster, state_kind, state_key). Yield the rows for the driver."""
+        """Apply the input rows of one (cluster, state_kind, state_key) to the state.
+
+        Yield the result rows for the driver.
+        """
         _, state_kind, state_key = key
         payloads = [payload for chunk in chunks for payload in chunk["payload"]]
         if state_kind == GROUP_KIND:
@@ -132,7 +136,10 @@ class StateFunction:
 def _advance_partition(
     offsets_topic_partition: int, payloads: list[bytes], state: SparkState, stuck_after_seconds: float
 ) -> list[bytes]:
-    """Advance a partition state. Return the events and the commit gaps that have ended, encoded for the driver."""
+    """Advance a partition state. Return all events, and the commit gaps that have ended.
+
+    Both are encoded for the driver.
+    """
     snapshot = PARTITION_CODEC.decode(*state.get) if state.exists else PartitionSnapshot(offsets_topic_partition)
     reported: list[PartitionEvent] = []
     for payload in payloads:

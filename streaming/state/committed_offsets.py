@@ -1,12 +1,12 @@
-"""Keep the last commit of every (group, topic, partition), as columns.
+"""Store the last commit of every (group, topic, partition), in columns.
 
 A key is decoded once, at its first commit. The key then has a row. Each later commit of the key writes four numbers
-into this row. When more than half of the rows belong to deleted keys, these rows are removed. Without this rule, memory
-would grow with every group that ever existed.
+into this row. When more than half of the rows belong to deleted keys, the rows of deleted keys are removed. Otherwise,
+the rows of every group that ever existed would stay in memory.
 
-All commits of a key are in one partition of `__consumer_offsets`. Offsets of different partitions cannot be compared.
-If a commit comes from a different partition than before, it counts only if the new partition is the home of the group
-(`combine.own_partitions`). After such a commit, the key starts again without its earlier commits.
+All commits of a key are in one partition of `__consumer_offsets`. Offsets of different partitions cannot be compared. A
+commit from a different partition counts only if this partition is the home of the group (`combine.own_partitions`).
+After such a commit, the earlier commits of the key are no longer used.
 """
 
 from __future__ import annotations
@@ -39,9 +39,8 @@ _NUMBERS = ("committed_offset", "timestamp_ms", "offsets_topic_offset", "offsets
 _NO_PARTITION = -2
 """Value that means "no `__consumer_offsets` partition".
 
-The row has no commit yet, or the home partition of its group is unknown.
-
-It differs from POLLED_PARTITION.
+A row has this value if the row has no commit yet, or if the home partition of the group is unknown. This value differs
+from POLLED_PARTITION.
 """
 
 _REPLACEMENT = "\ufffd"
@@ -51,9 +50,9 @@ _REPLACEMENT = "\ufffd"
 class CommittedOffsetsView:
     """The last commits at one moment.
 
-    `commits` is a table with the first columns of LAG_SCHEMA. `rows` has the row number of each commit in
-    CommittedOffsets. `offsets_topic_offsets` has, for each commit, the offset of its record in `__consumer_offsets`.
-    Row numbers are valid only while `numbering` is the same as in CommittedOffsets.
+    `commits` is a table with the first columns of LAG_SCHEMA. For each commit, `rows` has the row number in
+    CommittedOffsets. For each commit, `offsets_topic_offsets` has the offset of the commit's record in
+    `__consumer_offsets`. Row numbers are valid only while `numbering` is the same as in CommittedOffsets.
     """
 
     commits: pa.Table
@@ -89,7 +88,7 @@ class CommittedOffsets:
     def apply(self, commits: pa.Table) -> None:
         """Store reduced commits (COMMIT_SCHEMA).
 
-        A commit that is older than the stored commit has no effect. So the same batch can be applied twice.
+        A commit that is older than the stored commit has no effect. So it is safe to apply the same batch twice.
         """
         with self._lock:
             if len(self._group_ids) >= self._compact_at_rows:
@@ -118,9 +117,9 @@ class CommittedOffsets:
         self._numbers[:, rows[newer]] = numbers[:, newer]
 
     def use_partitions(self, own_partitions: OwnPartitions) -> None:
-        """From now on, use these partition counts.
+        """Replace the partition counts that define the home partitions.
 
-        A key moves to its new home partition when its first commit arrives there.
+        A key moves to its new home partition when the first commit of the key arrives in that partition.
         """
         with self._lock:
             self._own_partitions = own_partitions
@@ -131,7 +130,7 @@ class CommittedOffsets:
         return _NO_PARTITION if home is None else home
 
     def forget(self, keys: Sequence[bytes], offsets_topic_offsets: Sequence[int]) -> None:
-        """Delete the commits that the coordinator removed without a record.
+        """Delete the commits that the coordinator removed without writing a record.
 
         If a later commit replaced such a commit, keep the later commit.
         """
@@ -149,11 +148,9 @@ class CommittedOffsets:
     ) -> Windows | None:
         """Compare the commits of the view with end offsets that were sampled after the view.
 
-        Also return the commit windows up to the view.
-
-        The lag of a commit starts at the record that the group reads next. `next_offsets` has the offset of this record
-        (`next_offsets.py`). Return None if rows were renumbered after the view was created. The next sample then has a
-        new view.
+        Also return the commit windows up to the time of the view. For each commit, `next_offsets` has the offset of the
+        record that the group reads next (`next_offsets.py`). The lag of the commit is counted from this record. Return
+        None if rows were renumbered after the view was created. In this case, the next sample uses a new view.
         """
         with self._lock:
             if view.numbering != self._numbering:
@@ -164,7 +161,7 @@ class CommittedOffsets:
             return self._windows.as_of(view.rows, view.offsets_topic_offsets)
 
     def stored_windows(self) -> tuple[int, bytes]:
-        """Return the commit windows by key, as a version and encoded bytes.
+        """Return the commit windows of all keys: the format version, and the encoded windows.
 
         The stored state contains only the last commit of each key. So the earlier commits of a window are stored
         separately, in these bytes.
@@ -184,14 +181,15 @@ class CommittedOffsets:
                 self._windows.restore(known)
 
     def group_ids(self) -> list[str]:
-        """Return the ids of all groups that have committed an offset, sorted."""
+        """Return the sorted ids of all groups that have committed an offset."""
         with self._lock:
             return sorted(set(self._group_ids))
 
     def commits_of_groups(self, group_ids: Collection[str]) -> pa.Table:
-        """Return the commits of some groups, with their keys and positions.
+        """Return the commits of some groups, with the key and the position of each commit.
 
-        Names that are not valid UTF-8 are not included, because a request cannot contain such a name exactly.
+        If the name of a group or topic is not valid UTF-8, its commits are not included. The reason is that a request
+        cannot contain such a name.
         """
         selected, rows_of_invalid_names = set(group_ids), set(self._row_by_invalid_name.values())
         with self._lock:
@@ -228,7 +226,7 @@ class CommittedOffsets:
         return row
 
     def _add_row_of_key(self, key: bytes) -> int:
-        """Find or add the row of a new key.
+        """Return the row number for a new key. If no row exists for the decoded name, add a row.
 
         Invalid UTF-8 is decoded as Java decodes it. So several keys can have the same decoded name. All keys with the
         same name share one row. Otherwise, `/metrics` would have two series with the same labels, and the scrape would
@@ -256,7 +254,7 @@ class CommittedOffsets:
     def _drop_deleted_rows(self) -> None:
         """Remove the rows of deleted keys if more than half of all rows belong to deleted keys.
 
-        Check again when the number of rows has doubled.
+        The next check follows when the number of rows has doubled.
         """
         count = len(self._group_ids)
         kept = np.flatnonzero(self._numbers[0, :count] != TOMBSTONE)

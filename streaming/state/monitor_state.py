@@ -1,4 +1,4 @@
-"""The shared current state of one cluster.
+"""The current state of one cluster, which several threads share.
 
 Threads replace complete values. So each scrape reads one consistent view.
 """
@@ -16,13 +16,14 @@ from streaming.evaluation.conditions.unowned import UnownedNow
 from streaming.evaluation.group_update import GroupState
 from streaming.evaluation.lag.lag import ClusterSample
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation
+from streaming.evaluation.limits import LimitsOf, default_limits
 from streaming.evaluation.rebalances.skips import decide_skips
 from streaming.events import POLLED_PARTITION
 from streaming.group.listing import GroupListing, rebalancing_since_ms
 from streaming.group.snapshot import REBALANCING, GroupSnapshot
 from streaming.integrity.read_up_to import ReadUpTo, add_sampled_end, advance_position
 from streaming.state.monitor_view import Health, MonitorView, WorkShares
-from streaming.state.reports import LimitsOf, ReportCache, Reports, default_limits
+from streaming.state.reports import ReportCache, Reports
 
 
 class MonitorState:
@@ -45,7 +46,7 @@ class MonitorState:
     def reports(self, view: MonitorView, *, is_fresh: bool) -> Reports:
         """Return the report of every group for a view.
 
-        Simultaneous calls for the same view compute the report only once.
+        Simultaneous calls for the same view compute the reports only once.
         """
         with self._reports_lock:
             return self._report_cache.reports(view, is_fresh=is_fresh)
@@ -109,12 +110,12 @@ class MonitorState:
     def put_conditions(
         self, conditions: Mapping[str, tuple[Condition, ...]], unowned: Mapping[str, UnownedNow] | None = None
     ) -> None:
-        """Store, for each group, the conditions that were active at the last sample, and the unowned partitions."""
+        """Store the unowned partitions of each group, and the conditions that were active at the last sample."""
         with self._lock:
             self._view = replace(self._view, conditions=conditions, unowned=unowned or {})
 
     def put_poll(self, last_number: int, polled_at_ms: int) -> None:
-        """Store that a poll is complete: the start time of the poll, and the number of the last row of the poll."""
+        """Store two values of a complete poll: the start time of the poll, and the number of its last row."""
         with self._lock:
             known = self._view.read_up_to.get(POLLED_PARTITION, ReadUpTo())
             position = self._view.health.positions.get(POLLED_PARTITION, 0)
@@ -122,14 +123,14 @@ class MonitorState:
             self._view = replace(self._view, read_up_to={**self._view.read_up_to, POLLED_PARTITION: read})
 
     def put_work(self, work: Mapping[str, WorkShares]) -> None:
-        """Store the measured shares of lag and throughput of all groups that were measured."""
+        """Store the shares of lag and throughput of all measured groups."""
         with self._lock:
             self._view = replace(self._view, work=work)
 
     def put_rewound(self, partitions: Iterable[int]) -> frozenset[int]:
-        """Store rewound partitions and return the newly rewound partitions.
+        """Store rewound partitions. Return only the partitions that were not stored as rewound before.
 
-        If a partition is rewound, the cluster is never ready.
+        A cluster with a rewound partition is never ready.
         """
         with self._lock:
             health = self._view.health
@@ -164,8 +165,9 @@ class MonitorState:
     def put_readiness(self, *, ready: bool, before: Health) -> bool:
         """Store the readiness that was computed from the health `before`. Return True if the cluster is ready now.
 
-        Other threads can change the health between `before` and this call. The cluster is not ready if the query failed
-        since `before`, or if a partition was found to be rewound since `before`.
+        Other threads can change the health between `before` and this call. If the query failed between `before` and
+        this call, the cluster is not ready. The cluster is also not ready if a rewound partition was found between
+        `before` and this call.
         """
         with self._lock:
             known = self._view.health
@@ -185,7 +187,8 @@ def _has_ended_rebalance(before: GroupState | None, after: GroupState | None) ->
     """Return True if a new record shows that the listed rebalance of the group has ended.
 
     If a later listing shows a rebalance, this is a new rebalance. Record times and listing times are not compared,
-    because they come from two different clocks. In the polling mode, the new state itself can show a rebalance.
+    because they come from two different clocks. In the polling mode, the new state can also be a rebalance. In this
+    case, return False.
     """
     if after is None:
         return False
@@ -196,7 +199,7 @@ def _has_ended_rebalance(before: GroupState | None, after: GroupState | None) ->
 def _with_health(view: MonitorView, health: Health) -> MonitorView:
     """Return the view with this health.
 
-    A rewound cluster is never ready. Work is known only while the cluster is ready.
+    A rewound cluster is never ready. The view contains shares of work only while the cluster is ready.
     """
     if health.rewound:
         health = replace(health, ready=False)
@@ -204,7 +207,7 @@ def _with_health(view: MonitorView, health: Health) -> MonitorView:
 
 
 def _with_ends(view: MonitorView, sample: ClusterSample) -> Mapping[int, ReadUpTo]:
-    """Return the time up to which each partition was read.
+    """For each partition, return the time up to which the partition was read.
 
     The time is computed from the end of the partition in the sample.
     """

@@ -1,4 +1,4 @@
-"""Values that describe everything the monitor knows about one cluster at one moment."""
+"""Values for everything that the monitor knows about one cluster at one moment."""
 
 from __future__ import annotations
 
@@ -23,15 +23,16 @@ from streaming.state.batch_durations import BatchDurations
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """The state of the monitor itself for one cluster.
+    """The state of the monitor itself, for one cluster.
 
-    `not_known` lists the kinds of values that the source cannot provide. `rewound` lists rewound partitions of
-    `__consumer_offsets`. In such a partition, the end was found before the position that the monitor had already read.
-    The list starts empty when the monitor starts. If a partition is rewound, the cluster is never ready. `positions`
-    maps a partition to the next offset to read. `times_ready` counts the changes from not ready to ready. `was_ready`
-    is True after the first change to ready. `batch_seconds` is the duration of the last batch, and `last_batch_ms` is
-    its end by the clock of the monitor. `table_write_failures` counts failed writes to Delta tables. `folders` are the
-    folders on disks of this machine, by the name of their setting.
+    `not_known` lists the kinds of values that the source cannot provide. `settings_not_known` lists the settings that
+    the brokers did not return (`retention_settings.py`). `rewound` lists rewound partitions of `__consumer_offsets`.
+    The end of a rewound partition is before the position that the monitor has already reached. When the monitor starts,
+    this list is empty. A cluster with a rewound partition is never ready. `positions` maps a partition to the next
+    offset to read. `times_ready` counts how often the cluster became ready. `was_ready` is True after the cluster
+    became ready for the first time. `batch_seconds` is the duration of the last batch, and `last_batch_ms` is its end
+    by the clock of the monitor. `batch_durations` counts all batches by duration. `table_write_failures` counts failed
+    writes to Delta tables. `folders` are the folders on disks of this machine, by the name of their setting.
     """
 
     ready: bool = False
@@ -47,12 +48,13 @@ class Health:
     query_restarts: int = 0
     source: str = OFFSETS_TOPIC_SOURCE
     not_known: tuple[str, ...] = ()
+    settings_not_known: tuple[str, ...] = ()
     rewound: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class WorkShares:
-    """The shares of lag and throughput of each member and host of a group.
+    """The shares of lag and throughput that each member and each host of a group has.
 
     The assignment was evaluated at `position`.
     """
@@ -65,14 +67,15 @@ class WorkShares:
 class MonitorView:
     """Everything that a scrape shows, at one moment.
 
-    `groups` also contains dead groups while their totals are stored. `rebalancing_since_ms` has one time per group. It
-    is the time of the first listing that showed the group in a rebalance since the group's last record. `read_up_to`
-    maps each partition of `__consumer_offsets` to the time up to which the partition was read. The key -1 of
-    `read_up_to` maps to the time of the last complete poll of the coordinators. `conditions` has, for each group, the
-    active conditions at the last sample. `unowned` has, for each group, the unowned partitions. Groups without
-    conditions are not in `conditions`. Groups without unowned partitions are not in `unowned`. `gap_totals` has the
-    totals of commit gaps per group. `work` has the last measured shares. Shares are measured only while the monitor is
-    ready. If the monitor is not ready, `work` is empty.
+    `groups` also contains dead groups while their totals are stored. `rebalancing_since_ms` has one time per group.
+    After the group's last record, one or more listings showed the group in a rebalance. The time of a group is the time
+    of the first such listing. `read_up_to` maps each partition of `__consumer_offsets` to the time up to which the
+    partition was read. For the key -1, the value in `read_up_to` is the time of the last complete poll of the
+    coordinators. `conditions` maps each group to the conditions that were active at the last sample. `unowned` maps
+    each group to its unowned partitions. Groups without conditions are not in `conditions`. Groups without unowned
+    partitions are not in `unowned`. `gap_totals` maps each group to its totals of commit gaps. `work` contains the last
+    measured shares of work. Shares are measured only while the monitor is ready. If the monitor is not ready, `work` is
+    empty.
     """
 
     groups: Mapping[str, GroupState] = field(default_factory=dict)
@@ -94,14 +97,14 @@ class MonitorView:
         return {group: record for group, record in sorted(self.groups.items()) if not record.snapshot.is_over}
 
     def cluster_ms(self, monitor_ms: int) -> int:
-        """Convert a time of the monitor's clock to the cluster's time. All times of the view are in cluster time."""
+        """Convert a time of the monitor's clock to cluster time. All times of the view are in cluster time."""
         return monitor_ms + (0 if self.sample is None else self.sample.clock_correction_ms)
 
     def blocked_groups(self) -> Callable[[str], bool]:
         """Return a function that checks whether a group is blocked by an open transaction.
 
-        A consumer with read_committed receives no record after the first open transaction of a partition. The consumer
-        then also does not receive records of groups that have no open transaction. The current state of a blocked group
-        is unknown.
+        A consumer with read_committed receives no records after the start of the first open transaction of a partition.
+        So the records of all other groups in this partition are also blocked. The current state of a blocked group is
+        unknown.
         """
         return blocked_groups(self.sample or ClusterSample(0))

@@ -1,6 +1,6 @@
 """Order the groups by `evaluation.severity.rank`, and use the same order for several scrapes.
 
-1. Groups are ranked once per sample, because lag, statuses and conditions change with a sample. All scrapes between
+1. Groups are ranked once per sample, because lag, statuses and conditions change only at a sample. All scrapes between
    two samples use the same order.
 2. If the last scrape showed only some groups in full, these groups keep their worst rank for some time. If the last
    scrape showed all groups in full, ranks are not kept.
@@ -19,7 +19,7 @@ from streaming.state.reports import Reports
 
 
 class Ranking:
-    """The ranking of one cluster's groups. Several scrapes can use it at the same time."""
+    """The ranking of one cluster's groups. Several scrapes can use this object at the same time."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -29,7 +29,7 @@ class Ranking:
     def worst_first(
         self, sample: ClusterSample | None, reports: Reports, group_ids: Sequence[str], now_ms: int
     ) -> list[int]:
-        """Return the indexes into `group_ids`, the worst group first.
+        """Return the indexes into `group_ids`. The index of the worst group comes first.
 
         `sample` is None if the last sample is too old.
         """

@@ -2,7 +2,7 @@
 
 1. Until the monitor has read the log to its end for the first time, there are no reports.
 2. Without a fresh sample, all values from samples are unknown: lag, status, conditions, listed states, measured work.
-   Groups that only commit offsets keep a report, because their commits are in the log.
+   Groups that only commit offsets still have a report, because their commits are in the log.
 3. A deleted group has no report. But if a client still commits offsets under the name of the group, the group has a
    report.
 4. The part of a report that comes from records is cached until its inputs change. The part that comes from a sample is
@@ -25,20 +25,11 @@ from streaming.evaluation.facts import GroupLag
 from streaming.evaluation.lag.group_lags import GROUP_LAGS_SCHEMA
 from streaming.evaluation.lag.lag import ClusterSample
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation
+from streaming.evaluation.limits import LimitsOf, default_limits
 from streaming.evaluation.rebalances.skips import decide_skips
 from streaming.evaluation.report import GroupReport
-from streaming.evaluation.severity.limits import DEFAULT_LIMITS, GroupLimits
 from streaming.group.listing import GroupListing, shown_state
 from streaming.state.monitor_view import MonitorView, WorkShares
-
-LimitsOf = Callable[[str], GroupLimits]
-"""A function that returns the limits of the group with an id."""
-
-
-def default_limits(_: str) -> GroupLimits:
-    """Return the limits of a group without settings of its own."""
-    return DEFAULT_LIMITS
-
 
 _coordinator_partition = lru_cache(maxsize=100_000)(coordinator_partition)
 
@@ -77,7 +68,10 @@ def _coordinators(sample: ClusterSample | None) -> Callable[[str], int | None]:
 
 
 class Reports(Mapping[str, GroupReport]):
-    """Reports by group id, sorted. `recorded` contains the same reports, but without the values from the sample."""
+    """The reports of all groups, sorted by group id.
+
+    `recorded` contains the same reports, but without the values from the sample.
+    """
 
     def __init__(self, recorded: Mapping[str, GroupReport], sample_values: _SampleValues) -> None:
         self.recorded = recorded
@@ -122,7 +116,10 @@ class Reports(Mapping[str, GroupReport]):
 
 
 class ReportCache:
-    """The reports of one cluster, cached from view to view. Only one thread at a time may call this object."""
+    """The reports of one cluster. Unchanged reports are reused for the next view.
+
+    Only one thread at a time may use this object.
+    """
 
     def __init__(self, limits_of: LimitsOf = default_limits) -> None:
         self._limits_of = limits_of
@@ -149,11 +146,13 @@ class ReportCache:
 
     def _recorded(self, view: MonitorView, sample_values: _SampleValues) -> Iterator[RecordedGroup]:
         """Yield the inputs of each group's report, sorted by group id (rules 2 and 3)."""
-        is_blocked, gap_totals, limits_of = view.blocked_groups(), view.gap_totals, self._limits_of
+        is_blocked, gap_totals = view.blocked_groups(), view.gap_totals
         listing, work, since_ms = sample_values.listing, sample_values.work, sample_values.rebalancing_since_ms
         coordinator_of = sample_values.coordinator_of
         committing = frozenset[str]() if view.lag is None else view.lag.group_ids
-        for group_id in sorted(committing.union(view.groups)):
+        group_ids = sorted(committing.union(view.groups))
+        limits = self._limits_of(group_ids)
+        for group_id in group_ids:
             record = view.groups.get(group_id)
             if record is None or record.snapshot.is_over:
                 if group_id in committing:
@@ -163,7 +162,7 @@ class ReportCache:
                         None,
                         is_blocked(group_id),
                         listed=listed,
-                        limits=limits_of(group_id),
+                        limits=limits[group_id],
                         coordinator=coordinator_of(group_id),
                     )
                 continue
@@ -179,7 +178,7 @@ class ReportCache:
                 shares.imbalances if shares and is_current else (),
                 gap_totals.get(group_id),
                 decide_skips(view.decided_skips, [snapshot], {}) if snapshot.unsettled_skips else _NOTHING_DECIDED,
-                limits_of(group_id),
+                limits[group_id],
                 coordinator_of(group_id),
             )
 

@@ -36,6 +36,7 @@ from streaming.java import find_java, java_version
 from streaming.run.cluster_clock import ClusterClock
 from streaming.run.samples.lag_watch import LagWatch
 from streaming.sampling.brokers import Brokers
+from streaming.sampling.configs import NO_RETENTION_BY_TIME, Configs
 from streaming.sampling.connection import AccessRefusedError, Connection
 from streaming.security.java_client import check_key, java_secrets, spark_options
 from streaming.security.secrets_file import secrets_file
@@ -190,6 +191,32 @@ def test_a_group_that_read_a_whole_transaction_has_no_lag_and_without_read_permi
         assert lags(before_marker - 1, before_marker) == [(2, None, False), blocked]
         producer.abort_transaction()
         assert lags(before_marker - 1, before_marker) == [(2, None, False), unknown], "to some consumers it is a record"
+
+
+def test_the_retention_settings_need_only_an_optional_right(secure: SecureBroker) -> None:
+    """Without DESCRIBE_CONFIGS the settings are unknown, and nothing else fails."""
+    hour_ms, week_ms = 3_600_000, 7 * 24 * 3_600_000
+    secure.add_user("curious", PASSWORD)
+    secure.grant(LEAST_RIGHTS, "curious")
+    with secure.admin() as admin:
+        admin.create_topics(
+            [
+                NewTopic("for-an-hour", 1, 1, topic_configs={"retention.ms": str(hour_ms)}),
+                NewTopic("for-ever", 1, 1, topic_configs={"cleanup.policy": "compact"}),
+            ]
+        )
+    topics, as_curious = ["for-an-hour", "for-ever", "nowhere"], settings(secure, {**SCRAM, "username": "curious"})
+    with closing(connected(secure.broker.address("SECURE"), as_curious)) as connection:
+        configs = Configs(connection)
+        assert (configs.offsets_retention_ms(), configs.topic_retention_ms(topics)) == (None, {})
+        right = ACLOperation.DESCRIBE_CONFIGS
+        secure.grant(
+            [(ResourceType.CLUSTER, "kafka-cluster", right), (ResourceType.TOPIC, "*", right)],
+            "curious",
+        )
+        until("DESCRIBE_CONFIGS", lambda: configs.offsets_retention_ms() == week_ms)
+        found = {"for-an-hour": hour_ms, "for-ever": NO_RETENTION_BY_TIME}
+        until("topics", lambda: configs.topic_retention_ms(topics) == found)
 
 
 def _commits(topic: str, committed: Sequence[int], now_ms: int) -> pa.Table:

@@ -10,11 +10,11 @@ from streaming.cli.text.terminal import escape_text
 from streaming.evaluation.phrases import in_words
 
 Row = Mapping[str, Any]
-"""One table row: column name to value."""
+"""One table row: a map of column names to values."""
 
 
 def read_condition_changes(root: str, cluster: str | None, group_id: str) -> Sequence[Row]:
-    """Return the starts and ends of a group's conditions. Empty if an older monitor wrote no such table."""
+    """Return the starts and ends of a group's conditions. Empty if the table does not exist."""
     from streaming.delta.stored import NoTableError, stored_rows  # noqa: PLC0415 - a slow import would slow down --help
     from streaming.delta.tables import GROUP_CONDITIONS  # noqa: PLC0415 - as above
 
@@ -25,7 +25,7 @@ def read_condition_changes(root: str, cluster: str | None, group_id: str) -> Seq
 
 
 def read_active_conditions(root: str, cluster: str | None, group_id: str) -> Sequence[Row]:
-    """Return a group's conditions that have not ended. Empty if an older monitor wrote no such table."""
+    """Return a group's active conditions. Empty if the table does not exist."""
     from streaming.delta.stored import NoTableError, active_conditions  # noqa: PLC0415 - as above
 
     try:

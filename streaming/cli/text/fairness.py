@@ -35,7 +35,7 @@ def fairness_problems(total: Imbalance, skewed_topics: int) -> Iterator[str]:
 def evaluate_fairness(spec: GroupSpec, assignment: GroupAssignment) -> tuple[Imbalance | None, TopicSkew | None]:
     """Return the imbalance of the members' partitions, and the topic skew if it explains the imbalance.
 
-    Both are None for a group without members.
+    For a group without members, both values are None.
     """
     shared = SharedWork(spec, assignment, {})
     imbalances = divide_work(shared).imbalance()
@@ -43,7 +43,7 @@ def evaluate_fairness(spec: GroupSpec, assignment: GroupAssignment) -> tuple[Imb
 
 
 def fairness_summary(total: Imbalance | None, skew: TopicSkew | None) -> str | None:
-    """Return a few words for a table cell, or None if the fairness is unknown."""
+    """Describe the fairness in a few words for a table cell. Return None if the fairness is unknown."""
     if total is None or total.score is None:
         return None
     problems = list(fairness_problems(total, skew.topics if skew else 0))

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def read_commit_gaps(group: str, root: str, cluster: str | None) -> Sequence[dict[str, Any]]:
-    """Return the group's rows of `commit_gaps`. Empty if there is no such table."""
+    """Return the group's rows of `commit_gaps`. Empty if the table does not exist."""
     from streaming.delta.stored import NoTableError, stored_rows  # noqa: PLC0415 - slow to import
     from streaming.delta.tables import COMMIT_GAPS  # noqa: PLC0415 - as above
 

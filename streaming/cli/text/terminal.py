@@ -13,12 +13,12 @@ _WIDTH_WITHOUT_TERMINAL = 140
 
 
 def output_console() -> Console:
-    """Return standard output. A pipe gets 140 columns, because rich's default of 80 is too narrow for a log."""
+    """Return a console for standard output. If it is a pipe, lines have 140 columns instead of rich's default of 80."""
     return Console(width=None if sys.stdout.isatty() else _WIDTH_WITHOUT_TERMINAL)
 
 
 def escape_text(text: str) -> str:
-    r"""Escape terminal control characters, rich markup and invalid characters of a text.
+    r"""Escape terminal control characters, rich markup and invalid characters in a text.
 
     >>> escape_text("orders\x1b[2J"), escape_text("[red]")
     ('orders\\x1b[2J', '\\[red]')

@@ -1,8 +1,8 @@
-"""Defines the schema of every Delta table. `describe_tables` writes the reference `docs/TABLES.md` from it.
+"""Defines the schema of every Delta table. `describe_tables` generates `docs/TABLES.md` from the schemas.
 
 All tables are partitioned by cluster and date. If a row describes a record, its key is the position of the record
 (cluster, offsets_topic_partition, offsets_topic_offset). If a row describes a sample, its key contains the time of the
-sample. A row of `assignment_imbalance` combines the assignment of a record with a sample. So it has both keys.
+sample. A row of `assignment_imbalance` combines the assignment of a record with a sample. So the row has both keys.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Defines the parts that tables share: the table type, columns of records and samples, types of partitions."""
+"""Defines what all tables use: the table type, columns of records and samples, types of partitions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NAMED_PARTITIONS = pa.list_(pa.struct([("topic", pa.string()), ("partition", pa.
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table: its name, a description of one row, and its columns. The comment of a column is in its metadata."""
+    """A table: its name, a description of one row, and its columns. The metadata of a column contains its comment."""
 
     name: str
     row: str
@@ -21,7 +21,7 @@ class Table:
 
 
 def column(name: str, kind: pa.DataType, comment: str) -> pa.Field:
-    """Make a column with its comment for the reference."""
+    """Make a column with a comment. `docs/TABLES.md` shows the comment."""
     return pa.field(name, kind, metadata={"comment": comment})
 
 

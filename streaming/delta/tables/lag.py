@@ -1,4 +1,4 @@
-"""Defines the tables of the lag and the status of committed partitions at each sample."""
+"""Defines two tables: the lag of committed partitions at each sample, and their status."""
 
 from __future__ import annotations
 
@@ -51,6 +51,23 @@ GROUP_LAG = Table(
                 pa.float64(),
                 "largest possible error of lag_seconds, in seconds; null if lag_seconds_kind is not exact",
             ),
+            column(
+                "consumed_records_per_second",
+                pa.float64(),
+                "growth of committed_offset in records per second, averaged over five minutes; null if unknown, for"
+                " example during the first minute and after committed_offset went back",
+            ),
+            column(
+                "produced_records_per_second",
+                pa.float64(),
+                "growth of end_offset in records per second, averaged over five minutes; null if unknown, for example"
+                " during the first minute and after the topic was created again",
+            ),
+            column(
+                "offsets_expire_time",
+                TIME,
+                "time at which the broker can delete the committed offset; null if the group has members or if unknown",
+            ),
         ]
     ),
 )
@@ -90,8 +107,8 @@ PARTITION_STATUS = Table(
             column(
                 "seconds_until_lost",
                 pa.float64(),
-                "estimated seconds until retention deletes records that the group has not committed, if the current"
-                " rate does not change; 0 if records are already lost; null if unknown, or if there is no lag",
+                "estimated seconds until retention deletes records that the group has not committed, from the current"
+                " rate and from retention.ms; 0 if records are already lost; null if unknown, or if there is no lag",
             ),
             column("seconds_until_lost_kind", pa.string(), "estimate or at_least; null if seconds_until_lost is null"),
         ]

@@ -1,4 +1,4 @@
 """Compare the assignment of a group with the assignment that its strategy computes from the leader's inputs.
 
-May import `evaluation.rebalances`.
+This package is allowed to import only one other package of `evaluation`: `evaluation.rebalances`.
 """

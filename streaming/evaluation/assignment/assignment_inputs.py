@@ -1,7 +1,7 @@
-"""Collect the inputs that all evaluations of an assignment share: the group, its owners, and what is uncertain.
+"""Collect the inputs of all evaluations of an assignment: the group, the owners, and the uncertain values.
 
-In a classic group, a partition's owner is the member to which the leader assigned it. In a KIP-848 group, it is the
-member whose target contains the partition.
+In a classic group, the owner of a partition is the member to which the leader assigned the partition. In a KIP-848
+group, the owner is the member whose target contains the partition.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from streaming.group.snapshot import GroupSnapshot
 
 @dataclass(frozen=True)
 class AssignmentInputs:
-    """One generation as recorded.
+    """The recorded inputs of one generation.
 
-    `owners` contains every owner in the assignment. Some owners may not be members of the group. `unknown_topics` are
-    subscribed topics whose partition count is unknown. `changed_topics` are topics whose partition count was different
-    at the time of the assignment. `stale_topics` are topics with only one known partition count: that of a sample that
-    is older than the record and contradicts it (`sampled_topics`). `unknown_inputs` lists the unknown values of
-    members. It uses the words of `group.not_known`.
+    `owners` contains every owner in the assignment, even if the owner is not a member of the group. `unknown_topics`
+    are subscribed topics whose partition count is unknown. `changed_topics` are topics whose partition count was
+    different at the time of the assignment. `stale_topics` are topics whose last sample is older than the record and
+    contradicts the record (`sampled_topics`). `unknown_inputs` lists the unknown values of members, by their names in
+    `group.not_known`.
     """
 
     spec: GroupSpec
@@ -42,7 +42,10 @@ class AssignmentInputs:
 
     @cached_property
     def assignment(self) -> GroupAssignment:
-        """The owners as an assignment. The result contains all members, and all other owners."""
+        """The partitions of each owner.
+
+        Members without partitions are included. Owners that are not members are included too.
+        """
         held: dict[str, list[TopicPartition]] = {member.member_id: [] for member in self.spec.members}
         for topic_partition, member_ids in sorted(self.owners.items()):
             for member_id in member_ids:

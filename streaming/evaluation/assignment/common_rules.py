@@ -1,27 +1,28 @@
-"""Check the common rules. They apply to every group whose members share the partitions of topics, under any strategy.
+"""Check the common rules. These rules apply to every group whose members share partitions.
 
 Rules:
 
-1. The common rules apply to groups of protocol type `consumer`, classic and KIP-848. For a KIP-848 group, the
-   targets are checked. The rules do not apply to a group without members.
-2. The owners are unknown while the group rebalances, while its state is unknown, and while a topic id has no name. In
-   these cases, any partition may have an owner that is not visible. If the assignment of a member is unknown, this
-   member may own any partition. So it is unknown which partitions have no owner. Rules 6 and 7 are then checked only
-   for the other members.
-3. Each existing partition of a subscribed topic must have an owner. A partition exists if a sample that is not older
-   than the record shows it. It also exists if an older sample shows it and the record assigns a higher partition of the
-   topic. If only an older sample shows the partition, the partition is *pending*. A pending partition is stored. It
-   counts only after a later sample shows it.
-4. A partition has been *unowned* since the record that assigned it to no member, if samples show that it existed then.
-   Otherwise it has been unowned since the first sample that shows the partition. Later records without an owner do not
-   change this time.
-5. An unowned partition is *withheld* if a member claims it and the strategy is not eager. The next round of a
-   cooperative rebalance (KIP-429) assigns this partition. For a short time, a withheld partition is not a violation.
-6. The owner of a partition must subscribe to the topic of the partition. The rule is not checked for members with an
+1. The common rules apply to classic groups of protocol type `consumer` and to KIP-848 consumer groups. For a KIP-848
+   group, the targets are checked. The rules do not apply to a group without members.
+2. The owners are unknown in three cases: the group rebalances, the state of the group is unknown, or a topic id has no
+   name. In these cases, no rule is checked. If only the assignment of one member is unknown, this member possibly owns
+   any partition. So it is unknown which partitions have no owner. In this case, rules 6 and 7 are checked for all other
+   members.
+3. Each existing partition of a subscribed topic must have an owner. A sample that is not older than the record proves
+   that a partition exists. An older sample proves this only if the record assigns a partition of the same topic with a
+   higher number. Without this proof, the partition is *pending*. A pending partition is stored. It counts as unowned
+   only after a later sample shows the partition.
+4. Each unowned partition has a start time. If the partition existed at the time of the first record without an owner,
+   the start time is the time of this record. Otherwise, the start time is the time of the first sample that shows the
+   partition. The start time stays the same until the partition has an owner.
+5. An unowned partition is *withheld* if a member claims the partition and the strategy is not eager. The next round of
+   the cooperative rebalance (KIP-429) assigns the partition. A withheld partition is not a violation if the next round
+   follows soon.
+6. The owner of a partition must subscribe to the topic of the partition. This rule is not checked for members with an
    unknown subscription.
-7. A partition must have only one owner. Some strategies assign a partition to several members on purpose. For example,
-   Faust assigns standby tables to its consumers as partitions. So this rule applies only to strategies that never
-   assign a partition to two members.
+7. A partition must have only one owner. This rule applies only to strategies that never assign a partition to two
+   members. Other strategies assign a partition to several members on purpose. For example, Faust assigns a partition a
+   second time for a standby table.
 """
 
 from __future__ import annotations
@@ -47,10 +48,7 @@ _STATES_WITHOUT_OWNERS = frozenset({UNKNOWN, ASSIGNING, *REBALANCING})
 
 
 class Unowned(msgspec.Struct, frozen=True):
-    """A partition without an owner, of a subscribed topic (rules 3 to 5).
-
-    The partition may have lost its owner before `since_ms`.
-    """
+    """An unowned partition (rules 3 to 5). It is possible that the partition lost its owner before `since_ms`."""
 
     topic: str
     partition: int
@@ -60,9 +58,10 @@ class Unowned(msgspec.Struct, frozen=True):
 
 
 class RuleViolations(msgspec.Struct, frozen=True):
-    """The sorted partitions that break a common rule, for one group.
+    """The partitions of one group that break a common rule. Each field is sorted.
 
-    If `is_known` is False, `unowned` has the last known value. The other fields cover only some members (rule 2).
+    If `is_known` is False, `unowned` contains the last known unowned partitions. In this case, the other fields are
+    incomplete (rule 2).
     """
 
     unowned: tuple[Unowned, ...] = ()
@@ -71,15 +70,15 @@ class RuleViolations(msgspec.Struct, frozen=True):
     is_known: bool = True
 
     def unowned_partitions(self) -> int | None:
-        """Return the number of partitions without an owner. Withheld and pending partitions do not count.
+        """Return the number of unowned partitions. Withheld and pending partitions do not count.
 
-        None if unknown.
+        Return None if the number is unknown.
         """
         return sum(not (one.is_withheld or one.is_pending) for one in self.unowned) if self.is_known else None
 
 
 class _Member(msgspec.Struct, frozen=True):
-    """The subscription and the partitions of one member. None is unknown."""
+    """The subscription and the partitions of one member. None means unknown."""
 
     topics: Collection[str] | None
     held: TopicPartitions | None
@@ -87,7 +86,7 @@ class _Member(msgspec.Struct, frozen=True):
 
 
 def rule_violations(snapshot: GroupSnapshot, previous: RuleViolations | None) -> RuleViolations | None:
-    """Check the common rules for a group. Returns None if the rules do not apply to the group (rule 1).
+    """Check the common rules for a group. Return None if the rules do not apply to the group (rule 1).
 
     `previous` is the result of the previous check of the group.
 
@@ -118,7 +117,7 @@ def rule_violations(snapshot: GroupSnapshot, previous: RuleViolations | None) ->
 
 
 def with_unowned(snapshot: GroupSnapshot, previous: RuleViolations | None) -> RuleViolations | None:
-    """Check rule 3 only. Only the violations of rule 3 have a start time.
+    """Check only rule 3, because only violations of rule 3 have a start time.
 
     The other rules are checked only for the last record of a batch.
     """
@@ -178,7 +177,7 @@ def _members(snapshot: GroupSnapshot) -> Iterator[_Member]:
 
 
 class _TopicWithoutOwners(msgspec.Struct, frozen=True):
-    """The partitions without an owner, of one topic. Partitions with a number below `proven` certainly exist."""
+    """The unowned partitions of one topic. Partitions with a number below `proven` certainly exist."""
 
     topic: str
     partitions: list[int]
@@ -189,7 +188,8 @@ class _TopicWithoutOwners(msgspec.Struct, frozen=True):
 def _find_unowned(snapshot: GroupSnapshot, members: list[_Member]) -> Iterator[_TopicWithoutOwners]:
     """Return the unowned partitions of each topic (rules 3 and 4).
 
-    Partition numbers at or above the sampled count are ignored, because a record can contain invalid numbers.
+    A record can contain invalid partition numbers. So the function ignores numbers that are not below the sampled
+    partition count.
     """
     assigned: Mapping[str, set[int]] = defaultdict(set)
     for member in members:

@@ -1,20 +1,21 @@
 """Compare the targets of a KIP-848 group with the strategy that the group coordinator used.
 
 The coordinator computes new targets from the targets of the previous epoch. Compaction may have removed the previous
-targets. Also, the coordinator's assignors differ between Kafka versions. So the monitor does not replay the targets
-from their inputs. Instead the monitor passes the targets to the strategy as the present assignment. If the strategy
-itself computed these targets, it does not change them. Rules:
+targets. Also, the coordinator's assignors differ between Kafka versions. For these reasons, the monitor cannot repeat
+the computation of the targets. Instead, the monitor passes the targets to the strategy as the present assignment. A
+strategy does not change targets that the same strategy has computed. Rules:
 
-1. Each strategy computes an assignment with the targets as the owned partitions. The possible verdicts are those of
-   `drift`. The verdict is `match` if the strategy leaves the targets unchanged.
-2. The strategy is the assignor that most members name. If no member names one, it is the broker's default. No record
-   contains the default, but the coordinator reports it. Without this report, the verdict is the better of two verdicts:
-   for `uniform` and for `range`. If the targets fit neither of them, the verdict is `unknown`, reason
-   `server_assignor_not_told`.
-3. If several assignors have the most votes, the coordinator chooses any of them (the maximum over a hash map). In this
-   case, the verdict is the best verdict of these assignors. It is `drift` only if the targets break the rules of every
-   one of these assignors. The monitor does not implement every assignor. If it does not implement one of these
-   assignors, and the targets fit none of the others, the verdict is `unknown`.
+1. Each strategy computes an assignment for members that own their targets. The possible verdicts are those of `drift`.
+   The verdict is `match` if the strategy leaves the targets unchanged.
+2. The group's own strategy is the assignor that most members name. If no member names an assignor, the coordinator uses
+   its default assignor. No record contains the default assignor, but the coordinator reports it. Until the coordinator
+   has reported the default assignor, the monitor computes two verdicts: for `uniform` and for `range`. The better
+   verdict counts. If both verdicts are `drift`, the verdict is `unknown` for the reason `server_assignor_not_told`.
+3. If several assignors have the same highest number of votes, it is not predictable which one the coordinator chooses,
+   because the coordinator searches an unordered map. In this case, the monitor computes a verdict for each of these
+   assignors. The best verdict counts. The verdict is `drift` only if all these verdicts are `drift`. The monitor does
+   not implement every assignor. If one of these assignors is not implemented, and all computed verdicts are `drift`,
+   the verdict is `unknown`.
 """
 
 from __future__ import annotations
@@ -37,10 +38,10 @@ from streaming.evaluation.assignment.leader import BROKER, Leader
 from streaming.group.snapshot import GroupSnapshot
 
 THE_BROKER = Leader(BROKER, (), (BROKER,))
-"""For every KIP-848 group, the group coordinator counts as the leader."""
+"""The leader of every KIP-848 group is the group coordinator."""
 
 SERVER_ASSIGNORS: Mapping[str, str] = {"uniform": "uniform", "range": "server-range"}
-"""Maps the coordinator's name of each assignor to the monitor's name of the same assignor."""
+"""Maps each assignor name of the coordinator to the monitor's name for the same assignor."""
 
 _BEST_FIRST = (MATCH, EQUIVALENT, DIFFERS_FROM_JAVA)
 
@@ -48,7 +49,7 @@ _BEST_FIRST = (MATCH, EQUIVALENT, DIFFERS_FROM_JAVA)
 def consumer_drifts(
     snapshot: GroupSnapshot, inputs: AssignmentInputs, strategies: Sequence[PartitionAssignor]
 ) -> tuple[StrategyDrift, ...]:
-    """Return the verdict of each strategy on the targets of a KIP-848 consumer group, including its own strategy."""
+    """Compare the targets of a KIP-848 consumer group with each strategy, and return the verdicts."""
     own = SERVER_ASSIGNORS.get(snapshot.protocol or "")
     verdicts = tuple(strategy_drift(inputs, one, THE_BROKER, is_group_strategy=one.name == own) for one in strategies)
     if own is not None and any(verdict.is_group_strategy for verdict in verdicts):
@@ -64,7 +65,7 @@ def consumer_drifts(
 
 
 def _best_verdict(candidates: Sequence[StrategyDrift], *, is_complete: bool) -> StrategyDrift:
-    """Return the best verdict. `is_complete` is True if the group certainly uses one of these strategies."""
+    """Return the best verdict. `is_complete` is True if the group certainly uses one of the `candidates`."""
     for verdict in _BEST_FIRST:
         if (best := next((one for one in candidates if one.verdict == verdict), None)) is not None:
             return best

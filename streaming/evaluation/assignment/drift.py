@@ -1,43 +1,46 @@
 """Compare the actual assignment with the result of a strategy, and find the rules that the assignment breaks.
 
-The monitor replays the leader's computation from its recorded inputs. The verdict on the group's own strategy comes
-from the first of these rules that applies:
+The monitor *replays* the leader's computation: it computes the assignment again from the recorded inputs. For the
+group's own strategy, the first rule that applies determines the verdict:
 
-1. The verdict is `not_evaluated` for Kafka Streams, and for a strategy that the monitor does not implement. It is
-   `drift` if the assignment breaks a common rule (`rule_violations`).
+1. For Kafka Streams and for strategies that the monitor does not implement, only the common rules are checked
+   (`rule_violations`). If the assignment breaks a common rule, the verdict for such a group is `drift`. Otherwise the
+   verdict for such a group is `not_evaluated`.
 2. The verdict is `unknown` if an input is missing. The reason names the input:
 
-   - `metadata_missing`: the partition count of a subscribed topic is unknown. The reason is the same if only an older
-     sample shows the `drift`, and this sample contradicts the record (`sampled_topics`).
+   - `metadata_missing`: the partition count of a subscribed topic is unknown. This is also the reason if a verdict
+     `drift` depends on a sample that is older than the record and contradicts the record (`sampled_topics`).
    - `member_subscription`, `member_assignment`: the subscription or the assignment of a member cannot be decoded.
    - `target_assignment`: no record has the target of a KIP-848 member.
-   - `resolved_regex`: the topics of a KIP-848 member's regular expression are unknown. Coordinators never return them.
-   - `topic_names`: the target of a KIP-848 member has a topic without a name, because the topic was deleted.
+   - `resolved_regex`: the topics of a KIP-848 member's regular expression are unknown. Coordinators never return these
+     topics.
+   - `topic_names`: the target of a KIP-848 member contains the id of a deleted topic, so the name is unknown.
 
-3. The verdict is `match` if every partition has the owner that the replay computes. The library of the leader is not
-   relevant here. If there are racks, Java's `range` has two replays: one with racks (since 3.5), and one without racks.
-4. The verdict is `unknown`, reason `metadata_changed`, if the leader knew a different partition count. A sample after
-   the record shows this in two cases. First case: the topic has fewer partitions than were assigned (it was deleted, or
-   created again). Second case: the topic has more partitions than were assigned, and the last partitions have no owner
-   (the topic has grown).
-5. The verdict is `drift` if the assignment breaks a rule (`assignors.fairness.invariants`). It names the rules. The
-   verdict names the actual and the expected owner of each partition whose owner breaks a rule. The balance rule depends
-   on what the leader's library promises (`leader`). If the library is unknown, the monitor checks only the rules that
-   all libraries follow.
-6. The verdict is `withheld` in the first round of a cooperative rebalance (KIP-429): some partitions have no owner now,
-   because members must revoke them first.
-7. The verdict is `drift`, rule `replay_differs`, if the strategy has exactly one correct result. To compute this
-   result, the monitor must know the leader's library. A user's own strategy counts as its own library.
-8. The verdict is `equivalent` if the strategy has many correct results, and the actual assignment is as even as
-   promised. Sticky strategies have many correct results. The strategies of kafka-go also have many, because kafka-go
-   assigns partitions in the order in which the broker lists them.
-9. Otherwise the verdict is `differs_from_java`. In this case, too, the assignment breaks no rule.
+3. The verdict is `match` if every partition has the owner that the replay computes. This rule is the same for all
+   client libraries. If racks are known, the monitor replays Java's `range` twice: with racks (Java 3.5 and later) and
+   without racks.
+4. The verdict is `unknown` for the reason `metadata_changed` if the leader used a different partition count. A sample
+   after the record shows the difference in two cases. First case: the topic has fewer partitions than were assigned,
+   because the topic was deleted or created again. Second case: the topic has more partitions than were assigned, and
+   the last partitions have no owner, because partitions were added to the topic.
+5. The verdict is `drift` if the assignment breaks a rule (`assignors.fairness.invariants`). The verdict names the
+   broken rules. For each partition whose owner breaks a rule, the verdict names the actual owner and the expected
+   owner. The balance rule depends on the leader's library (`leader`). If the library is unknown, the monitor checks
+   only the rules that all libraries follow.
+6. The verdict is `withheld` in the first round of a cooperative rebalance (KIP-429). In this round, some partitions
+   have no owner, because members must revoke these partitions first.
+7. The verdict is `drift`, rule `replay_differs`, if the strategy has exactly one correct result. The monitor can
+   compute this result only if it knows the leader's library. For a user's own strategy, the library is not necessary.
+8. The verdict is `equivalent` if the strategy has many correct results, and the actual assignment follows the balance
+   rule. Sticky strategies have many correct results. The strategies of kafka-go also have many correct results, because
+   the result depends on the order of the partitions in the broker's response.
+9. Otherwise the verdict is `differs_from_java`. An assignment with this verdict breaks no rule.
 
-Only present owners are evaluated. After an unnecessary move, the new owner of the partition is still
-correct. Such a move counts only for the rebalance (`partition_movement`).
+The verdict depends only on the present owners. An unnecessary move of a partition does not change the verdict.
+Unnecessary moves are counted for the rebalance (`partition_movement`).
 
-The assignment is also compared with strategies other than the group's own. The verdict for these is `same` or
-`differs`.
+The assignment is also compared with the strategies that the group does not use. For such a strategy, the verdict is
+`same` or `differs`.
 """
 
 from __future__ import annotations
@@ -71,7 +74,7 @@ SAME = "same"
 DIFFERS = "differs"
 """`same` and `differs` are the verdicts for strategies that are not the group's own.
 
-They only show whether the owners are equal.
+These verdicts show only whether the owners are equal.
 """
 NOT_EVALUATED = "not_evaluated"
 
@@ -79,10 +82,7 @@ REPLAY_DIFFERS = "replay_differs"
 """Name of a violation: no rule of `invariants` is broken, but the leader's library computes a different assignment."""
 
 EXACT_STRATEGIES = frozenset({"range", "roundrobin"})
-"""Strategies with exactly one correct result for each library.
-
-This result depends on the library's order of members.
-"""
+"""Strategies with exactly one correct result. The result depends on the order in which a library sorts the members."""
 
 METADATA_MISSING = "metadata_missing"
 
@@ -91,7 +91,7 @@ _COOPERATIVE = "cooperative-sticky"
 _PROVEN_BY_RECORD = frozenset(
     rule.value for rule in (Rule.UNKNOWN_MEMBER, Rule.NOT_SUBSCRIBED, Rule.ASSIGNED_TWICE, Rule.HANDED_OVER_EARLY)
 )
-"""The record alone proves a violation of these rules. All other rules depend on the partition counts of topics."""
+"""The record alone can prove a violation of these rules. All other rules depend on the partition counts of topics."""
 
 
 class MisplacedPartition(msgspec.Struct, frozen=True):
@@ -111,7 +111,8 @@ class StrategyDrift(msgspec.Struct, frozen=True):
     """The verdict of one strategy on the actual assignment.
 
     `misplaced` and `violations` are set only for the verdict `drift`. `violations` has the names of the broken rules.
-    `drift_partitions` is None if the comparison proves nothing. It is 0 if the assignment breaks no rule.
+    `drift_partitions` is None if the number of misplaced partitions is unknown. For the verdicts `match`, `equivalent`
+    and `withheld`, it is 0.
     """
 
     strategy: str
@@ -126,7 +127,7 @@ class StrategyDrift(msgspec.Struct, frozen=True):
 def strategy_drift(
     inputs: AssignmentInputs, assignor: PartitionAssignor, leader: Leader, *, is_group_strategy: bool
 ) -> StrategyDrift:
-    """Compare the actual owners with the result of one strategy, as computed by the leader's library.
+    """Compare the actual owners with the owners that the leader's library computes with one strategy.
 
     If a user's strategy fails, the verdict is `not_evaluated`, and the reason names the failure.
     """
@@ -153,8 +154,8 @@ def strategy_drift(
 def evaluate_common_rules(inputs: AssignmentInputs, strategy: str, reason: str) -> StrategyDrift:
     """Check only the common rules (rule 1).
 
-    If a member claims a partition but no member is assigned it, the partition may be withheld. Such a partition does
-    not break the rule `unassigned`.
+    If a member claims an unassigned partition, the partition is possibly withheld. Such a partition does not break the
+    rule `unassigned`.
     """
     claimed = {at for member in inputs.spec.members for at in member.owned}
     is_uncertain = inputs.unknown_inputs or inputs.unknown_topics or inputs.changed_topics or inputs.stale_topics
@@ -174,9 +175,9 @@ def evaluate_common_rules(inputs: AssignmentInputs, strategy: str, reason: str) 
 
 
 def _unknown_if_stale(inputs: AssignmentInputs, drift: StrategyDrift) -> StrategyDrift:
-    """Return the verdict.
+    """Return `drift`, or the verdict `unknown` if an outdated sample can be the cause of `drift` (rule 2).
 
-    Return `unknown` if the verdict depends on an older sample that contradicts the record (rule 2).
+    An outdated sample is older than the record and contradicts the record.
     """
     is_proven = drift.verdict != DRIFT or not _PROVEN_BY_RECORD.isdisjoint(drift.violations)
     if is_proven or not inputs.stale_topics:
@@ -187,7 +188,7 @@ def _unknown_if_stale(inputs: AssignmentInputs, drift: StrategyDrift) -> Strateg
 def _evaluate_own_strategy(
     inputs: AssignmentInputs, strategy: str, leader: Leader, expected: GroupAssignment
 ) -> StrategyDrift:
-    """Return the verdict by rules 5 to 9."""
+    """Return the verdict according to rules 5 to 9."""
     is_exact = _has_one_correct_assignment(inputs, strategy, leader)
     balance = promised_balance(leader, strategy)
     broken = _violations(inputs, strategy, balance)
@@ -207,8 +208,8 @@ def _evaluate_own_strategy(
 def _violations(inputs: AssignmentInputs, strategy: str, balance: str | None) -> Sequence[Violation]:
     """Return the rules that the present owners break.
 
-    `balance` is the name of a strategy. The library promises the balance rule of this strategy. None: the promised rule
-    is unknown.
+    The leader's library follows the balance rule of the strategy `balance`. If `balance` is None, the balance rule of
+    the library is unknown.
     """
     broken = [
         one for one in violations(inputs.spec, inputs.assignment, strategy) if one.rule is not Rule.MOVED_NEEDLESSLY
@@ -226,9 +227,9 @@ def _drift(
 ) -> StrategyDrift:
     """Return the verdict `drift`, with a list of the partitions whose owners break a rule.
 
-    `expected_owners` is the valid assignment that is nearest to the actual one. If the strategy has one correct result
-    (`is_exact`), every partition with a different owner is misplaced. The same is true if the assignment is unbalanced.
-    Otherwise only the partitions that a violation names are misplaced.
+    `expected_owners` are the owners in the valid assignment that is nearest to the actual assignment. If the strategy
+    has one correct result (`is_exact`), a partition is misplaced if its owner is not the expected owner. The same is
+    true if the assignment is unbalanced. In all other cases, only the partitions that a violation names are misplaced.
     """
     rules = {one.rule for one in broken}
     at_fault = {one.partition for one in broken if one.partition is not None}
@@ -245,7 +246,7 @@ def _drift(
 def _has_one_correct_assignment(inputs: AssignmentInputs, strategy: str, leader: Leader) -> bool:
     """Return True if the replay is the only correct result of the leader's library.
 
-    librdkafka uses racks differently from Java. So librdkafka's result is unknown if there are racks.
+    librdkafka and Java use racks in different ways. So librdkafka's result is unknown if the members have racks.
     """
     if strategy not in BUILT_IN:
         return True
@@ -257,7 +258,8 @@ def _has_one_correct_assignment(inputs: AssignmentInputs, strategy: str, leader:
 def _matches_java_without_racks(inputs: AssignmentInputs, assignor: PartitionAssignor, leader: Leader) -> bool:
     """Return True if the owners are the result of Java's `range` without racks.
 
-    Java clients send their rack since 3.4 and use it since 3.5 (KIP-881). No record shows the leader's version.
+    From version 3.4 on, Java clients send their rack. From version 3.5 on, Java leaders use the racks (KIP-881). No
+    record shows the leader's version.
     """
     if leader.implementation != JAVA or assignor.name != "range" or not _has_racks(inputs):
         return False
@@ -270,7 +272,7 @@ def _has_racks(inputs: AssignmentInputs) -> bool:
 
 
 def _withholds_partitions(inputs: AssignmentInputs, actual: GroupAssignment) -> bool:
-    """Return True if a member must revoke a partition, and this round assigns the partition to no member."""
+    """Return True if a member claims a partition that this round assigns to no member."""
     assigned = {topic_partition for held in actual.members.values() for topic_partition in held}
     claimed = {topic_partition for member in inputs.spec.members for topic_partition in member.owned}
     return any(inputs.spec.exists(topic_partition) for topic_partition in claimed - assigned)
@@ -281,5 +283,5 @@ def _expected_owners(expected: GroupAssignment) -> Owners:
 
 
 def _differing_partitions(owners: Owners, expected_owners: Owners) -> set[TopicPartition]:
-    """Return the partitions whose owners differ. Most owners are equal, so the items are compared as sets."""
+    """Return the partitions whose owners differ. Set operations are fast here, because most owners are equal."""
     return {at for at, _ in owners.items() ^ expected_owners.items()}

@@ -1,4 +1,4 @@
-"""Rebuild the inputs of the group leader from the records: members, subscriptions, partition counts and racks."""
+"""Reconstruct the inputs of the group leader: members, subscriptions, partition counts and racks."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from streaming.protocol.classic import ClassicMember, GroupMetadata
 from streaming.protocol.consumer_protocol import kafka_python_sticky_user_data, sticky_user_data
 
 RACKS_SINCE = 3
-"""The first version of a subscription that has `rackId` (KIP-881)."""
+"""The first version of the subscription format with the field `rackId` (KIP-881)."""
 
 Owners = Mapping[TopicPartition, tuple[str, ...]]
 """The owners of each partition. A valid assignment has one owner per partition."""
 
 
 def group_spec(snapshot: GroupSnapshot, metadata: GroupMetadata) -> GroupSpec:
-    """Return the arguments for `ConsumerPartitionAssignor.assign`. The metadata of the cluster comes from samples."""
+    """Return the arguments for `ConsumerPartitionAssignor.assign`. The cluster metadata comes from samples."""
     reads_only_java_form = metadata.protocol == "sticky" and leader_of(metadata).implementation == JAVA
     return GroupSpec(
         members=tuple(_member_subscription(member, reads_only_java_form) for member in metadata.members),
@@ -30,9 +30,9 @@ def group_spec(snapshot: GroupSnapshot, metadata: GroupMetadata) -> GroupSpec:
 
 
 def _reads_racks(metadata: GroupMetadata) -> bool:
-    """Return True if the leader knew the racks of members.
+    """Return True if the leader's library supports racks.
 
-    A library without support for racks ignores the rack in the subscription of a newer member.
+    A library without support for racks ignores the racks that newer members send.
     """
     leader = next((member for member in metadata.members if member.member_id == metadata.leader), None)
     return leader is None or leader.subscription is None or leader.subscription.version >= RACKS_SINCE
@@ -44,7 +44,7 @@ def sampled_partitions(snapshot: GroupSnapshot) -> Mapping[str, int]:
 
 
 def sampled_racks(snapshot: GroupSnapshot) -> Mapping[str, tuple[tuple[str | None, ...], ...]]:
-    """Return, for each sampled topic with racks, the racks of the replicas of each partition."""
+    """Return the racks of the replicas of each partition, by topic. Topics without racks are absent."""
     return {topic: sampled.racks for topic, sampled in snapshot.topics.items() if sampled.partitions and sampled.racks}
 
 
@@ -69,11 +69,11 @@ def _member_subscription(member: ClassicMember, reads_only_java_form: bool) -> M
 def _with_sticky_claim(
     joined: MemberSubscription, user_data: bytes | None, reads_only_java_form: bool
 ) -> MemberSubscription:
-    """Return a copy of the member that owns the partitions that it claims in its user data.
+    """Return a copy of the member. In the copy, the member owns the partitions that it claims in its user data.
 
     A `sticky` member revokes its partitions before it joins, and claims them in its user data. Version 0 of the user
     data has no generation. kafka-python writes the claim in its own form. A Java leader cannot read this form and
-    ignores the claim. Other leaders use it.
+    ignores the claim. Leaders of other libraries use the claim.
     """
     in_own_form = None if reads_only_java_form else kafka_python_sticky_user_data(user_data)
     owned, generation_id = in_own_form if in_own_form and in_own_form[0] else sticky_user_data(user_data)
@@ -83,13 +83,13 @@ def _with_sticky_claim(
 
 
 def actual_owners(metadata: GroupMetadata) -> Owners:
-    """Read the leader's assignment. Return the owners of each partition, sorted by member id."""
+    """Return the owners of each partition in the leader's assignment. The owners are sorted by member id."""
     by_id = sorted(metadata.members, key=lambda member: member.member_id)
     return _owners((member.member_id, member.assignment.partitions if member.assignment else ()) for member in by_id)
 
 
 def target_spec(snapshot: GroupSnapshot) -> GroupSpec:
-    """Return a KIP-848 group with the inputs of its coordinator. The targets are the owned partitions."""
+    """Return the inputs of the coordinator of a KIP-848 group. Each member owns the partitions of its target."""
     return GroupSpec(
         members=tuple(
             MemberSubscription(
@@ -117,15 +117,15 @@ def _topics_or_target_topics(member: GroupMember) -> tuple[str, ...]:
 
 
 def target_owners(snapshot: GroupSnapshot) -> Owners:
-    """Return the target owners of each partition, sorted.
+    """Return the sorted target owners of each partition.
 
-    In a classic group, the target owners are the assigned owners.
+    In a classic group, the target assignment is the assignment of the leader.
     """
     return _owners((member.member_id, member.target or ()) for member in members(snapshot))
 
 
 def _owners(partitions_by_member: Iterable[tuple[str, Iterable[TopicPartition]]]) -> Owners:
-    """Return the owners of each partition. Partitions with the same single owner share one tuple."""
+    """Return the owners of each partition. All partitions with the same single owner share one tuple object."""
     owners: dict[TopicPartition, tuple[str, ...]] = {}
     for member_id, partitions in partitions_by_member:
         only_owner = (member_id,)
@@ -135,7 +135,7 @@ def _owners(partitions_by_member: Iterable[tuple[str, Iterable[TopicPartition]]]
 
 
 def assigned_partitions(partitions: Iterable[TopicPartition]) -> Mapping[str, int]:
-    """Return the minimum partition count of each assigned topic: the number of its highest assigned partition plus one.
+    """Return the minimum partition count of each assigned topic: its highest assigned partition number plus one.
 
     >>> assigned_partitions([("t", 2), ("u", 0), ("t", 0)])
     {'t': 3, 'u': 1}

@@ -1,9 +1,9 @@
 """Recognise the client library that computed the assignment.
 
-The form of the bytes that the leader wrote shows the library. Only the leader's library matters, because the leader
-writes the assignment of every member. Client ids alone are not sufficient, because users can configure any client id.
-The table below comes from the sources of the libraries and from records of real clients (see the table in
-`test_leader.py`). User data is null, empty, or filled:
+The monitor recognises the library by the form of the bytes that the leader wrote. Only the leader's library matters,
+because the leader computes and writes all assignments. Client ids alone are not sufficient, because users can configure
+any client id. The table below comes from the sources of the libraries and from records of real clients (see the table
+in `test_leader.py`). In the table, user data is null, empty or filled:
 
 | leader | assignments | its own subscription |
 |---|---|---|
@@ -24,12 +24,12 @@ Rules:
 
 1. The *candidates* are all libraries that write bytes of this form for the group's strategy. Members without an
    assignment are ignored.
-2. The library is recognised if there is exactly one candidate. It is also recognised if there are several candidates,
-   and the leader has the default client id of exactly one of them.
-3. Many small libraries write version 0 with null user data, in the assignments and in the subscription. For this form
-   the default client id is required.
-4. DescribeGroups does not name the leader. If the leader is unknown, any member can be the leader. There are only
-   candidates.
+2. The library is recognised if there is exactly one candidate. If there are several candidates, the library is
+   recognised if the leader has the default client id of exactly one candidate.
+3. Many small libraries write version 0 with null user data, in the assignments and in the subscription. If the bytes
+   have this form, only the default client id identifies the library.
+4. DescribeGroups does not name the leader. If the leader is unknown, any member is possibly the leader. In this case,
+   the library is unknown, and the candidates of all members are combined.
 """
 
 from __future__ import annotations
@@ -54,19 +54,19 @@ FRANZ_GO = "franz-go"
 KAFKA_GO = "kafka-go"
 FAUST = "faust"
 OLD_JAVA = "java-2.3"
-"""Java before 2.4. This library is never recognised.
+"""Java before 2.4. This library is never recognised, because other libraries write the same bytes.
 
-Other libraries write the same bytes, and its client id proves nothing.
+The client id does not identify this library.
 """
 BROKER = "broker"
-"""The group coordinator itself (KIP-848)."""
+"""The group coordinator computed the assignment (KIP-848)."""
 UNKNOWN_LEADER = "unknown"
 
 NULL, EMPTY, FILLED, GENERATION, PREFIXED = "null", "empty", "filled", "4 bytes", "prefixed"
 """Kinds of user data.
 
-User data of four bytes is either a generation (`CooperativeStickyAssignor`) or an empty claim. `prefixed` is the claim
-of a `sticky` member in kafka-python's own form.
+User data of four bytes is either a generation (`CooperativeStickyAssignor`) or an empty claim. `prefixed` is user data
+in a form that only kafka-python uses for the claim of a `sticky` member.
 """
 
 _DEFAULT_CLIENT_IDS: Mapping[str, str] = MappingProxyType(
@@ -81,7 +81,7 @@ _DEFAULT_CLIENT_IDS: Mapping[str, str] = MappingProxyType(
 """Prefix of the default client id of each library. The client id plus a dash must begin with this prefix."""
 
 KAFKAJS_PROTOCOL = "RoundRobinAssigner"
-"""Name of the strategy of KafkaJS. KafkaJS has no other strategy."""
+"""Name of the only strategy of KafkaJS."""
 KAFKA_GO_RACKS = "rack-affinity"
 """Name of a strategy that only kafka-go has."""
 
@@ -90,9 +90,10 @@ _GENERATION_BYTES = 4
 
 
 class Leader(msgspec.Struct, frozen=True):
-    """The library that computed the assignment, and the evidence for it as readable text.
+    """The library that computed the assignment. `evidence` describes how the library was recognised.
 
-    `candidates` are all libraries that may have computed the assignment. A recognised library is the only candidate.
+    `candidates` are all libraries that possibly computed the assignment. If the library is recognised, it is the only
+    candidate.
     """
 
     implementation: str
@@ -103,7 +104,7 @@ class Leader(msgspec.Struct, frozen=True):
 class _AssignmentForm(NamedTuple):
     """The form of the assignments that the leader wrote: the version, and the kinds of user data.
 
-    `echoes_user_data` is True if every assignment has the user data of its member's subscription.
+    `echoes_user_data` is True if the assignment of each member contains the user data of the member's subscription.
     """
 
     version: int
@@ -134,7 +135,7 @@ class _RecordForm(NamedTuple):
 def leader_of(metadata: GroupMetadata) -> Leader:
     """Find the library that computed the assignment.
 
-    The library is unknown if no member has an assignment, or if the assignments do not all have the same version.
+    The library is unknown if no member has an assignment, or if the versions of the assignments differ.
     """
     leader = next((member for member in metadata.members if member.member_id == metadata.leader), None)
     assignments, protocol = _assignment_form(metadata.members), metadata.protocol
@@ -161,19 +162,20 @@ def leader_of(metadata: GroupMetadata) -> Leader:
 
 
 def _has_default_client_id(leader: ClassicMember, library: str) -> bool:
-    """Return True if the leader has the default client id of a library.
+    """Return True if the leader has the default client id of `library`.
 
-    The id of a dynamic member begins with its client id. The id of a static member begins with its instance id.
+    The member id of a dynamic member begins with its client id. The member id of a static member begins with its
+    instance id.
     """
     default = _DEFAULT_CLIENT_IDS.get(library)
     return default is not None and (leader.member_id.startswith(default) or f"{leader.client_id}-".startswith(default))
 
 
 def promised_balance(leader: Leader, strategy: str) -> str | None:
-    """Return the strategy whose balance rule (`assignors.fairness.balance_rules`) the leader keeps. None if unknown.
+    """Return the strategy whose balance rule the leader follows, or None if this strategy is unknown.
 
-    kafka-go starts roundrobin from the first member for each topic. So one member can have one more partition of every
-    topic.
+    The balance rules are in `assignors.fairness.balance_rules`. With `roundrobin`, kafka-go starts at the first member
+    again for each topic. So the first members can get an extra partition of every topic.
 
     >>> promised_balance(Leader(KAFKA_GO, (), (KAFKA_GO,)), "roundrobin")
     'range'
@@ -204,10 +206,10 @@ def _user_data_kind(user_data: bytes | None) -> str:
 
 
 def _assignment_form(members: Iterable[ClassicMember]) -> _AssignmentForm | None:
-    """Return the form of all assignments.
+    """Return the form of all assignments, or None if the form is unknown.
 
-    None if no member has an assignment, or if the assignments have different versions. If one library wrote all
-    assignments, their versions are equal.
+    The form is unknown if no member has an assignment, or if the versions of the assignments differ. A leader writes
+    all assignments with the same version.
     """
     known = [(member.subscription, member.assignment) for member in members if member.assignment]
     pairs = [(joined, assigned) for joined, assigned in known if assigned.version is not None]
@@ -235,7 +237,7 @@ def _candidates(written: _RecordForm) -> tuple[str, ...]:
 
 
 def _fits_many_libraries(written: _RecordForm) -> bool:
-    """Return True if the form is that of rule 3, which many libraries write."""
+    """Return True if many libraries write this form (rule 3)."""
     return (written.assignment_version, written.version) == (0, 0) and {*written.assignments, written.user_data} == {
         NULL
     }
@@ -256,9 +258,9 @@ def _is_librdkafka(written: _RecordForm) -> bool:
 
 
 def _is_version_0(written: _RecordForm, *claims: str) -> bool:
-    """Return True if assignments and subscription have version 0, and the assignments have empty user data.
+    """Return True if assignments and subscription have version 0 and empty user data.
 
-    User data in the subscription is allowed only for a sticky member that claims partitions.
+    With the strategy `sticky`, the user data of the subscription can also be of a kind in `claims`.
     """
     kinds = {EMPTY, *claims} if written.protocol == "sticky" else {EMPTY}
     is_version_0 = (written.assignment_version, written.version) == (0, 0)
@@ -291,9 +293,9 @@ def _is_sarama(written: _RecordForm) -> bool:
 
 
 def _is_franz_go(written: _RecordForm) -> bool:
-    """Return True for the form of franz-go.
+    """Return True if franz-go writes this form.
 
-    franz-go writes a claim without partitions as an empty array of four bytes.
+    If a member claims no partitions, franz-go writes an empty array of four bytes as user data.
     """
     kinds = {FILLED, GENERATION} if written.protocol in _STICKY else {NULL}
     is_own = written.assignments == {NULL} and written.user_data in kinds and not written.ends_before_owned

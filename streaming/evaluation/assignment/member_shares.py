@@ -1,16 +1,16 @@
-"""Compute, for each member, the partitions that it has, the partitions that it should have, and its lag.
+"""Compute three values for each member: the partitions that it has, the partitions that it should have, and its lag.
 
-1. A member *has* the partitions that it may consume now. In a KIP-848 group, these partitions can differ from the
-   member's target for some time.
+1. A member *has* the partitions that it is allowed to consume now. In a KIP-848 group, these partitions can differ from
+   the member's target for some time.
 2. A member *should have* the partitions that the group's own strategy assigns to it. These partitions are known only
-   for the verdicts `match` and `drift`. For `drift`, the verdict lists every misplaced partition with member ids. If
-   one of these member ids is no longer in the group, the partitions are unknown. For example, a static member that
-   rejoins gets a new id, but the old verdict remains.
-3. If a member subscribes to a topic and has no partition of it, its count is 0. The same applies to the expected count.
-   If no record shows a count, the count is None, never 0. The count is also None instead of 0 while the member has
-   partitions of a topic whose name is unknown.
+   for the verdicts `match` and `drift`. The verdict `drift` lists each misplaced partition with member ids. If one of
+   these member ids is no longer in the group, the expected partitions are unknown. For example, a static member gets a
+   new member id when it rejoins. The verdict still contains the previous member id.
+3. Each member has a count and an expected count of partitions for each of its topics. The count is 0 if the member has
+   no partition of the topic. If no record shows the count, the count is None. If the member has partitions of a topic
+   without a known name, None replaces each count of 0. The expected count follows the same rules.
 4. The lag of a member is the sum of the lags of its partitions. It is 0 if the member has no partitions. It is None if
-   the lag of any of its partitions is unknown.
+   the lag of at least one partition is unknown.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ from streaming.group.members import GroupMember, TopicPartitions
 
 @dataclass(frozen=True, slots=True)
 class TopicShare:
-    """The number of partitions of one topic that a member has, and the number that it should have. None is unknown."""
+    """The number of partitions of one topic that a member has, and the number that it should have.
+
+    None means unknown.
+    """
 
     member: GroupMember
     topic: str
@@ -39,9 +42,9 @@ def topic_shares(
 ) -> Iterator[TopicShare]:
     """Return one share for each pair of a member and one of its topics.
 
-    A member's topics are those that it subscribes to, has partitions of, or should have partitions of. `own` is the
-    verdict for the group's own strategy. `unnamed` contains the ids of topics whose names are unknown. These topics
-    have no shares.
+    The topics of a member are its subscribed topics, and the topics of the partitions that it has or should have. `own`
+    is the verdict for the group's own strategy. `unnamed` contains the ids of topics whose names are unknown. These
+    topics have no shares.
 
     >>> member = GroupMember("m", None, "app", "/h", None, ("t",), None, None, None, (("t", 0),), (("t", 0),), ())
     >>> [(share.topic, share.partitions, share.expected) for share in topic_shares([member], None)]
@@ -59,14 +62,14 @@ def topic_shares(
 
 
 def _count_of_topic(partitions: Counter[str] | None, topic: str, unnamed: frozenset[str]) -> int | None:
-    """Return the count as described in rule 3."""
+    """Return the number of partitions of one topic (rule 3)."""
     if partitions is None or (topic not in partitions and not unnamed.isdisjoint(partitions)):
         return None
     return partitions[topic]
 
 
 def expected_partitions(members: Sequence[GroupMember], own: StrategyDrift | None) -> Mapping[str, int] | None:
-    """Return the expected number of partitions of each member, by member id. None if unknown (rule 2)."""
+    """Return the expected partition count of each member by member id, or None if a count is unknown (rule 2)."""
     expected = _expected_by_topic(members, own)
     return None if expected is None else {member_id: sum(topics.values()) for member_id, topics in expected.items()}
 
@@ -74,7 +77,7 @@ def expected_partitions(members: Sequence[GroupMember], own: StrategyDrift | Non
 def _expected_by_topic(members: Iterable[GroupMember], own: StrategyDrift | None) -> Mapping[str, Counter[str]] | None:
     """Return the expected partition counts by member and topic (rule 2).
 
-    They are the counts of the assigned partitions, after each misplaced partition has moved to its expected owner.
+    A misplaced partition is counted for its expected owner. Every other partition is counted for its actual owner.
     """
     if own is None or own.verdict not in {MATCH, DRIFT}:
         return None

@@ -1,8 +1,10 @@
-"""Find the valid assignment that is nearest to an actual assignment. The difference shows the misplaced partitions.
+"""Find the valid assignment that is nearest to the actual assignment.
 
-A strategy with many correct results does not decide the owner of a single partition. So the monitor repairs the actual
-assignment. It passes the actual assignment to a sticky strategy, as the owned partitions. The strategy then moves only
-the partitions that must move. Rules:
+The differences between these two assignments are the misplaced partitions.
+
+If a strategy has many correct results, a partition can have a different owner in each result. So the monitor *repairs*
+the actual assignment: it passes the actual assignment to a sticky strategy, as the owned partitions. The sticky
+strategy moves only the partitions that must move. Rules:
 
 1. If a partition has several owners, the repair uses only the first owner that is a member and subscribes to the topic.
 2. If the strategy promises balance within each topic (`range`), each topic is repaired separately.
@@ -24,7 +26,7 @@ _EVEN_IN_EACH_TOPIC = frozenset({"range", "server-range"})
 
 
 def repair_assignment(inputs: AssignmentInputs, balance: str | None) -> GroupAssignment:
-    """Return the nearest valid assignment with the balance that the strategy `balance` promises."""
+    """Return the nearest valid assignment that follows the balance rule of the strategy `balance`."""
     if balance not in _EVEN_IN_EACH_TOPIC:
         return _STICKY.assign(_claiming_owned(inputs, inputs.spec.partitions, inputs.spec.members))
     held: dict[str, list[TopicPartition]] = {member.member_id: [] for member in inputs.spec.members}
@@ -39,7 +41,7 @@ def repair_assignment(inputs: AssignmentInputs, balance: str | None) -> GroupAss
 def _claiming_owned(
     inputs: AssignmentInputs, partitions: Mapping[str, int], members: Iterable[MemberSubscription]
 ) -> GroupSpec:
-    """Return a copy of the group. Each member owns its actual partitions.
+    """Return a copy of the group. In the copy, each member owns its actual partitions.
 
     Racks are omitted, because no rule depends on racks.
     """

@@ -1,4 +1,4 @@
-"""Texts that describe violations of rules. Pages show them for a group whose assignment is wrong."""
+"""Texts that describe violations of rules. The monitor's pages show these texts for a group that breaks a rule."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RULE_WORDS: Mapping[str, tuple[str, str]] = {
         "the assignment differs from the one that the leader's client library computes",
     ),
 }
-"""For each rule, by its name: a short text and a sentence that describe a violation."""
+"""Maps the name of each rule to two descriptions of a violation: a short text and a sentence."""
 
 
 def short_word(rule: str) -> str:

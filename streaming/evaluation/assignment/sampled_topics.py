@@ -1,14 +1,16 @@
-"""Find the topics whose partition count at the time of a record is certain, and those that need a later sample.
+"""Find topics with a certain partition count at the time of a record, and topics that need a later sample.
 
 A topic can be created, deleted or extended after a sample and before a record. Rules:
 
-1. A sample may begin before the record was written. Such a sample is sufficient if the record assigns exactly the
-   partitions that were sampled. Otherwise it proves nothing.
-2. All other subscribed topics are *pending*. Pending topics need a sample that is later than the record.
-3. The partition count of a topic at the time of the record is *certain* if samples before and after the record agree.
-4. A topic *has changed* if this count is not certain, and a later sample shows one of two things. First, the topic has
-   fewer partitions than were assigned. Second, the topic has more partitions than were assigned, and only its first
-   partitions were assigned. For a new topic, no partition was assigned.
+1. A sample is sufficient if it began after the record was written. An earlier sample is sufficient only if the record
+   assigns exactly the sampled partitions.
+2. A subscribed topic without a sufficient sample is *pending*. A pending topic needs a sample after the record.
+3. The partition count of a topic at the time of the record is *certain* if samples before and after the record show the
+   same count.
+4. If this count is not certain, a sample after the record can show that the topic *has changed*. First case: the topic
+   has fewer partitions than were assigned. Second case: the topic has more partitions than were assigned, and the
+   partitions without an owner have the highest numbers. The second case includes a new topic without any assigned
+   partition.
 """
 
 from __future__ import annotations
@@ -23,9 +25,10 @@ from streaming.group.snapshot import GroupSnapshot
 
 
 def unknown_topics(snapshot: GroupSnapshot, owners: Iterable[TopicPartition] | None = None) -> tuple[str, ...]:
-    """Return the pending topics whose partition count is unknown, sorted.
+    """Return the sorted pending topics whose partition count is unknown.
 
-    The older sample does not have the topic, or it has fewer partitions than the record assigns.
+    The count is unknown if the topic is missing in the older sample. It is also unknown if the sample shows fewer
+    partitions than the record assigns.
     """
     return tuple(
         topic
@@ -35,12 +38,12 @@ def unknown_topics(snapshot: GroupSnapshot, owners: Iterable[TopicPartition] | N
 
 
 def pending_topics(snapshot: GroupSnapshot, owners: Iterable[TopicPartition] | None = None) -> tuple[str, ...]:
-    """Return the subscribed topics that need a sample later than the current record (rule 2), sorted."""
+    """Return the sorted subscribed topics that need a sample after the present record (rule 2)."""
     return tuple(_pending_with_partitions(snapshot, owners))
 
 
 def changed_topics(snapshot: GroupSnapshot, owners: Iterable[TopicPartition]) -> tuple[str, ...]:
-    """Return the subscribed topics whose partition count has changed since the assignor used it (rule 4), sorted."""
+    """Return the sorted subscribed topics whose partition count changed after the assignor used the count (rule 4)."""
     doubtful = {
         topic: sampled
         for topic, sampled in snapshot.topics.items()
@@ -57,8 +60,8 @@ def changed_topics(snapshot: GroupSnapshot, owners: Iterable[TopicPartition]) ->
 def is_later(snapshot: GroupSnapshot, sampled: TopicMetadata) -> bool:
     """Return True if the sample is not older than the record.
 
-    A polled group has no time of its assignment. The assignment is older than the poll, so every sample counts as
-    later.
+    For a polled group, the time of the assignment is unknown. The assignment is older than the poll, so every sample
+    counts as later.
     """
     if snapshot.position is None:
         return False

@@ -1,4 +1,5 @@
-"""Find the active conditions of each group, their start times and a text that describes them.
+"""Find the active conditions of each group. Each condition has a start time and a text that describes it.
 
-May import `evaluation.group_update`, `evaluation.assignment`, `evaluation.rebalances` and `evaluation.lag`.
+This package is allowed to import `evaluation.group_update`, `evaluation.assignment`, `evaluation.rebalances` and
+`evaluation.lag`.
 """

@@ -3,14 +3,16 @@
 Rules:
 
 1. At each sample, every condition of every existing group is evaluated again. "Now" is the time up to which the monitor
-   has read the group's partition of `__consumer_offsets`, or the time at which it asked the group's coordinator. If
-   "now" is unknown, or if an open transaction blocks the partition, all conditions of the group are unknown.
+   has read the group's partition of `__consumer_offsets`. In the polling mode, "now" is the time of the request to the
+   group's coordinator. If "now" is unknown, or if an open transaction blocks the partition, all conditions of the group
+   are unknown.
 2. A condition *begins* at the first "now" at which it is active. It *ends* at the first "now" at which it is not
-   active. An unknown condition does not begin or end. It is hidden until it is known again. When a group ends, its
-   conditions end.
-3. Conditions that were reported before a restart of the monitor continue (`restore`). Their start times stay the same.
-4. The text of a condition comes from the last sample at which the condition was active. The report of its end has the
-   same text.
+   active. An unknown condition does not begin or end. An unknown condition is hidden until it is known again. When a
+   group no longer exists, its conditions end.
+3. Conditions that were reported before a restart of the monitor continue (`restore`). The start times of these
+   conditions stay the same.
+4. The text of a condition comes from the last sample at which the condition was active. The event for the end of the
+   condition has the same text.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from assignors import TopicPartition
+from streaming.evaluation.conditions.commit_gaps import LONG_COMMIT_GAP, long_commit_gap
 from streaming.evaluation.conditions.condition_words import describe_condition
 from streaming.evaluation.conditions.reconciliation import (
     STUCK_RECONCILIATION,
@@ -31,6 +33,7 @@ from streaming.evaluation.conditions.silence import (
     SILENT_GROUP,
     SILENT_STATIC_MEMBER,
     STUCK_REBALANCE,
+    CommitsByPartition,
     GroupCommits,
     OwnedPartitions,
     PartitionCommits,
@@ -41,6 +44,7 @@ from streaming.evaluation.conditions.silence import (
 )
 from streaming.evaluation.conditions.unowned import UnownedNow, describe_unowned, is_unknown
 from streaming.evaluation.group_update import GroupState
+from streaming.evaluation.limits import GroupLimits, LimitsOf, default_limits
 from streaming.evaluation.phrases import counted, in_words, members_named
 from streaming.evaluation.rebalances.detectors import UNOWNED_PARTITIONS, Limits, conditions, same_until_ms
 from streaming.evaluation.rebalances.rebalance_summary import RebalanceSummary
@@ -61,7 +65,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class ConditionChange:
-    """A condition began or ended.
+    """The start or the end of a condition of a group.
 
     `read_up_to_ms` is "now" (rule 1). It is None if the group no longer exists.
     """
@@ -76,9 +80,9 @@ class ConditionChange:
 class ConditionInputs:
     """The inputs of one evaluation.
 
-    `now_ms` maps each `__consumer_offsets` partition to the time up to which it was read. The key -1 is used for groups
-    in the polling mode. Partitions that are blocked by an open transaction are absent. `unowned` maps a group id to the
-    group's partitions without an owner.
+    `now_ms` maps each `__consumer_offsets` partition to the time up to which the partition was read. The key -1 is used
+    for groups in the polling mode. Partitions that are blocked by an open transaction are absent. `unowned` maps a
+    group id to the unowned partitions of the group.
     """
 
     groups: Mapping[str, GroupState]
@@ -90,15 +94,18 @@ class ConditionInputs:
 
 
 Key = tuple[str, str]
-"""Group id and name of the condition."""
+"""The id of a group, and the name of a condition."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConditionEvaluation:
-    """The result of one evaluation: the active conditions by group, and the changes since the last commit.
+    """The result of one evaluation.
+
+    `active` contains the active conditions of each group. `changes` contains the conditions that began or ended since
+    the last call of `ConditionTracker.commit`.
 
     `known` contains the active conditions. It also contains conditions that were active before and are unknown now.
-    `ConditionTracker.commit` stores it.
+    `ConditionTracker.commit` stores `known`.
     """
 
     active: Mapping[str, tuple[Condition, ...]]
@@ -108,9 +115,10 @@ class ConditionEvaluation:
 
 @dataclass(frozen=True, slots=True)
 class _GroupInputs:
-    """A group's state, and values that depend only on this state. These values show which groups can have a condition.
+    """A group's state, and values that depend only on this state.
 
-    Most groups need no further evaluation.
+    The values show whether the group can have a condition. Most groups cannot have one, and need no further
+    evaluation.
     """
 
     record: GroupState
@@ -124,7 +132,7 @@ class _GroupInputs:
 class _RebalanceConditions:
     """The conditions that follow from a group's last rebalances.
 
-    They are valid from `from_ms` until `until_ms` (exclusive), or until the next rebalance.
+    The conditions are valid from `from_ms` until `until_ms` (exclusive), or until the next rebalance.
     """
 
     recent: tuple[RebalanceSummary, ...]
@@ -137,21 +145,23 @@ class _RebalanceConditions:
 
 
 class ConditionTracker:
-    """The conditions of all groups. Only the sampler's thread uses it.
+    """The conditions of all groups. Only the sampler's thread uses this class.
 
-    `evaluate` finds the active conditions. `commit` stores them for the next comparison. A caller that writes the
-    changes calls `commit` only after the write has succeeded.
+    `evaluate` finds the active conditions. `commit` stores these conditions for the next comparison. The caller writes
+    the changes, and calls `commit` only after a successful write.
     """
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, limits_of: LimitsOf = default_limits) -> None:
         self._limits = limits
+        self._limits_of = limits_of
+        self._limits_by_group: Mapping[str, GroupLimits] = {}
         self._known: Mapping[Key, Condition] = {}
         self._groups: dict[str, _GroupInputs] = {}
         self._by_rebalances: dict[str, _RebalanceConditions] = {}
         self._lagging_members: dict[str, Mapping[str, LaggingMember]] = {}
 
     def restore(self, known: Mapping[Key, Condition]) -> None:
-        """Restore the conditions that were reported last (rule 3)."""
+        """Restore the conditions that were reported before a restart of the monitor (rule 3)."""
         self._known = known
 
     def commit(self, evaluation: ConditionEvaluation) -> None:
@@ -161,6 +171,7 @@ class ConditionTracker:
     def evaluate(self, inputs: ConditionInputs) -> ConditionEvaluation:
         """Evaluate the conditions of every group."""
         self._groups = {group_id: self._inputs_of(group_id, record) for group_id, record in inputs.groups.items()}
+        self._limits_by_group = self._limits_of(self._groups)
         self._by_rebalances = {
             group_id: known for group_id, known in self._by_rebalances.items() if group_id in self._groups
         }
@@ -169,7 +180,7 @@ class ConditionTracker:
         }
         commits = inputs.silence.by_group()
         group_ids = list(self._groups_to_evaluate(inputs, commits))
-        commits_by_partition = _CommitsByPartition(
+        commits_by_partition = CommitsByPartition(
             inputs.silence, {group_id: self._groups[group_id].owned for group_id in group_ids}
         )
         details = {
@@ -189,7 +200,7 @@ class ConditionTracker:
     def _groups_to_evaluate(self, inputs: ConditionInputs, commits: Mapping[str, GroupCommits]) -> Iterator[str]:
         """Yield the groups that can have a condition now, or had a condition before.
 
-        All other groups cost only one comparison each.
+        Each other group needs only one comparison.
         """
         had_one = {group_id for group_id, _ in self._known}
         silent = inputs.silence.groups_with_a_silent_partition()
@@ -201,8 +212,25 @@ class ConditionTracker:
                 or group_id in suspects
                 or group.is_reconciling
                 or (group.owned is not None and _misses_commits(group, commits.get(group_id)))
+                or self._waits_too_long(group_id, commits.get(group_id))
             ):
                 yield group_id
+
+    def _waits_too_long(self, group_id: str, commits: GroupCommits | None) -> bool:
+        return commits is not None and commits.wait_seconds > self._limits_by_group[group_id].max_commit_gap_seconds
+
+    def _long_commit_gap(
+        self, group_id: str, inputs: ConditionInputs, commits: GroupCommits | None, now_ms: int
+    ) -> Mapping[str, str | None]:
+        """Evaluate `commit_gaps.py`."""
+        recent = self._groups[group_id].record.rebalance_history.recent
+        max_seconds = self._limits_by_group[group_id].max_commit_gap_seconds
+        since_ms = inputs.rebalancing_since_ms.get(group_id)
+        found = long_commit_gap(recent, since_ms, commits, now_ms, self._limits, max_seconds)
+        before = self._known.get((group_id, LONG_COMMIT_GAP))
+        if found or before is None or now_ms - before.since_ms >= 1000 * self._limits.window_seconds:
+            return found
+        return {LONG_COMMIT_GAP: before.detail}
 
     def _rebalance_conditions(self, group_id: str, now_ms: int) -> tuple[str, ...]:
         recent, known = self._groups[group_id].record.rebalance_history.recent, self._by_rebalances.get(group_id)
@@ -217,11 +245,11 @@ class ConditionTracker:
         group_id: str,
         inputs: ConditionInputs,
         commits: GroupCommits | None,
-        commits_by_partition: _CommitsByPartition,
+        commits_by_partition: CommitsByPartition,
     ) -> Mapping[str, str | None]:
         """Return the text of each condition of the group, by name.
 
-        The text is None if it is unknown whether the condition is active.
+        The text is None if the state of the condition is unknown.
         """
         group, now_ms = self._groups[group_id], self._now_ms(group_id, inputs)
         if now_ms is None:
@@ -234,6 +262,7 @@ class ConditionTracker:
         details |= _silence_conditions(group.record.snapshot, inputs, commits, now_ms, self._limits)
         details |= self._reconciling(group.record.snapshot, now_ms)
         details |= _unowned(group.record, inputs, now_ms, self._limits)
+        details |= self._long_commit_gap(group_id, inputs, commits, now_ms)
         by_partition = commits_by_partition.of_group(group_id, group.owned) if group.owned else None
         if group.owned and by_partition:
             details |= _silent_static_members(group.owned, by_partition, commits, now_ms, self._limits)
@@ -301,7 +330,7 @@ def _group_inputs(record: GroupState) -> _GroupInputs:
 def _static_owners(snapshot: GroupSnapshot, since_ms: int) -> OwnedPartitions | None:
     """Return the partitions of the static members, or None if no static member has partitions.
 
-    The members got these partitions with the group's last record or earlier.
+    The members have had these partitions at least since the group's last record.
     """
     of_member = {
         member.group_instance_id: member.assigned
@@ -312,14 +341,17 @@ def _static_owners(snapshot: GroupSnapshot, since_ms: int) -> OwnedPartitions | 
 
 
 def _misses_commits(group: _GroupInputs, commits: GroupCommits | None) -> bool:
-    """Return True if some owned partitions have no commit. False if the group has no commits at all."""
+    """Return True if the group has commits, but not for all owned partitions."""
     return commits is not None and commits.partitions < group.owned_partitions
 
 
 def _silence_conditions(
     snapshot: GroupSnapshot, inputs: ConditionInputs, commits: GroupCommits | None, now_ms: int, limits: Limits
 ) -> Mapping[str, str | None]:
-    """Evaluate rules 11 to 13 of `silence.py`. At most one of the two conditions is active. None: unknown."""
+    """Evaluate rules 11 to 13 of `silence.py`. At most one of their two conditions is active.
+
+    The text is None if the state of the condition is unknown.
+    """
     group_id, listing = snapshot.group_id, inputs.listing
     listed = listing.groups.get(group_id) if listing else None
     if listing and listed is None and listing.is_complete:
@@ -366,33 +398,3 @@ def _silent_static_members(
 
 def _member_name(member: ModernMember) -> str:
     return member_name(member.client_id, member.client_host, member.group_instance_id)
-
-
-class _CommitsByPartition:
-    """The commits of groups with static members, by partition.
-
-    The commits of all groups are requested together, because each request scans all rows.
-    """
-
-    def __init__(self, silence: Silence, owned: Mapping[str, OwnedPartitions | None]) -> None:
-        self._silence = silence
-        self._committed = silence.of_groups([group_id for group_id, of_group in owned.items() if of_group])
-        missing = (at for group_id, of_group in owned.items() if of_group for at in self._missing(group_id, of_group))
-        self._growing = silence.growing_rows(set(missing))
-
-    def of_group(self, group_id: str, owned: OwnedPartitions) -> PartitionCommits | None:
-        """Return the group's commits, or None if the group has no commits.
-
-        `waiting` contains partitions whose records wait, also owned partitions without a commit.
-        """
-        committed = self._committed.get(group_id)
-        if committed is None:
-            return None
-        rows = {at: self._growing[at] for at in self._missing(group_id, owned) if at in self._growing}
-        waiting = {at for at, row in rows.items() if self._silence.waits_since(row, owned.since_ms)}
-        return PartitionCommits(committed.last_ms, waiting.union(committed.waiting))
-
-    def _missing(self, group_id: str, owned: OwnedPartitions) -> Iterator[TopicPartition]:
-        committed = self._committed.get(group_id)
-        if committed is not None:
-            yield from (at for has in owned.of_member.values() for at in has if at not in committed.last_ms)

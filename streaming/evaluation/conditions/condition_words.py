@@ -1,6 +1,6 @@
 """Describe an active condition to a user on one line: the members, the counts and the duration.
 
-Member names are exactly as the members sent them. Every caller must escape these names before it prints them.
+The text contains member names exactly as the members sent them. Every caller must escape the text before printing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from streaming.evaluation.rebalances.rebalances import STRATEGY_CHANGED
 
 
 def describe_condition(condition: str, recent: Sequence[RebalanceSummary], now_ms: int, limits: Limits) -> str:
-    """Describe an active condition of `detectors.conditions`.
+    """Describe an active condition that `detectors.conditions` has found.
 
     >>> of = [RebalanceSummary(60_000 * minute, minute, "rebalance", (), "range", 3) for minute in range(5)]
     >>> describe_condition(detectors.REBALANCE_STORM, of, 300_000, Limits())

@@ -1,24 +1,24 @@
 """Find KIP-848 members that do not reach their target assignment in time.
 
 The coordinator gives each member a target assignment. The member first revokes the partitions that are not in its
-target. Then it takes the target partitions that are free. The current assignment of the member shows this progress. The
-rule numbers continue those of `silence.py`:
+target. Then the member takes the partitions of its target that no other member owns. The current assignment of the
+member shows this progress. The rule numbers continue those of `silence.py`:
 
 15. A member *lags* its target until it is Stable at the epoch of the target. The lag starts at the first sample that
-    shows it. The start time is the time of the group's last record at this sample. So the reported duration is a lower
-    bound, also after a restart of the monitor. The lag starts again with each progress of the member: a new epoch,
-    revoked partitions or new partitions.
+    shows the lag. The start time is the time of the last record of the group before this sample. So the reported
+    duration is a lower bound, also after a restart of the monitor. The lag starts again when the member makes progress.
+    Progress is a new epoch, revoked partitions or new partitions.
 16. `stuck_reconciliation`: a member lags for longer than its rebalance timeout. A member must revoke its partitions
     within this timeout. In the polling mode the timeout is unknown, because coordinators do not report it. In this
     case, the limit is `stuck_after_seconds`. The coordinator fences a member that does not revoke its partitions in
-    time. So there are two causes for a stuck member. Either the coordinator did not fence it, or it waits for a
-    partition of a different member.
-17. Some members are not evaluated: members without a current assignment, and members in a state that this version of
-    Kafka does not know. A static member that left for a restart (epoch -2) is not evaluated either. The coordinator
-    reserves the partitions of this member during the session timeout, and does not expect the member to reconcile. The
-    session timeout can be longer than the rebalance timeout. Members that wait for these partitions do lag their
-    targets. Share groups are not evaluated, because their members need not reconcile. Streams groups are not evaluated
-    in the polling mode, because coordinators do not report the tasks of members.
+    time. So a stuck member has one of two causes. Either the coordinator has not fenced the member, or the member waits
+    for a partition of a different member.
+17. Some members are not evaluated: members without a current assignment, and members whose state is unknown. A static
+    member that has left for a restart (epoch -2) is also not evaluated. Until the session timeout, the coordinator
+    reserves the partitions of this member. The member does not have to reconcile during this time. The session timeout
+    can be longer than the rebalance timeout. Members that wait for the reserved partitions lag their targets. Share
+    groups are not evaluated, because their members do not have to reconcile. Streams groups are not evaluated in the
+    polling mode, because coordinators do not report the tasks of members.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from streaming.protocol.modern import UNKNOWN_MEMBER_STATE, MemberAssignment, Mo
 STUCK_RECONCILIATION = "stuck_reconciliation"
 
 AWAY_EPOCH = -2
-"""Epoch of a static member that left and may return (`LEAVE_GROUP_STATIC_MEMBER_EPOCH`)."""
+"""Epoch of a static member that has left and will possibly return (`LEAVE_GROUP_STATIC_MEMBER_EPOCH`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class LaggingMember:
     """A member that has not reached its target.
 
-    `current` is its current assignment. `since_ms` is the start of its lag (rule 15).
+    `current` is the current assignment of the member. `since_ms` is the start of the member's lag (rule 15).
     """
 
     current: MemberAssignment
@@ -50,7 +50,7 @@ class LaggingMember:
 
 
 def lagging_members(snapshot: GroupSnapshot, known: Mapping[str, LaggingMember]) -> Mapping[str, LaggingMember]:
-    """Return, by member id, the members that lag their targets (rule 15). `known` is the previous result.
+    """Return a mapping from member ids to members that lag their targets (rule 15). `known` is the previous result.
 
     >>> lagging_members(GroupSnapshot("g"), {})
     {}
@@ -74,7 +74,7 @@ def lagging_members(snapshot: GroupSnapshot, known: Mapping[str, LaggingMember])
 def stuck_members(
     group: ModernGroup, lagging: Mapping[str, LaggingMember], now_ms: int, limits: Limits
 ) -> Mapping[str, LaggingMember]:
-    """Return, by member id, the members that lag for longer than allowed (rule 16)."""
+    """Return a mapping from member ids to members that lag for longer than allowed (rule 16)."""
     return {
         member_id: lag
         for member_id, lag in lagging.items()
@@ -93,9 +93,9 @@ def _reports_reconciliation(snapshot: GroupSnapshot) -> bool:
 
 
 def _is_state_known(current: MemberAssignment, snapshot: GroupSnapshot) -> bool:
-    """Return True if it is known whether the member has its target.
+    """Return True if the monitor can determine whether the member has reached its target.
 
-    The answer to a poll never contains the member state. In this case, the assignment of the member is compared with
-    its target.
+    In the polling mode, no response contains the member state. Instead, the monitor compares the assignment of the
+    member with its target.
     """
     return snapshot.is_polled or current.state != UNKNOWN_MEMBER_STATE

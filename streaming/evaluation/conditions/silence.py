@@ -1,33 +1,35 @@
-"""Find groups that hang, and static members that hang. No record shows this.
+"""Find groups that hang, and static members that hang.
 
-Only listings and the absence of commits show it. A rebalance in progress writes no record. The rule numbers continue
-those of `detectors.py`. "Now" is the time up to which the group's partition was read, or the time at which its
-coordinator was asked.
+No record shows that a group or a member hangs. The monitor detects it from group listings and from missing commits.
+The coordinator writes no record during a rebalance. The rule numbers continue those of `detectors.py`. "Now" is the
+time up to which the group's partition of `__consumer_offsets` was read. In the polling mode, "now" is the time of the
+request to the group's coordinator.
 
-10. The records of a partition *wait* if three conditions are met. First condition: the next record that the group reads
-    was written more than `stuck_after_seconds` ago. Second condition: more than `allowed_lag` records are unread. Third
-    condition: the end offset grew within the last `stuck_after_seconds`. The first condition excludes a record that was
-    written a moment ago. A record that an open transaction blocks for read_committed consumers (`is_blocked`) does not
-    wait. If the group has never committed the partition, only some records count: those written after the present owner
-    got the partition.
-11. A group is *silent* if four conditions are met. The group has members. The group has committed before. Its records
-    wait. No member has committed for longer than `stuck_after_seconds`. If one of these inputs is unknown, it is
-    unknown whether the group is silent. It is also unknown if a complete listing does not contain the group, because
-    the group may have been deleted without a record. A group that is listed as Empty has no members.
-12. `stuck_rebalance`: listings have shown the group in a rebalance for longer than `stuck_after_seconds`, without a
-    record of the group since then. This condition is also active for a silent group, unless a listing shows the group
-    outside a rebalance.
-13. `silent_group`: the group is silent, and the listing shows the group outside a rebalance. The cause is not a
-    rebalance. The members process their records very slowly, or they hang, or they do not commit.
+10. The records of a partition *wait* if three requirements are met. First: the oldest unread record was written more
+    than `stuck_after_seconds` ago. Second: more than `allowed_lag` records are unread. Third: the end offset grew
+    within the last `stuck_after_seconds`. The first requirement excludes records that were written a moment ago. A
+    record that an open transaction blocks for read_committed consumers (`is_blocked`) does not wait. If the group has
+    never committed an offset of the partition, a record counts only if it was written after the present owner got the
+    partition.
+11. A group is *silent* if four requirements are met. First: the group has members. Second: the group has committed
+    offsets before. Third: the records of a partition wait. Fourth: no member has committed for longer than
+    `stuck_after_seconds`. If the monitor cannot check one of the requirements, it is unknown whether the group is
+    silent. If a complete listing does not contain the group, the group was possibly deleted without a record. In this
+    case, too, it is unknown whether the group is silent. If a listing shows the state Empty, the group has no members.
+12. `stuck_rebalance`: listings have shown the group in a rebalance for longer than `stuck_after_seconds`. During this
+    time, the coordinator wrote no record of the group. For a silent group, this condition is also active if the last
+    listing shows a rebalance or does not show the state.
+13. `silent_group`: the group is silent, and the last listing shows that the group is not in a rebalance. There are
+    three possible causes. The members process their records very slowly, or they hang, or they do not commit.
 14. `silent_static_member`: a static member has owned partitions for longer than `stuck_after_seconds`. Records wait in
-    these partitions. The member has committed none of the partitions during this time, but a different member of the
-    group has committed. Either the member's group instance id was fenced, or the member hangs. If the whole group is
-    silent, the condition `silent_static_member` is not active.
+    these partitions. During this time, the member has not committed an offset of these partitions. A different member
+    of the group has committed offsets. Either the member's group instance id was fenced, or the member hangs. If the
+    whole group is silent, the condition `silent_static_member` is not active.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,15 +52,21 @@ SILENT_STATIC_MEMBER = "silent_static_member"
 
 @dataclass(frozen=True, slots=True)
 class GroupCommits:
-    """The commits of a group: time of the last one, number of partitions, and whether records wait. None: unknown."""
+    """The commits of a group.
+
+    `last_ms` is the time of the last commit. `partitions` is the number of committed partitions. `wait` is True if
+    records wait, or None if this is unknown. `wait_seconds` is the known age of the oldest unread record, without
+    records that an open transaction blocks. It is 0 if no record waits. If `wait` is None, an older record can exist.
+    """
 
     last_ms: int
     partitions: int
     wait: bool | None
+    wait_seconds: float = 0.0
 
 
 def is_silent(members: int, commits: GroupCommits | None, now_ms: int, limits: Limits) -> bool | None:
-    """Return True if no member commits although records wait (rule 11). None: unknown.
+    """Return True if the group is silent (rule 11), or None if this is unknown.
 
     >>> is_silent(3, GroupCommits(last_ms=0, partitions=1, wait=True), 600_000, Limits())
     True
@@ -77,10 +85,10 @@ def is_silent(members: int, commits: GroupCommits | None, now_ms: int, limits: L
 def silence_condition(
     silent: bool | None, listed_state: str | None, rebalancing_ms: int | None, limits: Limits
 ) -> str | None:
-    """Return the active condition of rules 12 and 13, or None.
+    """Return the name of the active condition, or None if no condition is active (rules 12 and 13).
 
-    `listed_state` is None if the state in the listing is unknown. `rebalancing_ms` is the duration of the rebalance
-    that listings have shown.
+    `listed_state` is None if the state in the listing is unknown. `rebalancing_ms` shows how long the listings have
+    shown a rebalance of the group.
 
     >>> silence_condition(True, None, None, Limits()), silence_condition(True, "Stable", None, Limits())
     ('stuck_rebalance', 'silent_group')
@@ -96,7 +104,7 @@ def silence_condition(
 class OwnedPartitions:
     """The partitions of a group's static members, by group instance id.
 
-    `since_ms` is the latest time at which the members got them.
+    The members have had these partitions at least since `since_ms`.
     """
 
     of_member: Mapping[str, TopicPartitions]
@@ -105,7 +113,7 @@ class OwnedPartitions:
 
 @dataclass(frozen=True, slots=True)
 class PartitionCommits:
-    """The last commit time of each partition of a group, and the partitions whose records wait."""
+    """The last commit time of each partition of a group, and the partitions in which records wait."""
 
     last_ms: Mapping[TopicPartition, int]
     waiting: Collection[TopicPartition]
@@ -114,7 +122,7 @@ class PartitionCommits:
 def silent_static_owners(
     owned: OwnedPartitions, commits: PartitionCommits, now_ms: int, limits: Limits
 ) -> tuple[str, ...]:
-    """Return the static members that own partitions and commit none of them (rule 14).
+    """Return the group instance ids of the silent static members (rule 14).
 
     >>> owned = OwnedPartitions({"pod-0": (("t", 0),), "pod-1": (("t", 1),)}, since_ms=20)
     >>> commits = PartitionCommits({("t", 0): 10, ("t", 1): 900_000}, {("t", 0), ("t", 1)})
@@ -134,9 +142,10 @@ def silent_static_owners(
 
 
 class Silence:
-    """The commits of one sample, reduced to the groups whose records wait.
+    """The commits at one sample, with methods that find the groups in which records wait.
 
-    Whole columns are evaluated first, and then only a few rows. `ends` must already contain the sample.
+    For speed, the class evaluates whole columns first. Then it evaluates single rows for only a few partitions. `ends`
+    must already contain the sample.
     """
 
     def __init__(self, lag: LagEvaluation, ends: SampledOffsets, limits: Limits) -> None:
@@ -144,31 +153,44 @@ class Silence:
         self._partitions = lag.partitions
         self._since_ms = lag.report.sampled_at_ms - int(1000 * limits.stuck_after_seconds)
         self._waits, is_unknown = _waits(lag, ends, limits)
-        columns = {"waits": pa.array(self._waits), "unknown": pa.array(is_unknown)}
+        columns = {
+            "waits": pa.array(self._waits),
+            "unknown": pa.array(is_unknown),
+            "seconds": _wait_seconds(lag.partitions, limits),
+        }
         evaluated = lag.partitions.select(["group_id", "commit_timestamp_ms"])
         for name, values in columns.items():
             evaluated = evaluated.append_column(name, values)
         self._groups = evaluated.group_by("group_id").aggregate(
-            [("commit_timestamp_ms", "max"), ([], "count_all"), ("waits", "any"), ("unknown", "any")]
+            [
+                ("commit_timestamp_ms", "max"),
+                ([], "count_all"),
+                ("waits", "any"),
+                ("unknown", "any"),
+                ("seconds", "max"),
+            ]
         )
 
     def by_group(self) -> Mapping[str, GroupCommits]:
-        """Return the commits of each group that has committed."""
-        names = ("group_id", "commit_timestamp_ms_max", "count_all", "waits_any", "unknown_any")
+        """Return the commits of each group. Groups without commits are absent."""
+        names = ("group_id", "commit_timestamp_ms_max", "count_all", "waits_any", "unknown_any", "seconds_max")
         rows = zip(*(self._groups[name].to_pylist() for name in names), strict=True)
         return {
-            group_id: GroupCommits(last_ms, partitions, True if waits else (None if unknown else False))
-            for group_id, last_ms, partitions, waits, unknown in rows
+            group_id: GroupCommits(last_ms, partitions, True if waits else (None if unknown else False), seconds or 0.0)
+            for group_id, last_ms, partitions, waits, unknown, seconds in rows
         }
 
     def groups_with_a_silent_partition(self) -> frozenset[str]:
-        """Return the groups with a partition that has waiting records and had no commit for `stuck_after_seconds`."""
+        """Return the groups with a silent partition.
+
+        In a silent partition, records wait, and no member has committed for `stuck_after_seconds`.
+        """
         is_old = pc.less_equal(self._partitions["commit_timestamp_ms"], self._since_ms)
         silent = self._partitions["group_id"].filter(pc.and_(is_old, pa.array(self._waits)))
         return frozenset(pc.unique(silent).to_pylist())
 
     def of_groups(self, group_ids: Collection[str]) -> Mapping[str, PartitionCommits]:
-        """Return the commits of the given groups by partition. Groups without commits are absent."""
+        """Return the commits of each partition of the given groups. Groups without commits are absent."""
         wanted = pc.is_in(self._partitions["group_id"], value_set=pa.array(sorted(group_ids), pa.string()))
         names = ("group_id", "topic", "partition", "commit_timestamp_ms")
         columns = [self._partitions[name].filter(wanted).to_pylist() for name in names]
@@ -184,7 +206,7 @@ class Silence:
     def growing_rows(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
         """Return the partitions whose end offset grew within the last `stuck_after_seconds`.
 
-        Each partition has its row number in `ends`.
+        The result maps each of these partitions to its row number in `ends`.
         """
         asked = sorted(partitions)
         topics = pa.array([topic for topic, _ in asked], pa.string())
@@ -194,17 +216,50 @@ class Silence:
         return {at: row for at, row, grew in zip(asked, rows.tolist(), grows.tolist(), strict=True) if grew}
 
     def waits_since(self, row: int, owned_since_ms: int) -> bool:
-        """Return True if old records wait (end of rule 10).
+        """Return True if records wait in a partition without a commit (end of rule 10).
 
-        Such records were written after `owned_since_ms` and more than `stuck_after_seconds` ago.
+        These records were written after `owned_since_ms` and more than `stuck_after_seconds` ago.
         """
         points = self._ends.points.of_row(row)
         before = [offset for offset, at_ms in points if owned_since_ms <= at_ms <= self._since_ms]
         return bool(before) and before[-1] > before[0]
 
 
+class CommitsByPartition:
+    """The commits of groups with static members, by partition.
+
+    The commits of all groups are requested together, because each request scans all rows.
+    """
+
+    def __init__(self, silence: Silence, owned: Mapping[str, OwnedPartitions | None]) -> None:
+        self._silence = silence
+        self._committed = silence.of_groups([group_id for group_id, of_group in owned.items() if of_group])
+        missing = (at for group_id, of_group in owned.items() if of_group for at in self._missing(group_id, of_group))
+        self._growing = silence.growing_rows(set(missing))
+
+    def of_group(self, group_id: str, owned: OwnedPartitions) -> PartitionCommits | None:
+        """Return the group's commits, or None if the group has no commits.
+
+        `waiting` contains partitions whose records wait, also owned partitions without a commit.
+        """
+        committed = self._committed.get(group_id)
+        if committed is None:
+            return None
+        rows = {at: self._growing[at] for at in self._missing(group_id, owned) if at in self._growing}
+        waiting = {at for at, row in rows.items() if self._silence.waits_since(row, owned.since_ms)}
+        return PartitionCommits(committed.last_ms, waiting.union(committed.waiting))
+
+    def _missing(self, group_id: str, owned: OwnedPartitions) -> Iterator[TopicPartition]:
+        committed = self._committed.get(group_id)
+        if committed is not None:
+            yield from (at for has in owned.of_member.values() for at in has if at not in committed.last_ms)
+
+
 def _waits(lag: LagEvaluation, ends: SampledOffsets, limits: Limits) -> tuple[BoolArray, BoolArray]:
-    """Return two columns for all committed partitions: whether records wait (rule 10), and whether this is unknown."""
+    """Return two columns with one row for each committed partition.
+
+    The first column is True if records wait (rule 10). The second column is True if this is unknown.
+    """
     partitions = lag.partitions
     records, seconds = partitions["lag"], partitions["lag_seconds"]
     is_none = pc.or_kleene(pc.less_equal(records, limits.allowed_lag), partitions["is_blocked"])
@@ -218,13 +273,19 @@ def _waits(lag: LagEvaluation, ends: SampledOffsets, limits: Limits) -> tuple[Bo
     return waits, _known(is_unknown)
 
 
+def _wait_seconds(partitions: pa.Table, limits: Limits) -> pa.ChunkedArray:
+    """Return the known age of the next record of each row, or null if no record waits."""
+    waits = pc.and_(pc.greater(partitions["lag"], limits.allowed_lag), pc.invert(partitions["is_blocked"]))
+    return pc.if_else(waits, partitions["lag_seconds"], None)
+
+
 def _known(values: pa.ChunkedArray) -> BoolArray:
     known: BoolArray = pc.fill_null(values, fill_value=False).to_numpy().copy()
     return known
 
 
 def _grows(lag: LagEvaluation, ends: SampledOffsets, at: Int64Array, limits: Limits) -> BoolArray:
-    """Return one value for each given row: True if its end offset grew within the last `stuck_after_seconds`."""
+    """For each row in `at`, return whether its end offset grew within the last `stuck_after_seconds`."""
     selected = lag.partitions.select(["topic", "partition", "end_offset"]).take(pa.array(at))
     rows = ends.rows(selected["topic"].combine_chunks(), selected["partition"].to_numpy())
     since_ms = lag.report.sampled_at_ms - int(1000 * limits.stuck_after_seconds)

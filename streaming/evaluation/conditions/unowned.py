@@ -1,15 +1,15 @@
-"""At one sample, find the partitions without an owner, and count the records that wait in them.
+"""Find the unowned partitions at one sample, and count the records that wait in these partitions.
 
 Rules:
 
-1. The group's records and the samples show which partitions have no owner, and since when (`rule_violations`). If a
-   partition is missing in the last sample, its topic was deleted a moment ago. Such a partition is ignored.
-2. If the group has committed the partition, the number of waiting records is the partition's lag. Otherwise all records
-   of the partition wait. Their number is the end offset minus the log start offset. If one of these numbers is unknown,
-   the sum is unknown.
-3. `unowned_partitions`: a partition has had no owner for longer than `stuck_after_seconds`. This includes partitions
-   that a cooperative round withholds, because the next round should follow within moments. If a listing shows the group
-   in a rebalance, the condition is unknown.
+1. The group's records and the samples show which partitions have no owner, and since when (`rule_violations`). A
+   partition that is missing in the last sample is ignored, because its topic was deleted a moment ago.
+2. If the group has committed an offset of the partition, the number of waiting records is the lag of the partition.
+   Otherwise all records of the partition wait. Their number is the end offset minus the log start offset. If the number
+   for one partition is unknown, the sum for the group is unknown.
+3. `unowned_partitions`: a partition has had no owner for longer than `stuck_after_seconds`. Withheld partitions are
+   included, because the next round of a cooperative rebalance normally starts within this time. If a listing shows the
+   group in a rebalance, the condition is unknown.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from streaming.group.snapshot import REBALANCING
 
 @dataclass(frozen=True, slots=True)
 class UnownedNow:
-    """The partitions without an owner of one group at the last sample, each with its number of waiting records."""
+    """The unowned partitions of one group at the last sample. Each partition has its number of waiting records."""
 
     waiting: Mapping[Unowned, int | None]
 
@@ -40,7 +40,7 @@ class UnownedNow:
         return tuple(one for one in self.waiting if now_ms - one.since_ms > 1000 * limits.stuck_after_seconds)
 
     def records(self, of: Iterable[Unowned] | None = None) -> int | None:
-        """Return the number of records that wait in `of`, or None if unknown (rule 2).
+        """Return the number of records that wait in the partitions `of`, or None if this number is unknown (rule 2).
 
         If `of` is None, all partitions that are not withheld are counted.
         """
@@ -51,7 +51,7 @@ class UnownedNow:
 
 
 def unowned_now(groups: Mapping[str, GroupState], lag: pa.Table, sample: ClusterSample) -> Mapping[str, UnownedNow]:
-    """Return the partitions without an owner, by group. Groups without such partitions are absent.
+    """Return the unowned partitions of each group. Groups without unowned partitions are absent.
 
     `lag` has the columns of LAG_SCHEMA.
     """
@@ -70,9 +70,9 @@ def unowned_now(groups: Mapping[str, GroupState], lag: pa.Table, sample: Cluster
 
 
 def is_unknown(record: GroupState, listed_state: str | None) -> bool:
-    """Return True if it is unknown which partitions have an owner.
+    """Return True if the owners of the partitions are unknown.
 
-    The group is in a rebalance, or its records do not show the owners.
+    The owners are unknown if the group is in a rebalance, or if its records do not show the owners.
     """
     return listed_state in REBALANCING or (record.violations is not None and not record.violations.is_known)
 
@@ -108,7 +108,7 @@ def _exists(one: Unowned, sample: ClusterSample) -> bool:
 
 
 def _lags(group_ids: Iterable[str], lag: pa.Table) -> Mapping[tuple[str, TopicPartition], int | None]:
-    """Return the lag of each partition with a commit of one of these groups."""
+    """Return the lag of each committed partition of these groups."""
     rows = lag.filter(pc.is_in(lag["group_id"], value_set=pa.array(sorted(group_ids), pa.string())))
     columns = (rows[name].to_pylist() for name in ("group_id", "topic", "partition", "lag"))
     return {(group_id, (topic, partition)): known for group_id, topic, partition, known in zip(*columns, strict=True)}
@@ -117,7 +117,7 @@ def _lags(group_ids: Iterable[str], lag: pa.Table) -> Mapping[tuple[str, TopicPa
 def _waiting(
     group_id: str, one: Unowned, lags: Mapping[tuple[str, TopicPartition], int | None], sample: ClusterSample
 ) -> int | None:
-    """Return the number of records that wait in one partition (rule 2). None: unknown."""
+    """Return the number of records that wait in one partition, or None if this number is unknown (rule 2)."""
     at = (one.topic, one.partition)
     if (group_id, at) in lags:
         return lags[group_id, at]

@@ -1,12 +1,12 @@
-"""Prepare one generation for the measures of `imbalance`, and find a topic skew.
+"""Collect the inputs of `imbalance` for one generation, and find the topic skew.
 
 Rules:
 
 1. For a classic group, the leader's assignment is evaluated. For a KIP-848 group, the targets are evaluated.
-2. Classic Kafka Streams divides tasks, not partitions. So a Kafka Streams group has numbers, but no score
-   (`kafka_streams`).
-3. A topic skew (`assignors.what_if.topic_skew`) requires a known score of the group below 100. Each single topic must
-   be shared evenly.
+2. The leader of a classic Kafka Streams group assigns tasks, not partitions. So the imbalance of such a group has
+   numbers, but no score (`kafka_streams`).
+3. A group has a topic skew (`assignors.what_if.topic_skew`) only if its score is known and below 100. Also, each topic
+   on its own must be evenly shared.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from streaming.group.snapshot import GroupSnapshot
 from streaming.protocol.consumer_protocol import KAFKA_STREAMS_PROTOCOL
 
 _MAX_MEMBERS = 10
-"""Maximum number of members that a topic skew names."""
+"""A topic skew contains the names of at most this number of members."""
 _HIDES_OWNERS = (MEMBER_ASSIGNMENT, TARGET_ASSIGNMENT)
 _HIDES_FAIREST = (MEMBER_SUBSCRIPTION, RESOLVED_REGEX, TOPIC_NAMES)
 
 
 def shared_work(snapshot: GroupSnapshot, inputs: AssignmentInputs) -> SharedWork:
-    """Return the work of a generation and its distribution. `inputs` is the result of `assignment_inputs`."""
+    """Return the inputs of the measures for one generation. `inputs` is the result of `assignment_inputs`."""
     classic, modern = snapshot.classic, snapshot.modern
     hosts = {member.member_id: member.client_host for member in classic.members} if classic else {}
     if modern is not None:
@@ -64,9 +64,9 @@ def among_members(imbalances: Iterable[Imbalance], measure: str) -> Imbalance | 
 
 
 def named_skew(shared: SharedWork, imbalances: Iterable[Imbalance]) -> TopicSkew | None:
-    """Return the topic skew, with the names of at most ten members. None if there is no skew.
+    """Return the topic skew with the names of at most ten members, or None if the group has no skew.
 
-    `imbalances` are the imbalances of the measure `partitions`.
+    `imbalances` must contain the imbalances of the measure `partitions`.
     """
     if any(one.scope == MEMBER and (one.score is None or one.score == 100) for one in imbalances):
         return None

@@ -1,31 +1,31 @@
-"""Measure how evenly work is shared: partitions, lag and throughput.
+"""Measure how evenly the work is shared. The work is measured as partitions, as lag and as throughput.
 
 The work is compared among members, among client hosts, and among the subscribers of each topic. The measures are those
-of `assignors/fairness/evenness.py`. Example: 5 members share 7 partitions, so the mean is 1.4. With 3/1/1/1/1
-partitions, max/mean is 2.14, and one partition is in excess. With 2/2/1/1/1 partitions, max/mean is 1.43. No partition
-is in excess, because no valid assignment is better. Rules:
+of `assignors/fairness/evenness.py`. Example: 5 members share 7 partitions, so the mean is 1.4. If the members have 3,
+1, 1, 1 and 1 partitions, max/mean is 2.14, and there is one excess partition. If the members have 2, 2, 1, 1 and 1
+partitions, max/mean is 1.43. In this case, there is no excess partition, because no valid assignment is better. Rules:
 
-1. If the work of any partition is unknown, the imbalance is unknown. An unknown imbalance has no numbers.
-   `unknown_reason` is the reason, and `unknown_partitions` is the number of partitions whose work is unknown. The
-   imbalances of other topics are not affected.
+1. If the work of at least one partition is unknown, the imbalance is unknown. An unknown imbalance has no numbers.
+   `unknown_reason` is the reason, and `unknown_partitions` is the number of partitions whose work is unknown. A
+   partition with unknown work does not affect the imbalances of other topics.
 2. Hosts are evaluated only if the host of every member is known.
 3. The score compares the distribution with the fairest possible one:
 
-   - For partitions: the fairest of all valid assignments.
-   - Lag and throughput: partitions cannot be divided. So the fairest possible distribution is estimated: the heaviest
-     partitions are assigned first.
+   - Partitions: the fairest distribution is the fairest of all valid assignments.
+   - Lag and throughput: a partition cannot be divided, so the fairest distribution is only estimated. The estimate
+     assigns the partitions with the most work first.
    - Hosts: each host counts as one member with the subscriptions of all its members.
-   - A topic: the other topics are ignored.
+   - A topic: all other topics are ignored.
 
 4. In these cases there is no score, and `score_reason` gives the reason:
 
    - `metadata_missing`: the partition count of a topic is unknown.
    - `metadata_changed`: the partition count of a topic was different when the partitions were assigned.
-   - `law_broken`: a partition has two owners or does not exist, or its owner is not a member or does not subscribe to
-     its topic.
+   - `law_broken`: a partition has two owners, an assigned partition does not exist, or an owner is not a member or does
+     not subscribe to the topic.
    - `partitions_shared`: a partition has two owners, and the strategy permits this.
-   - `partitions_unassigned`: partitions have no owner, for example between two cooperative rounds. The score of a topic
-     depends only on the partitions of this topic.
+   - `partitions_unassigned`: partitions have no owner, for example between two cooperative rounds. A topic has a score
+     if all partitions of this topic have owners.
    - `subscriptions_too_many`: the members have too many different subscriptions, so the fairest assignment is unknown.
    - `member_subscription`, `resolved_regex`, `topic_names`: the subscription of a member or the name of a topic is
      unknown.
@@ -54,21 +54,21 @@ LAG = "lag"
 THROUGHPUT = "throughput"
 """Kinds of work.
 
-The units of the measures, in order: partitions, records of lag, and records per second (growth of end offsets).
+The unit of `lag` is records. The unit of `throughput` is records per second, from the growth of end offsets.
 """
 
 Weights = Mapping[TopicPartition, float | None]
-"""The work of each partition, in the unit of the measure. None is unknown."""
+"""The work of each partition, in the unit of the measure. None means unknown."""
 
 
 class Imbalance(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """The distribution of one kind of work among one kind of participants. Amounts have the unit of `measure`.
 
-    `busiest` is the participant with the most work. If several participants have the same amount of work, it is the
-    first of them by name. `idle` is the number of participants without a partition. `idle_in_any_assignment` is the
-    number of idle participants in the fairest assignment. Both numbers are None for the measures lag and throughput.
-    `excess` compares the busiest participant with the busiest participant of the fairest assignment. It is the
-    additional work of the former. Ratios are None if there is no work (`total` is 0).
+    `busiest` is the participant with the most work. If several participants have the same maximum of work, `busiest` is
+    the first participant by name. `idle` is the number of participants without a partition. `idle_in_any_assignment` is
+    the number of idle participants in the fairest assignment. `idle` and `idle_in_any_assignment` are None for the
+    measures lag and throughput. `excess` is the work of the busiest participant minus the work of the busiest
+    participant in the fairest assignment. Ratios are None if there is no work (`total` is 0).
     """
 
     measure: str
@@ -92,7 +92,7 @@ class Imbalance(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
     @property
     def avoidable_idle(self) -> int | None:
-        """The number of idle participants that a different assignment could give partitions to. None if unknown."""
+        """The number of idle participants beyond the number in the fairest assignment, or None if unknown."""
         if self.idle is None or self.idle_in_any_assignment is None:
             return None
         return max(0, self.idle - self.idle_in_any_assignment)
@@ -100,9 +100,9 @@ class Imbalance(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """An assignment, divided into the parts of its participants.
+    """The partitions of each participant in an assignment.
 
-    A division is computed once per assignment, and used for every measure.
+    A division is computed once per assignment. Every measure uses the same division.
     """
 
     partitions: tuple[TopicPartition, ...] = ()
@@ -111,19 +111,19 @@ class Division:
     def amounts(self, weights: Weights) -> tuple[float | None, ...]:
         """Return the work of each partition in `partitions`.
 
-        The work is None if `weights` has no value for the partition.
+        If `weights` has no value for a partition, the work of this partition is None.
         """
         return tuple(map(weights.get, self.partitions))
 
     def imbalance(
         self, measure: str = PARTITIONS, amounts: Sequence[float | None] | None = None
     ) -> tuple[Imbalance, ...]:
-        """Measure one kind of work among members, among hosts, and among each topic's subscribers.
+        """Measure how evenly members, hosts, and the subscribers of each topic share one kind of work.
 
-        The results are in this order, with topics sorted by name. `amounts` contains the work of each partition in
-        `partitions`, in the unit of `measure`. An unknown amount is None. The measure `partitions` has no amounts,
-        because each partition counts as 1. A group without members has no imbalance. Raises ValueError if an amount is
-        negative or not finite.
+        The results are in the order members, hosts, topics. The topics are sorted by name. `amounts` contains the work
+        of each partition in `partitions`, in the unit of `measure`. An unknown amount is None. The measure
+        `partitions` needs no amounts, because each partition counts as 1. A group without members has no imbalance.
+        Raises ValueError if an amount is negative or not finite.
 
         >>> from assignors import GroupAssignment, GroupSpec, MemberSubscription
         >>> spec = GroupSpec((MemberSubscription("A", ("t",)), MemberSubscription("B", ("t",))), {"t": 3})
@@ -141,7 +141,7 @@ class Division:
 
 
 def divide_work(shared: SharedWork) -> Division:
-    """Divide an assignment into the parts of its participants."""
+    """Find the partitions of each participant in an assignment."""
     return Division(*divide(shared))
 
 
@@ -197,9 +197,9 @@ def _measure(
 def _fairest_loads(
     participants: Participants, partitions: Sequence[TopicPartition], work: Sequence[float], *, counts_partitions: bool
 ) -> tuple[tuple[float, ...] | None, str]:
-    """Return the loads of the fairest distribution in ascending order (rule 3).
+    """Return the loads of the fairest distribution (rule 3), and an empty reason.
 
-    If there is no score, return None and the reason.
+    The loads are in ascending order. If there is no score, return None and the reason for the missing score.
     """
     if participants.score_reason:
         return None, participants.score_reason
@@ -224,7 +224,8 @@ def _fairest_loads_of_equals(
 ) -> tuple[float, ...]:
     """Return the fairest loads.
 
-    `equal_participants` participants can get every partition, and all others no partition.
+    `equal_participants` is the number of participants that can get partitions. Each of these participants can get every
+    partition.
     """
     if not equal_participants:
         return (0,) * count

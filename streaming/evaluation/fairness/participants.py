@@ -1,7 +1,7 @@
-"""Divides an assignment into the parts of its participants: members, client hosts, and subscribers of each topic.
+"""Find the partitions of each participant in an assignment. Members, client hosts and subscribers are participants.
 
-The rule numbers are those of `imbalance`: rule 2 for hosts, rule 4 for reasons without a score, rule 5 for unknown
-assignments.
+The rule numbers are those of `imbalance`. Rule 2 is about hosts, rule 4 is about missing scores, and rule 5 is about
+unknown assignments.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ class SharedWork:
 
     `hosts` maps member ids to the known client hosts. `unknown_topics` are subscribed topics whose partition count is
     unknown. `changed_topics` are topics whose partition count was different at the time of the assignment
-    (`assignment_inputs`). If the group must not have a score, `not_scored` is the reason. If the owners are unknown,
-    `unknown_reason` is the reason. If `has_one_owner` is True, the strategy never assigns a partition to two members.
+    (`assignment_inputs`). If the group cannot have a score, `not_scored` contains the reason. If the owners are
+    unknown, `unknown_reason` contains the reason. If `has_one_owner` is True, the strategy never assigns a partition to
+    two members.
     """
 
     spec: GroupSpec
@@ -45,11 +46,11 @@ class SharedWork:
 class Participants:
     """The participants of one scope, and the partitions that they have.
 
-    `count` is the number of participants. `names` contains the participants that have partitions, sorted. Participants
-    without partitions may be missing in `names`. `partition_indexes` are positions in the result of `divide`.
-    `owner_indexes` are the owners of these partitions, as positions in `names`. If `equal_participants` is a number,
-    this number of participants can get every partition, and all other participants can get no partition. If
-    `equal_participants` is None, `spec` describes which participant can get which partitions.
+    `count` is the number of participants. `names` contains the sorted names of the participants that have partitions.
+    The names of participants without partitions are possibly missing. `partition_indexes` are the positions of the
+    partitions in the result of `divide`. `owner_indexes` are the positions of the owners in `names`, in the same order.
+    `equal_participants` is the number of participants that can get partitions, if each of them can get every partition.
+    If `equal_participants` is None, `spec` describes which participant can get which partitions.
     """
 
     scope: str
@@ -65,9 +66,9 @@ class Participants:
 
 
 def divide(shared: SharedWork) -> tuple[tuple[TopicPartition, ...], tuple[Participants, ...]]:
-    """Return the assigned partitions, and the participants that have them: members, hosts, subscribers by topic.
+    """Return the assigned partitions and the participants: members, hosts, and the subscribers of each topic.
 
-    Owners that are not members of the group are ignored here. A common rule finds them.
+    This function ignores owners that are not members of the group. A common rule reports these owners.
     """
     if not shared.spec.members:
         return (), ()
@@ -85,7 +86,7 @@ def divide(shared: SharedWork) -> tuple[tuple[TopicPartition, ...], tuple[Partic
 
 
 def _unknown_participants(shared: SharedWork) -> tuple[Participants, ...]:
-    """Return the participants for rule 5, for which all imbalances are unknown."""
+    """Return participants whose imbalances are all unknown (rule 5)."""
     topics = sorted({topic for member in shared.spec.members for topic in member.topics})
     scopes = ((MEMBER, None), (HOST, None), *((TOPIC, topic) for topic in topics))
     return tuple(Participants(scope, topic, unknown_reason=shared.unknown_reason) for scope, topic in scopes)
@@ -139,7 +140,7 @@ def _count_equal_participants(spec: GroupSpec) -> int | None:
 
 @dataclass(slots=True)
 class _TopicOwners:
-    """The owners of a topic's partitions, with the same fields as `Participants`."""
+    """The owners of one topic's partitions. The fields have the same meaning as in `Participants`."""
 
     names: list[str] = field(default_factory=list)
     partition_indexes: list[int] = field(default_factory=list)
@@ -202,7 +203,7 @@ def _why_no_score(shared: SharedWork, topic: str | None, broken: frozenset[Rule]
 
 
 def _broken_rules(shared: SharedWork) -> frozenset[Rule]:
-    """Return the broken rules. Topics with an uncertain partition count are ignored."""
+    """Return the rules that the assignment breaks. Topics with an uncertain partition count are ignored."""
     doubtful = {*shared.unknown_topics, *shared.changed_topics}
     assignments: dict[str, Sequence[TopicPartition]] = {member.member_id: () for member in shared.spec.members}
     assignments.update(shared.assignment.members)

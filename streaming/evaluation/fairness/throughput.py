@@ -1,14 +1,14 @@
-"""Compute the growth of topic partitions in records per second.
+"""Compute the throughput of each topic partition: the growth of the end offset in records per second.
 
-The rate comes from samples of end offsets within a window. The window ends at the last sample. Rules:
+The rate is computed from the samples of end offsets in a time window. The window ends at the last sample. Rules:
 
-1. Only topic partitions in the last sample have a rate.
-2. The rate is measured between the first and the last sample in the window. While an end offset stays the same, only
-   the first and the last sample are stored (`offset_points`, rule 3). So the last stored sample before the window can
-   have the same end offset as the first stored sample in the window. In this case, the rate is measured from the start
-   of the window.
-3. The rate is unknown if the window has only one sample and rule 2 does not apply. An unknown rate is absent.
-   It is never 0. After a topic is created again, its rate is unknown until the second sample.
+1. A topic partition has a rate only if it is in the last sample.
+2. The rate is measured between the first and the last sample in the window. If several samples in sequence have the
+   same end offset, only the first and the last of these samples are stored (`offset_points`, rule 3). So the last
+   stored sample before the window can have the same end offset as the first stored sample in the window. In this case,
+   the rate is measured from the start of the window.
+3. The rate is unknown if the window has only one sample and rule 2 does not apply. An unknown rate is absent. It is not
+   reported as 0. After a topic is created again, its rate is unknown until the second sample.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ WINDOW_MS = 60_000
 def end_offset_rates(
     ends: SampledOffsets, sampled_at_ms: int, window_ms: int = WINDOW_MS
 ) -> Mapping[TopicPartition, float]:
-    """Return the growth of each topic partition in records per second. Partitions with an unknown rate are absent.
+    """Return the throughput of each topic partition in records per second. Partitions with an unknown rate are absent.
 
     >>> ends = SampledOffsets(limit=60)
     >>> for offset, at_ms in [(100, 0), (100, 30_000), (700, 60_000)]:

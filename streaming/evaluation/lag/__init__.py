@@ -1,4 +1,4 @@
-"""Evaluate for each group: its lag in records and in seconds, its status, and its loss of records by retention.
+"""Evaluate the lag of each group in records and in seconds, its status, and its loss of records by retention.
 
-Imports no other folder of `evaluation`.
+This package must not import another package of `evaluation`.
 """

@@ -1,27 +1,28 @@
-"""Measure how much each broker's clock differs from the monitor's clock. The records that the brokers wrote show this.
+"""Measure how much each broker's clock differs from the monitor's clock.
 
 No Kafka response contains the broker's time. But a coordinator writes its own time into each record of
 `__consumer_offsets`. The leader of a `__consumer_offsets` partition is the coordinator of the partition's groups. The
-*offset* of a clock is the leader's clock minus the monitor's clock. Rules:
+*clock offset* of a broker is the time of the broker's clock minus the time of the monitor's clock. Rules:
 
 1. A record that was received at the monitor's time t was written before t. So the clock offset is at least the record's
    time minus t.
-2. If an end offset was requested at the monitor's time t, a record at or after that end offset was written after t. So
-   the clock offset is at most the record's time minus t, plus VISIBLE_AFTER_MS. The reason for VISIBLE_AFTER_MS is
-   replication. A record becomes visible only after it is replicated. Each such record gives an interval that contains
-   the clock offset. A record that was written before the first sample gives no interval, because its age is unknown.
-   The leader of the partition must be the same at the sample and now.
+2. If an end offset was requested at the monitor's time t, a record at or after that end offset became visible after t.
+   A record becomes visible only after replication, at most VISIBLE_AFTER_MS after it was written. So the clock offset
+   is at most the record's time minus t, plus VISIBLE_AFTER_MS. Rules 1 and 2 together give an interval for each record.
+   The interval contains the clock offset. A record that was written before the first sample gives no interval, because
+   its age is unknown. The present leader of the partition must be the leader at the time of the sample.
 3. The clock offset lies where most intervals overlap (Marzullo's algorithm, which NTP uses). So a single wrong interval
-   has no effect. For example, the interval of a copied record is wrong. Each batch gives only one interval, so that a
-   busy moment has no extra weight.
-4. A clock offset is known if at least MIN_INTERVALS intervals agree, and these are more than half of the last INTERVALS
-   intervals. Only intervals of the last KNOWN_FOR_MS count. So the clock offset of an idle broker becomes unknown.
-   Clock offsets above MAX_OFFSET_MS are ignored.
-5. The *correction* is the number that the monitor adds to its own clock. It is 0 if the interval contains 0.
-   Otherwise it is the lower end of the interval. So the monitor never overstates the broker's time or a silence, and
-   no sample looks later than a record. A correction stays valid until an interval contradicts it, also for an idle
-   broker. The maximum error is the width of the interval. This width is the sum of three times: the time between
-   commits on the broker, the time of a batch, and VISIBLE_AFTER_MS.
+   has no effect. For example, the interval of a copied record is wrong. Each batch gives only one interval. So a batch
+   with many records has no extra weight.
+4. A clock offset is known if at least MIN_INTERVALS intervals overlap, and if more than half of the last INTERVALS
+   intervals overlap. Intervals that are older than KNOWN_FOR_MS do not count. So the clock offset of an idle broker
+   becomes unknown. Clock offsets above MAX_OFFSET_MS are ignored.
+5. The *correction* is the number that the monitor adds to its own time, to get the broker's time. The correction is 0
+   if the interval contains 0. Otherwise the correction is the lower end of the interval. So the monitor never
+   overestimates the broker's time or the duration of a silence. Also, the time of a sample is never after the time of a
+   newer record. A correction stays valid until an interval contradicts it. This is also true for an idle broker. The
+   maximum error is the width of the interval. This width is the sum of three durations: the time between two commits on
+   the broker, the duration of a batch, and VISIBLE_AFTER_MS.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ _RECORDS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class ClockOffset:
-    """Bounds of a broker's clock minus the monitor's clock, in milliseconds."""
+    """The lower bound and the upper bound of a broker's clock offset, in milliseconds."""
 
     lowest_ms: int
     highest_ms: int
@@ -58,7 +59,7 @@ class ClockOffset:
 
     @property
     def within_ms(self) -> float:
-        """The maximum error of `middle`: half of the distance between the bounds."""
+        """The maximum error of `middle_ms`: half of the distance between the bounds."""
         return (self.highest_ms - self.lowest_ms) / 2
 
     @property
@@ -71,7 +72,7 @@ class ClockOffset:
 class OffsetsTopicEnds:
     """End offsets and leaders of `__consumer_offsets` partitions.
 
-    They were requested at the monitor's time `asked_ms`.
+    The monitor requested these values at its own time `asked_ms`.
     """
 
     asked_ms: int
@@ -90,7 +91,7 @@ class ReceivedRecords:
 
 
 class BrokerClocks:
-    """The clock offsets of brokers, measured from samples and records. Not thread-safe."""
+    """The clock offsets of brokers, computed from samples and records. This class is not thread-safe."""
 
     def __init__(self, corrections_ms: Mapping[int, int] | None = None) -> None:
         self._ends: deque[OffsetsTopicEnds] = deque(maxlen=_SAMPLES)
@@ -111,7 +112,7 @@ class BrokerClocks:
             known.append((records.received_ms, agreed))
 
     def offsets(self, now_ms: int) -> Mapping[int, ClockOffset]:
-        """Return the known clock offsets by broker, at the monitor's time `now_ms` (rule 4)."""
+        """Return the known clock offset of each broker at the monitor's time `now_ms` (rule 4)."""
         agreed_offsets = {}
         for broker, known in sorted(self._intervals.items()):
             fresh = [offset for received_ms, offset in known if 0 <= now_ms - received_ms <= KNOWN_FOR_MS]
@@ -122,7 +123,10 @@ class BrokerClocks:
         return agreed_offsets
 
     def corrections_ms(self, now_ms: int) -> Mapping[int, int]:
-        """Return the corrections by broker (rule 5). The broker's time is the monitor's time plus the correction."""
+        """Return the correction for each broker (rule 5).
+
+        The broker's time is the monitor's time plus the correction.
+        """
         for broker, offset in self.offsets(now_ms).items():
             if not offset.lowest_ms <= self._corrections_ms.get(broker, 0) <= offset.highest_ms:
                 self._corrections_ms[broker] = offset.lowest_ms if offset.least_ms else 0
@@ -133,7 +137,7 @@ class BrokerClocks:
 def cluster_correction_ms(corrections_ms: Iterable[int]) -> int:
     """Return the median correction of all brokers, or 0 if no correction is known.
 
-    It is used for times that do not belong to one broker.
+    This correction is used for times that do not belong to a single broker.
 
     >>> cluster_correction_ms([-60_000, 0, 0]), cluster_correction_ms([-60_000]), cluster_correction_ms([])
     (0, -60000, 0)
@@ -145,7 +149,8 @@ def cluster_correction_ms(corrections_ms: Iterable[int]) -> int:
 def largest_overlap(intervals: Int64Array) -> tuple[ClockOffset, int]:
     """Return the range where most of the intervals overlap, and the number of intervals that overlap there.
 
-    If several ranges have the same number, the lowest range is returned. The rows of `intervals` are (lowest, highest).
+    If several ranges have the same number of intervals, the lowest range is returned. Each row of `intervals` contains
+    the lowest value and the highest value of one interval.
 
     >>> largest_overlap(np.array([[0, 10], [5, 20], [8, 9], [500, 900]]))
     (ClockOffset(lowest_ms=8, highest_ms=9), 3)
@@ -158,7 +163,7 @@ def largest_overlap(intervals: Int64Array) -> tuple[ClockOffset, int]:
 
 
 def _intervals(records: ReceivedRecords, samples: Iterable[OffsetsTopicEnds]) -> Mapping[int, Int64Array]:
-    """Compute intervals from the last records (rules 1 and 2). Return the intervals by broker."""
+    """Compute intervals from the last records (rules 1 and 2). Return the intervals of each broker."""
     newest_first = list(reversed(list(samples)))
     asked_ms = np.full(len(records.offsets), -1, dtype=np.int64)
     leaders = np.full(len(records.offsets), -1, dtype=np.int64)
@@ -179,7 +184,7 @@ def _intervals(records: ReceivedRecords, samples: Iterable[OffsetsTopicEnds]) ->
 
 
 def _look_up(by_partition: Mapping[int, int], partitions: Int64Array) -> Int64Array:
-    """Return the value of each partition, or -1 if a partition has no value."""
+    """Return the value for each partition. The value is -1 if `by_partition` does not contain the partition."""
     distinct, places = np.unique(partitions, return_inverse=True)
     values = np.array([by_partition.get(number, -1) for number in distinct.tolist()], dtype=np.int64)
     found: Int64Array = values[places] if len(values) else np.empty(0, dtype=np.int64)

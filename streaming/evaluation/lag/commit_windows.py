@@ -1,25 +1,30 @@
-"""Store the last commits of every group partition. The status rules (`status.py`) evaluate these windows.
+"""Store the last commits of each group for each partition. `status.py` evaluates each such window of commits.
 
-A window has up to `length` entries, oldest first. An entry is {committed offset, timestamp, log offset of the
-commit's record, lag at observation or none}. Rules for one commit:
+A window has up to `length` entries, oldest first. An entry has four values: the committed offset, the timestamp, the
+log offset of the commit's record, and the lag. The lag is empty until the entry is observed (rule 5). Rules for one
+commit:
 
-1. A tombstone removes all earlier entries. After that, a commit from before the tombstone is not added.
-2. Entries are in the order of the log. A commit that is read late is inserted at its place. A commit that is already
-   known changes nothing. A commit that is older than all entries of a full window changes nothing either.
-3. Each slot of `slot_ms` has one entry: the slot's last commit. This gives a window a useful length, even for a group
-   that commits every 10 ms. The clock can go back if the coordinator moves to a broker whose clock is behind. If a slot
-   repeats because of this, the new commit replaces the slot's earlier entry. The number of a slot is timestamp //
-   slot_ms. So a window depends only on the commits, and not on batches or restarts. From a batch, only the last commit
-   of each slot is needed (`last_per_slot`). Burrow's `min-distance` counts from the previous entry instead.
+1. A tombstone removes all earlier entries. A commit from before the tombstone is not added, even if it is read after
+   the tombstone.
+2. Entries are in the order of the log. A commit that is read late is inserted in this order. A commit that is already
+   known is ignored. If a window is full, a commit that is older than all its entries is also ignored.
+3. Time is divided into slots of `slot_ms`. A window contains only the last commit of each slot. So a window covers
+   enough time, even if a group commits every 10 ms. If the coordinator moves to a broker whose clock is slow,
+   timestamps can decrease. If the timestamps return to an earlier slot, the new commit replaces the entry of that slot.
+   The number of a slot is timestamp // slot_ms. So the content of a window depends only on the commits. Batches and
+   restarts do not change the content. Only the last commit of each slot in a batch is needed (`last_per_slot`). Burrow
+   does not use slots: its `min-distance` is a minimum time after the previous entry.
 4. If a window is full, a new commit removes the oldest entry.
 
-Rules for an end offset that was requested after a commit was read:
+The monitor requests end offsets after it has read the commits. Rules for these end offsets:
 
-5. The commit's entry gets its lag once, at the first observation of its slot. Burrow uses the end offset that it knew
-   *before* the commit. So Burrow understates the lag, often to 0, and a lag of 0 clears every alert. Here, only the
-   newest commit gets a lag. If one end offset measured several commits, the lag would seem to shrink.
-6. If the committed offset of an entry is beyond the end offset, there are two possible causes. The topic was deleted
-   and created again, or a client committed an offset that never existed. The entry and all earlier entries are removed.
+5. The lag of an entry is computed once, from the first end offset that is sampled after the commit. If a later commit
+   of the same slot replaces the entry, the lag stays. Burrow uses the last end offset *before* the commit. So Burrow's
+   lag is too low, often 0. A lag of 0 clears every alert. An end offset is used only for the newest commit of a row.
+   For several commits, the same end offset would give decreasing lags, even if the group does not catch up.
+6. If the committed offset of an entry is greater than the end offset, this entry and all earlier entries are removed.
+   There are two possible causes. The topic was deleted and created again, or a client committed an offset that never
+   existed.
 
 Source: Burrow, `core/internal/storage/inmemory.go`.
 """
@@ -37,9 +42,9 @@ from streaming.evaluation.lag.stored import decode_columns, encode_columns
 
 _FIRST_ROWS = 1024
 _NONE = -1
-"""Means that there is no entry, or that its lag was not observed.
+"""The value of a cell without an entry, and of a lag that was not observed.
 
-The value is used only in the matrices, in which offsets are never negative.
+The value is used only in the matrices. All offsets in the matrices are 0 or greater.
 """
 
 WINDOW_SCHEMA = pa.schema(
@@ -51,12 +56,15 @@ WINDOW_SCHEMA = pa.schema(
         ("lag", pa.int64()),
     ]
 )
-"""One entry per row. The entries of a window are adjacent, oldest first. `lag` is null if it was not observed."""
+"""One entry per row.
+
+The entries of a window are in adjacent rows, oldest first. `lag` is null if it was not observed.
+"""
 
 STORED_VERSION = 1
 """Version 1: WINDOW_SCHEMA, but with a dictionary column instead of `row`.
 
-This column contains the canonical key of the commits' records.
+The dictionary column contains the key of each commit, in its canonical form.
 """
 
 
@@ -64,8 +72,8 @@ This column contains the canonical key of the commits' records.
 class Windows:
     """Windows as matrices, one row per window.
 
-    A cell contains an entry if `is_entry` is True. The entries of a row are adjacent, oldest first. `lag` is valid only
-    where `has_lag` is True.
+    A cell contains an entry if `is_entry` is True. The entries of a row are in adjacent cells, oldest first. `lag` is
+    valid only where `has_lag` is True.
     """
 
     committed_offset: Int64Array
@@ -76,9 +84,9 @@ class Windows:
 
 
 class CommitWindows:
-    """Windows for a growing number of rows. The caller numbers the rows.
+    """Stores one window per row. The caller assigns the row numbers. The number of rows can grow.
 
-    Each row has space for `length` entries of 32 bytes.
+    Each row has space for `length` entries. An entry needs 32 bytes.
 
     >>> windows = CommitWindows(length=3, slot_ms=1000)
     >>> offsets, timestamps = np.array([5, 7, 9]), np.array([1_000, 2_000, 2_900])
@@ -104,7 +112,10 @@ class CommitWindows:
     def put(
         self, rows: Int64Array, committed_offsets: Int64Array, timestamps_ms: Int64Array, log_offsets: Int64Array
     ) -> None:
-        """Add commits, also several to one row. A committed offset of TOMBSTONE means that the key was deleted."""
+        """Add commits.
+
+        A row can occur several times. A committed offset of TOMBSTONE means that the key was deleted.
+        """
         if not len(rows):
             return
         self._grow(int(rows.max()) + 1)
@@ -122,11 +133,12 @@ class CommitWindows:
     def observe(
         self, rows: Int64Array, log_offsets: Int64Array, next_offsets: Int64Array, end_offsets: Int64Array
     ) -> None:
-        """Apply rules 5 and 6 to distinct rows.
+        """Apply rules 5 and 6. Each row occurs at most once in `rows`.
 
-        `log_offsets` are the log offsets of each row's newest commit at the time of the request for end offsets. Lag is
-        counted from `next_offsets`: the offset of that commit, or of the first record after it. Later commits are not
-        changed, because their offsets may be beyond these end offsets.
+        `log_offsets` contains one log offset per row: that of the newest commit when the end offsets were requested.
+        Lag is counted from `next_offsets`: the committed offset, or the offset of the first record after the committed
+        offset. The entries of later commits do not change, because their committed offsets may be greater than these
+        end offsets.
         """
         if not len(rows):
             return
@@ -142,7 +154,7 @@ class CommitWindows:
         self._matrices["lag"][rows[is_seen_first], place[is_seen_first]] = lags[is_seen_first]
 
     def as_of(self, rows: Int64Array, log_offsets: Int64Array) -> Windows:
-        """Return a copy of the windows up to one commit of each row."""
+        """Return a copy of the windows. Each window ends with the commit at the given log offset."""
         orders = self._matrices["offsets_topic_offset"][rows]
         last = self._place_of(orders, log_offsets)
         is_entry = (orders != _NONE) & (np.arange(self.length) <= last[:, np.newaxis])
@@ -151,9 +163,9 @@ class CommitWindows:
         return Windows(committed, timestamps, lags, is_entry, is_entry & (lags != _NONE))
 
     def entries(self, rows: Int64Array) -> pa.Table:
-        """Return the entries of some rows for storage (WINDOW_SCHEMA).
+        """Return the entries of the given rows for storage (WINDOW_SCHEMA).
 
-        In the result, rows are numbered from 0 in the given order.
+        The result numbers the rows from 0, in the given order.
         """
         is_entry = self._matrices["offsets_topic_offset"][rows] != _NONE
         columns = [pa.array(np.repeat(np.arange(len(rows)), is_entry.sum(axis=1)))]
@@ -162,7 +174,7 @@ class CommitWindows:
         return pa.table([*columns, pa.array(lags, mask=lags == _NONE)], schema=WINDOW_SCHEMA)
 
     def restore(self, entries: pa.Table) -> None:
-        """Add stored entries (WINDOW_SCHEMA) with their lags. Entries that are already known do not change."""
+        """Add stored entries (WINDOW_SCHEMA) with their lags. Entries that already exist do not change."""
         rows, committed, timestamps, log_offsets = (entries[name].to_numpy() for name in WINDOW_SCHEMA.names[:-1])
         self.put(rows, committed, timestamps, log_offsets)
         lags = entries["lag"].fill_null(_NONE).to_numpy()
@@ -172,7 +184,10 @@ class CommitWindows:
         self._matrices["lag"][rows[unseen], place[unseen]] = lags[unseen]
 
     def clear(self, rows: Int64Array) -> None:
-        """Empty some windows. Their next commits are in a different log with different offsets."""
+        """Remove all entries of the given rows.
+
+        The next commits of these rows are in a different log with different offsets.
+        """
         if len(rows):
             self._grow(int(rows.max()) + 1)
             self._tombstoned_at[rows] = _NONE
@@ -180,7 +195,7 @@ class CommitWindows:
                 matrix[rows] = _NONE
 
     def keep(self, rows: Int64Array) -> None:
-        """Remove all other rows, and number the given rows again in the given order."""
+        """Keep only the given rows. Their new numbers are 0, 1, 2, ... in the given order."""
         self._grow(int(rows.max(initial=-1)) + 1)
         self._tombstoned_at = self._tombstoned_at[rows]
         self._matrices = {name: matrix[rows] for name, matrix in self._matrices.items()}
@@ -194,9 +209,9 @@ class CommitWindows:
             self._matrices = {name: np.concatenate([matrix, blank]) for name, matrix in self._matrices.items()}
 
     def _place_of(self, orders: Int64Array, log_offsets: Int64Array) -> Int64Array:
-        """Return the place of a commit's entry.
+        """Return the column of each commit's entry.
 
-        If a later commit of the slot has replaced the entry, return the place of that later commit.
+        If a later commit of the slot has replaced the entry, return the column of the later commit.
         """
         place: Int64Array = (orders < log_offsets[:, np.newaxis]).sum(axis=1)
         return place
@@ -208,7 +223,7 @@ class CommitWindows:
     def _drop(self, rows: Int64Array, up_to_log_offsets: Int64Array) -> None:
         """Remove the entries up to a log offset.
 
-        These are the leftmost entries, so the remaining entries stay aligned.
+        The oldest entries are on the left, so the remaining entries stay adjacent.
         """
         is_gone = self._matrices["offsets_topic_offset"][rows] <= up_to_log_offsets[:, np.newaxis]
         for matrix in self._matrices.values():
@@ -235,14 +250,14 @@ class CommitWindows:
         self._matrices["offsets_topic_offset"][rows, place] = log_offsets[taken]
 
     def _shares_slot(self, rows: Int64Array, timestamps_ms: Int64Array) -> BoolArray:
-        """Return True for each entry that is in the slot of its row's time."""
+        """Return True for each entry in the slot that contains the row's timestamp."""
         is_entry = self._matrices["offsets_topic_offset"][rows] != _NONE
         slots = self._matrices["timestamp_ms"][rows] // self._slot_ms
         shares: BoolArray = is_entry & (slots == (timestamps_ms // self._slot_ms)[:, np.newaxis])
         return shares
 
     def _make_room(self, rows: Int64Array, removed: Int64Array, place: Int64Array) -> None:
-        """Move the entries between the removed one and `place` one to the left. The place then has no lag."""
+        """Move the entries after `removed` one column to the left, up to `place`. After this, `place` has no lag."""
         columns = np.arange(self.length)
         is_moved = (columns >= removed[:, np.newaxis]) & (columns < place[:, np.newaxis])
         source = np.minimum(columns + is_moved, self.length - 1)
@@ -252,13 +267,13 @@ class CommitWindows:
 
 
 def encode_windows(keys: pa.Array, entries: pa.Table) -> tuple[int, bytes]:
-    """Return the version and the bytes of entries (WINDOW_SCHEMA). `keys[i]` is the key of row i."""
+    """Return the version and the encoded entries (WINDOW_SCHEMA). `keys[i]` is the key of row i."""
     named = pa.DictionaryArray.from_arrays(entries["row"].combine_chunks().cast(pa.int32()), keys)
     return STORED_VERSION, encode_columns(entries.set_column(0, "key", named))
 
 
 def decode_windows(version: int, encoded: bytes) -> tuple[pa.Array, pa.Table]:
-    """Return the keys and entries of `encode_windows`. Raises StateVersionError if the version is unknown."""
+    """Return the keys and entries that `encode_windows` encoded. Raises StateVersionError if the version is unknown."""
     stored = decode_columns(version, encoded, STORED_VERSION)
     if not stored.num_rows:
         return pa.array([], pa.binary()), WINDOW_SCHEMA.empty_table()

@@ -1,22 +1,24 @@
 """Compute the lag of all groups from committed offsets and end offsets.
 
-The monitor reads commits first, and requests end offsets afterwards. So lag can be overstated, but it is never
-negative. An unknown lag is null. The output shows the first of these reasons that applies:
+The monitor reads commits first and requests end offsets later. So the lag can be too high, but it is never negative. An
+unknown lag is null. In this case, the output shows a reason. If several reasons apply, it shows the first in this list:
 
 1. `blocked`: an open transaction in the group's partition of `__consumer_offsets` hides later commits. The monitor
-   reads with read_committed, so it receives no record after the start of the transaction. So commits of other groups
-   are hidden, too.
+   reads with read_committed, so it receives no record after the start of the transaction. The transaction also hides
+   the commits of all other groups in this partition.
 2. `topic_deleted`: the broker does not know the topic.
 3. `partition_deleted`: the topic has fewer partitions, because it was deleted and created again.
-4. `no_end_offset`: the partition was not sampled, because it has no leader or was not requested.
-5. `end_before_commit`: the committed offset is after the end. There are three possible causes. The topic was deleted
-   and created again. The topic lost records in an unclean election. A client committed an offset that never existed. In
-   all three cases, kafka_exporter shows a negative lag (issue 437), which breaks autoscaling.
-6. `maybe_only_markers`: the few unread offsets may be transaction markers, which no consumer receives. The monitor
-   could not fetch these offsets, or the fetch found only records of aborted transactions (`next_offsets.py`).
+4. `no_end_offset`: the end offset was not sampled. The partition has no leader, or the monitor did not request its end
+   offset.
+5. `end_before_commit`: the committed offset is greater than the end offset. There are three possible causes. The topic
+   was deleted and created again. The topic lost records in an unclean election. A client committed an offset that never
+   existed. In all three cases, kafka_exporter shows a negative lag (issue 437). A negative lag breaks autoscaling.
+6. `maybe_only_markers`: only a few offsets are unread, and all of them may be transaction markers. Consumers never
+   receive markers. The monitor could not read these offsets, or it found only records of aborted transactions
+   (`next_offsets.py`).
 
-Lag is counted from `next_offset`, which is usually the committed offset. If a fetch found no record at the committed
-offset, `next_offset` is the offset of the first record after it.
+Lag is counted from `next_offset`. Usually this is the committed offset. If no record exists at the committed offset,
+`next_offset` is the offset of the first record after the committed offset.
 """
 
 from __future__ import annotations
@@ -61,7 +63,7 @@ LAG_SCHEMA = pa.schema(
         ("is_blocked", pa.bool_()),
     ]
 )
-"""Exactly one of `lag` and `unknown_reason` is null. The last four columns are described in `next_offsets.py`."""
+"""Exactly one of `lag` and `unknown_reason` is null. `next_offsets.py` describes the last four columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ class LogEnds:
     """The end of one `__consumer_offsets` partition: the high watermark and the last stable offset.
 
     `log_start` is the log start offset, or None if unknown. `sampled_at_ms` is the time of the request on the leader's
-    clock. If it is None, use the time of the sample.
+    clock. If `sampled_at_ms` is None, the time of the sample applies.
     """
 
     high_watermark: int
@@ -80,14 +82,14 @@ class LogEnds:
 
 @dataclass(frozen=True, slots=True)
 class ClusterSample:
-    """The responses of the brokers to one sample. A missing value is absent, never 0.
+    """The responses of the brokers to one sample.
 
-    In `offsets_topic`, partitions without a leader can be missing. `offsets_topic_partitions` counts all partitions.
-    `offsets_topic_id` is None if the brokers have no topic ids (before 2.8). `brokers` is the number of brokers in the
-    cluster metadata.
+    A mapping has no key for an unknown value. An unknown value is never 0. Partitions without a leader can be missing
+    in `offsets_topic`. `offsets_topic_partitions` is the number of all partitions. `offsets_topic_id` is None if the
+    brokers have no topic ids (before 2.8). `brokers` is the number of brokers in the cluster metadata.
 
-    Times are the cluster's time: the monitor's time plus `clock_correction_ms` (`broker_clocks.py`). `clock_offsets`
-    contains the known clock offsets by broker.
+    All times are the cluster's time: the monitor's time plus `clock_correction_ms` (`broker_clocks.py`).
+    `clock_offsets` contains the known clock offsets by broker.
     """
 
     sampled_at_ms: int
@@ -112,9 +114,9 @@ class LagReport:
 
 
 def lag_report(commits: pa.Table, sample: ClusterSample) -> LagReport:
-    """Compute the lag of each commit. The sample is later than all commits.
+    """Compute the lag of each commit. The sample must be later than all commits.
 
-    `commits`: LAG_SCHEMA up to commit_timestamp_ms.
+    `commits` has the columns of LAG_SCHEMA up to `commit_timestamp_ms`.
 
     >>> columns = [["g", "g"], ["orders", "gone"], [0, 0], [4, 4], [7, 7]]
     >>> commits = pa.table([pa.array(column) for column in columns], names=LAG_SCHEMA.names[:5])
@@ -136,7 +138,7 @@ def lag_report(commits: pa.Table, sample: ClusterSample) -> LagReport:
 
 
 def _unknown_reason(commits: pa.Table, end: pa.Array, sample: ClusterSample) -> pa.ChunkedArray:
-    """Return for each row the first reason that applies, or null if the lag is known."""
+    """Return for each row the first reason for an unknown lag. Null if the lag is known."""
     partitions = _map_names(commits["topic"], partial(_sampled_partitions, sample), pa.int32())
     applies = [
         _map_names(commits["group_id"], blocked_groups(sample), pa.bool_()),
@@ -149,7 +151,7 @@ def _unknown_reason(commits: pa.Table, end: pa.Array, sample: ClusterSample) -> 
 
 
 def blocked_groups(sample: ClusterSample) -> Callable[[str], bool]:
-    """Return a function that checks whether an open transaction blocks the latest records of a group (rule 1)."""
+    """Return a function that is True for a group if an open transaction blocks the group's latest records (rule 1)."""
     blocked = blocked_partitions(sample)
     if not blocked:
         return lambda group_id: False  # noqa: ARG005 - no group is blocked
@@ -163,7 +165,10 @@ def blocked_partitions(sample: ClusterSample) -> frozenset[int]:
 
 
 def _sampled_partitions(sample: ClusterSample, topic: str) -> int | None:
-    """Return the number of partitions of a topic. 0: the topic does not exist. None: the topic was not requested."""
+    """Return the number of partitions of a topic.
+
+    0 if the topic does not exist. None if the topic was not requested.
+    """
     sampled = sample.topics.get(topic)
     return None if sampled is None else (sampled.partitions or 0)
 
@@ -171,7 +176,7 @@ def _sampled_partitions(sample: ClusterSample, topic: str) -> int | None:
 def _map_names(names: pa.ChunkedArray, function: Callable[[str], object], result_type: pa.DataType) -> pa.Array:
     """Return the result of `function` for each row.
 
-    The function is called once per name, because many rows have the same name.
+    Many rows have the same name. So the function is called only once per distinct name.
     """
     encoded = names.combine_chunks().dictionary_encode()
     return pa.array(map(function, encoded.dictionary.to_pylist()), result_type).take(encoded.indices)

@@ -1,10 +1,10 @@
-"""Evaluate all group partitions at one sample: lag in records and seconds, status, and loss by retention."""
+"""Evaluate all partitions of all groups at one sample: lag, lag in seconds, status, and loss by retention."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -14,11 +14,13 @@ import pyarrow.compute as pc
 
 from assignors.coordinator import coordinator_partition
 from streaming.evaluation.lag.commit_windows import Windows
+from streaming.evaluation.lag.expiry import EXPIRY_SCHEMA, Starts, expiry
 from streaming.evaluation.lag.group_lags import group_lags
 from streaming.evaluation.lag.lag import BLOCKED, ClusterSample, LagReport, TopicPartition
 from streaming.evaluation.lag.lag_seconds import LAG_SECONDS_SCHEMA, lag_seconds, lowest_end_offset_since
 from streaming.evaluation.lag.next_offsets import FEW_OFFSETS
-from streaming.evaluation.lag.retention import RETENTION_SCHEMA, losses, retention
+from streaming.evaluation.lag.rates import RATES_SCHEMA, Float64Array, rates
+from streaming.evaluation.lag.retention import RETENTION_SCHEMA, Losses, retention
 from streaming.evaluation.lag.sampled_offsets import SampledOffsets
 from streaming.evaluation.lag.status import (
     DEFAULT_RULES,
@@ -29,37 +31,41 @@ from streaming.evaluation.lag.status import (
     status_names,
     statuses,
 )
+from streaming.evaluation.lag.time_retention import RetentionMs, seconds_left
 
 
 @dataclass(frozen=True)
 class LagEvaluation:
-    """The result: columns of LAG_SCHEMA, LAG_SECONDS_SCHEMA, STATUS_SCHEMA and RETENTION_SCHEMA in `partitions`."""
+    """The result. `partitions` has the columns of six schemas.
+
+    These are LAG_SCHEMA, LAG_SECONDS_SCHEMA, STATUS_SCHEMA, RETENTION_SCHEMA, EXPIRY_SCHEMA and RATES_SCHEMA.
+    """
 
     report: LagReport
     partitions: pa.Table
 
     @cached_property
     def unblocked(self) -> pa.Table:
-        """The rows of all groups except those that an open transaction blocks.
+        """The rows of all groups that are not blocked by an open transaction.
 
-        For blocked groups, all values are unknown.
+        All values of blocked groups are unknown.
         """
         is_blocked = pc.fill_null(pc.equal(self.partitions["unknown_reason"], BLOCKED), fill_value=False)
         return self.partitions.filter(pc.invert(is_blocked)) if pc.any(is_blocked).as_py() else self.partitions
 
     @cached_property
     def groups(self) -> pa.Table:
-        """One row per group that is not blocked (GROUP_LAGS_SCHEMA). It is computed once."""
+        """One row per group that is not blocked (GROUP_LAGS_SCHEMA). The table is computed once."""
         return group_lags(self.unblocked)
 
     @cached_property
     def group_ids(self) -> frozenset[str]:
-        """All groups that have committed, including blocked groups."""
+        """The ids of all groups that have committed, including blocked groups."""
         return frozenset(pc.unique(self.partitions["group_id"]).to_pylist())
 
     @cached_property
     def by_partition(self) -> Mapping[str, Mapping[TopicPartition, int | None]]:
-        """The lag in records by group id and topic partition. None: unknown."""
+        """The lag in records by group id and topic partition. None if unknown."""
         lags: dict[str, dict[TopicPartition, int | None]] = defaultdict(dict)
         columns = (self.partitions[name].to_pylist() for name in ("group_id", "topic", "partition", "lag"))
         for group_id, topic, partition, records in zip(*columns, strict=True):
@@ -69,7 +75,8 @@ class LagEvaluation:
     def rows_of(self, group_id: str) -> Sequence[Mapping[str, Any]]:
         """Return the rows of one group's partitions, with `status` as a name.
 
-        Empty for a name that Arrow cannot store (a lone surrogate). A URL can contain such a name, but a record cannot.
+        Return no rows if Arrow cannot store the group id (a lone surrogate). A URL can contain such an id, but a record
+        cannot.
         """
         if any("\ud800" <= character <= "\udfff" for character in group_id):
             return ()
@@ -79,6 +86,23 @@ class LagEvaluation:
         return named
 
 
+@dataclass(frozen=True, slots=True)
+class RetentionInputs:
+    """What is known about the retention of records and of committed offsets.
+
+    `earlier` are the losses up to the sample before. `topics` has `retention.ms`. `expiry_starts` and
+    `offsets_retention_ms` are the inputs of `expiry.py`.
+    """
+
+    earlier: Losses = field(default_factory=dict)
+    topics: RetentionMs = field(default_factory=dict)
+    expiry_starts: Starts = field(default_factory=dict)
+    offsets_retention_ms: int | None = None
+
+
+NO_RETENTION_INPUTS = RetentionInputs()
+
+
 def evaluate_lag(  # noqa: PLR0913, PLR0917 - the inputs of one evaluation
     report: LagReport,
     ends: SampledOffsets,
@@ -86,22 +110,28 @@ def evaluate_lag(  # noqa: PLR0913, PLR0917 - the inputs of one evaluation
     windows: Windows | None,
     read_up_to_ms: pa.Array,
     rules: StatusRules = DEFAULT_RULES,
-    before: LagEvaluation | None = None,
+    retained: RetentionInputs = NO_RETENTION_INPUTS,
+    consumed: Float64Array | None = None,
 ) -> LagEvaluation:
-    """Evaluate all rows of the report. Without windows all statuses are unknown.
+    """Evaluate all rows of the report. If there are no windows, all statuses are unknown.
 
-    `ends` and `starts` contain the report's sample. `before` is the evaluation of the sample before.
+    `ends` and `starts` must contain the report's sample. `consumed` contains the consume rates of the rows
+    (`CommitPoints.rates`). If it is None, these rates are unknown.
     """
     partitions = report.partitions
-    columns = [*partitions.columns, *lag_seconds(report, ends).columns]
+    seconds = lag_seconds(report, ends)
+    columns = [*partitions.columns, *seconds.columns]
     if windows is None:
         columns += [pa.nulls(partitions.num_rows, field.type) for field in STATUS_SCHEMA]
     else:
         lowest = _lowest_recent(report, ends)
         lag = partitions["lag"].combine_chunks()
         columns += statuses(windows, lag, read_up_to_ms, lowest, rules, _tails(report)).columns
-    columns += retention(report, starts, losses(before.partitions) if before else {}).columns
-    schemas = (partitions.schema, LAG_SECONDS_SCHEMA, STATUS_SCHEMA, RETENTION_SCHEMA)
+    left_by_time = seconds_left(partitions["topic"], seconds, retained.topics) if retained.topics else None
+    columns += retention(report, starts, retained.earlier, left_by_time).columns
+    columns += expiry(partitions, retained.expiry_starts, retained.offsets_retention_ms, report.sampled_at_ms).columns
+    columns += rates(report, ends, consumed).columns
+    schemas = (partitions.schema, LAG_SECONDS_SCHEMA, STATUS_SCHEMA, RETENTION_SCHEMA, EXPIRY_SCHEMA, RATES_SCHEMA)
     return LagEvaluation(report, pa.table(columns, schema=pa.schema([field for schema in schemas for field in schema])))
 
 
@@ -121,10 +151,10 @@ def _lowest_recent(report: LagReport, ends: SampledOffsets) -> pa.Array:
 def read_up_to_of_groups(
     group_ids: pa.ChunkedArray, times_ms: Mapping[int, int | None], sample: ClusterSample, polled_at_ms: int | None
 ) -> pa.Array:
-    """Return for each row the time up to which the `__consumer_offsets` partition of its group was read (`ReadUpTo`).
+    """For each row, return how far the monitor has read the group's partition of `__consumer_offsets`, as a time.
 
-    Null: unknown. `polled_at_ms` is the time at which the coordinators were last asked. It is used in the polling mode,
-    in which no log is read.
+    Null if unknown. `polled_at_ms` is the time of the last poll of the coordinators. It is used only in the polling
+    mode, because the monitor reads no log in this mode.
     """
     encoded = group_ids.combine_chunks().dictionary_encode()
     partitions = sample.offsets_topic_partitions
@@ -136,6 +166,6 @@ def read_up_to_of_groups(
 
 
 def observed_rows(report: LagReport) -> np.ndarray:
-    """Return the rows that have a lag. For these rows, there is an end offset to compare with the newest commit."""
+    """Return the rows that have a lag. The newest commit of these rows can be compared with an end offset."""
     known: np.ndarray = pc.is_valid(report.partitions["lag"]).to_numpy()
     return known

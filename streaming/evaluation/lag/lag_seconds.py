@@ -1,31 +1,31 @@
 """Compute the lag in seconds: the age of the record that a group reads next.
 
-g is the offset of that record (`next_offset`). The record was
-written when the end offset passed g. Only samples of end offsets are known, so this moment is between two samples. Its
-time is interpolated. The first rule that applies gives the result:
+g is the offset of the record (`next_offset`). The record was written when the end offset became greater than g. The
+monitor knows only samples of the end offset. So it interpolates the write time between two samples. The first rule that
+applies determines the result:
 
-1. `unknown`: the lag in records is unknown (`lag.py` shows the reason), or the stored last end offset is not from this
-   sample.
-2. `exact`, 0: g is the end offset. No record waits.
-3. `at_least`: g is before the oldest point. So the record at g was written before that point was sampled. The age of
-   the oldest point is a lower bound. The monitor never extrapolates. kafka-lag-exporter extrapolates. It showed a lag
-   of three years for a group that read old records again (issue 496). With only the first sample, the result is "at
-   least 0 s". So the lag is not missing in the first minutes.
-4. `exact`: with (o1, t1) the last point at or below g and (o2, t2) the next one,
+1. `unknown`: the lag in records is unknown (`lag.py` shows the reason), or the newest stored end offset is from an
+   earlier sample.
+2. `exact`, 0: g is the end offset. The group has read everything.
+3. `at_least`: g is lower than the offset of the oldest point. So the record at g was written before the oldest point
+   was sampled. The age of the oldest point is a lower bound of the lag. The monitor never extrapolates.
+   kafka-lag-exporter extrapolates. kafka-lag-exporter showed a lag of three years for a group that read old records
+   again (issue 496). After the first sample, the result is "at least 0 s". So a result exists from the first minute.
+4. `exact`: (o1, t1) is the last point whose offset is at most g. (o2, t2) is the next point.
 
        t = t2 - (o2 - g) * (t2 - t1) / (o2 - o1)        lag = at - t
 
-   If several samples have the offset o1, t1 is the time of the last of these samples, because the record at g was
-   written after it.
+   If several samples have the offset o1, t1 is the time of the last of these samples. The record at g was written after
+   this sample.
 
-The end offset never decreases between two points. So the true time is also in (t1, t2], and `within_seconds` = t2 -
-t1 bounds the error. With 60 points sampled every 5 s, the error is at most 5 s for a lag below half a minute. After the
-monitor has run for an hour, the error is at most an eighth of the lag. After a day, it is at most a quarter.
-`offset_points.py` describes how points are removed. Seconds are never negative, NaN or infinite. kafka-lag-exporter can
-show such values (issue 138; its own sample alert compares with `Inf`).
+The end offset never decreases between two points. So the true write time is also in (t1, t2]. The error is at most
+`within_seconds` = t2 - t1. If the monitor stores 60 points and samples every 5 s, the error is at most 5 s for a lag
+below 30 s. After one hour, the error is at most 1/8 of the lag. After one day, the error is at most 1/4 of the lag.
+`offset_points.py` describes how points are removed. The lag in seconds is never negative, NaN or infinite.
+kafka-lag-exporter can show such values (issue 138). The alert in its examples compares with `Inf`.
 
-Source of the method: kafka-lag-exporter, `LookupTable.scala` and `ConsumerGroupCollector.scala`. The tests use the
-published examples in `LookupTableSpec.scala`.
+The method comes from kafka-lag-exporter, `LookupTable.scala` and `ConsumerGroupCollector.scala`. The tests use the
+examples in `LookupTableSpec.scala`.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from streaming.evaluation.lag.offset_points import OffsetPoints
 from streaming.evaluation.lag.sampled_offsets import SampledOffsets
 
 END_OFFSET_POINTS = 60
-"""Points per topic partition. They use 960 bytes and cover a week.
+"""Maximum number of points per topic partition.
 
-The gap between two points is a quarter of their age.
+These points use 960 bytes and cover a week. The time between two neighbouring points is about a quarter of their age.
 """
 
 UNKNOWN = "unknown"
@@ -65,7 +65,7 @@ Float64Array = npt.NDArray[np.float64]
 
 
 def lag_seconds(lag: LagReport, ends: SampledOffsets) -> pa.Table:
-    """Return the lag in seconds of each row of the report (LAG_SECONDS_SCHEMA).
+    """Return the lag in seconds for each row of the report (LAG_SECONDS_SCHEMA).
 
     `ends` must contain the sample of the report.
 
@@ -98,9 +98,9 @@ def lag_seconds(lag: LagReport, ends: SampledOffsets) -> pa.Table:
 def _look_up(
     points: OffsetPoints, rows: Int64Array, next_offsets: Int64Array, at_ms: int
 ) -> tuple[npt.NDArray[np.int8], Float64Array, Float64Array]:
-    """Return three columns: kind, seconds and width of the interval.
+    """Return three columns: kind, seconds and `within_seconds`.
 
-    Each row's newest point is the end offset that was sampled at `at_ms`.
+    The newest point of each row must be from the sample at `at_ms`.
     """
     left = points.last_at_or_below(rows, next_offsets)
     is_older = left < 0
@@ -119,9 +119,9 @@ def _interpolate(  # noqa: PLR0913, PLR0917 - one argument per column
     right: Int64Array,
     at_ms: int,
 ) -> tuple[Float64Array, Float64Array]:
-    """Return the age of the next offsets between two points, and the time between the points, in milliseconds.
+    """Return two columns in milliseconds: the interpolated age of the next offset, and the time between its two points.
 
-    If the next offset is the end offset, both points are the newest point (rule 2). Then both results are 0.
+    If the next offset is the end offset, the newest point is used as both points (rule 2). Then both results are 0.
     """
     left_time, right_time = points.times_ms[rows, left], points.times_ms[rows, right]
     right_offset = points.offsets[rows, right]
@@ -132,10 +132,11 @@ def _interpolate(  # noqa: PLR0913, PLR0917 - one argument per column
 
 
 def lowest_end_offset_since(ends: SampledOffsets, rows: Int64Array, since_ms: int) -> tuple[Int64Array, BoolArray]:
-    """Return for each row of `ends` the lowest end offset sampled since `since_ms`, and whether there is one.
+    """Return for each row of `ends` the lowest end offset since `since_ms`, and whether such an end offset exists.
 
-    End offsets never decrease, so the first end offset is the lowest. Burrow remembers ten end offsets, requested every
-    10 s. Burrow never shows STOP for a group that has read up to one of these end offsets (rule 2 of `status.py`).
+    End offsets never decrease, so the first end offset is the lowest. Burrow requests end offsets every 10 s and stores
+    the last ten of them. If a group has reached one of these ten end offsets, Burrow never shows STOP (rule 2 of
+    `status.py`).
     """
     if not len(ends):
         return np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.bool_)

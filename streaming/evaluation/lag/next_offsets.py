@@ -1,29 +1,33 @@
 """Find the record that a group reads next, if there is no record at its committed offset.
 
-A difference of two offsets can overstate the lag in three cases. First: a consumer commits the offset after its last
-record. The marker that ends a transaction can have this offset. A marker has an offset, but it is not a record. Second:
-on a compacted topic, compaction may have removed the last records. Third: while a transaction is open, a read_committed
-consumer receives nothing at or after the last stable offset. In all three cases the group has read every record that it
-can read. Rules:
+Lag is a difference of two offsets. In three cases, this difference is too high. First: a consumer commits the offset
+after its last record. A transaction marker can have this offset. A marker ends a transaction, and it is not a record.
+Second: in a compacted topic, compaction may have removed the last records. Third: while a transaction is open, a
+read_committed consumer receives nothing at or after the last stable offset. In all three cases, the group may have read
+every record that it can read. Rules:
 
-1. The monitor fetches from a partition only if this can change the lag. Two conditions must be met. First, the commit
-   is before the end, by at most FETCH_WITHIN offsets. Second, the commit has not changed since an earlier sample, or
-   the status is WARN because of lags that may consist only of markers.
-2. A fetch reads the log once, starting at the committed offset. If there is no record before the end, the group has
-   read everything and its lag is 0. If there is a record, lag is counted from this record. The result is stored for
-   this commit. The next fetch starts where this fetch ended. A read_committed consumer ignores records of aborted
-   transactions. A read_uncommitted consumer reads them. So if the fetch finds only such records, lag and status are
-   unknown, as in rule 4.
-3. If an open transaction begins at the last stable offset, and no record is between the commit and this offset, the row
-   is `is_blocked`. The lag of this row is still measured up to the high watermark. The status of the row is not STOP,
-   and the row is not silent. A commit after the last stable offset comes from a consumer that does not wait for
-   transactions. Such a row is not blocked.
-4. A necessary fetch can be impossible. For example, the monitor has no READ right on the topic, the partition has no
-   leader, or the limit of rule 5 is reached. In this case, if at most FEW_OFFSETS offsets are unread, they may all be
-   markers. So `is_record` is False, and a bad status becomes unknown. If the commit stays the same for
-   DOUBTED_AFTER_MS, the lag becomes unknown, too. If more than FEW_OFFSETS offsets are unread, they count as records.
-5. In one sample, the monitor makes at most FETCHES_PER_SAMPLE fetches. Commits nearest to the end come first. If a
-   broker refuses READ on a topic, the monitor tries again after REFUSED_FOR_MS.
+1. The monitor fetches from a partition only if the fetch can change the lag. Two conditions must be true. First, at
+   least one offset and at most FETCH_WITHIN offsets are unread. Second, the committed offset has not changed since an
+   earlier sample, or the row is suspect (`is_suspect` in `status.py`). At the first sample after a start, no earlier
+   sample is known. Then a commit that is older than DOUBTED_AFTER_MS counts as unchanged since its time. Otherwise, a
+   marker at the end of a quiet partition would look like a record that waits for days.
+2. A fetch reads the log from the committed offset. If there is no record before the end, the group has read everything
+   and its lag is 0. If there is a record, lag is counted from this record. The monitor stores the result for this
+   commit. The next fetch starts where this fetch ended. A read_committed consumer ignores records of aborted
+   transactions. A read_uncommitted consumer reads these records. So if the fetch finds only records of aborted
+   transactions, lag and status are unknown, as in rule 4.
+3. A row is blocked (`is_blocked`) if two conditions are true. First, an open transaction begins at the last stable
+   offset. Second, there is no record between the committed offset and the last stable offset. The lag of a blocked row
+   is still counted up to the high watermark. A blocked row never has the status STOP and never counts as silent. If the
+   committed offset is after the last stable offset, the consumer does not wait for transactions. So this row is not
+   blocked.
+4. Sometimes the monitor cannot make a necessary fetch. For example, the monitor has no READ permission on the topic,
+   the partition has no leader, or the limit of rule 5 is reached. Without the fetch, up to FEW_OFFSETS unread offsets
+   may all be markers. So `is_record` is False, and a bad status becomes unknown. If the committed offset does not
+   change for DOUBTED_AFTER_MS, the lag becomes unknown, too. If more than FEW_OFFSETS offsets are unread, all of them
+   count as records.
+5. The monitor makes at most FETCHES_PER_SAMPLE fetches per sample. It starts with the commits that are nearest to the
+   end. If a broker refuses READ on a topic, the monitor tries again after REFUSED_FOR_MS.
 """
 
 from __future__ import annotations
@@ -42,9 +46,10 @@ from streaming.protocol.record_batches import Tail
 
 FETCH_WITHIN = 1_000
 FEW_OFFSETS = 10
-"""A transaction ends with one marker.
+"""Maximum number of unread offsets that may all be markers.
 
-If several markers follow each other, compaction removed the records between them.
+A transaction ends with one marker per partition. Several markers follow each other directly only if compaction removed
+the records between them.
 """
 
 DOUBTED_AFTER_MS = 30_000
@@ -53,7 +58,7 @@ FETCHES_PER_SAMPLE = 100
 
 
 class TailFetch(NamedTuple):
-    """A fetch from the log, starting at one offset, for one commit of a group."""
+    """A fetch for one commit of a group. The fetch reads the log, starting at `from_offset`."""
 
     topic: str
     partition: int
@@ -62,7 +67,7 @@ class TailFetch(NamedTuple):
 
 
 class FetchFailure(Enum):
-    """Reason why a fetch returned nothing."""
+    """The reason why a fetch returned no result."""
 
     REFUSED = "refused"
     FAILED = "failed"
@@ -73,7 +78,7 @@ _Commit = tuple[str, int, int]
 
 
 class UnmovedCommits:
-    """Stores since when each commit has been at its present offset. The caller numbers the rows.
+    """Stores the time of the last change of each row's committed offset. The caller assigns the row numbers.
 
     >>> unmoved = UnmovedCommits()
     >>> row = np.array([3])
@@ -85,10 +90,13 @@ class UnmovedCommits:
         self._offsets: Int64Array = np.empty(0, dtype=np.int64)
         self._since_ms: Int64Array = np.empty(0, dtype=np.int64)
 
-    def for_ms(self, rows: Int64Array, committed_offsets: Int64Array, at_ms: int) -> Int64Array:
-        """Return how long each row's commit has been at its offset, in milliseconds.
+    def for_ms(
+        self, rows: Int64Array, committed_offsets: Int64Array, at_ms: int, commit_times_ms: Int64Array | None = None
+    ) -> Int64Array:
+        """Return the time in milliseconds since each row's committed offset last changed.
 
-        If the clock was set back, the time starts again.
+        If the clock was set back, the time restarts at 0. For a row that was not seen before, the time of an old commit
+        counts (rule 1).
         """
         missing = int(rows.max(initial=-1)) + 1 - len(self._offsets)
         if missing > 0:
@@ -96,16 +104,20 @@ class UnmovedCommits:
             self._offsets = np.concatenate([self._offsets, blank])
             self._since_ms = np.concatenate([self._since_ms, blank])
         is_new = (self._offsets[rows] != committed_offsets) | (self._since_ms[rows] > at_ms)
+        since_ms = np.full(len(rows), at_ms, dtype=np.int64)
+        if commit_times_ms is not None:
+            is_old = (self._offsets[rows] < 0) & (commit_times_ms <= at_ms - DOUBTED_AFTER_MS)
+            since_ms[is_old] = commit_times_ms[is_old]
         self._offsets[rows[is_new]] = committed_offsets[is_new]
-        self._since_ms[rows[is_new]] = at_ms
+        self._since_ms[rows[is_new]] = since_ms[is_new]
         unmoved: Int64Array = at_ms - self._since_ms[rows]
         return unmoved
 
 
 class RowNearEnd(NamedTuple):
-    """A row of a report. The group of this row may have read everything.
+    """A row of a lag report whose group may have read everything.
 
-    `at` is the number of the row. `end` is the end of the log for the consumer of the row.
+    `at` is the index of the row. `end` is the offset up to which the consumer of this row can read.
     """
 
     at: int
@@ -114,20 +126,17 @@ class RowNearEnd(NamedTuple):
     log_start: int
     unmoved_ms: int
     is_open: bool
-    """True if `end` is the last stable offset, where an open transaction begins."""
+    """True if `end` is the last stable offset and an open transaction begins there."""
 
 
 def rows_with_lag(report: LagReport, unmoved_ms: Int64Array, is_suspect: BoolArray) -> Int64Array:
-    """Return the rows that meet rule 1.
-
-    The commit is before the end, and either it has not changed or the row is suspect.
-    """
+    """Return the rows with a lag above 0 that meet the second condition of rule 1."""
     lag = report.partitions["lag"].fill_null(0).to_numpy()
     return np.flatnonzero((lag > 0) & ((unmoved_ms > 0) | is_suspect))
 
 
 def topic_partitions(report: LagReport, at: Int64Array) -> list[TopicPartition]:
-    """Return the topic partitions of some rows, sorted."""
+    """Return the topic partitions of the given rows, sorted."""
     rows = report.partitions.select(["topic", "partition"]).take(pa.array(at))
     return sorted(set(zip(rows["topic"].to_pylist(), rows["partition"].to_pylist(), strict=True)))
 
@@ -135,7 +144,7 @@ def topic_partitions(report: LagReport, at: Int64Array) -> list[TopicPartition]:
 def rows_near_end(
     report: LagReport, at: Int64Array, unmoved_ms: Int64Array, stable: Mapping[TopicPartition, int]
 ) -> list[RowNearEnd]:
-    """Return the given rows that are near the end. In rule 3, the end is the last stable offset."""
+    """Return the given rows that are near the end. If rule 3 applies, the end is the last stable offset."""
     names = ["topic", "partition", "committed_offset", "end_offset", "log_start_offset"]
     table = report.partitions.select(names).take(pa.array(at))
     near = []
@@ -150,9 +159,9 @@ def rows_near_end(
 
 
 class NextOffsets:
-    """The results of all fetches so far.
+    """Stores the results of all fetches.
 
-    Call `due_fetches`, then `add_results` with their results, then `apply`.
+    For each sample, call `due_fetches`, `add_results` and `apply`, in this order.
     """
 
     def __init__(self) -> None:
@@ -160,9 +169,10 @@ class NextOffsets:
         self._refused_at_ms: dict[str, int] = {}
 
     def due_fetches(self, rows: Sequence[RowNearEnd], now_ms: int) -> list[TailFetch]:
-        """Return the necessary fetches, with commits nearest to the end first (rules 1, 2, 5).
+        """Return the necessary fetches (rules 1, 2, 5).
 
-        Removes the results of all other rows.
+        The first fetch is for the commit that is nearest to the end. The stored results of rows that are not in `rows`
+        are removed.
         """
         self._known = {row.commit: self._known[row.commit] for row in rows if row.commit in self._known}
         due = {
@@ -183,7 +193,7 @@ class NextOffsets:
         return self._known.get(row.commit) or Tail(row.commit[2], is_record=False, read_to=row.commit[2])
 
     def add_results(self, results: Mapping[TailFetch, FetchResult], now_ms: int) -> None:
-        """Add the results of fetches."""
+        """Store the results of fetches."""
         for fetch, result in results.items():
             if isinstance(result, Tail):
                 commit = fetch.topic, fetch.partition, fetch.committed_offset
@@ -196,7 +206,7 @@ class NextOffsets:
                 self._refused_at_ms[fetch.topic] = now_ms
 
     def apply(self, report: LagReport, rows: Sequence[RowNearEnd]) -> LagReport:
-        """Return the report with lag counted from the next record (rules 2 to 4)."""
+        """Return a report in which lag is counted from the next record (rules 2 to 4)."""
         table = report.partitions
         ends = table["end_offset"].fill_null(0).to_numpy()
         next_offsets = table["committed_offset"].to_numpy().copy()

@@ -1,22 +1,25 @@
-"""Store samples of growing offsets for many topic partitions, with a limited number of samples per topic partition.
+"""Store offset samples of many topic partitions, with a limited number of samples per topic partition.
 
-A point is (offset, time of its sample). End offsets and log start offsets are both stored in this form. The points of a
-row are sorted by time, and their offsets never decrease. Rules for a sample (o, t) after a last point (o', t'):
+A point is (offset, time of the sample). The offsets are end offsets or log start offsets. Each topic partition has one
+row. The points of a row are sorted by time, and their offsets never decrease. (o', t') is the last stored point. Rules
+for a new sample (o, t):
 
-1. t <= t' (the clock was set back, or the sample is repeated): points at or after t are removed first.
-2. o < o': the topic was deleted and created again, or lost its last records in an unclean election. All points are
-   removed, and the row starts again with this point. kafka-lag-exporter rejects such points and is stuck until its
-   old points expire (issue 197).
+1. t <= t': all points at or after t are removed first. Either the clock was set back, or the sample is repeated.
+2. o < o': all points are removed, and the new point becomes the first point. Either the topic was deleted and created
+   again, or it lost its last records in an unclean election. kafka-lag-exporter ignores such samples until its old
+   points expire (issue 197).
 3. o equals the offset of the last two points: the time of the last point becomes t. So a constant offset has only two
-   points, with its first and its last time. The method comes from kafka-lag-exporter (`LookupTable.addPoint`).
-4. Otherwise the point is appended. If the row is full, one point is removed before this. It is the inner point with the
-   smallest ratio of
+   points: one with its first time, and one with its last time. The method comes from kafka-lag-exporter
+   (`LookupTable.addPoint`).
+4. Otherwise the new point is appended. If the row is full, one inner point is removed first. The removed point is the
+   inner point with the smallest value of
 
-       (time between its neighbours) / (its age)
+       (time between its neighbours) / (age of the point)
 
-   The oldest point is never removed, because it is the start of the row's history. The newest point is never removed
-   either. So old points have larger gaps between them. With a sample every 5 s, 60 points cover a week. The gaps are
-   about a quarter of their age. `lag_seconds.py` describes the effect on interpolated times.
+   The oldest point is never removed, because it is the start of the row's history. The newest point is also never
+   removed. So the time between old points is longer. If the monitor samples every 5 s, 60 points cover a week. The time
+   between two neighbouring points is about a quarter of their age. `lag_seconds.py` describes the resulting error of
+   interpolated times.
 """
 
 from __future__ import annotations
@@ -30,9 +33,9 @@ _ROWS_AT_A_TIME = 2048
 
 
 class OffsetPoints:
-    """Points of many rows as two matrices. The caller numbers the rows.
+    """Stores the points of many rows as two matrices.
 
-    Each row has space for `limit` points of 16 bytes.
+    The caller assigns the row numbers. Each row has space for `limit` points. A point needs 16 bytes.
 
     >>> points = OffsetPoints(limit=4)
     >>> for offset, sampled_at_ms in [(100, 30), (200, 60), (200, 120), (200, 700)]:
@@ -52,7 +55,7 @@ class OffsetPoints:
         self.times_ms: Int64Array = np.zeros((_FIRST_ROWS, limit), dtype=np.int64)
 
     def add(self, rows: Int64Array, offsets: Int64Array, sampled_at_ms: int) -> BoolArray:
-        """Add one sample of distinct rows. Returns the rows that started again (rule 2)."""
+        """Add one sample. Each row occurs at most once in `rows`. Returns the rows whose offset decreased (rule 2)."""
         self._grow(int(rows.max(initial=-1)) + 1)
         self._drop_later_points(rows, sampled_at_ms)
         had = self.counts[rows] > 0
@@ -64,13 +67,14 @@ class OffsetPoints:
         return fell_back
 
     def keep(self, rows: Int64Array) -> None:
-        """Remove all other rows, and number the given rows again in the given order."""
+        """Keep only the given rows. Their new numbers are 0, 1, 2, ... in the given order."""
         self.counts, self.offsets, self.times_ms = self.counts[rows], self.offsets[rows], self.times_ms[rows]
 
     def restore(self, rows: Int64Array, offsets: Int64Array, times_ms: Int64Array) -> None:
-        """Add stored points to empty rows 0, 1, 2, ... The points of a row are adjacent, oldest first.
+        """Add stored points to the empty rows 0, 1, 2, ...
 
-        If the limit was lowered and a row has too many points, only the newest points are added.
+        The points of a row must be adjacent, oldest first. If a row has more points than the limit, only its newest
+        points are added.
         """
         counts = np.bincount(rows)
         self._grow(len(counts))
@@ -87,20 +91,20 @@ class OffsetPoints:
         return list(zip(self.offsets[row, :count].tolist(), self.times_ms[row, :count].tolist(), strict=True))
 
     def last_at_or_below(self, rows: Int64Array, offsets: Int64Array) -> Int64Array:
-        """Return for each row the index of its last point at or below an offset, or -1 if there is no such point."""
+        """Return the index of each row's last point whose offset is at most `offsets`. -1 if no such point exists."""
         return self._first_above(self.offsets, rows, offsets) - 1
 
     def first_since(self, rows: Int64Array, since_ms: int) -> Int64Array:
-        """Return for each row the index of its first point since a time.
+        """Return for each row the index of the first point at or after the given time.
 
-        If there is no such point, the index is the number of the row's points.
+        If there is no such point, the index is the number of points in the row.
         """
         return self._first_above(self.times_ms, rows, np.full(len(rows), since_ms - 1, dtype=np.int64))
 
     def _first_above(self, ascending: Int64Array, rows: Int64Array, limits: Int64Array) -> Int64Array:
-        """Return for each row the first index whose value is above the row's limit.
+        """Return for each row the first index whose value is greater than the row's limit.
 
-        This is a binary search in all rows at once.
+        The function makes a binary search in all rows at once.
         """
         low, high = np.zeros(len(rows), dtype=np.int64), self.counts[rows]
         for _ in range(self.limit.bit_length()):
@@ -137,7 +141,7 @@ class OffsetPoints:
         self.counts[rows] += 1
 
     def _thin(self, full: Int64Array, now_ms: int) -> None:
-        """Remove the inner point of rule 4 from each full row.
+        """Remove one inner point from each full row (rule 4).
 
         The rows are processed in small blocks that fit into the CPU cache.
         """
@@ -153,6 +157,6 @@ class OffsetPoints:
         self.counts[full] -= 1
 
     def _newest(self, matrix: Int64Array, rows: Int64Array) -> Int64Array:
-        """Return the newest value of each row. Undefined for rows without points."""
+        """Return the newest value of each row. The value is undefined for rows without points."""
         newest: Int64Array = matrix[rows, np.maximum(self.counts[rows] - 1, 0)]
         return newest

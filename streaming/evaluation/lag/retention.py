@@ -1,63 +1,74 @@
-"""Find the loss of records by retention: records deleted before a group read them, and the time until more are deleted.
+"""Compute the loss of records by retention: unread records that were deleted, and the time until more are deleted.
 
-Lag cannot show this. A lag of a million is harmless if records are kept for a month. It is too large if they are kept
-for an hour. If the lag of a row is unknown, all values of the row are unknown (`lag.py` shows the reason). Otherwise c
-is `next_offset`, the offset of the record that the group reads next. It is the committed offset, or the offset of the
-first record after the committed offset. s is the log start offset. Rules:
+Lag does not show this loss. If retention is a month, a lag of a million records may be harmless. If retention is an
+hour, the same lag may be too high. If the lag of a row is unknown, all values of the row are unknown (`lag.py` shows
+the reason). Otherwise c is `next_offset`: the committed offset, or the offset of the first record after the committed
+offset. s is the log start offset. Rules:
 
 1. `records_lost` = s - c if c < s, otherwise 0. These are the offsets that the group has not committed and can never
    read. Compaction and aborted transactions leave offsets without records, so this is an upper bound. The result is
    null if these are only a few offsets and no fetch showed a record there. Such offsets may be transaction markers,
-   whose deletion is not a loss (`next_offsets.py`).
+   whose deletion is not a loss (`next_offsets.py`). A known loss stays known while the committed offset stays the same,
+   also after a restart. Without this rule, a loss of a few records would disappear, because a deleted record cannot be
+   fetched again.
 2. `lost_since_ms`: the time of the first sample in which s is greater than c. If the commit is later than this sample,
    the time of the commit is used. The kind is `at_least` if s was already greater than c in the oldest stored sample.
    The time stays the same in all samples of one loss. Stored samples get fewer with age, and a group can commit during
-   a loss.
+   a loss. If the loss is unknown for some samples, for example because a partition has no leader, its time stays, too.
 3. `seconds_until_lost`: 0 if records are already lost. Null if the lag is 0, because a group that has read everything
-   cannot lose records.
-4. The result is also null if the log start offset moved less than twice within RATE_WINDOW_MS, because the rate is then
-   unknown. Such a topic can have unlimited retention, or it can be compacted or new.
-5. Otherwise the result comes from two moves of the log start offset within RATE_WINDOW_MS. (s1, t1) is the first move,
-   and (s2, t2) is the last move:
+   cannot lose records. Otherwise, there are two estimates: the rate of the log start offset (rules 4 to 6), and
+   `retention.ms` (`time_retention.py`). The smaller estimate applies, because size and time each can delete the record.
+   The estimate from `retention.ms` also applies if the rate is unknown, or if it gives only the maximum of rule 6. So a
+   quiet topic has an estimate, although its log start offset moves less than once a day. If both estimates are unknown,
+   the result is null.
+4. The rate is unknown if the log start offset moved less than twice within RATE_WINDOW_MS. Such a topic can have
+   unlimited retention, or it can be compacted, quiet or new.
+5. Otherwise the estimate comes from two moves of the log start offset within RATE_WINDOW_MS. (s1, t1) is the first
+   move, and (s2, t2) is the last move:
 
        rate = (s2 - s1) / (t2 - t1)        seconds_until_lost = (c - s2) / rate - (now - t2), at least 0
 
    The log start offset moves by whole segments, in steps. The line through the upper corners of the steps reaches c
-   before a step passes c. So at a constant rate, the real loss is never earlier than the result, and at most one step
+   before a step passes c. So at a constant rate, the real loss is never earlier than the estimate, and at most one step
    later. A result of 0 means that the next step may delete unread records.
-6. The result is at most AHEAD times the period over which the rate was measured. A longer result is replaced by this
-   maximum, and its kind is `at_least`.
+6. This estimate is at most AHEAD times the period over which the rate was measured. A longer estimate is replaced by
+   this maximum, and its kind is `at_least`. The kind of all other results is `estimate`.
 
-Limits: the result assumes that the group does not commit again. With retention by time, the deletion rate is the write
-rate of one retention time ago. If a burst of records is about to expire, the log start offset will move faster than the
-present rate. DeleteRecords and a change of retention.ms cannot be predicted.
+Limits of the method: it assumes that the group does not commit again. If retention is by time, brokers now delete the
+records that were written one retention time ago. So if many records were written at about that time, the log start
+offset will soon move faster than the computed rate. The monitor cannot predict DeleteRecords requests and changes of
+retention.ms.
 
-Example: the log start offset rises by 1000 every 600 s. At 1200 s it rises to 2000. For c = 4500, the result at 1500 s
-is 2500 / (1000 / 600 s) - 300 s = 1200 s, which means a loss at 2700 s. The record is really lost at 3000 s, when the
-log start offset rises to 5000.
+Example: the log start offset rises by 1000 every 600 s. At 1200 s, it rises to 2000. For c = 4500, the result at 1500 s
+is 2500 / (1000 / 600 s) - 300 s = 1200 s. So the predicted time of the loss is 2700 s. The real loss is at 3000 s, when
+the log start offset rises to 5000.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from streaming.combine.wire import BoolArray, Int64Array
-from streaming.evaluation.lag.lag import LagReport
+from streaming.evaluation.lag.lag import MAYBE_ONLY_MARKERS, LagReport
 from streaming.evaluation.lag.lag_seconds import AT_LEAST, EXACT
 from streaming.evaluation.lag.next_offsets import FEW_OFFSETS
 from streaming.evaluation.lag.offset_points import OffsetPoints
 from streaming.evaluation.lag.sampled_offsets import SampledOffsets
 
 LOG_START_POINTS = 30
-"""Points per topic partition. They use 480 bytes. They cover the last ten moves, and earlier moves in less detail."""
+"""Maximum number of points per topic partition.
+
+The points use 480 bytes. They cover the last ten moves in full and earlier moves in less detail.
+"""
 
 RATE_WINDOW_MS = 24 * 3_600_000
-"""Maximum age of a move that counts for the present rate. Brokers delete segments every 5 minutes by default."""
+"""Maximum age of a move that is used for the rate. By default, brokers check every 5 minutes for segments to delete."""
 
 AHEAD = 10
 
@@ -72,20 +83,34 @@ RETENTION_SCHEMA = pa.schema(
         ("seconds_until_lost_kind", pa.string()),
     ]
 )
-"""A kind is null if its number is null. The kinds of `lost_since_ms` are `exact` and `at_least`.
+"""A kind is null if its value is null. The kinds of `lost_since_ms` are `exact` and `at_least`.
 
 The kinds of `seconds_until_lost` are `estimate` and `at_least`.
 """
 
-Losses = Mapping[tuple[str, str, int], tuple[int, str]]
-"""`lost_since_ms` and `lost_since_kind` of the losses of one sample, by group id, topic and partition."""
+
+class Loss(NamedTuple):
+    """`lost_since_ms` and `lost_since_kind` of a loss, and the committed offset at which it was seen last."""
+
+    since_ms: int
+    kind: str
+    committed_offset: int
+
+
+LossKey = tuple[str, str, int]
+"""Group id, topic and partition."""
+
+Losses = Mapping[LossKey, Loss]
 _NO_LOSSES: Losses = MappingProxyType({})
 
 
-def retention(lag: LagReport, starts: SampledOffsets, earlier: Losses = _NO_LOSSES) -> pa.Table:
+def retention(
+    lag: LagReport, starts: SampledOffsets, earlier: Losses = _NO_LOSSES, left_by_time: pa.ChunkedArray | None = None
+) -> pa.Table:
     """Return the loss by retention of each row of the report (RETENTION_SCHEMA).
 
-    `starts` must contain the sample of the report. `earlier` are the losses of the sample before.
+    `starts` must contain the sample of the report. `earlier` are the losses up to the sample before (`losses`).
+    `left_by_time` has for each row the estimate of `time_retention.py`.
 
     >>> from streaming.evaluation.lag.lag import LAG_SCHEMA, ClusterSample, lag_report
     >>> starts = SampledOffsets(LOG_START_POINTS)
@@ -102,11 +127,13 @@ def retention(lag: LagReport, starts: SampledOffsets, earlier: Losses = _NO_LOSS
     """
     partitions = lag.partitions
     rows = starts.rows(partitions["topic"].combine_chunks(), partitions["partition"].to_numpy())
-    is_known = starts.sampled_at(rows, lag.sampled_at_ms)
-    is_known &= pc.and_(pc.is_valid(partitions["lag"]), pc.is_valid(partitions["log_start_offset"])).to_numpy()
+    is_sampled = starts.sampled_at(rows, lag.sampled_at_ms) & pc.is_valid(partitions["log_start_offset"]).to_numpy()
+    is_known = is_sampled & pc.is_valid(partitions["lag"]).to_numpy()
     committed, waiting = partitions["next_offset"].to_numpy(), partitions["lag"].fill_null(0).to_numpy()
     beyond = partitions["log_start_offset"].fill_null(0).to_numpy() - committed
     is_known &= partitions["is_record"].to_numpy() | (beyond <= 0) | (beyond > FEW_OFFSETS)
+    if earlier:
+        is_known |= _continues(partitions, np.flatnonzero(is_sampled & ~is_known & (beyond > 0)), earlier)
     is_lost = is_known & (beyond > 0)
     commit_times_ms = np.minimum(partitions["commit_timestamp_ms"].to_numpy(), lag.sampled_at_ms)
     past = _lost_since(starts.points, rows, committed, commit_times_ms, is_lost)
@@ -116,7 +143,9 @@ def retention(lag: LagReport, starts: SampledOffsets, earlier: Losses = _NO_LOSS
         [
             pa.array(np.maximum(beyond, 0), mask=~is_known),
             *past,
-            *_until_lost(starts.points, rows, committed, lag.sampled_at_ms, is_lost, is_known & (waiting > 0)),
+            *_until_lost(
+                starts.points, rows, committed, lag.sampled_at_ms, is_lost, is_known & (waiting > 0), left_by_time
+            ),
         ],
         schema=RETENTION_SCHEMA,
     )
@@ -129,7 +158,7 @@ def _lost_since(
     commit_times_ms: Int64Array,
     is_lost: BoolArray,
 ) -> tuple[pa.Array, pa.Array]:
-    """Apply rule 2. Returns times and kinds. Both are null if nothing is lost."""
+    """Apply rule 2. Returns times and kinds. Both are null if no records are lost."""
     since_ms, is_at_least = np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.bool_)
     rows, committed_ms = rows[is_lost], commit_times_ms[is_lost]
     first_beyond = points.last_at_or_below(rows, committed_offsets[is_lost]) + 1
@@ -139,25 +168,44 @@ def _lost_since(
     return pa.array(since_ms, mask=~is_lost), _kind(is_at_least, EXACT, ~is_lost)
 
 
-def losses(partitions: pa.Table) -> Losses:
-    """Return the losses in the rows of an evaluation."""
-    lost = partitions.filter(pc.is_valid(partitions["lost_since_ms"]))
-    times = zip(lost["lost_since_ms"].to_pylist(), lost["lost_since_kind"].to_pylist(), strict=True)
-    return dict(zip(_keys(lost), times, strict=True))
+def losses(partitions: pa.Table, earlier: Losses = _NO_LOSSES) -> Losses:
+    """Return the losses in the rows of an evaluation. Earlier losses stay if their row is unknown now (rule 2)."""
+    is_lost = pc.is_valid(partitions["lost_since_ms"])
+    unknown = partitions.filter(pc.is_null(partitions["records_lost"])) if earlier else partitions.slice(0, 0)
+    hidden = {key: earlier[key] for key in _keys(unknown) if key in earlier}
+    lost = partitions.filter(is_lost)
+    values = zip(*(lost[name].to_pylist() for name in _LOSS_COLUMNS), strict=True)
+    return {**hidden, **{key: Loss(*value) for key, value in zip(_keys(lost), values, strict=True)}}
+
+
+_LOSS_COLUMNS = ("lost_since_ms", "lost_since_kind", "committed_offset")
+
+
+def _continues(partitions: pa.Table, at: Int64Array, earlier: Losses) -> BoolArray:
+    """Return the rows among `at` with a known loss whose committed offset is still the same (end of rule 1)."""
+    rows = partitions.take(pa.array(at))
+    continues = np.zeros(partitions.num_rows, dtype=np.bool_)
+    columns = zip(_keys(rows), rows["committed_offset"].to_pylist(), rows["unknown_reason"].to_pylist(), strict=True)
+    for row, (key, committed_offset, reason) in zip(at.tolist(), columns, strict=True):
+        loss = earlier.get(key)
+        is_same = loss is not None and loss.committed_offset == committed_offset
+        continues[row] = is_same and reason in {None, MAYBE_ONLY_MARKERS}
+    return continues
 
 
 def _with_earlier_starts(
     partitions: pa.Table, past: tuple[pa.Array, pa.Array], is_lost: BoolArray, earlier: Losses
 ) -> tuple[pa.Array, pa.Array]:
-    """Return the times and kinds, with the earlier ones for losses that continue."""
+    """Return the times and kinds of losses. If a loss continues, its earlier time and kind are returned."""
     times, kinds = (column.to_pylist() for column in past)
     lost = np.flatnonzero(is_lost)
     for at, key in zip(lost.tolist(), _keys(partitions.take(pa.array(lost))), strict=True):
-        times[at], kinds[at] = earlier.get(key, (times[at], kinds[at]))
+        if (loss := earlier.get(key)) is not None:
+            times[at], kinds[at] = loss.since_ms, loss.kind
     return pa.array(times, pa.int64()), pa.array(kinds, pa.string())
 
 
-def _keys(partitions: pa.Table) -> Iterable[tuple[str, str, int]]:
+def _keys(partitions: pa.Table) -> Iterable[LossKey]:
     return zip(*(partitions[name].to_pylist() for name in ("group_id", "topic", "partition")), strict=True)
 
 
@@ -168,6 +216,7 @@ def _until_lost(  # noqa: PLR0913, PLR0917 - one argument per column
     now_ms: int,
     is_lost: BoolArray,
     waits: BoolArray,
+    left_by_time: pa.ChunkedArray | None,
 ) -> tuple[pa.Array, pa.Array]:
     """Apply rules 3 to 6. Returns seconds and kinds."""
     seconds, is_at_least = np.zeros(len(rows)), np.zeros(len(rows), dtype=np.bool_)
@@ -183,14 +232,19 @@ def _until_lost(  # noqa: PLR0913, PLR0917 - one argument per column
     is_known[at] = True
     seconds[at] = np.clip(ahead_ms, 0, AHEAD * stretch_ms) / 1000
     is_at_least[at] = ahead_ms > AHEAD * stretch_ms
+    if left_by_time is not None:
+        left = left_by_time.fill_null(0.0).to_numpy()
+        is_better = ~is_known | is_at_least | (left < seconds)
+        applies = waits & ~is_lost & left_by_time.is_valid().to_numpy() & is_better
+        seconds[applies], is_at_least[applies], is_known[applies] = left[applies], False, True
     return pa.array(seconds, mask=~is_known), _kind(is_at_least, ESTIMATE, ~is_known)
 
 
 def _moves(points: OffsetPoints, rows: Int64Array, since_ms: int) -> tuple[Int64Array, ...]:
     """Return four values for each row.
 
-    They are the offset and the time of its last move, and the rise and the duration from its first to its last move.
-    Only moves since `since_ms` count. With less than two moves, the rise is 0.
+    Two of them are the offset and the time of the last move. The other two are the increase and the time from the first
+    move to the last move. Only moves since `since_ms` count. If there are less than two moves, the increase is 0.
     """
     offsets, times_ms = points.offsets[rows], points.times_ms[rows]
     is_move = np.zeros(offsets.shape, dtype=np.bool_)

@@ -1,7 +1,7 @@
 """Store sampled offsets of many topic partitions by name: either end offsets or log start offsets.
 
-They are stored across restarts. So the lag in seconds is known soon after a restart. kafka-lag-exporter shows NaN for
-some minutes after a restart.
+The sampled offsets are stored, and they are loaded again after a restart. So the monitor knows the lag in seconds soon
+after a restart. kafka-lag-exporter shows NaN for some minutes after a restart.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ STORED_SCHEMA = pa.schema(
         ("sampled_at_ms", pa.int64()),
     ]
 )
-"""Version 1: one row per point. The points of a topic partition are adjacent, oldest first."""
+"""Version 1: one row per point. The points of a topic partition are in adjacent rows, oldest first."""
 
 KEEP_UNSAMPLED_MS = 24 * 3_600_000
-"""Time after which a topic partition without a sample is removed: one day. So deleted topics do not fill the memory."""
+"""A topic partition without a sample is removed after this time: one day. So deleted topics do not fill the memory."""
 
 
 class SampledOffsets:
-    """Points of every sampled topic partition. Each has at most `limit` points (see `offset_points.py`).
+    """Stores the points of each sampled topic partition: at most `limit` points per partition (see `offset_points.py`).
 
     >>> ends = SampledOffsets(limit=60)
     >>> ends.add({("orders", 0): 100}, sampled_at_ms=30)
@@ -51,9 +51,11 @@ class SampledOffsets:
         return len(self._rows)
 
     def add(self, offsets: Mapping[tuple[str, int], int], sampled_at_ms: int) -> list[tuple[str, int]]:
-        """Add one sample. Returns the topic partitions whose offset decreased. Their points start again.
+        """Add one sample.
 
-        A repeated sample changes nothing. Topic partitions that are missing in the sample keep their points.
+        Returns the topic partitions whose offset decreased. The earlier points of these topic partitions are removed.
+        If the same sample is added again, nothing changes. If a topic partition is missing in the sample, its points do
+        not change.
         """
         if not offsets:
             return []
@@ -65,15 +67,18 @@ class SampledOffsets:
         return [keys[index] for index in np.flatnonzero(fell_back)]
 
     def rows(self, topics: pa.Array, partitions: Int64Array) -> Int64Array:
-        """Return the row of each topic partition in `points`, or NO_ROW if it was never sampled."""
+        """Return the row number of each topic partition in `points`.
+
+        NO_ROW if the topic partition was never sampled.
+        """
         return self._rows.find(topics, partitions)
 
     def names(self) -> tuple[pa.Array, Int64Array]:
-        """Return the topics and partition numbers, by row."""
+        """Return the topic and the partition number of each row."""
         return self._rows.names()
 
     def sampled_at(self, rows: Int64Array, at_ms: int) -> BoolArray:
-        """Return one value for each row: True if its newest point is from the sample at `at_ms`. False for NO_ROW."""
+        """Return True for each row whose newest point is from the sample at `at_ms`. False for NO_ROW."""
         known: BoolArray = rows != NO_ROW
         if not len(self):
             return known
@@ -82,9 +87,9 @@ class SampledOffsets:
         return current
 
     def _remove_unsampled(self, since_ms: int) -> None:
-        """Remove old rows if they are more than half of all rows.
+        """Remove old rows if more than half of all rows are old.
 
-        With fewer old rows, the freed memory would not justify the copy.
+        A removal copies all other rows, so it is not worthwhile for fewer old rows.
         """
         counts = self.points.counts[: len(self)]
         newest = self.points.times_ms[np.arange(len(self)), np.maximum(counts - 1, 0)]
@@ -114,7 +119,7 @@ class SampledOffsets:
     def decode(cls, version: int, encoded: bytes, limit: int) -> SampledOffsets:
         """Return the points that `encode` encoded.
 
-        If a row has more points than the limit, only its newest points are used.
+        If a row has more points than `limit`, only its newest points are used.
 
         Raises StateVersionError if the version is unknown.
         """

@@ -1,40 +1,42 @@
-"""Evaluate the status of a group partition from its last commits: OK, WARN, STOP, STALL or REWIND.
+"""Evaluate the status of each group and partition from the last commits: OK, WARN, STOP, STALL or REWIND.
 
-These are Burrow's sliding-window rules. W is the window of commits, CL the current lag, A the allowed lag. The first
-rule that applies determines the status. The number of this rule is shown:
+The rules are Burrow's sliding-window rules. W is the window of commits. CL is the current lag. A is the allowed lag.
+The first rule that applies determines the status. The output contains the number of this rule:
 
-0. The filled share of W is below `minimum_complete`: OK. The window has too few commits for an evaluation.
-   `completeness` shows this.
-1. CL <= A: OK. There is nothing to read, so no other rule matters.
-2. STOP, if two conditions are met. The time since the last commit is longer than the time from W's first commit to W's
-   last commit. All end offsets of the last minutes are higher than the last committed offset. This rule comes before
-   rule 4, because a lag of 0 in W may be a week old (Burrow 290). If the group has reached one of these end offsets,
-   the group had read everything, and the unread records are new. A client without records to read does not have to
-   commit (Burrow 303).
-3. REWIND: a commit is lower than the commit before it, and no later commit reaches that offset again. Only the first
-   decrease in W is checked. This rule comes before rule 4. After a group has read everything and is reset to the
-   earliest offset, W contains lags of 0 for some time. By rule 4, such a group would be OK (Burrow 716). In rebalances,
-   commits often decrease and then rise again.
-4. At least one lag in W is at or below A: OK. The group has read everything at some time within W.
-5. STALL: W has two commits or more, and all have the same offset. The client is alive and makes no progress.
-6. WARN: W has two lags or more, and no lag is lower than the previous lag. The group is slower than its producers.
-7. OK.
-8. Unknown, before rule 2: an open transaction begins at the next offset. A read_committed consumer receives nothing
-   from there on until the transaction ends. No record shows whether this consumer uses read_committed.
-9. Unknown, instead of rules 2, 5 and 6: all unread offsets may be transaction markers (`next_offsets.py`).
+0. The filled share of W is less than `minimum_complete`: OK. W has too few commits for an evaluation. `completeness`
+   shows the filled share.
+1. CL <= A: OK. The group has read everything, so no other rule is needed.
+2. STOP, if two conditions are true. First, the time since the last commit is longer than the time from W's first commit
+   to W's last commit. Second, all end offsets of the last RECENT_END_OFFSETS_MS are greater than the last committed
+   offset. If the group has reached one of these end offsets, it had read everything a short time ago. So the unread
+   records are new, and the status is not STOP. A client that has read everything does not have to commit (Burrow 303).
+   This rule comes before rule 4, because a lag of 0 in W may be a week old (Burrow 290).
+3. REWIND: a committed offset is lower than the previous committed offset, and no later commit reaches the previous
+   offset again. Only the first decrease in W is checked. During rebalances, committed offsets often decrease for a
+   short time and then increase again. Such a decrease is not REWIND. If a group has read everything and is then reset
+   to the earliest offset, W still contains lags of 0 for some time. Rule 4 reports OK for such a group, so rule 3 comes
+   first (Burrow 716).
+4. At least one lag in W is at most A: OK. The group had read everything at least once within W.
+5. STALL: W has two or more commits, and all have the same offset. The client is alive but makes no progress.
+6. WARN: W has two or more lags, and each lag is equal to or greater than the previous lag. The group is slower than the
+   producers.
+7. OK: no other rule applies.
+8. Unknown: an open transaction begins at the next offset. Until the transaction ends, a read_committed consumer
+   receives no record from this offset on. No record shows whether the consumer uses read_committed. Only rules 0 and 1
+   come before rule 8.
+9. Unknown: all unread offsets may be transaction markers (`next_offsets.py`). If rule 2, 5 or 6 applies to such a row,
+   the result is rule 9 instead.
 
-Intended differences from Burrow: With a single commit, there is no time span between commits. In this case, Burrow
-shows STOP at once. Here, STOP requires a silence of more than `lone_commit_silence_ms`. STALL requires at least two
-commits, and WARN requires at least two lags. The time since the last commit does not end at the present time. It ends
-at the time up to which the group's partition of `__consumer_offsets` was read. So a commit that the monitor has not
-read yet does not look like silence. The status is null if it is unknown: the lag or this time is unknown, or there are
-no commits.
+Intended differences from Burrow: If W has a single commit, Burrow shows STOP at once. This monitor shows STOP only
+after more than `lone_commit_silence_ms` without a commit. STALL requires at least two commits. WARN requires at least
+two lags. The time since the last commit does not end at the present time. It ends at the time up to which the group's
+partition of `__consumer_offsets` was read. So the monitor does not report STOP because it is late in reading commits.
+The status is null if there are no commits, or if the lag or the read time is unknown.
 
-Known weakness, the same as in Burrow: one decrease of the lag ends WARN. So a slow group with a varying lag is OK
-(Burrow 738).
+Known weakness: if the lag decreases once within W, the status is not WARN. So a slow group whose lag goes up and down
+has the status OK. Burrow has the same weakness (issue 738).
 
-Source: Burrow, `core/internal/evaluator/caching.go`. The golden cases 0-15 of `caching_test.go` are rows of the test
-table.
+Source: Burrow, `core/internal/evaluator/caching.go`. The tests contain the cases 0 to 15 of Burrow's `caching_test.go`.
 """
 
 from __future__ import annotations
@@ -51,9 +53,9 @@ from streaming.evaluation.lag.commit_windows import Windows
 
 
 class Status(IntEnum):
-    """Burrow's numbers, which dashboards use. A greater number is a worse status.
+    """The status numbers of Burrow, which dashboards use.
 
-    Burrow uses 3 for everything above WARN.
+    A greater number is a worse status. Burrow uses 3 for every status worse than WARN.
     """
 
     OK = 1
@@ -64,10 +66,10 @@ class Status(IntEnum):
 
 
 STATUS_SCHEMA = pa.schema([("status", pa.int8()), ("status_rule", pa.int8()), ("completeness", pa.float64())])
-"""The status, the number of its rule, and the filled share of the window (0-1).
+"""The status, the number of the rule that determines it, and the filled share of the window (0-1).
 
-`status` and `status_rule` are null if the status is unknown. For rules 8 and 9, `status` is null, and `status_rule`
-shows the reason.
+`status` and `status_rule` are null if inputs are missing. If rule 8 or 9 applies, only `status` is null, and
+`status_rule` is 8 or 9.
 """
 
 GROUP_STATUS_SCHEMA = pa.schema(
@@ -79,15 +81,15 @@ GROUP_STATUS_SCHEMA = pa.schema(
         ("unknown_partitions", pa.int64()),
     ]
 )
-"""`completeness`: the share of the group's partitions whose status is known from a full window (0-1)."""
+"""`completeness`: the share of the group's partitions that have a full window and a known status (0-1)."""
 
 RECENT_END_OFFSETS_MS = 100_000
-"""Age of the end offsets that rule 2 uses: 100 s. Burrow remembers 10 end offsets, requested every 10 s."""
+"""Maximum age of the end offsets that rule 2 uses: 100 s. Burrow stores 10 end offsets and requests them every 10 s."""
 
 
 @dataclass(frozen=True, slots=True)
 class StatusRules:
-    """The configurable limits of the rules."""
+    """The thresholds of the rules. Users can configure them."""
 
     allowed_lag: int = 0
     minimum_complete: float = 0.0
@@ -99,7 +101,7 @@ DEFAULT_RULES = StatusRules()
 
 @dataclass(frozen=True, slots=True)
 class Tails:
-    """What is known about the unread offsets of each row, as arrays. From columns of LAG_SCHEMA."""
+    """Two arrays that describe the unread offsets of each row. Their values come from columns of LAG_SCHEMA."""
 
     is_blocked: BoolArray
     maybe_only_markers: BoolArray
@@ -121,11 +123,11 @@ def statuses(  # noqa: PLR0913, PLR0917 - the inputs of one evaluation
     rules: StatusRules = DEFAULT_RULES,
     tails: Tails | None = None,
 ) -> pa.Table:
-    """Evaluate all windows at once, row by row (STATUS_SCHEMA). Null: unknown.
+    """Evaluate all windows at once. Returns one row per window (STATUS_SCHEMA). An unknown value is null.
 
-    `lag` is CL. It comes from an end offset that was requested after the commits were read. `read_up_to_ms` is the time
-    up to which the group's partition was read. `lowest_recent_end_offset` is the lowest end offset of the last
-    RECENT_END_OFFSETS_MS. If it is unknown, STOP is still possible.
+    `lag` is CL. Its end offset was requested after the commits were read. `read_up_to_ms` is the time up to which the
+    group's partition of `__consumer_offsets` was read. `lowest_recent_end_offset` is the lowest end offset of the last
+    RECENT_END_OFFSETS_MS. If this value is unknown, the second condition of rule 2 is ignored.
 
     >>> one = np.array([[100, 200, 300]])
     >>> every = np.ones((1, 3), dtype=np.bool_)
@@ -163,7 +165,8 @@ def group_statuses(group_ids: pa.Array, partitions: pa.Table) -> pa.Table:
     """Return the worst status of each group's partitions (GROUP_STATUS_SCHEMA). `partitions` has STATUS_SCHEMA.
 
     Partitions with an unknown status do not change the worst status, but they reduce the completeness. The worst status
-    is null if all are unknown. Burrow shows everything above WARN as ERR. Here the worst status keeps its name.
+    is null if the status of every partition is unknown. Burrow shows each status worse than WARN as ERR. This monitor
+    shows the name of the worst status.
 
     >>> evaluated = pa.table([[1, 4, None], [7, 2, None], [1.0, 0.5, 1.0]], schema=STATUS_SCHEMA)
     >>> group_statuses(pa.array(["g", "g", "g"]), evaluated).to_pylist()
@@ -182,7 +185,7 @@ def group_statuses(group_ids: pa.Array, partitions: pa.Table) -> pa.Table:
 
 
 def status_names(statuses: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return the name of each status. Null: unknown.
+    """Return the name of each status. Null if the status is unknown.
 
     >>> status_names(pa.chunked_array([pa.array([1, None, 5], pa.int8())])).to_pylist()
     ['OK', None, 'STALL']
@@ -193,16 +196,13 @@ def status_names(statuses: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def is_suspect(evaluated: pa.Table) -> BoolArray:
-    """Return the rows (STATUS_SCHEMA) that are WARN.
-
-    Also return the rows that would be WARN if all unread offsets were records.
-    """
+    """Return True for each row that has rule 6 (WARN) or rule 9 as `status_rule`."""
     suspect: BoolArray = evaluated["status_rule"].fill_null(-1).to_numpy()
     return np.isin(suspect, (_WARN_RULE, MARKERS_RULE))
 
 
 def _numbers(column: pa.Array) -> tuple[Int64Array, BoolArray]:
-    """Return the values, and for each value whether it is known."""
+    """Return two arrays: the values, and True for each known value."""
     return column.fill_null(0).to_numpy(zero_copy_only=False), column.is_valid().to_numpy(zero_copy_only=False)
 
 
@@ -225,7 +225,10 @@ def _reached(windows: Windows, end_offset: Int64Array, is_known: BoolArray) -> B
 
 
 def _is_silent(windows: Windows, now_ms: Int64Array, lone_commit_silence_ms: int) -> BoolArray:
-    """Evaluate the first half of rule 2. If timestamps decrease, the time span is 0. It is never negative."""
+    """Evaluate the first condition of rule 2.
+
+    If timestamps decrease, the time between commits is 0 instead of a negative number.
+    """
     last_ms = _newest(windows, windows.timestamp_ms)
     span_ms = np.maximum(last_ms - _oldest(windows, windows.timestamp_ms), 0)
     span_ms = np.where(windows.is_entry.sum(axis=1) == 1, lone_commit_silence_ms, span_ms)
@@ -234,7 +237,7 @@ def _is_silent(windows: Windows, now_ms: Int64Array, lone_commit_silence_ms: int
 
 
 def _is_rewound(windows: Windows) -> BoolArray:
-    """Evaluate rule 3. `before` is the commit before the first decrease."""
+    """Evaluate rule 3. `before` is the committed offset before the first decrease."""
     offsets, is_pair = windows.committed_offset, windows.is_entry[:, :-1] & windows.is_entry[:, 1:]
     decreases = is_pair & (offsets[:, 1:] < offsets[:, :-1])
     decrease_at = np.argmax(decreases, axis=1)[:, np.newaxis]
@@ -252,7 +255,7 @@ def _moves(windows: Windows) -> BoolArray:
 
 
 def _never_catches_up(windows: Windows) -> BoolArray:
-    """Evaluate rule 6: no lag is lower than the previous known lag. An equal lag is not lower."""
+    """Evaluate rule 6: each known lag is equal to or greater than the previous known lag."""
     before = np.full(len(windows.lag), -1, dtype=np.int64)
     decreases = np.zeros(len(windows.lag), dtype=np.bool_)
     for lag, has_lag in zip(windows.lag.T, windows.has_lag.T, strict=True):

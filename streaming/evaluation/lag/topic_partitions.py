@@ -1,4 +1,4 @@
-"""Assign numbers to topic partitions, and find the numbers for whole columns at once."""
+"""Assign row numbers to topic partitions, and find the row numbers for whole columns at once."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import pyarrow.compute as pc
 from streaming.combine.wire import Int64Array
 
 NO_ROW = -1
-"""Used in place of a row number, for a topic partition that has no row."""
+"""The row number of a topic partition that has no row."""
 
 
 class TopicPartitionRows:
-    """Row numbers of topic partitions, in the order in which they are first seen: 0, 1, 2, ...
+    """Assigns the row numbers 0, 1, 2, ... to topic partitions. New topic partitions get the next numbers.
 
     >>> rows = TopicPartitionRows()
     >>> rows.make(pa.array(["orders", "orders"]), np.array([1, 0])).tolist()
@@ -31,11 +31,11 @@ class TopicPartitionRows:
         return len(self._keys)
 
     def find(self, topics: pa.Array, partitions: Int64Array) -> Int64Array:
-        """Return the row of each (topic, partition), or NO_ROW if it has none."""
+        """Return the row number of each (topic, partition). NO_ROW if a topic partition has no row."""
         return self._find(self._codes(topics), partitions)
 
     def make(self, topics: pa.Array, partitions: Int64Array) -> Int64Array:
-        """Return the row of each (topic, partition). A new topic partition gets a new row."""
+        """Return the row number of each (topic, partition). A new topic partition gets a new row."""
         seen = pc.unique(topics)
         fresh = seen.filter(pc.invert(pc.is_in(seen, value_set=self._topics)))
         self._topics = pa.concat_arrays([self._topics, fresh])
@@ -47,14 +47,14 @@ class TopicPartitionRows:
         return self._find(codes, partitions)
 
     def keep(self, rows: Int64Array) -> None:
-        """Remove all other rows, and number the given rows again in the given order."""
+        """Keep only the given rows. Their new numbers are 0, 1, 2, ... in the given order."""
         codes, self._keys = np.unique(self._keys[rows] >> 32, return_inverse=True)[0], self._keys[rows]
         renumbered = np.searchsorted(codes, self._keys >> 32)
         self._keys = _key(renumbered, self._keys & 0xFFFFFFFF)
         self._topics = self._topics.take(pa.array(codes))
 
     def names(self) -> tuple[pa.Array, Int64Array]:
-        """Return topics and partition numbers, by row."""
+        """Return the topic and the partition number of each row."""
         partitions = self._keys.astype(np.int32).astype(np.int64)  # the low 32 bits, with their sign
         return self._topics.take(pa.array(self._keys >> 32)), partitions
 
@@ -62,17 +62,18 @@ class TopicPartitionRows:
         return _index_in(topics, self._topics)
 
     def _find(self, codes: Int64Array, partitions: Int64Array) -> Int64Array:
-        """Return the rows of codes and partitions.
+        """Return the row numbers of topic partitions.
 
-        An unknown topic has the code NO_ROW, so its key is negative. Stored keys are never negative.
+        Each topic is given by its code. An unknown topic has the code NO_ROW, so its key is negative and does not match
+        a stored key.
         """
         return _index_in(pa.array(_key(codes, partitions)), pa.array(self._keys))
 
 
 def _key(codes: Int64Array, partitions: Int64Array) -> Int64Array:
-    """Return one number per topic partition.
+    """Return a distinct number for each topic partition.
 
-    A partition number has 32 bits. A hostile client can commit with a negative partition number.
+    A partition number has 32 bits. It can be negative, because a hostile client can commit any number.
     """
     keys: Int64Array = (codes << 32) | (partitions.astype(np.int64) & 0xFFFFFFFF)
     return keys

@@ -1,17 +1,20 @@
 """Find partitions that a group no longer reads.
 
-The commits of such a partition stay for a week, and its lag would grow during this time. A partition is excluded only
-if the group is Stable and does not read it. The first rule that applies decides:
+By default, Kafka stores the commits of such a partition for a week. During this week, the lag would grow. A partition
+is excluded only if the group is Stable and does not read the partition. The first rule that applies determines the
+result:
 
-1. The members of the group are unknown (the group uses `assign`, or the monitor does not read its type of records):
-   the partition is kept.
-2. The group is not Stable: the partition is kept. Lag is most important for an Empty group (kafka-lag-exporter issues
-   63, 290). During a rebalance, the next subscriptions are unknown.
-3. The subscription of a member is unreadable: the partition is kept, because the subscription may contain the topic.
-4. A member subscribes to the topic, or is assigned a partition of it: the partition is kept.
+1. The members of the group are unknown: the partition is included. Either the group uses `assign`, or the monitor does
+   not read the records of this group type.
+2. The group is not Stable: the partition is included. For an Empty group, lag is especially important
+   (kafka-lag-exporter issues 63, 290). During a rebalance, the next subscriptions are unknown.
+3. The subscription of a member is unreadable: the partition is included, because the subscription may contain the
+   topic.
+4. A member subscribes to the topic, or a partition of the topic is assigned to a member: the partition is included.
 5. Otherwise the partition is excluded.
 
-Burrow reports such topics forever (issues 14, 504, 854). klag solves the same problem by configuration (92).
+Burrow never stops reporting such topics (issues 14, 504, 854). In klag, users exclude such topics by configuration
+(issue 92).
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ from streaming.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE
 
 @dataclass(frozen=True, slots=True)
 class ReadTopics:
-    """The state of a group, and the topics that its members subscribe to or are assigned. `topics` None: unknown."""
+    """The state of a group, and the topics that its members read. `topics` is None if unknown."""
 
     state: str
     topics: frozenset[str] | None
@@ -38,9 +41,9 @@ class ReadTopics:
 def read_topics(snapshot: GroupSnapshot) -> ReadTopics:
     """Return the topics that a group of consumers reads.
 
-    They come from subscriptions, assignments, targets and pending revocations. `topics` is None if not all topics are
-    known. A subscription or assignment may be unreadable, a regular expression may not be resolved, or only the id of a
-    topic may be known.
+    The topics come from subscriptions, assignments, targets and pending revocations. `topics` is None if not all topics
+    are known. Possible reasons: a subscription or assignment is unreadable, a regular expression is not resolved, or
+    only the id of a topic is known.
     """
     group = members(snapshot)
     if snapshot.protocol_type != CONSUMER_PROTOCOL_TYPE or _hides_topics(snapshot):
@@ -64,7 +67,9 @@ def _partitions(member: GroupMember) -> TopicPartitions:
 
 
 def is_unsubscribed(commits: pa.Table, groups: Mapping[str, ReadTopics]) -> pa.Array:
-    """Return for each commit True if its group no longer reads its topic. `commits`: columns group_id and topic.
+    """Return True for each commit whose group no longer reads its topic.
+
+    `commits` has the columns `group_id` and `topic`.
 
     >>> commits = pa.table({"group_id": ["g", "g", "empty"], "topic": ["orders", "old", "old"]})
     >>> orders = frozenset({"orders"})

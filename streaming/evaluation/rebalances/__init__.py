@@ -1,4 +1,4 @@
 """Describe each rebalance, and find the conditions that follow from the last rebalances.
 
-Imports no other folder of `evaluation`.
+This package must not import other packages of `evaluation`.
 """

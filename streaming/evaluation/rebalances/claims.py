@@ -1,6 +1,6 @@
-"""Find contradictions between classic members, in their claims and in their subscriptions.
+"""Find contradictions in the claims and in the subscriptions of classic members.
 
-Members send both when they join.
+Members send their claims and subscriptions when they join.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from streaming.group.snapshot import GroupSnapshot
 
 
 class RecordedClaims(msgspec.Struct, frozen=True):
-    """Contradicting claims and subscriptions of one generation.
+    """The contradictions in the claims and subscriptions of one generation.
 
     Attributes:
-        claimed_twice: partitions that two members claim to own. Both claims are for the same generation, or both are
-            without a generation.
-        eager_claimers: members that claim partitions under an eager strategy. Under an eager strategy, members must
-            revoke all partitions before they join.
+        claimed_twice: partitions that two members claim to own. The two claims have the same generation, or both have
+            no generation.
+        eager_claimers: number of members that claim partitions although the strategy is eager. If the strategy is
+            eager, members must revoke all partitions before they join.
         subscriptions: number of different subscriptions among the members.
 
     """
@@ -33,7 +33,7 @@ class RecordedClaims(msgspec.Struct, frozen=True):
 
 
 def recorded_claims(snapshot: GroupSnapshot, of_group: Iterable[GroupMember]) -> RecordedClaims:
-    """Return the contradicting claims in a snapshot. Only classic members claim partitions.
+    """Return the contradictions in a snapshot. Only classic members claim partitions.
 
     >>> recorded_claims(GroupSnapshot("g"), ())
     RecordedClaims(claimed_twice=(), eager_claimers=0, subscriptions=0)

@@ -1,48 +1,51 @@
-"""Find the conditions of a group that follow from its last rebalances: storms, flapping members, endless rounds.
+"""Find the conditions that a group's last rebalances show: storms, flapping members, endless rounds and others.
 
-The detectors evaluate the summaries of the group's last rebalances, with the times of their records. "Now" is the
-time up to which the group's partition of `__consumer_offsets` has been read (`read_up_to`), and not the wall clock.
-So a backlog of one hour does not look like a storm when the monitor reads it at once. Also, unread records do not look
-like silence. Rules:
+The detectors evaluate the summaries of the group's last rebalances. The time of a rebalance is the time of its record.
+"Now" is the time up to which the group's partition of `__consumer_offsets` has been read (`read_up_to`). It is not the
+wall clock. So the monitor can read a backlog of one hour in a few seconds and does not report a storm because of this.
+It also does not report silence because of records that it has not read yet. Rules:
 
-1. The *window* is the last `window_seconds` before now. A generation without a record is in the window if the records
-   before and after it are in the window. A deleted group has no conditions.
-2. `rolling_restart`: the members are replaced one by one. At least two members from before the window left or rejoined
-   with their group instance id, and each of them did so once. About the same number of members joined: the difference
-   is at most one, or at most a quarter of the group. None of the new members left. In at least two thirds of the
-   rebalances, a member joined, left or rejoined. The next cooperative round after such a rebalance also counts. The
-   other third is allowed, because clients sometimes rejoin for a reason that no record shows. If the strategy changed
-   within the window, two replacements per member are allowed, because the upgrade from eager to cooperative (KIP-429)
-   needs two rolling restarts.
-3. `rebalance_storm`: the window has at least `storm_rebalances` rebalances and no rolling restart. A cooperative round
-   is not counted if it only assigns the partitions that the previous round withheld. The *start* of a group counts as
-   one rebalance. The start consists of the rebalances in which members only join. It begins at the time at which the
-   group had no members. It ends after `stuck_after_seconds`, or when a member leaves. The reason: if ten pods start one
-   after the other, they interrupt only their own work. If a group starts again and again, this is still a storm. If the
-   members of a group already work, each joining member interrupts all others, so these rebalances count. In rule 2,
-   members that joined during the start count as members from before the window. So a rolling restart is recognised even
-   a few minutes after the start. The *end* of a group counts as one rebalance, too. The end consists of the rebalances
-   in which members only leave, within `stuck_after_seconds` before the group has no members. The condition is not
-   active for a group without members for longer than `stuck_after_seconds`. A storm is shown together with its possible
-   causes (rules 4 to 6), because a cause may explain only a part of it.
+1. The *window* is the last `window_seconds` before now. If a generation has no record, it is in the window if the
+   previous record and the next record are in the window. A deleted group has no conditions.
+2. `rolling_restart`: the members are replaced one by one. All of the following must be true. At least two members left
+   the group, or rejoined it with their group instance id. These members were in the group before the window began. Each
+   of these members left or rejoined only once. About the same number of members joined: the difference is at most one,
+   or at most a quarter of the group. All new members are still in the group. In at least two thirds of the rebalances,
+   a member joined, left or rejoined. The next cooperative round after such a rebalance also counts. The other
+   rebalances can have other causes, because clients sometimes rejoin for a reason that no record shows. If the strategy
+   changed within the window, each member is allowed to be replaced twice. The upgrade from eager to cooperative
+   (KIP-429) needs two rolling restarts.
+3. `rebalance_storm`: the window has at least `storm_rebalances` rebalances and no rolling restart. If a cooperative
+   round only assigns the partitions that the previous round withheld, it is not counted. The *start* of a group counts
+   as one rebalance. The start begins when the group is created or becomes empty. It consists of rebalances in which
+   members only join. The start ends after `stuck_after_seconds`, or when a member leaves. The rebalances of a start are
+   counted as one, because pods that start one after the other interrupt only their own work. Several starts of the same
+   group can still be a storm. After the start, each joining member interrupts the work of all others, so each of these
+   rebalances counts. Members that joined during the start count as members from before the window (rule 2). So a
+   rolling restart is recognised even a few minutes after the start. The *end* of a group also counts as one rebalance.
+   The end consists of the rebalances of the last `stuck_after_seconds` before the group became empty, if members only
+   leave in them. If a group has had no members for longer than `stuck_after_seconds`, the condition is not active. A
+   storm can have a cause that is also a condition (rules 4 to 6). In this case, both conditions are shown, because the
+   cause may explain only a part of the storm.
 4. `flapping_member`: a member joined and left, or rejoined, at least `flap_threshold` times within the window. A member
    is identified by its group instance id. A member without a group instance id is identified by client id and host,
-   because a restarted process has a new member id each time. Several members may have the same client id and host. This
-   alone does not activate the condition, because only members that joined within the window count.
-5. `endless_cooperative_rejoin`: at least the last `cooperative_rounds` generations are within the window, and their
-   strategy is not eager. In these generations, no member joined or left, and no subscription changed. Only members of
-   classic groups rejoin.
+   because a restarted process has a new member id each time. Several members can have the same client id and host. This
+   is not a problem, because a member counts only if it joined within the window.
+5. `endless_cooperative_rejoin`: the last `cooperative_rounds` generations are within the window, and their strategy is
+   not eager. In these generations, no member joined or left, and no subscription changed. The condition exists only for
+   classic groups, because members of other groups do not rejoin.
 6. `eager_and_cooperative_mixed`: in the last generation, a member claims partitions although the strategy is eager. The
-   condition is also active if the strategy changed more than once within the window, for example to a different
-   strategy and back. Only classic groups have eager and cooperative strategies, so an upgrade to KIP-848 ends the
-   condition.
-7. `duplicate_claims`: within the window, two members joined and claimed the same partition for the same generation.
-8. `subscription_mismatch`: the members have had different subscriptions for longer than `stuck_after_seconds`. A
-   deployment may need this time.
+   condition is also active if the strategy changed more than once within the window. For example, it changed to a
+   different strategy and back. An upgrade to KIP-848 ends the condition, because only classic groups have eager and
+   cooperative strategies.
+7. `duplicate_claims`: two members joined within the window, and both claimed the same partition for the same
+   generation.
+8. `subscription_mismatch`: the members have had different subscriptions for longer than `stuck_after_seconds`. During a
+   deployment, subscriptions can be different for a short time.
 
-Rule 9, `unowned_partitions`, needs samples of topics (`unowned.py`). No record shows some of the conditions. Those in
-`silence.py` follow from listings and from the absence of commits. That in `reconciliation.py` follows from the progress
-of members towards their targets. `condition_words.py` describes each condition to users.
+Rule 9, `unowned_partitions`, needs samples of topics (`unowned.py`). Other modules find the conditions that these
+records do not show. `silence.py` uses listings and the time without commits. `reconciliation.py` uses the progress of
+members towards their targets. `condition_words.py` contains the text that users read for each condition.
 """
 
 from __future__ import annotations
@@ -83,9 +86,9 @@ UNOWNED_PARTITIONS = "unowned_partitions"
 class Limits:
     """The thresholds of the conditions.
 
-    `flap_threshold` is a number of times that a member joined and left. `cooperative_rounds` counts generations. A lag
-    of up to `allowed_lag` records counts as no lag. This limit is needed for topics whose last offsets are transaction
-    markers, which no consumer receives.
+    `flap_threshold` is the number of times that one member joined and left. `cooperative_rounds` is a number of
+    generations. A lag of up to `allowed_lag` records is treated as 0. The last offsets of a topic can be transaction
+    markers, which no consumer receives. So a group that has read everything can have a small lag.
     """
 
     window_seconds: float = 600
@@ -97,7 +100,7 @@ class Limits:
 
 
 def conditions(recent: Sequence[RebalanceSummary], read_up_to_ms: int, limits: Limits) -> tuple[str, ...]:
-    """Return the names of the active conditions. `recent`: the group's last rebalances, oldest first.
+    """Return the names of the active conditions. `recent` contains the group's last rebalances, oldest first.
 
     Example: five rebalances within five minutes, without a known cause.
 
@@ -122,10 +125,10 @@ def conditions(recent: Sequence[RebalanceSummary], read_up_to_ms: int, limits: L
 
 
 def same_until_ms(recent: Sequence[RebalanceSummary], read_up_to_ms: int, limits: Limits) -> float:
-    """Return the first time after now at which `conditions` may change without a new rebalance.
+    """Return the first time at which the result of `conditions` can change without a new rebalance.
 
-    Without a new rebalance, the conditions change in only two cases: a rebalance leaves the window, or it becomes older
-    than `stuck_after_seconds`.
+    Only two events can change the result. A rebalance leaves the window, or a rebalance becomes older than
+    `stuck_after_seconds`.
     """
     spans_ms = (1000 * limits.window_seconds, 1000 * limits.stuck_after_seconds)
     changes_ms = (rebalance.timestamp_ms + span_ms for rebalance in recent for span_ms in spans_ms)
@@ -145,7 +148,7 @@ def window_of(recent: Sequence[RebalanceSummary], read_up_to_ms: int, limits: Li
 
 
 def counted_rebalances(recent: Sequence[RebalanceSummary], read_up_to_ms: int, limits: Limits) -> int:
-    """Return the number of rebalances in the window, counted by rule 3. Generations without a record are included."""
+    """Return the number of rebalances in the window that rule 3 counts. Generations without a record also count."""
     window = window_of(recent, read_up_to_ms, limits)
     outside = len(recent) - len(window)
     of_start, of_end = _starts(recent, limits)[outside:], _ends(recent, limits)[outside:]
@@ -161,10 +164,10 @@ def counted_rebalances(recent: Sequence[RebalanceSummary], read_up_to_ms: int, l
 
 
 def _starts(recent: Sequence[RebalanceSummary], limits: Limits) -> list[int | None]:
-    """Return for each rebalance the number of the start that it belongs to, or None (rule 3).
+    """Return for each rebalance the index of its start (rule 3).
 
-    All stored rebalances are evaluated, and not only those in the window. So a start does not change while the window
-    moves over it.
+    None if the rebalance is not part of a start. The function evaluates all stored rebalances, including those before
+    the window. So a start does not change when a part of it leaves the window.
     """
     starts: list[int | None] = []
     number, until_ms = 0, float("-inf")
@@ -179,7 +182,7 @@ def _starts(recent: Sequence[RebalanceSummary], limits: Limits) -> list[int | No
 
 
 def _ends(recent: Sequence[RebalanceSummary], limits: Limits) -> list[int | None]:
-    """Return for each rebalance the number of the end that it belongs to, or None (rule 3)."""
+    """Return for each rebalance the index of its end (rule 3). None if the rebalance is not part of an end."""
     ends: list[int | None] = []
     number, since_ms = 0, float("inf")
     for rebalance in reversed(recent):
@@ -199,9 +202,9 @@ def _without_starts(
 
 
 def _starts_without_members(rebalance: RebalanceSummary) -> bool:
-    """Return True if the group has no members after the rebalance, or had none before it.
+    """Return True if the group had no members before or after the rebalance.
 
-    A new group begins with generation 1.
+    The first generation of a new group is 1.
     """
     is_first = rebalance.kind == FIRST_SEEN and rebalance.generation_id <= 1
     return rebalance.members == 0 or rebalance.kind == CREATED or is_first
@@ -232,9 +235,10 @@ def is_rolling_restart(window: Sequence[RebalanceSummary]) -> bool:
 
 
 def _times_replaced(window: Iterable[RebalanceSummary]) -> int:
-    """Return how many times each member of the group is replaced.
+    """Return the number of rounds in which members were replaced.
 
-    The count grows by one when a member leaves that has joined, or was replaced, since the count last grew.
+    A round contains the members that joined, left or rejoined in it. A new round begins when one of these members
+    leaves or rejoins.
     """
     times, new = 1, set[str]()
     for rebalance in window:
@@ -251,12 +255,12 @@ def _is_caused_by_members(rebalance: RebalanceSummary) -> bool:
 
 
 def flapping_members(window: Iterable[RebalanceSummary], flap_threshold: int) -> tuple[str, ...]:
-    """Return the flapping members (rule 4): group instance ids, or client ids with hosts."""
+    """Return the group instance ids of flapping members (rule 4), or their client ids with hosts."""
     return tuple(sorted(name for name, times in count_flaps(window).items() if times >= flap_threshold))
 
 
 def count_flaps(window: Iterable[RebalanceSummary]) -> Counter[str]:
-    """Return, for each member, how many times it joined and left, or rejoined, within the window."""
+    """Return for each member the number of times that it left after it joined within the window, or rejoined."""
     joined: set[str] = set()
     flaps: Counter[str] = Counter()
     for rebalance in window:
@@ -272,7 +276,7 @@ def _display_name(member: MemberName) -> str:
 
 
 def idle_cooperative_rounds(window: Sequence[RebalanceSummary]) -> int:
-    """Return the number of last generations in a row without any change of members or subscriptions (rule 5)."""
+    """Return the number of generations since the last change of members or subscriptions (rule 5)."""
     rounds = (rebalance for rebalance in reversed(window) if rebalance.kind != STATIC_REJOIN)
     return sum(1 for _ in takewhile(_is_idle_and_cooperative, rounds))
 
@@ -286,7 +290,7 @@ def _is_idle_and_cooperative(rebalance: RebalanceSummary) -> bool:
 def _present_conditions(
     recent: Sequence[RebalanceSummary], window: Iterable[RebalanceSummary], stuck_since_ms: float
 ) -> Mapping[str, bool]:
-    """Evaluate rules 6 and 8 for the last generation. Rejoins of static members do not change the result."""
+    """Evaluate rules 6 and 8 for the last generation. Rejoins of static members are ignored."""
     latest = latest_generation(recent)
     different = list(takewhile(lambda rebalance: rebalance.subscriptions > 1, reversed(recent)))
     changes = sum(
@@ -299,5 +303,8 @@ def _present_conditions(
 
 
 def latest_generation(recent: Sequence[RebalanceSummary]) -> RebalanceSummary:
-    """Return the group's last rebalance that created a generation. The rejoin of a static member creates none."""
+    """Return the group's last rebalance that created a generation.
+
+    A static member's rejoin does not create a generation.
+    """
     return next((rebalance for rebalance in reversed(recent) if rebalance.kind != STATIC_REJOIN), recent[-1])

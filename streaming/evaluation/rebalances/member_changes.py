@@ -1,6 +1,6 @@
 """Compare the members of a group before and after a rebalance.
 
-Find the members that joined or left, and changes of partitions.
+Find the members that joined, left, or have different partitions.
 """
 
 from __future__ import annotations
@@ -13,14 +13,13 @@ from streaming.evaluation.rebalances.partition_movement import member_key
 from streaming.group.members import GroupMember, TopicPartitions
 
 JOINED, GONE, REJOINED, RESUBSCRIBED = "joined", "gone", "rejoined", "resubscribed"
-"""Kinds of change. `rejoined`: a static member came back with a new member id."""
+"""Kinds of member change. `rejoined`: a static member returned with a new member id."""
 
 
 class MemberChange(msgspec.Struct, frozen=True):
     """The change of one member in a rebalance. If a member left, `revoked` contains all of its partitions.
 
-    `revoked` and `assigned` are net values. If an eager member revokes a partition and gets it again, neither of the
-    two contains this partition.
+    If an eager member revokes a partition and gets it again, `revoked` and `assigned` do not contain this partition.
     """
 
     member_id: str
@@ -34,14 +33,14 @@ class MemberChange(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """The identity of the member before and after (`rebalances`, rule 4)."""
+        """The identity of the member. It is the same before and after the rebalance (`rebalances`, rule 4)."""
         return self.member_id if self.group_instance_id is None else self.group_instance_id
 
 
 def member_changes(
     members_before: Iterable[GroupMember], members_after: Iterable[GroupMember]
 ) -> tuple[MemberChange, ...]:
-    """Return the members that joined, left, or have different partitions than before, sorted by `key`."""
+    """Return the members that joined, left, or have different partitions than before. They are sorted by `key`."""
     before = {member_key(member): member for member in members_before}
     after = {member_key(member): member for member in members_after}
     changes = (_change(before.get(key), after.get(key)) for key in sorted(before.keys() | after.keys()))
@@ -71,7 +70,7 @@ def _change(before: GroupMember | None, after: GroupMember | None) -> MemberChan
 def _targets_before_and_after(
     before: GroupMember | None, after: GroupMember | None
 ) -> tuple[TopicPartitions, TopicPartitions]:
-    """Return the member's partitions before and after. If either of them is unknown, both are empty."""
+    """Return the partitions of the member before and after. Both are empty if one of the two is unknown."""
     targets = [() if member is None else member.target for member in (before, after)]
     return ((), ()) if None in targets else (targets[0] or (), targets[1] or ())
 

@@ -1,8 +1,8 @@
 """Count the partitions that a rebalance moved, the necessary moves, and the partitions without an owner.
 
-The counts come only from records. The assigned partitions show which partitions a topic has. So a row does not depend
-on the time of a sample. `fewest_moves` is unknown if a topic has a gap. In a gap, a partition is not assigned, but a
-partition with a higher number is assigned.
+The counts come only from records: the assigned partitions show which partitions a topic has. So a row does not depend
+on the time of a sample. If a topic has a gap, `fewest_moves` is unknown. A gap is a partition that is not assigned
+although a partition with a higher number is assigned.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from streaming.group.snapshot import GroupSnapshot
 from streaming.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE, KAFKA_STREAMS_PROTOCOL
 
 EAGER_STRATEGIES = frozenset({"range", "roundrobin", "sticky"})
-"""Kafka's eager strategies: members revoke all partitions before they join (KIP-429)."""
+"""Kafka's eager strategies. With an eager strategy, members revoke all partitions before they join (KIP-429)."""
 
 
 Partitions = Mapping[str, TopicPartitions]
@@ -29,16 +29,19 @@ Partitions = Mapping[str, TopicPartitions]
 
 
 class PartitionMovement(msgspec.Struct, frozen=True):
-    """The partitions that one rebalance moved, and those without an owner after it.
+    """The partitions that one rebalance moved, and the partitions without an owner after the rebalance.
 
     Attributes:
-        moved_partitions: None if unknown, or if the next cooperative round counts them.
-        fewest_moves: None if `moved_partitions` is None, or if a partition has no owner or several owners.
+        moved_partitions: number of moved partitions. None if unknown, or if the next cooperative round counts the
+            moves.
+        fewest_moves: the smallest possible number of moves. None if `moved_partitions` is None, or if a partition has
+            no owner or several owners.
         is_exact: False if `fewest_moves` is only a lower bound.
         withheld: partitions that a member must revoke before a different member gets them (KIP-429, first round).
-        unowned: partitions of subscribed topics without an owner. Each of these partitions had an owner before the
-            rebalance, or a member claims it, or it was already unowned before.
-        unowned_before_partitions: number of `unowned` partitions that also had no owner after the previous rebalance.
+        unowned: partitions without an owner after the rebalance. Their topics are subscribed. A partition is included
+            only if it had an owner or was unowned before the rebalance, or if a member claims it.
+        unowned_before_partitions: number of partitions in `unowned` that already had no owner after the previous
+            rebalance.
 
     """
 
@@ -53,9 +56,10 @@ class PartitionMovement(msgspec.Struct, frozen=True):
 class OwnersBefore(msgspec.Struct, frozen=True):
     """The partitions of each member before a rebalance.
 
-    `held` contains the partitions before the first cooperative round. `held_last` contains the partitions after the
-    last round. `unowned` partitions had no owner. If `is_complete` is False, the records do not show all earlier
-    owners. Then `held` contains the members' claims, or the known members.
+    `held` contains each member's partitions before the first cooperative round. `held_last` contains the partitions
+    after the previous round. `unowned` contains the partitions that had no owner. If `is_complete` is False, the
+    records do not show all earlier owners. In this case, `held` contains the claims of the members, or only the members
+    that are known.
     """
 
     held: Partitions
@@ -65,7 +69,10 @@ class OwnersBefore(msgspec.Struct, frozen=True):
 
 
 def member_key(member: GroupMember) -> str:
-    """Return the identity of a member before and after. A static member returns with a different member id."""
+    """Return the identity of a member.
+
+    The identity stays the same if a static member returns with a different member id.
+    """
     return member.member_id if member.group_instance_id is None else member.group_instance_id
 
 
@@ -87,7 +94,7 @@ def is_all_known(group: Iterable[GroupMember]) -> bool:
 def movement(owners_before: OwnersBefore, now: Sequence[GroupMember], after: GroupSnapshot) -> PartitionMovement:
     """Compare the members' partitions with the earlier owners.
 
-    In the example `t-0` will move from `a` to `b`. A cooperative leader first assigns it to no member:
+    In the example, `t-0` will move from `a` to `b`. First, a cooperative leader withholds this partition:
 
     >>> def member(name, owned, target):
     ...     return GroupMember(name, None, name, "/h", None, ("t",), None, None, owned, target, target, ())
@@ -126,7 +133,7 @@ def movement(owners_before: OwnersBefore, now: Sequence[GroupMember], after: Gro
 
 
 def _exists(after: GroupSnapshot, topic_partition: TopicPartition) -> bool:
-    """Return False if a sample shows that the partition does not exist any more."""
+    """Return False if a sample shows that the partition no longer exists."""
     sampled = after.topics.get(topic_partition[0])
     return sampled is None or topic_partition[1] < (sampled.partitions or 0)
 
@@ -147,7 +154,7 @@ def _withheld(unowned: Iterable[TopicPartition], holders: Iterable[Partitions]) 
 def _is_counted(after: GroupSnapshot, now: Iterable[GroupMember]) -> bool:
     """Return True if moves can be counted.
 
-    A partition has only one owner in this group type, and all targets are known.
+    Moves are counted only in groups in which each partition has one owner, and only if all targets are known.
     """
     if after.group_type not in {CLASSIC, CONSUMER} or (after.protocol_type or "") != CONSUMER_PROTOCOL_TYPE:
         return after.group_type in {CLASSIC, CONSUMER} and not after.member_count()
@@ -168,9 +175,9 @@ def _owners(held: Partitions) -> dict[TopicPartition, str]:
 def _moves(
     then: Partitions, held: Partitions, now: Sequence[GroupMember], after: GroupSnapshot, *, is_whole: bool
 ) -> tuple[int, int | None, bool]:
-    """Return the number of moves, the fewest possible moves, and whether the second number is exact.
+    """Return the number of moves, the smallest possible number of moves, and whether the second number is exact.
 
-    If nothing moved, no search for the fewest moves is needed.
+    If no partition moved, both numbers are 0.
     """
     owners, owners_now = _owners(then), _owners(held)
     moved = sum(owners_now.get(at, key) != key for at, key in owners.items())
@@ -187,7 +194,7 @@ def _moves(
 
 
 def whole_topics(held: Iterable[TopicPartitions]) -> Mapping[str, int | None]:
-    """Return the number of assigned partitions of each topic. None if a partition below the highest is not assigned."""
+    """Return the number of assigned partitions of each topic. None if the topic has a gap."""
     numbers: dict[str, set[int]] = defaultdict(set)
     for topic, partition in chain.from_iterable(held):
         numbers[topic].add(partition)
@@ -200,7 +207,7 @@ def whole_topics(held: Iterable[TopicPartitions]) -> Mapping[str, int | None]:
 def metadata_changed(then: Sequence[GroupMember], now: Sequence[GroupMember], after: GroupSnapshot) -> bool:
     """Return True if the number of assigned partitions of a topic changed (`rebalances`, rule 6).
 
-    Only topics that members subscribe to both before and after the rebalance count.
+    A topic is compared only if members subscribe to it both before and after the rebalance.
     """
     if not is_all_known((*then, *now)):
         return False

@@ -1,9 +1,10 @@
 """Store the rebalance history of a group: its totals, and summaries of its last rebalances.
 
-The totals count from the first record of the group. The totals are part of the group's state. So a repeated batch does
-not count a rebalance twice. With a new checkpoint, the log is read again from its start. An earlier checkpoint has
-already written the rows of the rebalances up to the offset `reported_up_to` in the partition `reported_in_partition`.
-These rebalances are not counted again. The new totals start from the totals in the last row.
+The totals count all rebalances since the first record of the group. The totals are part of the group's state. So if a
+batch is repeated, no rebalance is counted twice. If the checkpoint is new, the monitor reads the log again from the
+start. The table already contains rows for the rebalances up to the offset `reported_up_to` of the partition
+`reported_in_partition`. These rebalances are not counted again. The totals in the last of these rows are the initial
+totals.
 """
 
 from __future__ import annotations
@@ -27,17 +28,17 @@ from streaming.group.snapshot import GroupSnapshot
 from streaming.group.topic_names import with_names
 
 KEPT_REBALANCES = 64
-"""Maximum number of summaries per group. The detectors evaluate them."""
+"""Maximum number of summaries per group. The detectors evaluate these summaries."""
 
 UNKNOWN_CAUSE = "unknown"
 NECESSARY, NEEDLESS, UNKNOWN_NEED = "true", "false", "unknown"
-"""Need of a move. It is unknown if `fewest_moves` is unknown, or if `fewest_moves` is only a lower bound."""
+"""Labels for the need of a move. The need is unknown if `fewest_moves` is unknown or is only a lower bound."""
 
 
 class RebalanceTotals(msgspec.Struct, frozen=True):
-    """Counts since the group's first record: rebalances by primary cause, and moved partitions by need.
+    """Totals since the group's first record: rebalances by primary cause, and moved partitions by need.
 
-    Only rebalances with a record are counted. For a skipped generation, the cause and the moves are unknown.
+    Only rebalances with a record are counted. The cause and the moves of a skipped generation are unknown.
     """
 
     rebalances_by_cause: dict[str, int] = {}
@@ -56,15 +57,15 @@ class RebalanceHistory(msgspec.Struct, frozen=True):
     def is_new(self, position: Position) -> bool:
         """Return True if the rebalance at a position is not counted yet.
 
-        Offsets of different partitions cannot be compared. If `reported_in_partition` is None, it matches every
-        partition, because an earlier version of the monitor did not store it.
+        Only offsets of the same partition can be compared. Earlier versions of the monitor did not store
+        `reported_in_partition`. So if it is None, every partition matches.
         """
         is_same_partition = self.reported_in_partition in {None, position.offsets_topic_partition}
         return not is_same_partition or position.offsets_topic_offset > self.reported_up_to
 
 
 class ReportedRebalance(msgspec.Struct, frozen=True):
-    """A rebalance, with the totals and the conditions in its row."""
+    """A rebalance, and the totals and conditions that its row contains."""
 
     rebalance: Rebalance
     totals: RebalanceTotals
@@ -78,10 +79,10 @@ def extend_history(
     present_after: GroupSnapshot,
     limits: Limits,
 ) -> tuple[RebalanceHistory, tuple[ReportedRebalance, ...]]:
-    """Add the rebalances that follow from new snapshots. Returns the new history and its new rows.
+    """Add the rebalances between successive snapshots.
 
-    `present` and `present_after` are the group's state before and after. The result does not depend on how the
-    records are divided into batches.
+    Returns the new history and the new rows. `present` is the group's state before the snapshots, and `present_after`
+    is the state after them. The result does not depend on how the records are divided into batches.
 
     >>> extend_history(RebalanceHistory(), GroupSnapshot("g"), [], GroupSnapshot("g"), Limits())[1]
     ()
@@ -110,7 +111,7 @@ def extend_history(
 def _rename_topics(baseline: RebalanceBaseline | None, snapshot: GroupSnapshot) -> RebalanceBaseline | None:
     """Return the baseline with the topic names of the snapshot.
 
-    Otherwise a topic whose name became known would look like a new topic.
+    Without this step, a topic whose name becomes known looks like a new topic.
     """
     if baseline is None or snapshot.modern is None or baseline.snapshot is None:
         return baseline
@@ -120,9 +121,9 @@ def _rename_topics(baseline: RebalanceBaseline | None, snapshot: GroupSnapshot) 
 
 
 def _shorten(baseline: RebalanceBaseline | None, present: GroupSnapshot) -> RebalanceBaseline | None:
-    """Return the baseline for storage.
+    """Return the baseline in the form that is stored.
 
-    The snapshot of a classic group is omitted if it equals the group's present state.
+    If the snapshot of a classic group equals the group's present state, the snapshot is omitted.
     """
     known = baseline.snapshot if baseline else None
     if baseline is None or known is None:
@@ -155,7 +156,7 @@ def _add_to_totals(totals: RebalanceTotals, rebalance: Rebalance) -> RebalanceTo
 
 
 def moves_by_need(rebalance: Rebalance) -> Mapping[str, int]:
-    """Return the number of moved partitions by need: necessary, needless or unknown."""
+    """Return the number of moved partitions for each need: necessary, needless or unknown."""
     movement = rebalance.movement
     if not movement.moved_partitions:
         return {}

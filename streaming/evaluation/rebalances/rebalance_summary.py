@@ -1,4 +1,4 @@
-"""Summarize a rebalance. The group's state keeps summaries for the detectors."""
+"""Summarize a rebalance. The group's state contains the summaries that the detectors evaluate."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from streaming.events import CLASSIC
 from streaming.group.members import member_name
 
 KEPT_NAMES = 32
-"""Maximum number of member names for each kind of change. Further members are only counted."""
+"""Maximum number of member names for each kind of change. For further members, only the number is stored."""
 
 
 class MemberName(msgspec.Struct, frozen=True):
@@ -24,7 +24,10 @@ class MemberName(msgspec.Struct, frozen=True):
 
 
 class RebalanceSummary(msgspec.Struct, frozen=True):
-    """The stored summary of a rebalance. Its fields are those of `Rebalance`, with counts instead of partitions."""
+    """The stored summary of a rebalance.
+
+    It has the fields of `Rebalance`. Instead of lists of partitions, it contains numbers of partitions.
+    """
 
     timestamp_ms: int
     generation_id: int

@@ -1,6 +1,7 @@
-"""Describe a row of the table `rebalances` in one sentence, for readers who have no time for its columns.
+"""Describe a row of the table `rebalances` in one sentence.
 
-Member names are exactly as the members sent them. Every caller must escape these names before it prints them.
+The sentence contains member names exactly as the members sent them. Every caller must escape the sentence before it
+prints it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from streaming.group.members import member_name
 from streaming.group.snapshot import BROKER
 
 Row = Mapping[str, Any]
-"""A row of `rebalances`, by column name."""
+"""A row of the table `rebalances`. The keys are the column names."""
 
 _CONTINUES = frozenset({words.UPGRADED, words.DOWNGRADED})
 _GROUP_CAUSES = {
@@ -45,7 +46,7 @@ _NO_COMMIT_AFTER = {
 
 
 def without_upgrade_tombstones(rows: Sequence[Row]) -> Sequence[Row]:
-    """Remove the rows for tombstones of groups that continue under a different protocol.
+    """Remove the row of a tombstone if the group continues under a different protocol.
 
     Such a tombstone is not the end of the group.
 
@@ -60,9 +61,9 @@ def without_upgrade_tombstones(rows: Sequence[Row]) -> Sequence[Row]:
 
 
 def with_commit_gaps(rows: Sequence[Row], of_gaps: Sequence[Row]) -> Sequence[Row]:
-    """Add to each row of `rebalances` its row of `commit_gaps`, as `commit_gap`.
+    """Add a field `commit_gap` to each row of `rebalances`: the matching row of `commit_gaps`.
 
-    It is None if there is no such row (yet).
+    The field is None if there is no such row yet.
 
     >>> rebalance = {"cluster": "prod", "offsets_topic_partition": 3, "offsets_topic_offset": 17}
     >>> with_commit_gaps([rebalance], [{**rebalance, "commit_gap_ms": 12_000}])[0]["commit_gap"]["commit_gap_ms"]
@@ -169,7 +170,7 @@ def _skipped(row: Row) -> Iterator[str]:
 
 
 def _describe_gap(gap: Row | None) -> Iterator[str]:
-    """Yield zero to two phrases that describe a row of `commit_gaps`."""
+    """Yield at most two phrases that describe a row of `commit_gaps`."""
     if gap is None:
         return
     gap_ms, usual_ms, worst_ms = gap["commit_gap_ms"], gap["usual_interval_ms"], gap["worst_gap_ms"]

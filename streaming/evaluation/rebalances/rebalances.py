@@ -2,45 +2,45 @@
 
 Rules:
 
-1. A classic group's records are compared one by one. For a KIP-848 group, the target assignments of successive epochs
-   are compared. An epoch without computed targets is not compared. The progress of members towards their targets does
-   not count as a rebalance. A snapshot without a generation is not compared either. Examples are a classic group in the
-   polling mode, and an unreadable record.
-2. The first snapshot of a group (`first_seen`) is compared with nothing. The first snapshot of a group that was
-   `created` again is also compared with nothing. The signs of such a group are a lower generation, a different group
-   type, different members at the same generation, a different partition of `__consumer_offsets`, or a record after the
-   group's end. Sometimes a tombstone is not the end of the group (`advance`, rule 6). Then the group was `upgraded` to
-   a different protocol, or `downgraded` to the classic protocol.
-3. `became_empty`: no member is left. `static_rejoin`: the members and the generation are the same, but a static member
-   has a new member id. This is not a rebalance. `deleted`: the group does not exist any more. Everything else is a
-   `rebalance`.
-4. The identity of a member is its group instance id, or its member id if it has no group instance id.
+1. In a classic group, each record is compared with the previous record. In a KIP-848 group, the target assignments of
+   successive epochs are compared. If an epoch has no computed targets, it is not compared. If members move to their
+   targets, this is not a new rebalance. If a snapshot has no generation, it is not compared. For example, the record is
+   unreadable, or a classic group is read in the polling mode.
+2. `first_seen`: the first snapshot of a group. It is not compared. `created`: the first snapshot after the group was
+   created again. It is also not compared. A group was created again if one of these is true: it has a lower generation,
+   a different group type, different members at the same generation, a different partition of `__consumer_offsets`, or a
+   record after its end. `upgraded` or `downgraded`: the group changed to a different protocol, or back to the classic
+   protocol. In this case, a tombstone is not the end of the group (`advance`, rule 6).
+3. `became_empty`: the group has no members any more. `static_rejoin`: a static member has a new member id, but the
+   members and the generation are the same. A static rejoin is not a rebalance. `deleted`: the group no longer exists.
+   `rebalance`: all other changes.
+4. A member is identified by its group instance id. If it has no group instance id, it is identified by its member id.
 5. A rebalance has one or more causes: `strategy_changed`, `member_gone`, `member_joined`, `subscription_changed`,
-   `metadata_changed`, `cooperative_followup`, or `unexplained` if there is no other cause. `member_gone`: the member
-   left, timed out or was fenced. The records do not show which of the three. `cooperative_followup`: members rejoin to
-   get the partitions that the previous round withheld. The *primary* cause is the first cause in the order of this
-   list. Changes of the whole group come before changes of one member. Members that left come before members that
-   joined, because a new member often replaces a lost one.
-6. `metadata_changed`: members subscribe to a topic before and after the rebalance, and the number of its assigned
-   partitions has changed. Both assignments must be without a gap. If fewer partitions are assigned than before, a
-   sample must also show that the topic is smaller. A sample alone does not prove this cause. This cause is never proven
-   after the record of an upgrade or downgrade, because that record does not contain the partitions of members that
-   left. It is never proven in a share group either, because the partitions of a topic are added to the group one by
-   one.
-7. A partition has moved if its previous owner is not its present owner. A partition without a previous owner has not
-   moved. For a cooperative round that withholds partitions, no moves are counted. The next round counts all moves once,
-   compared with the owners before the first round. The fewest moves come from `assignors.fairness.fewest_moves`.
-   `fewest_moves` is None if a partition has no owner or several owners. It is also None for Kafka Streams, because the
-   assignor of Kafka Streams considers more than partitions.
-8. The sync time is the record's time minus the time at which the group began to wait for the leader's assignment.
-   This is valid only for the first record of a generation. If the sync time is longer than every member's rebalance
-   timeout, the record was not the first, and the sync time is unknown.
-9. If records of members are missing before or after, the causes are unknown (None), and `not_known` names the missing
-   records. If bytes of a classic member are unreadable, only the facts that depend on these bytes are unknown. Causes
-   with other proof are still reported. The subscription of that member proves nothing, and moves are unknown. A regular
-   expression that the coordinator has not resolved yet does not count as a missing record. Until it is resolved, the
-   member that sent it has no topics. When the expression is resolved, this counts as a change of the member's
-   subscription.
+   `metadata_changed`, `cooperative_followup`, or `unexplained`. `member_gone`: the member left, timed out or was
+   fenced. The records do not show which of the three happened. `cooperative_followup`: members rejoin to get the
+   partitions that the previous round withheld. `unexplained`: the records show no other cause. If there are several
+   causes, the *primary* cause is the first in this list. A change of the whole group comes before a change of one
+   member. `member_gone` comes before `member_joined`, because a new member often replaces a lost member.
+6. `metadata_changed`: members subscribe to a topic before and after the rebalance, and the number of assigned
+   partitions of the topic has changed. Neither of the two assignments has a gap in this topic. If the number has
+   decreased, a sample must also show that the topic has fewer partitions. A sample alone does not prove this cause.
+   After the record of an upgrade or downgrade, this cause cannot be proven, because that record does not contain the
+   partitions of members that left. In a share group, this cause cannot be proven, because partitions of a topic are
+   added to the group one by one.
+7. A partition has moved if it has a present owner and this owner is different from its previous owner. If a partition
+   had no previous owner, it has not moved. If a cooperative round withholds partitions, its moves are not counted. The
+   next round is compared with the owners before the first round, so each move is counted once. `assignors.fairness`
+   computes `fewest_moves`. `fewest_moves` is None if a partition has no owner or several owners. `fewest_moves` is also
+   None for Kafka Streams, because the decisions of its assignor do not depend on partitions only.
+8. The sync time is the time that the group waited for the leader's assignment. It ends at the timestamp of the record.
+   The sync time is valid only for the first record of a generation. If the sync time is longer than the rebalance
+   timeout of every member, the record is not the first. In this case, the sync time is unknown.
+9. If records of members are missing before or after the rebalance, the causes are unknown (None), and `not_known` names
+   the missing records. If bytes of a classic member are unreadable, only the facts that need these bytes are unknown.
+   The subscription of that member does not prove a cause, and moves are unknown. Causes that other records prove are
+   still reported. If the coordinator has not resolved a regular expression yet, this is not a missing record. Until the
+   expression is resolved, the member that sent the expression has no topics. When the expression is resolved, this
+   counts as `subscription_changed`.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ CAUSES = (
     COOPERATIVE_FOLLOWUP,
     UNEXPLAINED,
 )
-"""All causes. The first cause in this order is the primary cause."""
+"""All causes. If a rebalance has several causes, the first in this order is the primary cause."""
 
 _COMPARED = frozenset({REBALANCE, STATIC_REJOIN, BECAME_EMPTY, UPGRADED, DOWNGRADED})
 _WITHOUT_MOVEMENT = frozenset({STATIC_REJOIN, DELETED})
@@ -102,12 +102,13 @@ class Rebalance(msgspec.Struct, frozen=True):
     """One generation or epoch, compared with the previous one.
 
     Attributes:
-        causes: in the order of `CAUSES`. None if unknown. Empty if the change is not a rebalance.
+        causes: all proven causes, in the order of `CAUSES`. None if unknown. Empty if the change is not a rebalance.
         members: number of members after the rebalance.
-        changes: members that joined, left, or have different partitions than before, sorted by `key`.
-        skipped_generations: number of generations without a record, since the previous record. None for all groups that
-            are not classic, because each of their epochs has a record. Also None where the number has no meaning.
-        not_known: the missing records, in Kafka's words.
+        changes: the changes of members that joined, left, or have different partitions than before. Sorted by `key`.
+        skipped_generations: number of generations without a record since the previous record. None for groups that are
+            not classic, because each of their epochs has a record. Also None if the kind is neither `rebalance` nor
+            `became_empty`.
+        not_known: the names of the missing records, in Kafka's terms.
 
     """
 
@@ -144,10 +145,11 @@ class RebalanceBaseline(msgspec.Struct, frozen=True):
     """The state of the group after its last rebalance. The next rebalance is compared with it.
 
     If `snapshot` is None, the snapshot is equal to the group's present state (see `rebalance_history`). `end` is the
-    tombstone, or the fact that no broker lists the group any more. `owners_before` are the partitions of each member
-    before a cooperative round that withheld partitions. `unowned` partitions had no owner after the last rebalance.
-    If `is_partial` is True, the last record was an upgrade or downgrade. Such a record contains only the earlier
-    partitions of each member. So some partitions may be missing in it.
+    snapshot at the end of the group: at the tombstone, or when no broker listed the group any more. If a cooperative
+    round withheld partitions, `owners_before` contains the partitions that each member had before that round. `unowned`
+    contains the partitions without an owner after the last rebalance. If `is_partial` is True, the last record was the
+    record of an upgrade or downgrade. Such a record contains only the earlier partitions of each member. So some
+    partitions may be missing in `snapshot`.
     """
 
     snapshot: GroupSnapshot | None
@@ -160,9 +162,10 @@ class RebalanceBaseline(msgspec.Struct, frozen=True):
 def rebalance_between(
     baseline: RebalanceBaseline | None, before: GroupSnapshot | None, after: GroupSnapshot
 ) -> Rebalance | None:
-    """Describe the change between two snapshots of a group. None if no row is needed.
+    """Describe the change between two snapshots of a group.
 
-    `before` is the baseline's snapshot. In the example one of two members left, and its partition moved:
+    Return None if no row is needed. `before` is the baseline's snapshot. In the example, one of two members left, and
+    its partition moved:
 
     >>> from streaming.protocol.classic import Assignment, ClassicMember, GroupMetadata, Subscription
     >>> def group(generation_id, **held):
@@ -211,7 +214,7 @@ def rebalance_between(
 def baseline_after(
     baseline: RebalanceBaseline | None, before: GroupSnapshot | None, after: GroupSnapshot, rebalance: Rebalance | None
 ) -> RebalanceBaseline | None:
-    """Return the baseline of the next comparison. `rebalance` is the result of `rebalance_between`."""
+    """Return the baseline for the next comparison. `rebalance` is the result of `rebalance_between`."""
     if after.is_over:
         return None if baseline is None else RebalanceBaseline(before, end=after)
     if rebalance is None:
@@ -232,7 +235,7 @@ def baseline_after(
 def _owners_before(
     baseline: RebalanceBaseline | None, then: Sequence[GroupMember] | None, now: Sequence[GroupMember]
 ) -> OwnersBefore:
-    """Return the earlier partitions of each member. Without an earlier snapshot, only claims are known."""
+    """Return the earlier partitions of each member. If there is no earlier snapshot, only claims are known."""
     if baseline is None or then is None:
         return OwnersBefore(claims_by_member(now), is_complete=False)
     targets = targets_by_member(then)
@@ -262,7 +265,7 @@ def _kind(baseline: RebalanceBaseline | None, before: GroupSnapshot | None, afte
 def _has_moved(before: GroupSnapshot, after: GroupSnapshot) -> bool:
     """Return True if the group's records are now in a different `__consumer_offsets` partition.
 
-    Then the group was created again.
+    In this case, the group was created again.
     """
     if before.position is None or after.position is None:
         return False
@@ -294,8 +297,8 @@ def _kind_of_same_generation(before: GroupSnapshot, after: GroupSnapshot) -> str
 def _not_known(snapshot: GroupSnapshot) -> tuple[str, ...]:
     """Return the names of the missing records. Current assignments do not count, because only targets are compared.
 
-    An expression that the coordinator has not resolved yet does not count as a missing record. The answer to a poll
-    never contains the topics of an expression.
+    If the coordinator has not resolved a regular expression yet, this is not a missing record. In the polling mode,
+    answers never contain the topics of a regular expression.
     """
     if snapshot.modern is None:
         return unknown_bytes(snapshot)
@@ -305,7 +308,7 @@ def _not_known(snapshot: GroupSnapshot) -> tuple[str, ...]:
 
 
 def _misses_members(snapshot: GroupSnapshot | None) -> bool:
-    """Return True if members may be missing. A classic group's record contains all members."""
+    """Return True if the snapshot may not contain all members. A classic group's record contains all members."""
     return snapshot is not None and snapshot.classic is None and bool(_not_known(snapshot))
 
 
@@ -316,9 +319,9 @@ def _proven(
     then: Sequence[GroupMember],
     now: Sequence[GroupMember],
 ) -> Mapping[str, bool]:
-    """Return, for each cause that affects the whole group, whether the records prove it.
+    """Return True for each cause that affects the whole group and is proven by the records.
 
-    Changes of members prove the other causes.
+    The other causes are proven by changes of members.
     """
     had_all = after.group_type in {CLASSIC, CONSUMER} and baseline is not None and not baseline.is_partial
     return {
@@ -337,9 +340,10 @@ def _hands_over(baseline: RebalanceBaseline, now: Iterable[GroupMember]) -> bool
 def _causes(
     kind: str, proven: Mapping[str, bool], changes: Iterable[MemberChange], *, is_all_known: bool
 ) -> tuple[str, ...] | None:
-    """Return all proven causes in the order of `CAUSES`. If the change is not a rebalance, the list can be empty.
+    """Return all proven causes in the order of `CAUSES`.
 
-    None if no cause is proven and something is unknown, because the unknown part may contain the cause.
+    The result can be empty if the change is not a rebalance. Return None if no cause is proven and records are missing
+    or unreadable, because these records may contain the cause.
     """
     kinds = {change for member in changes for change in member.changes}
     by_members = {
@@ -362,9 +366,10 @@ def _sync_time_ms(after: GroupSnapshot) -> int | None:
 
 
 def _skipped_generations(kind: str, before: GroupSnapshot | None, after: GroupSnapshot) -> int | None:
-    """Return the number of generations without a record. Only classic groups have a count.
+    """Return the number of generations without a record.
 
-    A KIP-848 epoch can be without a target, but its record was read.
+    The result is None for groups that are not classic. An epoch of a KIP-848 group can have no targets, but it always
+    has a record.
     """
     is_counted = kind in {REBALANCE, BECAME_EMPTY} and after.group_type == CLASSIC
     if not is_counted or before is None or before.generation_id is None:

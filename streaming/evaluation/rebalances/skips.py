@@ -1,10 +1,12 @@
 """Decide the cause of generations without a record: failed rebalances, or records that compaction removed.
 
-1. The cause is failed rebalances if every offset between the two records was read. The partition state decides this
-   once, in the batch that reads the second record. The partition state stores the decision until the group's own state
-   contains it (`SkipSettled`).
-2. The partition state stores only its highest missing offset, so a later missing offset hides the earlier ones. For
-   this reason, no skip is decided twice. So a late decision never reduces a count.
+1. A skip is a range of generations without a record, between two records of a group. If every offset between the two
+   records was read, the cause is failed rebalances. The partition state makes this decision once, in the batch that
+   reads the second record. The partition state stores the decision until the group's own state contains it
+   (`SkipSettled`).
+2. The partition state stores only the highest missing offset, so a later missing offset hides earlier missing offsets.
+   So a second decision can be different from the first. For this reason, each decision is made only once, and the count
+   of failed rebalances never decreases.
 """
 
 from __future__ import annotations
@@ -17,9 +19,10 @@ from streaming.group.not_known import REBALANCES_FAILED, not_known
 from streaming.group.snapshot import GroupSnapshot, Skip
 
 SkipDecisions = Mapping[tuple[str, int], bool]
-"""Decisions about skips that are not settled yet. The key is the group id and the offset of the record after the skip.
+"""Decisions that the groups' own states do not contain yet.
 
-True: every offset between the two records was read.
+The key is the group id and the offset of the record after the skip. True means that every offset between the two
+records was read.
 """
 
 
@@ -33,7 +36,7 @@ def decide_skips(
 ) -> dict[tuple[str, int], bool]:
     """Return the decisions for the skips of these groups.
 
-    They include the known decisions and those that are possible now.
+    The result contains the earlier decisions and all new decisions.
     """
     decisions = {}
     for snapshot in snapshots:
@@ -48,9 +51,9 @@ def decide_skips(
 
 
 def failed_rebalances(snapshot: GroupSnapshot, decisions: SkipDecisions) -> int | None:
-    """Return the number of failed rebalances that the log proves. In these rebalances, members joined but never synced.
+    """Return the number of failed rebalances that the log proves.
 
-    None: unknown.
+    None if unknown. In a failed rebalance, members joined but never synced.
     """
     if REBALANCES_FAILED in not_known(snapshot):
         return None

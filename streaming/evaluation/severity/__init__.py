@@ -1,4 +1,4 @@
 """Describe in one line what is wrong with each group, and rank the groups by severity.
 
-May import all of `evaluation`.
+This package is allowed to import all other packages of `evaluation`.
 """

@@ -1,11 +1,12 @@
-"""Rank the groups by severity, with a stable order.
+"""Rank the groups by severity, in a stable order.
 
-`/metrics` shows the first groups in full (`prometheus.series_limit`). Rules:
+`/metrics` shows full detail for the first groups (`prometheus.series_limit`). Rules:
 
-1. The place of a group follows from its troubles (`trouble`).
-2. A group that was shown in full is *held*: its worst place stays valid for up to ten minutes. So `/metrics` does not
-   hide and show a group again and again while its trouble comes and goes. Also, the end of a trouble is visible.
-3. If the clock is set back, the group is no longer held. The ten minutes are not extended.
+1. The place of a group is computed from its troubles (`trouble.py`).
+2. If a group was shown in full detail, it stays at its worst place for ten minutes. During this time, the group is
+   *held*. The ten minutes begin when the group last had this place. So `/metrics` does not remove and add the series of
+   a group each time a trouble ends and starts again. Users can also see that the trouble has ended.
+3. If the clock is set back, the group is no longer held.
 """
 
 from __future__ import annotations
@@ -16,19 +17,21 @@ from dataclasses import dataclass
 from streaming.evaluation.severity.trouble import Place
 
 HELD_MS = 600_000
-"""Maximum time in milliseconds for which the worst place of a group stays valid."""
+"""Maximum time in milliseconds for which a group stays at its worst place."""
 
 
 @dataclass(frozen=True, slots=True)
 class RankEntry:
-    """The place of a group, and the time since which the group has this place."""
+    """The place of a group, and the time at which this place was computed."""
 
     place: Place
     since_ms: int
 
 
 def rank_entries(places: Mapping[str, Place], held: Mapping[str, RankEntry], now_ms: int) -> Mapping[str, RankEntry]:
-    """Return the entry of every group, the worst group first. `held`: the entries of groups that were shown in full.
+    """Return the entry of each group.
+
+    The worst group is first. `held` contains the groups that were shown in full detail.
 
     >>> calm, behind, other = (10, 0, -0.0, 0, "a"), (8, -1, -40.0, -9, "a"), (8, -1, -35.0, -9, "b")
     >>> list(rank_entries({"a": calm, "b": other}, {"a": RankEntry(behind, 1_000)}, 2_000))

@@ -1,26 +1,27 @@
 """Find the troubles of a group, and its place among all groups.
 
-Each rule that applies is one trouble. The first rule that applies determines the place of the group:
+Each rule that applies to the group gives one trouble. The first rule that applies determines the place of the group:
 
-1. A condition is active, for example a storm or a flapping member. `rolling_restart` is no trouble, because it is a
+1. A condition is active, for example a storm or a flapping member. `rolling_restart` is not a trouble, because it is a
    normal deployment.
 2. The assignment violates a common rule (two owners, an owner that does not subscribe) or a rule of the group's own
-   strategy (verdict `drift`). Each violated rule is one trouble. The trouble has the name of the rule.
-3. Partitions have no owner, so no member reads them. If the condition `unowned_partitions` is active, rule 1 shows it
-   instead.
-4. Retention has deleted unread records, or will delete them within an hour.
+   strategy (verdict `drift`). Each violated rule is one trouble with the name of that rule.
+3. Partitions have no owner, so no member reads them. If the condition `unowned_partitions` is active, only rule 1
+   applies.
+4. Retention has deleted unread records, or is expected to delete unread records within an hour. The rule also applies
+   if the brokers will delete committed offsets of the group within a day, because the group has no members.
 5. The status is REWIND, STALL or STOP.
-6. Members are idle although a different member has two partitions or more. If the number of avoidable idle members is
-   known, only these members count.
-7. The busiest member has more partitions than in the fairest assignment. If topic skew is the cause, the name of the
-   trouble is `topic skew`.
-8. The status is WARN (slower than its producers). In addition, the lag is at least half a minute, or the lag in seconds
-   is unknown. This second condition excludes new groups and groups with a small constant lag.
+6. Members are idle, and a different member has two or more partitions. If the number of avoidable idle members is
+   known, only avoidable idle members count.
+7. The busiest member has more partitions than the busiest member of the fairest assignment. If topic skew is the cause,
+   the name of the trouble is `topic skew`.
+8. The status is WARN: the group is slower than its producers. The lag in seconds must also be unknown, or at least 30
+   s. So new groups and groups with a small constant lag do not have this trouble.
 9. The state or the lag of the group is unknown.
 
-If two groups have the same first rule, the group with more troubles comes first. After that, the order is by more lag
-in seconds, then more lag in records, then smaller group id. Groups without a trouble come last. An unknown lag counts
-as less than any known lag.
+If two groups have the same first rule, the group with more troubles comes first. If the numbers of troubles are equal,
+the group with the higher lag in seconds comes first. The next criteria are the higher lag in records and the group id
+in alphabetical order. Groups without a trouble come last. An unknown lag is sorted as the lowest lag.
 """
 
 from __future__ import annotations
@@ -33,10 +34,12 @@ from streaming.evaluation.assignment.drift import DRIFT
 from streaming.evaluation.assignment.rule_words import in_a_sentence, short_word
 from streaming.evaluation.facts import GroupFacts
 from streaming.evaluation.lag.status import Status
+from streaming.evaluation.phrases import in_words
 from streaming.evaluation.rebalances.detectors import ROLLING_RESTART, UNOWNED_PARTITIONS
 from streaming.group.snapshot import UNKNOWN
 
 SOON_LOST_SECONDS = 3600
+SOON_EXPIRED_SECONDS = 24 * 3600
 BEHIND_SECONDS = 30
 _STATUS_TEXTS = {
     Status.REWIND.name: "REWIND: its committed offsets moved backwards",
@@ -48,7 +51,7 @@ _NO_TROUBLE = 10
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """One rule that applies to a group. `word`: a short name from a small set. `since_ms`: None if unknown."""
+    """One trouble of a group. `word` is a short name from a fixed set. `since_ms` is None if unknown."""
 
     rule: int
     word: str
@@ -57,15 +60,15 @@ class Trouble:
 
 
 def troubles(group: GroupFacts) -> tuple[Trouble, ...]:
-    """Return all troubles of a group, the worst first."""
+    """Return all troubles of a group, sorted from worst to least severe."""
     return tuple(trouble for rule in _RULES for trouble in rule(group))
 
 
 Place = tuple[int, int, float, int, str]
-"""Sort key of a group, the worst group first. Example: `(2, -1, -30.0, -500, "orders")`.
+"""The sort key of a group. The worst group has the lowest key. Example: `(2, -1, -30.0, -500, "orders")`.
 
-The fields are the rule number, the number of troubles (negative), the lag in seconds (negative), the lag in records
-(negative) and the group id.
+The fields are the rule number, the number of troubles, the lag in seconds, the lag in records and the group id. The
+number of troubles and both lags are negated, so that larger values come first.
 """
 
 
@@ -128,6 +131,13 @@ def _loss(group: GroupFacts) -> Iterator[Trouble]:
         yield Trouble(4, "losing soon", f"retention will delete unread records in {seconds:.0f} s")
 
 
+def _expiry(group: GroupFacts) -> Iterator[Trouble]:
+    seconds = group.lag.seconds_until_expiry
+    if seconds is not None and seconds < SOON_EXPIRED_SECONDS:
+        when = f"in {in_words(int(1000 * seconds))}" if seconds else "now"
+        yield Trouble(4, "offsets expire", f"the brokers can delete its committed offsets {when}, as it has no members")
+
+
 def _bad_status(group: GroupFacts) -> Iterator[Trouble]:
     status = group.lag.status
     if status in _STATUS_TEXTS:
@@ -182,6 +192,7 @@ _RULES: tuple[Callable[[GroupFacts], Iterator[Trouble]], ...] = (
     _drift,
     _unowned,
     _loss,
+    _expiry,
     _bad_status,
     _idle,
     _excess,

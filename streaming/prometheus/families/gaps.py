@@ -1,4 +1,4 @@
-"""Creates the histogram of commit gaps: the time without commits around each rebalance of a group."""
+"""Creates the histogram of commit gaps. A commit gap is the time without commits around a rebalance."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from streaming.signals.rebalances import COMMIT_GAP_SECONDS
 
 
 def _commit_gaps(report: GroupReport) -> Iterator[Sample]:
-    """Return the histogram of known gaps. A group without a known gap has no series."""
+    """Return the histogram of known commit gaps. A group without a known commit gap has no series."""
     gaps = report.rebalances.commit_gaps
     if gaps is None or not any(gaps.buckets):
         return

@@ -1,6 +1,6 @@
-"""Creates the metrics of the monitor itself, of listings and of conditions. There are only a few of these metrics.
+"""Creates the metrics of the monitor itself, of listings and of conditions.
 
-They are created for each scrape.
+There are only a few of these metrics, so they are created again for each scrape.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ import psutil
 from streaming.config.settings import LinkSettings
 from streaming.evaluation.report import GroupReport
 from streaming.prometheus.families.members import member_lags
+from streaming.prometheus.families.owners import worst_partitions
 from streaming.prometheus.lines import Sample, histogram_samples
 from streaming.prometheus.metric_selection import MetricSelection
-from streaming.signals import Signal, fairness, groups, kafka_exporter, members, monitor, rebalances
+from streaming.signals import Signal, fairness, groups, kafka_exporter, lag, members, monitor, rebalances
 from streaming.spark.folder import nearest_existing
 from streaming.state.batch_durations import BATCH_BUCKETS_SECONDS
 from streaming.state.monitor_view import Health, MonitorView
@@ -34,16 +35,17 @@ FamilySamples = tuple[Signal, Sequence[Sample]]
 def health_families(
     view: MonitorView, links: LinkSettings, memory_bytes: int, *, is_fresh: bool
 ) -> Iterator[FamilySamples]:
-    """Return the metrics that are always shown, also while the monitor reads the log for the first time.
+    """Return the metrics of the monitor itself. They are shown even while the monitor reads the log for the first time.
 
-    Metrics that depend on the last sample are returned only if the sample is fresh. `memory_bytes` is the memory of all
-    clusters, because they share the processes.
+    Metrics that depend on the last sample are returned only if the sample is fresh. `memory_bytes` is the memory of the
+    monitor for all clusters together, because the clusters share the processes of the monitor.
     """
     health = view.health
     yield monitor.READY, [Sample((), health.ready and is_fresh)]
     addresses = links.page_url, links.grafana_url, links.runbook_url
     yield monitor.MONITOR_INFO, [Sample((_VERSION, health.source, *addresses), 1)]
-    yield monitor.SOURCE_LIMITATION, [Sample((capability,), 1) for capability in health.not_known]
+    limitations = (*health.not_known, *health.settings_not_known)
+    yield monitor.SOURCE_LIMITATION, [Sample((capability,), 1) for capability in limitations]
     yield (
         monitor.RECORDS_READ,
         _sum_counts(partition_state.records_read for partition_state in view.partition_states.values()),
@@ -64,7 +66,7 @@ def health_families(
 
 
 def cluster_families(view: MonitorView) -> Iterator[FamilySamples]:
-    """Return the metrics of brokers from the last sample and the last listing."""
+    """Return the broker count of the last sample, and the time and gaps of the last listing, as metrics."""
     if view.sample is not None and view.sample.brokers is not None:
         yield kafka_exporter.BROKERS, [Sample((), view.sample.brokers)]
     if (listing := view.listing) is not None:
@@ -78,9 +80,9 @@ def sampled_families(
     with_findings: Collection[GroupReport],
     selection: MetricSelection,
 ) -> Iterator[FamilySamples]:
-    """Return the metrics of groups that depend on the last sample.
+    """Return the group metrics that depend on the last sample.
 
-    `recorded` are all groups. `with_findings` are the groups with a condition or an unowned partition.
+    `recorded` contains all groups. `with_findings` contains the groups with a condition or an unowned partition.
     """
     active = [(report.group_id, condition) for report in with_findings for condition in report.conditions]
     yield rebalances.GROUP_CONDITION, [Sample((group_id, one.name), 1) for group_id, one in active]
@@ -91,6 +93,9 @@ def sampled_families(
     yield fairness.UNOWNED_RECORDS, known
     if view.listing is not None:
         yield groups.GROUP_REBALANCE_START_TIMESTAMP_SECONDS, list(_rebalance_starts(recorded))
+    if selection.is_for_every_group(lag.GROUP_WORST_PARTITION_INFO):
+        worst = [] if view.lag is None else worst_partitions(recorded, view.lag.groups, selection.topics)
+        yield lag.GROUP_WORST_PARTITION_INFO, worst
     if selection.is_for_every_group(members.MEMBER_LAG):
         yield members.MEMBER_LAG, [] if view.lag is None else member_lags(recorded, view.lag)
 
@@ -150,13 +155,13 @@ def _clock_families(view: MonitorView) -> Iterator[FamilySamples]:
 
 
 def own_processes() -> list[psutil.Process]:
-    """Return this process and all its descendants."""
+    """Return the current process and all its descendant processes."""
     own = psutil.Process(os.getpid())
     return [own, *own.children(recursive=True)]
 
 
 def resident_bytes(processes: Iterable[psutil.Process]) -> int:
-    """Return the resident memory of the processes that still run.
+    """Return the total resident memory of the processes that are still running.
 
     It is possible that Spark ends idle workers during a scrape.
     """

@@ -1,9 +1,9 @@
 """Creates the metrics of fairness: drift, verdict, imbalance, topic skew and what-if.
 
-Partition counts come from records. Lag and throughput come from the last measurement. An unknown value has no series.
-The drift from the group's own strategy is exported for every group, but only if it is not 0. All other drifts are
-exported only in full detail.
-What-if is not shown for a group with a fairness score of 100, because no strategy can improve it.
+Partition counts are from records. Lag and throughput are from the last measurement. An unknown value has no series. The
+drift from the group's own strategy is exported for every group, but only if it is not 0. All other drifts are exported
+only in full detail. If the fairness score of a group is 100, no strategy can improve the assignment. So the what-if
+metrics are not shown for this group.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _further_drifts(report: GroupReport) -> Iterator[Sample]:
 
 
 def _verdict(report: GroupReport) -> Iterator[Sample]:
-    """Return the verdict on the group's own strategy."""
+    """Return the verdict for the strategy that the group uses."""
     own = report.assignment.own
     if own is not None:
         yield Sample((report.group_id, own.strategy, own.verdict), 1)

@@ -1,7 +1,9 @@
-"""Creates the metrics of the last sample: lag, status, records lost to retention, and end offsets. Uses whole columns.
+"""Creates the metrics of the last sample: lag, status, records lost to retention, and end offsets.
 
-The tables (`lag_tables`) are computed once per sample. Their text is written again if the sample or the limit changes
-(`series_limit`).
+The metrics are computed and written by column, not by row.
+
+The tables (`lag_tables`) are computed once per sample. Their text is written again if the sample changes, or if the
+limit (`series_limit`) changes.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ _COLUMN_OF_LABEL: Final = {
 
 
 class ColumnFamily(NamedTuple):
-    """A metric, and the table (`lag_tables`) and the column that have the values of the metric.
+    """A metric. The column `column` of the table `table` (`lag_tables`) contains the values of the metric.
 
     A null value has no series.
     """
@@ -57,6 +59,11 @@ COLUMN_FAMILIES: Final = (
     ColumnFamily(signals.GROUP_STATUS_COMPLETENESS, "groups", "completeness"),
     ColumnFamily(signals.GROUP_RECORDS_LOST, "groups", "records_lost"),
     ColumnFamily(signals.GROUP_SECONDS_UNTIL_LOST, "groups", "seconds_until_lost"),
+    ColumnFamily(signals.GROUP_LAST_COMMIT_TIMESTAMP_SECONDS, "groups", "last_commit_seconds"),
+    ColumnFamily(signals.GROUP_CONSUMED_RECORDS_PER_SECOND, "groups", "consumed_records_per_second"),
+    ColumnFamily(signals.GROUP_PRODUCED_RECORDS_PER_SECOND, "groups", "produced_records_per_second"),
+    ColumnFamily(signals.GROUP_CATCH_UP_SECONDS, "groups", "catch_up_seconds"),
+    ColumnFamily(signals.GROUP_OFFSETS_EXPIRE_TIMESTAMP_SECONDS, "groups", "offsets_expire_seconds"),
     ColumnFamily(partitions.TOPIC_LAG, "group_topics", "lag_sum"),
     ColumnFamily(partitions.PARTITION_LAG, "group_partitions", "lag"),
     ColumnFamily(partitions.PARTITION_LAG_SECONDS, "group_partitions", "lag_seconds"),
@@ -146,7 +153,7 @@ class ColumnLines:
         self._cache: tuple[SeriesLimit, Mapping[str, Text]] | None = None
 
     def count_series(self) -> int:
-        """Return the number of series before the limit."""
+        """Return the number of series before the limit is applied."""
         return sum(
             len(column) - column.null_count
             for (name, _), writers in self._writers.items()
@@ -154,7 +161,7 @@ class ColumnLines:
         )
 
     def count_by_group(self) -> Iterator[SeriesCounts]:
-        """Return the number of series of each group. For series of topics, return one number."""
+        """Return the number of series of each group, and the number of topic series."""
         for (name, granularity), writers in self._writers.items():
             table = self._tables[name]
             valid = np.stack([pc.is_valid(table[one.family.column]).to_numpy() for one in writers])
@@ -167,7 +174,7 @@ class ColumnLines:
                 yield SeriesCounts(granularity, None, by_row)
 
     def text(self, limit: SeriesLimit) -> Mapping[str, Text]:
-        """Return the shown lines by metric name."""
+        """Return the lines of the shown series. The keys are metric names."""
         cached = self._cache
         if cached is None or cached[0] != limit:
             cached = self._cache = (limit, dict(self._lines(limit)))
@@ -192,9 +199,9 @@ def _shown_rows(table: pa.Table, granularity: Granularity, limit: SeriesLimit) -
 
 
 def _labels(table: pa.Table) -> Mapping[str, pa.Array]:
-    """Return the escaped label columns by label name.
+    """Return the columns of escaped label values. The keys are label names.
 
-    One column can have several label names. An example is the column `group_id`.
+    The same column can have several label names, for example the column `group_id`.
     """
     escaped = {column: escape_labels(table[column]) for column in {*_COLUMN_OF_LABEL.values()} & {*table.column_names}}
     return {label: escaped[column] for label, column in _COLUMN_OF_LABEL.items() if column in escaped}

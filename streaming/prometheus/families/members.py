@@ -1,6 +1,6 @@
-"""Creates the metrics of members: actual and expected partitions of each topic, and lag.
+"""Creates the metrics of members: the actual and expected number of partitions per topic, and the lag.
 
-Partitions come from records. Lag comes from the last sample.
+The partition counts are from records. The lag is from the last sample.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from streaming.signals import members as signals
 
 
 def member_families(topics: NameFilter) -> tuple[GroupFamily, ...]:
-    """Return the metrics of actual and expected partitions for the selected topics."""
+    """Return the metrics of the actual and expected number of partitions, for the selected topics."""
     return (
         GroupFamily(signals.MEMBER_PARTITIONS, _shares(topics, lambda share: share.partitions)),
         GroupFamily(signals.MEMBER_EXPECTED_PARTITIONS, _shares(topics, lambda share: share.expected)),
@@ -37,7 +37,7 @@ def _shares(topics: NameFilter, partitions: Callable[[TopicShare], int | None]) 
 
 
 def member_lags(reports: Iterable[GroupReport], lag: LagEvaluation) -> list[Sample]:
-    """Return the lag of each member of these groups at the last sample."""
+    """Return the lag of each member of these groups. The lag is from the last sample."""
     return [
         Sample((report.group_id, *_labels(member)), records)
         for report in reports

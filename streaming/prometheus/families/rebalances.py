@@ -1,4 +1,4 @@
-"""Creates the counters of rebalances (by cause) and of moved partitions (by necessity) since a group was first seen."""
+"""Creates the counters of rebalances and moved partitions. The counts start when a group is first seen."""
 
 from __future__ import annotations
 

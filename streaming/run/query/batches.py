@@ -1,7 +1,7 @@
 """Apply each micro-batch in the driver: first to the monitor state, then to the tables.
 
-The monitor state comes first because an on-call engineer waits for it. Both steps can be repeated safely. The monitor
-state stores absolute values, and the tables store which batches were already written.
+The monitor state is updated first, because an on-call engineer waits for its values. Both steps can be repeated safely.
+The monitor state stores absolute values, and the tables record which batches were already written.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class BatchFailedError(Exception):
     """A batch failed. The message is one line, because Spark cannot process a long message.
 
     Spark 4.0 uses a regular expression to find signs of an interruption in the message. If the message is a long Java
-    stack trace, this expression causes a stack overflow. With such a message, a stop in the middle of a batch would
-    print a thousand lines.
+    stack trace, this expression causes a stack overflow. So with such a message, each stop during a batch would print a
+    thousand lines.
     """
 
 
@@ -83,7 +83,7 @@ class BatchSink:
         self._clock = clock
         self._foreign_records = ForeignRecords(cluster)
         self.failure: Exception | None = None
-        """The failure of the last batch. If this class raises an error, Spark itself shows only a long text."""
+        """The error that the last batch raised. Spark itself reports this error only as a long text."""
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
         """Apply one batch. Raises BatchFailedError."""
@@ -99,7 +99,7 @@ class BatchSink:
     def _apply(self, batch: DataFrame, batch_id: int) -> int:
         """Apply a batch and return its size in bytes.
 
-        The batch is collected only once. A second Spark action would run the stateful plan again.
+        The batch is collected only once, because a second Spark action would run the stateful plan again.
         """
         started = time.monotonic()
         collected = batch.toArrow()
@@ -137,7 +137,7 @@ class BatchSink:
         return int(collected.nbytes)
 
     def _positions(self, batch_id: int) -> Mapping[int, int]:
-        """Return the next offset per partition after the batch.
+        """Return the next offset to read in each partition, after the batch.
 
         In the polling mode, return the number of the next answer.
         """
@@ -147,7 +147,7 @@ class BatchSink:
     def _merge_partitions(self, partition_batches: Iterable[PartitionBatch]) -> Mapping[int, PartitionSnapshot]:
         """Return the partition states that the batch changed.
 
-        The result has no commits, because commits are in CommittedOffsets.
+        The result has no commits, because CommittedOffsets stores the commits.
         """
         partition_states = dict(self._monitor_state.view().partition_states)
         changed = {}
@@ -184,7 +184,7 @@ class BatchSink:
             _log.info("%s: batch %d is already in table %s", self._cluster, batch_id, table.name)
 
     def _unwritten(self, table: Table, rows: pa.Table) -> pa.Table:
-        """Remove rows that an earlier checkpoint has already written to the tables."""
+        """Return `rows` without the rows that were written to the table before the checkpoint was created."""
         written = self._bootstrap.positions.get(table.name)
         if written is None or not len(written):
             return rows
@@ -200,7 +200,7 @@ class BatchSink:
 def _records(received_ms: int, commits: Iterable[pa.Table], updates: Iterable[GroupUpdate]) -> ReceivedRecords:
     """Return the positions and times of the records of a batch.
 
-    Rows of the polling mode have no position, so they are not included.
+    Rows of the polling mode are not included, because they have no position in the log.
     """
     positions = [update.record.snapshot.position for update in updates]
     of_groups = [
@@ -216,7 +216,7 @@ def _records(received_ms: int, commits: Iterable[pa.Table], updates: Iterable[Gr
 
 
 def polled_positions(partition_states: Mapping[int, PartitionSnapshot]) -> Mapping[int, int]:
-    """Return the number that follows the last answer that was read.
+    """Return the position in the polling mode: the number after the last answer that the query has read.
 
     The result is empty if coordinators were never polled.
     """

@@ -2,9 +2,8 @@
 
 The driver uses three memory allocators: one of the C library (for large Python objects), one of Arrow, and one of
 delta-rs. Each allocator keeps freed memory for later requests. The allocator of delta-rs returns freed memory to the
-system after ten seconds. The other two allocators never return memory, so they keep the largest amount that was ever in
-use. So after one large batch, the memory of the driver stayed at four times its normal size. The measurements are in
-`streaming/DESIGN.md`.
+system after ten seconds. The other two allocators never return memory by themselves. In a measurement
+(`streaming/DESIGN.md`), the memory of the driver stayed at four times its normal size after one large batch.
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ import ctypes
 import pyarrow as pa
 
 LARGE_BYTES = 16 << 20
-"""Minimum size of a batch, in bytes, after which freed memory is returned.
+"""Freed memory is returned only after a batch of at least this size, in bytes.
 
-After smaller batches, there is little freed memory.
+Smaller batches free little memory.
 
-The return of 0.5 GB takes 0.1 seconds.
+It takes 0.1 seconds to return 0.5 GB.
 """
 
 

@@ -43,7 +43,7 @@ _log = logging.getLogger(__name__)
 
 
 class QueryKeeper:
-    """Runs the query and restarts it. Each start of the query resets `readiness`."""
+    """Runs and restarts the query. Each start of the query resets `readiness`."""
 
     def __init__(  # noqa: PLR0913 - everything that a query needs, as keywords
         self,
@@ -80,8 +80,8 @@ class QueryKeeper:
     def keep(self, tables: DeltaTables, bootstrap: Bootstrap, claim: WriterClaim, stop: threading.Event) -> None:
         """Run the query until `stop` is set (rules 3 and 4 of `run.watch`).
 
-        Raises RemedyError if a restart of the query cannot help. Raises SecondWriterError if a second monitor has
-        priority and this monitor must end.
+        Raises RemedyError if a restart of the query cannot help. Raises SecondWriterError if a second monitor has the
+        right to write. Then this monitor must end.
         """
         sink = BatchSink(
             cluster=self._cluster,
@@ -124,7 +124,7 @@ class QueryKeeper:
         return self._partitions_sampled() > self._partitions
 
     def use_partitions(self, partitions: int) -> None:
-        """Set the number of partitions that the query reads from its next start on. In the polling mode, do nothing."""
+        """Set the number of partitions that the query reads after its next start. In the polling mode, do nothing."""
         if not self._is_polled:
             self._own_partitions = own_partitions(self._cluster, self._files, partitions)
             self._committed_offsets.use_partitions(self._own_partitions)
@@ -165,7 +165,7 @@ class QueryKeeper:
     def _topic_names(self) -> TopicNames:
         """Request the names of all topics.
 
-        If the request fails, rows with topic ids are processed after the next sample.
+        If the request fails, rows with topic ids are processed only after the next sample.
         """
         try:
             return self._cluster_session.brokers.topic_names()

@@ -1,4 +1,4 @@
-"""Store the partition counts of `__consumer_offsets` since the checkpoint was created (`combine.own_partitions`)."""
+"""Store all partition counts of `__consumer_offsets` since the checkpoint's creation (`combine.own_partitions`)."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from streaming.spark.checkpoint import batch_end_positions, last_committed_batch
 from streaming.spark.files import Files
 
 STORED_COUNTS = "offsets_topic_partition_counts"
-"""The name of a separate file in the checkpoint.
+"""The name of the checkpoint file that stores the partition counts.
 
-If the file does not exist, the only known count is the partition count at the last batch.
+If the file does not exist, the only known count is the number of partitions in the last batch.
 """
 
 _log = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ def _stored_counts(cluster: str, files: Files) -> tuple[int, ...]:
 
 
 def _last_read_count(files: Files) -> tuple[int, ...]:
-    """For a checkpoint without stored counts, return the number of partitions in the last batch."""
+    """Return the number of partitions in the last batch. This number is used if no counts are stored."""
     batch_id = last_committed_batch(files)
     read = {} if batch_id is None else batch_end_positions(files, batch_id, OFFSETS_TOPIC)
     return (len(read),) if read else ()

@@ -1,8 +1,8 @@
 """Create or check the checkpoint and the tables of a run. Ensure that the checkpoint and the tables match.
 
-A new checkpoint reads the topic from its start, and it is possible that the tables already have rows. So the new
-checkpoint stores a summary of the tables (`Bootstrap`): the positions of records that have rows, and the totals of each
-group.
+With a new checkpoint, the query reads the topic from its start. It is possible that the tables already have rows from
+an earlier checkpoint. So the new checkpoint stores a summary of the tables (`Bootstrap`): the positions of records that
+already have rows, and the totals of each group.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _OFFSET_BITS = 48
 
 
 class InitialState(msgspec.Struct, frozen=True):
-    """Encoded group states by group id. A new checkpoint starts from these states."""
+    """Encoded group states by group id. With a new checkpoint, the query starts from these states."""
 
     version: int = GROUP_CODEC.version
     records: dict[str, bytes] = {}
@@ -101,9 +101,12 @@ def prepare_checkpoint(
 
 
 def check_age(files: Files, last_written: int) -> None:
-    """Refuse a checkpoint that is older than the tables. The tables would ignore its next batches as repeated batches.
+    """Refuse a checkpoint that is older than the tables.
 
-    `last_written` is the last batch in the tables. Raises CheckpointDamagedError.
+    With such a checkpoint, the next batches would have batch numbers that the tables already contain. So the tables
+    would ignore these batches.
+
+    `last_written` is the number of the last batch in the tables. Raises CheckpointDamagedError.
     """
     last_begun = last_begun_batch(files)
     if last_written > last_begun:
@@ -116,7 +119,9 @@ def check_age(files: Files, last_written: int) -> None:
 def make_checkpoint(
     session: SparkSession, settings: Settings, files: Files, tables: DeltaTables
 ) -> tuple[DeltaTables, Bootstrap]:
-    """Create a checkpoint. The identity is written last. A checkpoint without an identity counts as not created.
+    """Create a checkpoint.
+
+    The identity is written last, because a checkpoint without an identity counts as not created.
 
     Raises TableDamagedError if the tables cannot be read.
     """
@@ -137,7 +142,7 @@ def make_checkpoint(
 
 
 def summarize_tables(session: SparkSession, tables: DeltaTables, cluster: str, *, is_polled: bool) -> Bootstrap:
-    """Summarize the tables of this cluster. Totals continue only from rows that the same kind of source produced."""
+    """Summarize the tables of this cluster. Only rows from the same kind of source are used for totals."""
     positions = {table.name: _positions(session, tables, table, cluster) for table in _KEYED_BY_POSITION}
     if not len(positions[GROUP_GENERATIONS.name]):
         return Bootstrap(positions)
@@ -169,12 +174,12 @@ def _initial_state(session: SparkSession, tables: DeltaTables, cluster: str, *, 
 
 
 def _last_rows(session: SparkSession, tables: DeltaTables, table: Table, of_cluster: Column) -> list[dict[str, Any]]:
-    """Return the last row of each group, without its members.
+    """Return the last row of each group, without the columns of members and changes.
 
     If all rows of the group are from one partition, the last row is the row with the highest offset. If a group ended
-    without a record (Gone), the last row of the group has the offset of the last record of the group, and a later time.
-    If a group has rows from two partitions, the last row is the row with the later time. After a group moved to a new
-    partition, the earlier partition receives no more records of the group.
+    without a record (Gone), two rows have this highest offset. The last row is then the row with the later time. If a
+    group has rows from two partitions, the last row is the row with the later time. This rule is correct, because the
+    earlier partition receives no more records after a group moved to a new partition.
     """
     if tables.is_empty(table):
         return []
@@ -186,7 +191,7 @@ def _last_rows(session: SparkSession, tables: DeltaTables, table: Table, of_clus
 
 
 def latest_by_group(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the latest row of each group. The input has the last row of the group in each partition."""
+    """Return the latest row of each group. `rows` has the last row of each group in each partition."""
     latest: dict[str, dict[str, Any]] = {}
     for row in sorted(rows, key=lambda row: row["record_time"]):
         latest[row["group_id"]] = row
@@ -196,7 +201,7 @@ def latest_by_group(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 def _rebalance_history(row: Mapping[str, Any] | None) -> RebalanceHistory:
     """Return the initial rebalance history of a group whose log is read again.
 
-    The totals of the group continue after its last row.
+    `row` is the last row of the group. The totals start with the values of this row.
     """
     if row is None:
         return RebalanceHistory()
@@ -212,7 +217,7 @@ def _rebalance_history(row: Mapping[str, Any] | None) -> RebalanceHistory:
 def _initial_snapshot(row: Mapping[str, Any]) -> GroupSnapshot:
     """Return the initial state of a group whose log is read again.
 
-    The totals of the group continue after its last row.
+    `row` is the last row of the group. The totals start with the values of this row.
     """
     totals = GroupTotals(
         rebalances=row["rebalances_total"],

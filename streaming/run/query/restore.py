@@ -35,7 +35,7 @@ def restore(
     monitor_state: MonitorState,
     committed_offsets: CommittedOffsets,
 ) -> None:
-    """Restore the monitor state and the committed offsets to their values at the last committed batch.
+    """Restore the monitor state and the committed offsets to their values after the last committed batch.
 
     Raises CheckpointDamagedError.
     """

@@ -1,9 +1,9 @@
-"""Choose the group id of Spark's Kafka source, so that a coordinator answers its requests.
+"""Choose a group id for Spark's Kafka source, so that a coordinator answers the requests of the source.
 
-The source does not join a group. But before the source reads, it requests the committed offsets of its group id. The
-source repeats this request until a coordinator answers, and the request cannot be interrupted. The group id determines
-the coordinator. By default, Spark uses a random group id. A coordinator may be unable to load its partition of
-`__consumer_offsets`, for example because of a damaged record. Such a coordinator never answers, and the query would
+The source does not join a group. But before the source reads records, it requests the committed offsets of its group
+id. The source repeats this request until a coordinator answers, and the request cannot be interrupted. The group id
+determines the coordinator. By default, Spark uses a random group id. If a coordinator cannot load its partition of
+`__consumer_offsets` (for example, because of a damaged record), the coordinator never answers. Then the query would
 wait forever without a log line. So the monitor chooses a group id whose coordinator has answered a request of the
 monitor.
 """
@@ -19,7 +19,7 @@ from streaming.sampling.groups import Groups
 
 _CANDIDATES = 20
 _TRIES = 30
-"""Number of attempts, with pauses between them.
+"""Number of attempts to find a coordinator that answers. There are pauses between the attempts.
 
 A coordinator that has just started does not answer until it has loaded its groups.
 """
@@ -31,12 +31,12 @@ class NoCoordinatorError(Exception):
 
 
 def candidate_ids() -> tuple[str, ...]:
-    """Return group ids that no other query uses.
+    """Return new group ids that no other query uses.
 
-    The hashes of the ids are distributed over the partitions of `__consumer_offsets`.
+    The ids have different hashes, so the ids belong to several partitions of `__consumer_offsets`.
 
-    Spark caches its consumers by group id and topic partition, but not by cluster. If the queries of two clusters use
-    the same group id, they share consumers and fail.
+    In Spark, the key of a cached consumer contains the group id and the topic partition, but not the cluster. If the
+    queries of two clusters use the same group id, both queries share consumers and fail.
     """
     return tuple(f"kafka-rebalance-monitor-{uuid4()}" for _ in range(_CANDIDATES))
 

@@ -1,4 +1,4 @@
-"""At each sample, request the assignors that no record contains from the coordinators (`feedback.assignors`)."""
+"""At each sample, ask the coordinators for the assignors that no record contains (`feedback.assignors`)."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _log = logging.getLogger(__name__)
 
 GROUPS_PER_SAMPLE = 200
 MEMBERS_PER_SAMPLE = 2_000
-"""Maximum number of members per sample. If a group has more members, the sample requests only this group.
+"""Maximum total number of members in the groups that one sample requests. A larger group is requested alone.
 
-A response describes every member with its partitions, so it grows with the number of members.
+A response describes every member and the partitions of the member, so its size grows with the number of members.
 """
 
 
 class AssignorRequests:
-    """The requests for assignors. Each sample requests a few groups.
+    """The requests for assignors. Each sample requests a limited number of groups.
 
-    The groups with the oldest last request come first.
+    Groups that were never requested come first, then the groups whose last request is oldest.
     """
 
     def __init__(self, cluster: str, groups: Groups) -> None:
@@ -69,7 +69,7 @@ class AssignorRequests:
             yield group_id
 
     def _ask(self, due: Mapping[str, GroupState]) -> Mapping[str, Description]:
-        """Return the descriptions by group. If the request fails, the result of every group is Unanswered."""
+        """Return the descriptions by group id. If the request fails, the result of every group is Unanswered."""
         try:
             answers = self._groups.describe_groups(dict.fromkeys(due, CONSUMER))
         except KafkaError as error:

@@ -1,6 +1,6 @@
 """Evaluate the conditions of all groups once per sample.
 
-Show the active conditions. Write the start and the end of each condition to the tables.
+Store the active conditions in the monitor state. Write the start and the end of each condition to the tables.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from streaming.evaluation.conditions.silence import Silence
 from streaming.evaluation.conditions.unowned import UnownedNow, unowned_now
 from streaming.evaluation.lag.lag import ClusterSample, blocked_partitions
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation
+from streaming.evaluation.limits import LimitsOf, default_limits
 from streaming.evaluation.rebalances.detectors import Limits
 from streaming.state.monitor_state import MonitorState
 from streaming.state.monitor_view import MonitorView
 
 
 def limits_of(evaluation: EvaluationSettings) -> Limits:
-    """Return the limits of the conditions from the settings."""
+    """Return the limits that the settings define for the conditions."""
     return Limits(
         window_seconds=evaluation.storm_window_seconds,
         storm_rebalances=evaluation.storm_rebalances,
@@ -35,23 +36,31 @@ def limits_of(evaluation: EvaluationSettings) -> Limits:
 
 
 class GroupConditions:
-    """The conditions of all groups. Only the sampler's thread uses it.
+    """The conditions of all groups. Only the sampler's thread uses this object.
 
-    Active conditions are compared with the last rows of the table. These rows are read at the first sample. If an
-    append raises an error, the rows are read again, because the append may have been committed. So if the monitor is
-    killed between the evaluation and the append, no condition is lost. The next start writes the missing condition with
-    the later time. If the monitor is killed after the append, no row is written twice.
+    Active conditions are compared with the last rows of the table. These rows are read at the first sample. If the
+    monitor is killed between the evaluation and the append, no condition is lost. The next start writes the missing row
+    with a later time. If the monitor is killed after the append, no row is written twice. If an append raises an error,
+    it is possible that the append was committed. So the rows are read again.
     """
 
-    def __init__(self, cluster: str, monitor_state: MonitorState, tables: DeltaTables, limits: Limits) -> None:
+    def __init__(
+        self,
+        cluster: str,
+        monitor_state: MonitorState,
+        tables: DeltaTables,
+        limits: Limits,
+        limits_of: LimitsOf = default_limits,
+    ) -> None:
+        """`limits` apply to all groups. `limits_of` returns the limits of one group."""
         self._cluster = cluster
         self._monitor_state = monitor_state
         self._tables = tables
-        self._tracker = ConditionTracker(limits)
+        self._tracker = ConditionTracker(limits, limits_of)
         self._must_restore = True
 
     def after_sample(self, sample: ClusterSample, lag: LagEvaluation, silence: Silence) -> None:
-        """Evaluate the conditions. Call this method after the sample was stored in the monitor state."""
+        """Evaluate the conditions. The sample must already be in the monitor state."""
         if self._must_restore:
             self._restore()
         view = self._monitor_state.view()

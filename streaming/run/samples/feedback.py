@@ -1,4 +1,4 @@
-"""After each sample, send feedback to the groups: external facts that they wait for, and the end of deleted groups."""
+"""After each sample, send feedback to the groups: external facts that groups need, and the end of deleted groups."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from streaming.state.monitor_view import MonitorView
 
 
 class Feedback:
-    """The feedback of one cluster. Only the sampler's thread uses it.
+    """The feedback of one cluster. Only the sampler's thread uses this object.
 
-    In the polling mode `reconciler` and `assignors` are None, because the polls contain everything.
+    In the polling mode, `reconciler` and `assignors` are None, because polls already contain this information.
     """
 
     def __init__(
@@ -28,7 +28,7 @@ class Feedback:
     def send(self, before: MonitorView, now: MonitorView, listing: GroupListing, sample: ClusterSample) -> bool:
         """Send the facts that the states of groups do not contain yet.
 
-        `before` is the view that was taken before the listing.
+        `before` is the view of the monitor state that was created before the listing.
 
         Return True if no group waits for a fact from the sample.
         """
@@ -41,7 +41,7 @@ class Feedback:
         return not pending
 
     def send_vanished(self, now: MonitorView, sample: ClusterSample) -> None:
-        """Send the query the list of commits that the coordinators have deleted."""
+        """Inform the query about the commits that coordinators have deleted."""
         if self._reconciler:
             self._feedback_writer.send_vanished(self._reconciler.vanished_commits(now, sample, time.monotonic()))
 

@@ -21,21 +21,21 @@ from streaming.state.monitor_view import MonitorView
 SEND_AGAIN_SECONDS = 30.0
 """If sent facts have no effect after this number of seconds, they count as lost and are sent again.
 
-A batch takes about one second.
+A batch usually takes about one second.
 """
 
 SEND_AGAIN_BATCHES = 3
-"""Facts are sent again only after this number of batch durations has passed.
+"""The pause before facts are sent again is at least the duration of the last batch, multiplied by this number.
 
-A batch of ten thousand groups can take minutes on a shared processor. If facts were sent again while such a batch still
-processes them, the next batch would take as long again.
+A batch of ten thousand groups can take minutes on a shared processor. If the same facts were sent again during such a
+batch, the next batch would also take minutes.
 """
 
 PendingFacts = Mapping[str, tuple[ExternalFact, ...]]
 
 
 def pending_by_group(view: MonitorView, sample: ClusterSample) -> PendingFacts:
-    """Return the known facts that are not yet in the state of each group.
+    """Return the known facts that the group states do not contain yet. The keys are group ids.
 
     Groups without such facts are not in the result.
     """
@@ -49,7 +49,7 @@ def pending_by_group(view: MonitorView, sample: ClusterSample) -> PendingFacts:
 class FeedbackWriter:
     """Writes pending facts once.
 
-    The writer writes the same facts again only if the facts had no effect for some time.
+    The writer repeats facts only if they had no effect for some time.
     """
 
     def __init__(self, files: Files) -> None:
@@ -72,7 +72,7 @@ class FeedbackWriter:
         self._sent.update({group_id: (_fact_content(events), now_seconds) for group_id, events in fresh.items()})
 
     def send_vanished(self, vanished: Mapping[int, CommitsVanished]) -> None:
-        """Send the query the deleted commits of each `__consumer_offsets` partition.
+        """Inform the query about deleted commits. `vanished` has these commits by `__consumer_offsets` partition.
 
         If the file is lost, a later round of the reconciler finds the same commits again.
         """

@@ -18,7 +18,7 @@ from streaming.state.monitor_state import MonitorState
 
 
 class LagTables:
-    """The writer of the lag tables. Only the sampler's thread uses it."""
+    """The writer of the lag tables. Only the sampler's thread uses this object."""
 
     def __init__(self, cluster: str, monitor_state: MonitorState, tables: DeltaTables, every_seconds: float) -> None:
         self._cluster = cluster
@@ -35,7 +35,10 @@ class LagTables:
         return time.monotonic() - self._written_seconds >= self._every_seconds
 
     def write(self, lag: LagEvaluation, rates: Weights) -> None:
-        """Write the rows that changed since the last write. `rates` are records per second of each topic partition."""
+        """Write the rows that changed since the last write.
+
+        `rates` has the rate of each topic partition, in records per second.
+        """
         now_seconds = time.monotonic()
         for table, numbers in _WRITTEN_WHEN_CHANGED.items():
             changed = lag.partitions if self._written is None else _changed_rows(lag.partitions, self._written, numbers)
@@ -51,11 +54,11 @@ class LagTables:
             raise
 
 
-_LAG_NUMBERS = ("committed_offset", "end_offset", "log_start_offset", "lag")
+_LAG_NUMBERS = ("committed_offset", "end_offset", "log_start_offset", "lag", "offsets_expire_ms")
 _WRITTEN_WHEN_CHANGED = {GROUP_LAG: _LAG_NUMBERS, PARTITION_STATUS: ("status", "records_lost")}
 """For each table, the columns that cause a new row if their value changes.
 
-A column that only grows with time does not cause a new row.
+Columns whose values only increase with time do not cause a new row.
 """
 
 

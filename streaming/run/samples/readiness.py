@@ -1,10 +1,11 @@
 """Decide whether a cluster is ready.
 
-A cluster is ready if the query has read the log to its end and is running, and the groups are evaluated.
+A cluster is ready after the query has read the log to its end and the groups are evaluated. The query must also be
+running.
 
-The end of the log counts as reached when the consumer positions reach it, not when a record at the end is read. A
-partition can end in transaction markers, which no client receives. So the monitor must not wait for a record at the
-last offset.
+The query has read the log to its end when the consumer positions reach the end. The last entries of a partition can be
+transaction markers. Clients do not receive transaction markers. So the monitor must not wait for a record at the last
+offset.
 """
 
 from __future__ import annotations
@@ -15,20 +16,21 @@ from collections.abc import Callable, Mapping
 from streaming.evaluation.lag.lag import ClusterSample
 
 EVALUATED_WITHIN_SAMPLES = 10
-"""Maximum number of samples for which readiness waits for verdicts. Samples count from the end of the log.
+"""Maximum number of samples for which readiness waits for verdicts.
 
-The samples are one second apart.
+The samples are counted after the query has read the log to its end. There is one sample per second until the cluster is
+ready.
 """
 
 
 class Readiness:
     """The positions that the query must reach.
 
-    These positions are determined again after each start of the query. `targets_of` returns the positions for a sample,
-    or None if the sample does not determine the positions. The positions are the ends of the log. In the polling mode,
-    the position is the end of the first complete poll.
+    These positions are determined again after each start of the query. `targets_of` computes the positions from a
+    sample. It returns None if the sample is not sufficient. The positions are the ends of the partitions of
+    `__consumer_offsets`. In the polling mode, the position is the end of the first complete poll.
 
-    The thread that starts the query and the sampler's thread both use it, under a lock.
+    Two threads use this object, under a lock: the thread that starts the query, and the sampler's thread.
     """
 
     def __init__(
@@ -46,18 +48,18 @@ class Readiness:
     def start_over(self) -> None:
         """Reset the readiness when the query starts.
 
-        The query must first read everything that was written in the meantime.
+        The query must first read the records that were written while no query was running.
         """
         with self._lock:
             self._targets, self._caught_up, self._samples_since_read = None, False, 0
 
     def after(self, positions: Mapping[int, int], sample: ClusterSample, *, is_evaluated: bool) -> bool:
-        """Return True if the cluster is ready after a sample.
+        """Evaluate the readiness after a sample. Return True if the cluster is ready.
 
         `positions` are the positions that the query had reached before the sample. Lag was computed from the commits up
-        to these positions. `is_evaluated` is True if no group waits for a known fact. If new groups appear all the
-        time, there is always a group that waits. So readiness waits at most `EVALUATED_WITHIN_SAMPLES` samples until
-        `is_evaluated` is True.
+        to these positions. `is_evaluated` is True if no group waits for facts from the sample. If new groups appear all
+        the time, at least one group always waits for facts. So readiness waits for `is_evaluated` for at most
+        `EVALUATED_WITHIN_SAMPLES` samples.
         """
         with self._lock:
             if self._targets is None:
@@ -69,9 +71,9 @@ class Readiness:
 
 
 def log_ends(sample: ClusterSample) -> Mapping[int, int] | None:
-    """Return the position that the query must reach in each partition.
+    """For each partition, return the position that the query must reach.
 
-    Return None if the end of a partition was not sampled.
+    Return None if the sample does not contain the end of every partition.
     """
     if not 0 < sample.offsets_topic_partitions == len(sample.offsets_topic):
         return None
@@ -81,6 +83,6 @@ def log_ends(sample: ClusterSample) -> Mapping[int, int] | None:
 def is_caught_up(positions: Mapping[int, int], targets: Mapping[int, int]) -> bool:
     """Return True if every partition was read up to its target position.
 
-    If a partition was never read, its position is 0.
+    A partition that is not in `positions` has the position 0.
     """
     return all(positions.get(partition, 0) >= target for partition, target in targets.items())

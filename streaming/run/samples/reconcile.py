@@ -29,17 +29,18 @@ from streaming.state.monitor_view import MonitorView
 _log = logging.getLogger(__name__)
 
 GROUPS_PER_SAMPLE = 500
-"""Maximum number of groups that one sample describes.
+"""Maximum number of groups that are described during one sample.
 
-Also the maximum number of groups whose offsets one sample fetches. Each of the two requests takes about 50 ms of CPU
-time.
+This number is also the maximum number of groups whose offsets are fetched during one sample. Each of these two steps
+takes about 50 ms of CPU time.
 """
 
 
 class Reconciler:
-    """Groups and commits that are possibly deleted. Only the sampler's thread uses it.
+    """Groups and commits that are possibly deleted. Only the sampler's thread uses this object.
 
-    Groups are checked at every sample. Commits are checked in rounds through all groups, some groups per sample.
+    Groups are checked at every sample. Commits are checked in rounds. Each sample checks the commits of some groups. A
+    round ends when the commits of all groups are checked.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class Reconciler:
     ) -> PendingFacts:
         """Return the facts about groups that are proven to be deleted.
 
-        `before` is the view that was taken before the listing.
+        `before` is the monitor view at a time before the groups were listed.
         """
         self._suspects = keep_silent_suspects(self._suspects, now.groups, listing)
         self._deleted = {group_id: suspect for group_id, suspect in self._deleted.items() if group_id in self._suspects}
@@ -86,9 +87,10 @@ class Reconciler:
     def vanished_commits(
         self, now: MonitorView, sample: ClusterSample, now_seconds: float
     ) -> Mapping[int, CommitsVanished]:
-        """Return the commits that are proven to be deleted, for each `__consumer_offsets` partition.
+        """Return the commits that are proven to be deleted, by partition of `__consumer_offsets`.
 
-        Each sample fetches the offsets of some groups. A complete round of samples fetches the offsets of all groups.
+        Each sample fetches the offsets of some groups. After a complete round of samples, the offsets of all groups
+        were fetched.
         """
         for missing in self._missing_since_last_sample:
             self._unread += missing_by_partition(missing, sample)

@@ -1,6 +1,7 @@
-"""Run the sampling loop: sample the brokers, compute lag, evaluate readiness, and send feedback to groups.
+"""Run the sampling loop: take a sample, compute lag, evaluate readiness, and send feedback to the states of groups.
 
-The loop has its own interval. Lag can grow and topics can change even if no consumer commits and no batch runs.
+The loop has its own interval and does not wait for batches. The reason is that lag and topics can change while no batch
+runs.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class AfterSample:
-    """The steps after a sample, in this order. The last two steps run only while the monitor is ready.
+    """The steps after a sample, in the order of the fields. The last two steps run only while the monitor is ready.
 
-    Conditions are not evaluated until the monitor was ready for the first time.
+    Conditions are evaluated only after the monitor was ready for the first time.
     """
 
     feedback: Feedback
@@ -66,9 +67,9 @@ class Sampler:
         self._is_unreachable = False
 
     def run(self, stop: threading.Event) -> None:
-        """Sample until `stop` is set.
+        """Take samples until `stop` is set.
 
-        If brokers do not answer, the cluster becomes not ready, and the loop tries again.
+        If brokers do not answer, the cluster is no longer ready. The loop then tries again.
         """
         while not stop.is_set():
             started = time.monotonic()
@@ -85,9 +86,9 @@ class Sampler:
             stop.wait(max(0.2, self._pause_seconds() - (time.monotonic() - started)))
 
     def _report_reachability(self, error: KafkaError | None = None) -> None:
-        """Log one line when brokers stop answering, and one line when brokers answer again.
+        """Log one line when the brokers no longer answer, and one line when the brokers answer again.
 
-        Repeated failures are DEBUG.
+        Repeated failures are logged at the level DEBUG.
         """
         was_unreachable, self._is_unreachable = self._is_unreachable, error is not None
         if error is not None:
@@ -97,17 +98,19 @@ class Sampler:
             _log.info("%s: brokers answer again", self._cluster)
 
     def _pause_seconds(self) -> float:
-        """Return the pause between samples, in seconds. The pause is shorter until the cluster is ready."""
+        """Return the pause between samples, in seconds. The pause is at most one second until the cluster is ready."""
         return self._interval_seconds if self._monitor_state.view().health.ready else min(1.0, self._interval_seconds)
 
     def take_sample(self) -> None:
-        """Take one sample. Commits are read before end offsets. So the reported lag is never too small."""
+        """Take one sample. Commits are read before end offsets, so that the reported lag is never too small."""
         before, after = self._monitor_state.view(), self._after
         view = self._lag_watch.current_commits(before)
         listing = self._groups.list_groups()
         subscribed = {topic for record in before.groups.values() for topic in record.topics_to_sample()}
         sample = self._lag_watch.sample(subscribed.union(pc.unique(view.commits["topic"]).to_pylist()))
         lag = self._lag_watch.evaluate(view, before, sample)
+        if self._lag_watch.settings_not_known != before.health.settings_not_known:
+            self._monitor_state.put_health(settings_not_known=self._lag_watch.settings_not_known)
         self._monitor_state.put_sample(sample, lag, listing)
         now = self._monitor_state.view()
         is_evaluated = after.feedback.send(before, now, listing, sample)

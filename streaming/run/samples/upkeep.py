@@ -1,4 +1,4 @@
-"""Maintain the tables in a separate thread. Samples and batches wait for at most one step of the maintenance."""
+"""Maintain the tables in a separate thread. A sample or a batch waits for at most one step of the maintenance."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from streaming.delta.on_disk import DeltaTables
 from streaming.spark.causes import plain_cause
 
 FIRST_AFTER_SECONDS = 60.0
-"""Delay of the first maintenance, in seconds.
+"""Time between the start of the monitor and the first maintenance, in seconds.
 
-The delay is short, so that a monitor that restarts often also runs the maintenance.
+This time is short, because a monitor that restarts often must also run the maintenance.
 """
 
 _END_SECONDS = 10.0
@@ -27,10 +27,10 @@ _log = logging.getLogger(__name__)
 class Upkeep:
     """The periodic maintenance of the tables.
 
-    If the maintenance fails, the failure is logged, and the maintenance runs again after the next interval.
+    If the maintenance fails, the failure is logged. The maintenance then runs again after one interval.
 
-    The samplers of all clusters call this object. The first call after the interval starts the maintenance. Only one
-    maintenance runs at a time.
+    The samplers of all clusters call this object. The first call after the interval has passed starts the maintenance.
+    Only one maintenance runs at a time.
     """
 
     def __init__(self, tables: DeltaTables, retention_days: int, maintenance_interval_seconds: float) -> None:
@@ -56,9 +56,9 @@ class Upkeep:
             self._running.start()
 
     def close(self) -> None:
-        """Wait a few seconds for a running maintenance.
+        """If the maintenance is running, wait a few seconds for its end.
 
-        If the process is killed, nothing is damaged, because each step is one atomic commit.
+        If the process is killed, the tables stay valid, because each step is one atomic commit.
         """
         if self._running is not None:
             self._running.join(_END_SECONDS)

@@ -1,8 +1,8 @@
-"""Measure how groups share lag and throughput, at the interval of the lag tables.
+"""Measure how the members of each group share lag and throughput, at the interval of the lag tables.
 
-Only evaluated assignments are measured. The partitions of an assignment are grouped by member only once. A group whose
-work did not change is not measured again. After the first measurement of an assignment, a row is written for each
-share. Later, a row is written only for a share that changed enough (`has_changed`).
+Only evaluated assignments are measured. For each assignment, the partitions are grouped by member only once. A group is
+measured again only if its work changed. After the first measurement of an assignment, a row is written for each share.
+Later, a row is written only for a share that changed enough (`has_changed`).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _ROWS_AT_A_TIME = 2_000
 class _MeasuredGroup:
     """An evaluated assignment.
 
-    It has the last measured work of each measure, and the last written score of each share.
+    For lag and for throughput, it contains the last measured work. For each share, it contains the last written score.
     """
 
     snapshot: GroupSnapshot
@@ -54,7 +54,7 @@ class _MeasuredGroup:
 
 
 class WorkWatch:
-    """The work shares of all groups. Only the sampler's thread uses it."""
+    """The shares of work in all groups. Only the sampler's thread uses this object."""
 
     def __init__(self, cluster: str) -> None:
         self._cluster = cluster
@@ -63,9 +63,9 @@ class WorkWatch:
     def measure(
         self, view: MonitorView, lag: LagEvaluation, rates: Weights
     ) -> tuple[Mapping[str, WorkShares], pa.Table]:
-        """Return the shares of all groups and the new rows of ASSIGNMENT_IMBALANCE.
+        """Return the shares of all groups, and the new rows for the table ASSIGNMENT_IMBALANCE.
 
-        `rates` are records per second of each topic partition, from the same sample as `lag`.
+        `rates` has the records per second of each topic partition. The rates and `lag` come from the same sample.
         """
         of_groups, is_blocked = lag.by_partition, view.blocked_groups()
         known, self._measured_groups = self._measured_groups, {}
@@ -89,7 +89,8 @@ class WorkWatch:
     def forget_written(self) -> None:
         """Forget which rows were written.
 
-        Call this method after a failed append. The next measurement writes all shares again.
+        Call this method if the new rows could not be appended to the table. The next measurement writes all shares
+        again.
         """
         self._measured_groups = {}
 
@@ -97,7 +98,7 @@ class WorkWatch:
 class _Rows:
     """New table rows. Python rows need ten times as much memory as Arrow rows.
 
-    So the rows are converted in small chunks.
+    So the rows are converted to Arrow in small chunks.
     """
 
     def __init__(self) -> None:
@@ -132,7 +133,8 @@ def current_evaluation(record: GroupState) -> Evaluation | None:
 def _measured_group(known: _MeasuredGroup | None, snapshot: GroupSnapshot, position: Position) -> _MeasuredGroup:
     """If the snapshot is the same, return the known entry. Otherwise, return a new entry.
 
-    If the evaluation is still the same, the new entry keeps the written scores.
+    If only the snapshot is new and the evaluation is the same, the new entry contains the written scores of the known
+    entry.
     """
     if known is not None and known.snapshot is snapshot:
         return known
@@ -162,7 +164,7 @@ def _measure_changed(measured: _MeasuredGroup, measure: str, weights: Weights) -
 def has_changed(written: tuple[float | None, str] | None, now: Imbalance) -> bool:
     """Return True if a share needs a new row. `written` has the score and the reason of the last written row.
 
-    It is None if no row was written.
+    `written` is None if no row was written.
 
     >>> now = Imbalance(measure=LAG, scope="member", score=80)
     >>> has_changed(None, now), has_changed((75, ""), now), has_changed((70, ""), now), has_changed((None, "x"), now)

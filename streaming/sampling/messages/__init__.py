@@ -1,9 +1,8 @@
-"""Message classes of requests that kafka-python does not have.
+"""Message classes for requests that kafka-python does not support.
 
-They are created from the JSON definitions in this folder.
-
-The definitions have only the wire format: API key, versions, names, types. The definitions come from KIP-848, KIP-932,
-KIP-1071, and the messages of Kafka 4.2 with the same names.
+The classes are created from the JSON definitions in this folder. The definitions contain only the wire format: API key,
+versions, names, types. They are from KIP-848, KIP-932 and KIP-1071, and from the messages with the same names in Kafka
+4.2.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ def _message(name: str) -> Message:
 
 
 ConsumerGroupDescribeRequest = _message("ConsumerGroupDescribeRequest")
-"""Request to describe groups of the consumer protocol by id (KIP-848, brokers from 3.7)."""
+"""A request with group ids, to describe groups of the consumer protocol (KIP-848, brokers since Kafka 3.7)."""
 ConsumerGroupDescribeResponse = _message("ConsumerGroupDescribeResponse")
 
 ShareGroupDescribeRequest = _message("ShareGroupDescribeRequest")
-"""Request to describe share groups by id (KIP-932, brokers from 4.1)."""
+"""A request with group ids, to describe share groups (KIP-932, brokers since Kafka 4.1)."""
 ShareGroupDescribeResponse = _message("ShareGroupDescribeResponse")
 
 StreamsGroupDescribeRequest = _message("StreamsGroupDescribeRequest")
-"""Request to describe groups of the streams protocol by id (KIP-1071, brokers from 4.1)."""
+"""A request with group ids, to describe groups of the streams protocol (KIP-1071, brokers since Kafka 4.1)."""
 StreamsGroupDescribeResponse = _message("StreamsGroupDescribeResponse")

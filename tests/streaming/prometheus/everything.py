@@ -67,8 +67,8 @@ def _half_owned() -> GroupState:
 def _with_unusual_lag(lag: LagEvaluation) -> LagEvaluation:
     """Change the lag of some partitions.
 
-    One partition of `ledger` has no leader. Those of `reporting` are close to retention and blocked by an open
-    transaction.
+    One partition of `ledger` has no leader. Those of `reporting` are late, close to retention and blocked by an open
+    transaction. `fraud-detection` catches up.
     """
     table = lag.partitions
     is_leaderless = pc.and_(pc.equal(table["group_id"], "ledger"), pc.equal(table["partition"], 0))
@@ -79,8 +79,11 @@ def _with_unusual_lag(lag: LagEvaluation) -> LagEvaluation:
         ("unknown_reason", is_leaderless, NO_END_OFFSET),
         ("lag_seconds", is_leaderless, None),
         ("seconds_until_lost", is_near_retention, 5_400.0),
+        ("offsets_expire_ms", is_near_retention, NOW_MS + 7_200_000),
         ("records_lost", is_near_retention, 9),
         ("is_blocked", is_near_retention, True),
+        ("lag_seconds", is_near_retention, 700.0),
+        ("consumed_records_per_second", pc.equal(table["group_id"], "fraud-detection"), 30.0),
     ):
         field = table.schema.field(name)
         column = pc.if_else(where, pa.scalar(value, field.type), table[name])

@@ -12,6 +12,7 @@ import pytest
 import streaming.signals
 from streaming.evaluation.assignment import drift
 from streaming.evaluation.conditions import silence
+from streaming.evaluation.conditions.commit_gaps import LONG_COMMIT_GAP
 from streaming.evaluation.conditions.reconciliation import STUCK_RECONCILIATION
 from streaming.evaluation.fairness import imbalance, participants
 from streaming.evaluation.lag import lag
@@ -20,6 +21,7 @@ from streaming.evaluation.rebalances import detectors, rebalances
 from streaming.evaluation.rebalances.rebalance_history import UNKNOWN_CAUSE
 from streaming.group import not_known
 from streaming.group.listing import GROUP_TYPES
+from streaming.run.samples.retention_settings import OFFSETS_RETENTION, TOPIC_RETENTION
 from streaming.signals import COUNTER, FAMILY_SETS, GRANULARITIES, HISTOGRAM, OWN, SIGNALS, Signal, exported_names
 from streaming.signals import fairness as of_fairness
 from streaming.signals import groups as of_groups
@@ -133,6 +135,7 @@ CONDITIONS = {
     silence.SILENT_GROUP,
     silence.SILENT_STATIC_MEMBER,
     STUCK_RECONCILIATION,
+    LONG_COMMIT_GAP,
 }
 VERDICTS = {
     drift.MATCH,
@@ -158,7 +161,11 @@ VERDICTS = {
         (of_lag.LAG_UNKNOWN_PARTITIONS, "reason", set(lag.UNKNOWN_REASONS)),
         (of_lag.GROUP_STATUS, "status", {status.name for status in Status}),
         (of_groups.GROUP_INFO, "group_type", set(GROUP_TYPES)),
-        (of_monitor.SOURCE_LIMITATION, "capability", set(not_known.POLLED) | {not_known.HIDDEN_GROUPS}),
+        (
+            of_monitor.SOURCE_LIMITATION,
+            "capability",
+            {*not_known.POLLED, not_known.HIDDEN_GROUPS, OFFSETS_RETENTION, TOPIC_RETENTION},
+        ),
     ],
 )
 def test_the_values_of_a_label_are_those_of_the_evaluation(

@@ -6,6 +6,7 @@ lag and the commit gaps of a group with its limits.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -36,3 +37,11 @@ class GroupLimits:
 
 
 DEFAULT_LIMITS: Final = GroupLimits()
+
+LimitsOf = Callable[[Collection[str]], Mapping[str, GroupLimits]]
+"""A function that returns the limits of each group in a collection of group ids."""
+
+
+def default_limits(group_ids: Collection[str]) -> Mapping[str, GroupLimits]:
+    """Return the limits of groups without settings of their own."""
+    return dict.fromkeys(group_ids, DEFAULT_LIMITS)
