@@ -17,6 +17,7 @@ from dashboards.promql import (
 from dashboards.tables import Column, Label, Measure, ranked_table
 from dashboards.words import (
     ANY,
+    CATCH_UP,
     CONDITIONS,
     FINE,
     SECONDS_BEHIND,
@@ -28,6 +29,7 @@ from dashboards.words import (
     STORM,
     WATCH,
     Steps,
+    catch_up_query,
     label_mappings,
 )
 from streaming.signals.fairness import (
@@ -40,7 +42,6 @@ from streaming.signals.fairness import (
 )
 from streaming.signals.groups import GROUP_INFO
 from streaming.signals.lag import (
-    GROUP_CATCH_UP_SECONDS,
     GROUP_LAG,
     GROUP_LAG_SECONDS,
     GROUP_LAST_COMMIT_TIMESTAMP_SECONDS,
@@ -73,8 +74,8 @@ def lag_in_time() -> AnyPanel:
     spec = PanelSpec(
         "Largest lag in time",
         "Age of the next record that the group must read, in the partition with the largest lag in time. Limit: the "
-        "group's `max_lag_seconds`. Catches up in: time until the group has no lag, if its rates stay the same. The "
-        "cell is empty if the lag grows or a rate is unknown.",
+        "group's `max_lag_seconds`. Catches up in: time until the group has no lag, if its rates stay the same. `not "
+        "at this rate`: its producers are at least as fast as the group. The cell is empty if a rate is unknown.",
         "Every group has read all records, or the lag in time is not known yet. The monitor needs some samples before "
         "it knows this lag.",
         "no known lag",
@@ -86,7 +87,7 @@ def lag_in_time() -> AnyPanel:
         Measure("Lag in time", selected, unit="s", steps=SECONDS_BEHIND),
         Measure("Limit", for_same_groups(FLEET.limit("max_lag_seconds"), selected), unit="s"),
         Measure("Lag in records", for_same_groups(FLEET.series(GROUP_LAG), selected)),
-        Measure("Catches up in", for_same_groups(FLEET.series(GROUP_CATCH_UP_SECONDS), selected), unit="s"),
+        Measure("Catches up in", for_same_groups(catch_up_query(FLEET), selected), unit="s", mappings=CATCH_UP),
         Label("Status", "status", label_mappings(STATUSES)),
         Measure("", for_same_groups(FLEET.series(GROUP_STATUS), selected)),
         Measure("", for_same_groups(FLEET.series_by("cluster, group, team, state", GROUP_INFO), selected)),

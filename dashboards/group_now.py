@@ -15,6 +15,7 @@ from dashboards.tables import Column, Label, Measure, ranked_table
 from dashboards.words import (
     ACT,
     ANY,
+    CATCH_UP,
     CAUSES,
     CONDITIONS,
     FINE,
@@ -27,6 +28,7 @@ from dashboards.words import (
     VERDICTS,
     WATCH,
     Word,
+    catch_up_query,
     code_mappings,
     code_query,
     label_mappings,
@@ -42,7 +44,6 @@ from streaming.signals.fairness import (
 )
 from streaming.signals.groups import GROUP_INFO, GROUP_LIMIT, GROUP_MEMBERS
 from streaming.signals.lag import (
-    GROUP_CATCH_UP_SECONDS,
     GROUP_CONSUMED_RECORDS_PER_SECOND,
     GROUP_LAG,
     GROUP_LAG_SECONDS,
@@ -168,12 +169,7 @@ def _catch_up() -> AnyPanel:
         width=3,
         height=4,
     )
-    no_lag, never = f"0 * ({ONE_GROUP.series(GROUP_LAG)} == 0)", "-1"
-    produced, consumed = map(ONE_GROUP.series, (GROUP_PRODUCED_RECORDS_PER_SECOND, GROUP_CONSUMED_RECORDS_PER_SECOND))
-    lag_stays = f"{never} + 0 * ({produced} >= {consumed} and {ONE_GROUP.series(GROUP_LAG)} > 0)"
-    words = value_mapping({"0": ("no lag", FINE), never: ("not at this rate", WATCH)})
-    query = f"{ONE_GROUP.series(GROUP_CATCH_UP_SECONDS)} or {no_lag} or {lag_stays}"
-    return stat_panel(spec, query, DisplayOptions(unit="s", mappings=[words]))
+    return stat_panel(spec, catch_up_query(ONE_GROUP), DisplayOptions(unit="s", mappings=CATCH_UP))
 
 
 def _lag_in_time() -> AnyPanel:

@@ -15,6 +15,12 @@ from grafana_foundation_sdk.models import dashboard
 
 from dashboards.promql import Scope
 from streaming.signals import Signal
+from streaming.signals.lag import (
+    GROUP_CATCH_UP_SECONDS,
+    GROUP_CONSUMED_RECORDS_PER_SECOND,
+    GROUP_LAG,
+    GROUP_PRODUCED_RECORDS_PER_SECOND,
+)
 from streaming.signals.rebalances import GROUP_CONDITION
 
 FINE, WATCH, ACT, UNKNOWN, NEITHER = "green", "yellow", "red", "#8e8e8e", "blue"
@@ -156,6 +162,22 @@ def value_mapping(options: Mapping[str, tuple[str, str]]) -> dashboard.ValueMap:
 
 NONE = [value_mapping({"0": ("none", FINE)})]
 """Mapping that shows 0 as the word "none"."""
+
+
+_NEVER = "-1"
+CATCH_UP = [value_mapping({"0": ("no lag", FINE), _NEVER: ("not at this rate", WATCH)})]
+"""Mapping of the values of `catch_up_query` that are not a time."""
+
+
+def catch_up_query(scope: Scope) -> str:
+    """Return a query for the time until each group has no lag. 0 if it has no lag, -1 if its lag does not shrink.
+
+    The metric has no series in both cases, and also if the lag or a rate is unknown.
+    """
+    lag = scope.series(GROUP_LAG)
+    produced, consumed = map(scope.series, (GROUP_PRODUCED_RECORDS_PER_SECOND, GROUP_CONSUMED_RECORDS_PER_SECOND))
+    lag_stays = f"{_NEVER} + 0 * ({produced} >= {consumed} and {lag} > 0)"
+    return f"({scope.series(GROUP_CATCH_UP_SECONDS)} or 0 * ({lag} == 0) or {lag_stays})"
 
 
 def thresholds(steps: Steps) -> list[dashboard.Threshold]:
