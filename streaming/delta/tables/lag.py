@@ -51,11 +51,6 @@ GROUP_LAG = Table(
                 pa.float64(),
                 "largest possible error of lag_seconds, in seconds; null if lag_seconds_kind is not exact",
             ),
-            column(
-                "offsets_expire_time",
-                TIME,
-                "time at which the broker can delete the committed offset; null if the group has members or if unknown",
-            ),
         ]
     ),
 )
