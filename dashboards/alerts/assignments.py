@@ -18,7 +18,9 @@ from dashboards.alerts.texts import (
     number,
 )
 
-_SKEWED = lines(f"{group_max('excess_partitions')} > 0", NOT_ROLLING)
+_EXCESS = group_max("excess_partitions")
+_SKEWED_AND_LATE = lines(f"{_EXCESS} > 0", NOT_ROLLING, AND_ABOVE_MAX)
+_SKEWED = lines(f"{_EXCESS} > 1", NOT_ROLLING, f"or {_EXCESS} > 0", NOT_ROLLING, AND_ABOVE_MAX)
 _MORE_THAN_FAIR = "{{ $value }} more than the fairest possible maximum."
 _BUSIEST = known(
     "topk(1, rebalance_monitor_busiest_member@)",
@@ -50,9 +52,9 @@ ASSIGNMENTS: Final = AlertFile(
             "KafkaAssignmentSkewed",
             GROUP,
             harm="One member does more than its fair share. If records wait too long at the same time, a fairer "
-            "assignment helps at once.",
+            "assignment helps at once. A single partition more than necessary is no reason for an alert without lag.",
             levels=(
-                Level(CRITICAL, lines(_SKEWED, AND_ABOVE_MAX), "10m"),
+                Level(CRITICAL, _SKEWED_AND_LATE, "10m"),
                 Level(WARNING, _SKEWED, "10m"),
             ),
             summary=f"{IN_GROUP}the busiest member holds {{{{ $value }}}} {{{{ if eq $value 1.0 }}}}partition{{{{ "

@@ -89,7 +89,7 @@ def inhibitions(alerts: tuple[Alert, ...]) -> tuple[Inhibition, ...]:
         Inhibition(
             "These alerts show why a group makes no progress.",
             ("KafkaRebalanceStuck", "KafkaGroupSilent", "KafkaStaticMemberSilent", "KafkaGroupWithoutMembers"),
-            ("KafkaGroupStopped", "KafkaGroupLagging"),
+            ("KafkaGroupStopped", "KafkaGroupLagging", "KafkaCommitGapLong"),
         ),
         Inhibition(
             "A group that makes no progress falls behind.",

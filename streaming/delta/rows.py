@@ -248,7 +248,6 @@ def lag_rows(table: Table, cluster: str, sampled_at_ms: int, partitions: pa.Tabl
         "sampled_time": pa.array([sampled_time] * count, pa.timestamp("us", tz="UTC")),
         "commit_time": _as_time(partitions["commit_timestamp_ms"]),
         "lost_since_time": _as_time(partitions["lost_since_ms"]),
-        "offsets_expire_time": _as_time(partitions["offsets_expire_ms"]),
         "lag_seconds_kind": partitions["lag_seconds_kind"].cast(pa.string()),
         "status": status_names(partitions["status"]),
     }

@@ -4,7 +4,9 @@
    other exporters are exported for every group, independent of `granularity`.
 2. The K worst groups (`top_k`) are exported down to the granularity `partition`, independent of `granularity`.
 3. `include` exports a metric for every group. `exclude` exports a metric for no group.
-4. Totals include values that are not selected. For example, the lag of a group includes the lag of topics that are not
+4. By default, a healthy group has at most 15 series, and one more for each of its topics. A rebalance in progress adds
+   one series, and so does a lag that is only known as a lower bound. Only a group with troubles has more.
+5. Totals include values that are not selected. For example, the lag of a group includes the lag of topics that are not
    shown. The metrics of the monitor itself include all groups and topics in their counts.
 """
 

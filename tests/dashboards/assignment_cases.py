@@ -142,12 +142,12 @@ SKEWED = (
         "a group of any name is queried and linked by its name",
         "20m",
         (WARNING,),
-        group(group=HOSTILE) | of_group("excess_partitions", "1x300", group=HOSTILE),
+        group(group=HOSTILE) | of_group("excess_partitions", "2x300", group=HOSTILE),
         labels={"cluster": "prod", "group": HOSTILE, "coordinator": COORDINATOR},
         says=(
-            'a"b\\c/{{ $value }} é&d=#? on prod: the busiest member holds 1 partition more than necessary',
+            'a"b\\c/{{ $value }} é&d=#? on prod: the busiest member holds 2 partitions more than necessary',
             (
-                "One member holds too many partitions, 1 more than the fairest possible maximum. Likely causes: a "
+                "One member holds too many partitions, 2 more than the fairest possible maximum. Likely causes: a "
                 "client uses its own strategy, or members subscribe to different topics. What to do: compare the "
                 "strategies in the what-if table on the group's page."
             ),
@@ -191,14 +191,14 @@ ONE_PARTITION_MORE = (
         "KafkaAssignmentSkewed",
         "5 members with range on 3, 5 and 7 partitions, without lag",
         "280m",
-        (WARNING,),
+        (),
         range_group("1x300"),
     ),
     AlertCase(
         "KafkaAssignmentSkewed",
         "two members with range on two topics of one partition: one has both, the other is idle",
         "280m",
-        (WARNING,),
+        (),
         of_group("excess_partitions", "1x300")
         | of_group("member_partitions_max", "2x300")
         | of_group("avoidable_idle_members", "1x300"),
@@ -207,18 +207,32 @@ ONE_PARTITION_MORE = (
         "KafkaAssignmentSkewed",
         "one partition more and a short peak of lag that stays below the limit",
         "280m",
-        (WARNING,),
+        (),
         of_group("excess_partitions", "1x300") | of_group("group_lag_seconds", "0x100 599x100 0x100"),
+    ),
+    AlertCase(
+        "KafkaAssignmentSkewed",
+        "one partition more and a lag above the limit",
+        "20m",
+        BOTH,
+        of_group("excess_partitions", "1x300") | LATE,
+    ),
+    AlertCase(
+        "KafkaAssignmentSkewed",
+        "one partition more and a lag above the limit, in a group whose alerts are warnings at most",
+        "20m",
+        (WARNING,),
+        of_group("excess_partitions", "1x300") | LATE | group(max_severity="warning"),
     ),
     AlertCase(
         "KafkaAssignmentSkewed",
         "one partition more and an unknown lag: unknown is no harm",
         "280m",
-        (WARNING,),
+        (),
         of_group("excess_partitions", "1x300"),
     ),
 )
-"""Groups with one partition more than necessary and no lag. They never get a critical alert."""
+"""Groups with one partition more than necessary. Without lag above the limit, they get no alert."""
 
 ASSIGNMENTS = (
     *SKEWED,

@@ -15,7 +15,7 @@ from dashboards.alerts import panel_number
 from dashboards.alerts.files import ROOT, alert_files
 from streaming.evaluation import conditions
 from streaming.evaluation.rebalances import detectors
-from streaming.signals import HISTOGRAM, SIGNALS, exported_names
+from streaming.signals import CLUSTER, GROUP, HISTOGRAM, SIGNALS, exported_names
 from tests.dashboards.rules import ALERTS, CRITICAL, FILES, INFO, RECORDED, RULES, WARNING
 from tests.monitoring_programs import monitoring_programs
 
@@ -49,7 +49,9 @@ _QUERY_IN_TEXT = re.compile(r'printf\s+"(?!%\.0f"|http)((?:[^"\\]|\\.)*)"')
 """Each `printf` of an annotation makes a query, except those that round a number or write an address."""
 
 EACH_RULE = pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.get("alert") or rule["record"])
-EACH_ALERT = pytest.mark.parametrize("rule", ALERTS, ids=lambda rule: f"{rule['alert']} {rule['labels']['severity']}")
+EACH_ALERT = pytest.mark.parametrize(
+    "rule", ALERTS, ids=lambda rule: f"{rule['alert']} {rule['labels']['severity'].replace(CAPPED, WARNING)}"
+)
 
 
 def queries(rule: dict[str, Any]) -> list[str]:
@@ -89,6 +91,13 @@ def test_a_rule_uses_only_existing_values_of_labels(rule: dict[str, Any]) -> Non
         for label, value in _MATCHER.findall(matchers):
             if value and label in known:
                 assert set(value.split("|")) <= set(known[label]), (name, label, value)
+
+
+@EACH_RULE
+def test_an_expression_uses_only_metrics_that_every_group_has_by_default(rule: dict[str, Any]) -> None:
+    """Finer metrics exist only for the worst groups. An alert on them would end when other groups get worse."""
+    names = {name for name, _ in _SERIES.findall(rule["expr"])} - RECORDED_NAMES
+    assert {SIGNALS[name].granularity for name in names} <= {CLUSTER, GROUP}
 
 
 def test_every_condition_has_an_alert() -> None:

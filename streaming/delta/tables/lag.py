@@ -63,11 +63,6 @@ GROUP_LAG = Table(
                 "growth of end_offset in records per second, averaged over five minutes; null if unknown, for example"
                 " during the first minute and after the topic was created again",
             ),
-            column(
-                "offsets_expire_time",
-                TIME,
-                "time at which the broker can delete the committed offset; null if the group has members or if unknown",
-            ),
         ]
     ),
 )

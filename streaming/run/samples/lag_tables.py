@@ -54,7 +54,7 @@ class LagTables:
             raise
 
 
-_LAG_NUMBERS = ("committed_offset", "end_offset", "log_start_offset", "lag", "offsets_expire_ms")
+_LAG_NUMBERS = ("committed_offset", "end_offset", "log_start_offset", "lag")
 _WRITTEN_WHEN_CHANGED = {GROUP_LAG: _LAG_NUMBERS, PARTITION_STATUS: ("status", "records_lost")}
 """For each table, the columns that cause a new row if their value changes.
 

@@ -187,30 +187,6 @@ def test_no_name_changes_the_elements_of_a_page(tmp_path: Path, group_id: str, c
         assert hostile.attributes.count("href") == plain.attributes.count("href")
 
 
-def test_a_group_page_shows_what_an_engineer_asks_during_an_incident(pages: Pages) -> None:
-    """The runbook asks for the last commit, the rates, the owner of a late partition, the leader and the timeouts."""
-    text = Seen(ask(pages, "/groups/fraud-detection").text).text
-    for words in (
-        " last commit 2026-11-21 22:26:37 consumed 60/s produced 300/s catches up in the lag does not shrink ",
-        " worst partition orders -0 of fraud /10.4.7.97 ",
-        " leader fraud /10.4.7.97 session timeout 45 s rebalance timeout 5 min ",
-    ):
-        assert words in text, words
-    assert " orders -0 fraud /10.4.7.97 960 " in text, "the owner of each partition has its client id and host"
-    assert " 2026-11-21 22:26:37 2/s 10/s 5,240 " in text, "each partition has its last commit and both rates"
-
-
-def test_the_owner_of_a_partition_is_a_client_that_a_user_can_find(pages: Pages) -> None:
-    (first, *_) = ask(pages, "/api/v1/groups/ledger").json()["partitions"]
-    owner = {name: first[name] for name in ("owner", "owner_client_id", "owner_client_host", "owner_group_instance_id")}
-    assert owner == {
-        "owner": owner["owner_group_instance_id"],
-        "owner_client_id": "ledger",
-        "owner_client_host": f"/10.4.8.{ord(owner['owner'][-1])}",
-        "owner_group_instance_id": owner["owner"],
-    }
-
-
 def test_every_response_forbids_what_the_pages_do_not_need(pages: Pages) -> None:
     for address in ("/", "/groups/billing", "/groups/no-such", "/api/v1/groups", "/style.css", "/nowhere"):
         headers = ask(pages, address).headers

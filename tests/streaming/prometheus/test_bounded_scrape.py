@@ -91,9 +91,13 @@ def by_group_and_granularity(scrape: Iterable[Sample]) -> Mapping[tuple[str | No
     return Counter((group_of(one), GRANULARITY[one.name]) for one in scrape)
 
 
+def _title(parameter: object) -> str:
+    return f"{parameter.granularity}-{parameter.top_k}" if isinstance(parameter, MetricSelection) else str(parameter)
+
+
 LIMITS = pytest.mark.parametrize("max_series", [1, 60, 100, 200, 400, 700, 900, 1_200, 100_000])
 SELECTIONS = pytest.mark.parametrize(
-    "selection", [EVERY_METRIC, *(MetricSelection(TOPIC, top_k=k) for k in (1, 3, 100))], ids=str
+    "selection", [EVERY_METRIC, *(MetricSelection(TOPIC, top_k=k) for k in (1, 3, 100))], ids=_title
 )
 
 
@@ -190,7 +194,7 @@ def _in_full(scrape: Iterable[Sample]) -> set[str | None]:
 @pytest.mark.parametrize(
     ("selection", "max_series"),
     [(EVERY_METRIC, UNLIMITED), (MetricSelection(TOPIC, top_k=2), UNLIMITED), (EVERY_METRIC, 500)],
-    ids=str,
+    ids=_title,
 )
 def test_the_order_in_which_groups_became_known_changes_nothing(
     monitor_state: MonitorState, selection: MetricSelection, max_series: int

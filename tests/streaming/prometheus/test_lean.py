@@ -17,6 +17,11 @@ from tests.streaming.situations import CLUSTER, GROUP, NOW_MS, SITUATIONS, Situa
 LEAN = export_options(MetricsSettings(top_k=0), LinkSettings())
 """The default settings, for a group that is not one of the worst groups."""
 STALE_AFTER_MS = 30_000
+NOT_STEADY = (
+    "rebalance_monitor_group_rebalance_start_timestamp_seconds",
+    "rebalance_monitor_group_lag_seconds_is_bound",
+)
+"""Series of a group that is in a rebalance, or whose lag is older than every stored sample. Each adds one series."""
 MOST_OF_A_HEALTHY_GROUP = 15
 MOST_OF_A_TROUBLE = 7
 """A trouble adds at most this number of series: conditions with their start, drift, owners, and reasons."""
@@ -44,6 +49,7 @@ def test_a_healthy_group_has_at_most_15_series_and_one_per_topic(name: str) -> N
     series = dict(series_of(situation))
     topics = series.pop("rebalance_monitor_topic_lag", 0)
     assert topics <= len(situation.topics)
+    assert all(series.pop(name, 1) == 1 for name in NOT_STEADY)
     assert sum(series.values()) <= MOST_OF_A_HEALTHY_GROUP + MOST_OF_A_TROUBLE * troubles_of(situation), series
 
 

@@ -18,7 +18,7 @@ from streaming.evaluation.report import GroupReport
 from streaming.events import GroupMetadataWritten, Position
 from streaming.group.snapshot import EMPTY
 from tests.streaming.groups import metadata
-from tests.streaming.run.samples.test_conditions import MINUTE_MS, Monitor
+from tests.streaming.run.samples.test_conditions import MINUTE_MS, START_MS, Monitor
 from tests.streaming.run.samples.test_retention_settings import Configs
 
 PARTITION = ("orders", 0)
@@ -189,6 +189,20 @@ def test_settings_that_the_brokers_refuse_are_named_in_the_health(tmp_path: Path
     configs.offsets_ms, configs.topics = WEEK_MS, {"orders": 1}
     monitor.pass_minutes(10)
     assert monitor.monitor_state.view().health.settings_not_known == ()
+
+
+def test_the_polling_source_does_not_know_when_offsets_expire(tmp_path: Path) -> None:
+    """Coordinators return neither the time of a commit nor the time of the Empty state. A guess could be days late."""
+    monitor = Monitor(tmp_path, configs=Configs())
+    monitor.cluster.states = {"g": EMPTY}
+    monitor.commit(p0=0)
+    expire_ms = []
+    for source in ("offsets-topic", "admin-api"):
+        monitor.monitor_state.put_health(source=source)
+        monitor.pass_minutes(2)
+        view = monitor.monitor_state.view()
+        expire_ms.append(monitor.monitor_state.reports(view, is_fresh=True)["g"].lag.offsets_expire_ms)
+    assert expire_ms == [START_MS + WEEK_MS, None]
 
 
 def test_a_long_commit_gap_is_shown_while_it_lasts_and_for_the_window_after_it(tmp_path: Path) -> None:
