@@ -3,8 +3,8 @@
 README.md explains how to use the dashboards.
 
 `promql.py` writes queries. `words.py` defines words and colours of numbers and labels. `panels.py`, `tables.py` and
-`boards.py` create panels and dashboards from queries and words. `fleet.py`, `group*.py`, `monitor.py` and `alerts.py`
-define the dashboards. The dashboards follow these rules:
+`boards.py` create panels and dashboards from them. `fleet*.py`, `group*.py`, `topic.py`, `monitor.py` and
+`runbook.py` define the dashboards. `alerts/` generates the alerts. The dashboards follow these rules:
 
 1. The description of a panel explains how to read the panel, and what an empty panel means.
 2. A panel shows a missing series as 0 only if a different series proves that the value is 0. An unknown value is never
@@ -13,4 +13,6 @@ define the dashboards. The dashboards follow these rules:
 4. The result of a query contains only labels that the monitor sets, without `instance`. So if the monitor moves to a
    different machine, the lines in the panels continue.
 5. A table of groups has at most `$top` rows, because a cluster can have ten thousand groups.
+6. The first screen answers the questions of an engineer on call. Grafana does not run the queries of collapsed rows.
+7. A panel on details that only the worst groups have by default describes this (`PanelSpec.for_details`).
 """

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from grafana_foundation_sdk.builders import dashboard as build
 from grafana_foundation_sdk.cog.builder import Builder
@@ -11,21 +12,35 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models import dashboard
 
 from dashboards.panels import SOURCE, AnyPanel
+from dashboards.promql import ONE_CLUSTER
+from streaming.signals.monitor import MONITOR_INFO
 
-FLEET_UID, GROUP_UID, MONITOR_UID = "rebalance-monitor-fleet", "rebalance-monitor-group", "rebalance-monitor-itself"
-RUNBOOK_UID = "rebalance-monitor-runbook"
+FLEET_UID, GROUP_UID, TOPIC_UID = "rebalance-monitor-fleet", "rebalance-monitor-group", "rebalance-monitor-topic"
+MONITOR_UID, RUNBOOK_UID = "rebalance-monitor-itself", "rebalance-monitor-runbook"
 TAG = "rebalance-monitor"
+GRID_WIDTH = 24
 
 AnyVariable = Builder[dashboard.VariableModel]
-Rows = Mapping[str, Sequence[AnyPanel]]
-"""Maps the title of a row to its panels.
-
-Each line of panels is 24 units wide. All panels in one line have the same height.
-"""
+AnyPanelModel = dashboard.Panel | dashboard.RowPanel
 
 _SAME_TIME = "${__url_time_range}"
 _SAME_SOURCE = "${datasource:queryparam}"
+_SAME_CLUSTER = "${cluster:queryparam}"
 _ALL = dashboard.VariableOption(selected=True, text="All", value="$__all")
+_WITH_ONE_CLUSTER = frozenset({GROUP_UID, TOPIC_UID})
+"""Dashboards whose variable `cluster` has one value. A link must not pass the value "all clusters" to them."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a dashboard. Grafana does not run the queries of a collapsed row.
+
+    Each line of panels is 24 units wide, and its panels have the same height.
+    """
+
+    title: str
+    panels: Sequence[AnyPanel]
+    is_collapsed: bool = False
 
 
 def group_dashboard_url(cluster: str, group: str) -> str:
@@ -33,29 +48,31 @@ def group_dashboard_url(cluster: str, group: str) -> str:
     return f"/d/{GROUP_UID}?{_SAME_SOURCE}&var-cluster={cluster}&var-group={group}&{_SAME_TIME}"
 
 
+def topic_dashboard_url(cluster: str, topic: str) -> str:
+    """Return the URL of a topic's dashboard. The arguments are Grafana variables or fields."""
+    return f"/d/{TOPIC_UID}?{_SAME_SOURCE}&var-cluster={cluster}&var-topic={topic}&{_SAME_TIME}"
+
+
 def dashboard_url(uid: str) -> str:
     """Return the URL of a dashboard that can show several clusters.
 
     The URL contains the clusters that are selected in the current dashboard.
     """
-    return f"/d/{uid}?{_SAME_SOURCE}&${{cluster:queryparam}}"
+    return f"/d/{uid}?{_SAME_SOURCE}&{_SAME_CLUSTER}"
 
 
 def monitor_page_url(cluster: str, group: str) -> str:
-    """Return the URL of the monitor's page for a group. The arguments are Grafana variables or fields."""
-    return f"${{monitor}}/groups/?id={group}&cluster={cluster}"
+    """Return the URL of a group's page at the monitor. The arguments are Grafana variables or fields."""
+    return f"${{page_url}}/groups/?id={group}&cluster={cluster}"
 
 
-def group_links() -> list[build.DashboardLink]:
-    """Return the links for the table column that contains group names."""
-    cluster, group = "${__data.fields.cluster:percentencode}", "${__data.fields.group:percentencode}"
-    page = build.DashboardLink("This group's page at the monitor: members, rebalances, what-if").url(
-        monitor_page_url(cluster, group)
-    )
-    return [
-        build.DashboardLink("This group's dashboard").url(group_dashboard_url(cluster, group)),
-        page.target_blank(True),
-    ]
+def group_link(cluster: str = "${__data.fields.cluster:percentencode}") -> build.DashboardLink:
+    """Return the link of the table column that contains the groups. It opens the dashboard of the group."""
+    url = group_dashboard_url(cluster, "${__data.fields.group:percentencode}")
+    return build.DashboardLink("This group's dashboard").url(url)
+
+
+_PAGE_URL, _NO_PAGE_URL = 'page_url!=""', 'page_url=""'
 
 
 def source_variable() -> AnyVariable:
@@ -63,15 +80,17 @@ def source_variable() -> AnyVariable:
     return build.DatasourceVariable("datasource").label("Data source").type("prometheus")
 
 
-def monitor_variable() -> AnyVariable:
-    """Return the variable for the address of the monitor's pages. No metric contains this address."""
-    about = "Address at which your browser reaches the monitor, for links to its pages"
-    return (
-        build.TextBoxVariable("monitor")
-        .label("Monitor's address")
-        .description(about)
-        .default_value("http://localhost:9560")
-    )
+def page_url_variable() -> AnyVariable:
+    """Return the hidden variable for the address of the monitor's pages. The monitor exports the address.
+
+    If the setting `[links] page_url` is empty, the pages have the address that Prometheus scrapes, as in alerts.
+    """
+    scraped = f'{ONE_CLUSTER.selector(MONITOR_INFO, _NO_PAGE_URL)}, "page_url", "http://$1", "instance", "(.+)"'
+    address = f"{ONE_CLUSTER.selector(MONITOR_INFO, _PAGE_URL)} or label_replace({scraped})"
+    variable = _query_variable("page_url", "Monitor's pages", f"query_result(max by (page_url) ({address}))")
+    variable.regex('/page_url="([^"]*)"/').hide(dashboard.VariableHide.HIDE_VARIABLE)
+    variable.build().skip_url_sync = True  # the builder has no method; a link to Grafana must not set this address
+    return variable
 
 
 def top_variable() -> AnyVariable:
@@ -124,15 +143,21 @@ def _links_to_other_dashboards(uid: str) -> list[build.DashboardLink]:
 
     The links do not contain all variables, because the dashboard of one group cannot show the value "all groups".
     """
-    others = {"All groups": FLEET_UID, "The monitor itself": MONITOR_UID, "Runbook": RUNBOOK_UID}
-    has_queries = uid != RUNBOOK_UID
+    others = {"All groups": FLEET_UID, "Topics": TOPIC_UID, "The monitor itself": MONITOR_UID, "Runbook": RUNBOOK_UID}
     return [
-        build.DashboardLink(title)
-        .url(dashboard_url(other) if has_queries and other != RUNBOOK_UID else f"/d/{other}")
-        .keep_time(True)
+        build.DashboardLink(title).url(_url_from(uid, other)).keep_time(True)
         for title, other in others.items()
         if other != uid
     ]
+
+
+def _url_from(uid: str, other: str) -> str:
+    """Return the URL of a different dashboard with the variables that both dashboards have."""
+    if RUNBOOK_UID in (uid, other):
+        return f"/d/{other}"
+    if other in _WITH_ONE_CLUSTER and uid not in _WITH_ONE_CLUSTER:
+        return f"/d/{other}?{_SAME_SOURCE}"
+    return dashboard_url(other)
 
 
 def create_dashboard(
@@ -140,7 +165,7 @@ def create_dashboard(
     title: str,
     about: str,
     variables: Sequence[AnyVariable],
-    rows: Rows,
+    rows: Sequence[Row],
 ) -> build.Dashboard:
     """Return a dashboard that contains `rows`, and links to the other dashboards."""
     result = (
@@ -148,11 +173,21 @@ def create_dashboard(
     )
     result.timezone("browser").tooltip(dashboard.DashboardCursorSync.CROSSHAIR).readonly()
     result.variables(list(variables)).links(list(_links_to_other_dashboards(uid)))
-    for row, panels in rows.items():
-        result.with_row(build.Row(row))
-        for panel in panels:
-            result.with_panel(panel)
+    for row in rows:
+        _add_row(result, row)
     return result
+
+
+def _add_row(target: build.Dashboard, row: Row) -> None:
+    """Add the row. A collapsed row contains its panels. The panels of any other row follow the row."""
+    title = build.Row(row.title).collapsed(row.is_collapsed)
+    if row.is_collapsed:
+        for panel in row.panels:
+            title.with_panel(panel)
+    target.with_row(title)
+    if not row.is_collapsed:
+        for panel in row.panels:
+            target.with_panel(panel)
 
 
 def add_events(target: build.Dashboard, events: Sequence[Event]) -> build.Dashboard:
@@ -161,8 +196,39 @@ def add_events(target: build.Dashboard, events: Sequence[Event]) -> build.Dashbo
 
 
 def as_json_text(source: build.Dashboard) -> str:
-    """Return the dashboard as JSON. Panels without a number are numbered by their position."""
+    """Return the dashboard as JSON."""
     model = source.build()
-    for number, panel in enumerate(model.panels or [], start=1):
-        panel.id_val = panel.id_val or number
+    panels = model.panels or []
+    _place(panels, top=0)
+    _number(panels)
     return json.dumps(model, cls=JSONEncoder, indent=2, ensure_ascii=False) + "\n"
+
+
+def _place(panels: Sequence[AnyPanelModel], top: int) -> None:
+    """Place panels from left to right and from top to bottom.
+
+    The panels in a collapsed row have the positions that they take if only this row is opened. Grafana moves the rows
+    below when the row is opened. The SDK would leave a gap for the panels of a collapsed row.
+    """
+    left, height = 0, 0
+    for panel in panels:
+        place = panel.grid_pos = panel.grid_pos or dashboard.GridPos(w=GRID_WIDTH, h=1)
+        if left + place.w > GRID_WIDTH:
+            left, top, height = 0, top + height, 0
+        place.x, place.y = left, top
+        left, height = left + place.w, max(height, place.h)
+        if isinstance(panel, dashboard.RowPanel):
+            _place(panel.panels, top + 1)
+
+
+def _number(panels: Sequence[AnyPanelModel]) -> None:
+    """Number the panels that have no number by their position."""
+    for number, panel in enumerate(_with_panels_of_rows(panels), start=1):
+        panel.id_val = panel.id_val or number
+
+
+def _with_panels_of_rows(panels: Sequence[AnyPanelModel]) -> Iterator[AnyPanelModel]:
+    for panel in panels:
+        yield panel
+        if isinstance(panel, dashboard.RowPanel):
+            yield from panel.panels

@@ -4,55 +4,63 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders import dashboard as build
 
-from dashboards.alerts import firing_alerts_panel
 from dashboards.boards import (
     FLEET_UID,
     MONITOR_UID,
+    Row,
     create_dashboard,
     dashboard_url,
-    group_links,
-    monitor_variable,
     multiple_choice_variable,
     source_variable,
     top_variable,
 )
+from dashboards.fleet_tables import (
+    ABOVE_LIMIT,
+    CLUSTER,
+    GROUP,
+    IS_DRIFT,
+    NO_DEPLOYMENT,
+    NO_PROGRESS,
+    TEAM,
+    conditions,
+    coordinators,
+    drift,
+    expiry,
+    lag_in_records,
+    lag_in_time,
+    most_rebalances,
+    retention,
+    skew,
+)
 from dashboards.panels import AnyPanel, DisplayOptions, PanelSpec, Query, bar_panel, line_panel, stat_panel
-from dashboards.promql import CLUSTERS, FLEET, count_or_zero, for_same_groups, repeat_for_rows, sum_by, top_k
-from dashboards.tables import Column, Label, Measure, ranked_table
+from dashboards.promql import (
+    CLUSTERS,
+    FLEET,
+    Scope,
+    count_or_zero,
+    sum_by,
+)
+from dashboards.runbook import firing_alerts_panel
 from dashboards.words import (
     ANY,
-    BOUNDS,
-    CAUSES,
-    CONDITIONS,
     FINE,
     NONE,
-    SECONDS_BEHIND,
-    SINCE,
     SOME,
     STATES,
     STATUSES,
-    STORM,
     Steps,
     Word,
-    code_mappings,
-    label_mappings,
     value_mapping,
 )
 from streaming.signals import Signal
 from streaming.signals.fairness import (
-    ASSIGNMENT_TIMESTAMP_SECONDS,
     ASSIGNMENT_VERDICT,
-    BUSIEST_MEMBER,
-    DRIFT_PARTITIONS,
     EXCESS_PARTITIONS,
-    MEMBER_PARTITIONS_MIN,
-    TOPIC_SKEW,
 )
-from streaming.signals.groups import GROUP_STATE
+from streaming.signals.groups import GROUP_INFO
 from streaming.signals.lag import (
     GROUP_LAG,
     GROUP_LAG_SECONDS,
-    GROUP_LAG_SECONDS_IS_BOUND,
     GROUP_RECORDS_LOST,
     GROUP_SECONDS_UNTIL_LOST,
     GROUP_STATUS,
@@ -60,55 +68,51 @@ from streaming.signals.lag import (
 )
 from streaming.signals.monitor import READY
 from streaming.signals.rebalances import (
-    COMMIT_GAP_SECONDS,
     GROUP_CONDITION,
-    GROUP_CONDITION_TIMESTAMP_SECONDS,
-    MOVED_PARTITIONS,
     REBALANCES,
-    REBALANCES_BY_CAUSE,
 )
 
-_NO_DEPLOYMENT, _IS_UNKNOWN, _IS_DRIFT = 'condition!="rolling_restart"', 'state="Unknown"', 'verdict="drift"'
-_BOUNDS = code_mappings(BOUNDS)
-_GROUP = Label("Group", "group", links=group_links())
-_CLUSTER = Label("Cluster", "cluster", width=140)
-_NO_PROBLEM_KNOWN = (
-    "No group is known to have this problem. If the numbers above are missing, the monitor does not "
-    "know whether a group has it."
-)
+_IS_UNKNOWN = 'state="Unknown"'
 
 
 def dashboard() -> build.Dashboard:
-    """Return the dashboard. It shows counts first, then the worst groups of each problem, then values over time."""
+    """Return the dashboard: counts, alerts and lag first, then the worst groups of each problem in collapsed rows."""
+    groups = CLUSTERS.selector(GROUP_INFO)
     variables = [
         source_variable(),
         multiple_choice_variable("cluster", "Cluster", f"label_values({READY.name}, cluster)"),
-        multiple_choice_variable("group", "Group", f"label_values({CLUSTERS.selector(GROUP_STATE)}, group)"),
+        multiple_choice_variable("team", "Team", f"label_values({groups}, team)"),
+        multiple_choice_variable("group", "Group", f"label_values({groups}, group)"),
         top_variable(),
-        monitor_variable(),
     ]
-    about = "The consumer groups with the worst problems. The name of a group links to its dashboard and page."
-    rows = {
-        "Number of groups with problems": [*_counts(), firing_alerts_panel(FLEET, [_GROUP, _CLUSTER])],
-        "Active conditions and drift": [_conditions(), _drift()],
-        "Unfair assignments and frequent rebalances": [_skew(), _most_rebalances()],
-        "Lag": [_lag_seconds(), _lag()],
-        "Changes over time": [_lag_over_time(), _causes_over_time(), _statuses_over_time(), _states_over_time()],
-    }
+    about = "The consumer groups with the worst problems. The name of a group links to its dashboard."
+    alerts = firing_alerts_panel(Scope(f'{FLEET.matchers}, team=~"$team"'), [GROUP, CLUSTER, TEAM])
+    rows = [
+        Row("Number of groups with problems", [*_counts(), alerts]),
+        Row("Lag and active conditions", [lag_in_time(), conditions(), coordinators()]),
+        Row("Lag in records, and groups over time", _over_time(), is_collapsed=True),
+        Row("Records and offsets that retention deletes", [retention(), expiry()], is_collapsed=True),
+        Row("Drift and unfair assignments", [drift(), skew()], is_collapsed=True),
+        Row("Frequent rebalances", [most_rebalances(), _rebalances_over_time()], is_collapsed=True),
+    ]
     return create_dashboard(FLEET_UID, "Rebalance monitor: all groups", about, variables, rows)
 
 
 def _counts() -> list[AnyPanel]:
     return [
         _not_ready(),
-        _count("Groups", "All groups, including groups without members.", f"count({FLEET.series(GROUP_STATE)})", ()),
+        _above_limit(),
+        _no_progress(),
+        _losing(),
         _with_condition(),
         _drifting(),
         _skewed(),
-        _no_progress(),
-        _losing(),
         _unknown(),
     ]
+
+
+def _over_time() -> list[AnyPanel]:
+    return [lag_in_records(), _lag_over_time(), _statuses_over_time(), _states_over_time()]
 
 
 def _count(title: str, how_to_read: str, expression: str, steps: Steps) -> AnyPanel:
@@ -137,18 +141,26 @@ def _not_ready() -> AnyPanel:
     return stat_panel(spec, not_ready, DisplayOptions(steps=ANY, mappings=[all_ready]), link)
 
 
+def _above_limit() -> AnyPanel:
+    how_to_read = (
+        "Number of groups whose lag in time is above their limit `max_lag_seconds`. The entries `[[groups]]` in the "
+        "settings of the monitor set this limit."
+    )
+    return _count("Above the lag limit", how_to_read, count_or_zero(ABOVE_LIMIT, FLEET.series(GROUP_LAG_SECONDS)), ANY)
+
+
 def _with_condition() -> AnyPanel:
     how_to_read = (
         "Number of groups that have an active condition, for example a rebalance storm or a stuck rebalance. Rolling "
         "restarts do not count."
     )
-    affected = f"count by (cluster, group) ({FLEET.selector(GROUP_CONDITION, _NO_DEPLOYMENT)})"
+    affected = f"count by (cluster, group) ({FLEET.series(GROUP_CONDITION, NO_DEPLOYMENT)})"
     return _count("With a condition", how_to_read, count_or_zero(affected, f"{CLUSTERS.series(READY)} == 1"), ANY)
 
 
 def _drifting() -> AnyPanel:
     how_to_read = "Number of groups that have a partition whose owner breaks a rule of the group's strategy."
-    verdicts = FLEET.series(ASSIGNMENT_VERDICT, 'verdict="drift"')
+    verdicts = FLEET.series(ASSIGNMENT_VERDICT, IS_DRIFT)
     return _count("With drift", how_to_read, count_or_zero(verdicts, FLEET.series(ASSIGNMENT_VERDICT)), ANY)
 
 
@@ -165,7 +177,7 @@ def _no_progress() -> AnyPanel:
     how_to_read = (
         "Number of groups with status STOP (no commits), STALL (commits do not advance) or REWIND (a commit went back)."
     )
-    affected = FLEET.series(GROUP_STATUS, 'status=~"STOP|STALL|REWIND"')
+    affected = FLEET.series(GROUP_STATUS, NO_PROGRESS)
     return _count("No progress", how_to_read, count_or_zero(affected, FLEET.series(GROUP_STATUS)), ANY)
 
 
@@ -175,157 +187,35 @@ def _losing() -> AnyPanel:
         "hour at the present rate."
     )
     lost, soon = f"{FLEET.series(GROUP_RECORDS_LOST)} > 0", f"{FLEET.series(GROUP_SECONDS_UNTIL_LOST)} < 3600"
-    return _count(
-        "Losing records", how_to_read, count_or_zero(f"{lost} or {soon}", FLEET.series(GROUP_RECORDS_LOST)), ANY
-    )
+    return _count("Losing records", how_to_read, count_or_zero(f"{lost} or {soon}", FLEET.series(GROUP_STATUS)), ANY)
 
 
 def _unknown() -> AnyPanel:
     how_to_read = "Number of groups with an unknown state, or with a partition whose lag is unknown."
-    state, lag = FLEET.selector(GROUP_STATE, _IS_UNKNOWN), FLEET.selector(LAG_UNKNOWN_PARTITIONS)
-    unknown = f"max by (cluster, group) ({state} or {lag} > 0)"
-    return _count("Unknown", how_to_read, count_or_zero(unknown, FLEET.series(GROUP_STATE)), SOME)
+    state, lag = FLEET.series(GROUP_INFO, _IS_UNKNOWN), FLEET.series(LAG_UNKNOWN_PARTITIONS)
+    unknown = f"count by (cluster, group) ({state} or {lag} > 0)"
+    return _count("Unknown", how_to_read, count_or_zero(unknown, FLEET.series(GROUP_INFO)), SOME)
 
 
-def _conditions() -> AnyPanel:
+def _rebalances_over_time() -> AnyPanel:
     spec = PanelSpec(
-        "Active conditions",
-        "All active conditions. Groups with the most conditions come first. The group's page shows the members and the "
-        "cause.",
-        _NO_PROBLEM_KNOWN,
-        "no known condition",
+        "Rebalances by cluster",
+        "Rebalances of all groups in each time step. If many groups of a cluster rebalance at the same time, look at "
+        "the brokers. The dashboard of a group shows the causes of its rebalances.",
+        "No group rebalanced at that time, or no monitor was ready.",
     )
-    selected = top_k(f"count by (cluster, group) ({FLEET.series(GROUP_CONDITION)})")
-    columns: list[Column] = [
-        *(_GROUP, _CLUSTER, Label("Condition", "condition", label_mappings(CONDITIONS))),
-        Measure(
-            "Since", for_same_groups(f"1000 * {FLEET.series(GROUP_CONDITION_TIMESTAMP_SECONDS)}", selected), unit=SINCE
-        ),
-        Measure("Conditions", repeat_for_rows(selected, "cluster, group", FLEET.series(GROUP_CONDITION))),
-    ]
-    return ranked_table(spec, columns, sort_by="Conditions")
-
-
-def _drift() -> AnyPanel:
-    spec = PanelSpec(
-        "Worst drift",
-        "Partitions whose owner breaks a rule of the group's own strategy. The group's page and the table "
-        "`assignment_drift` list these partitions and their expected owners.",
-        _NO_PROBLEM_KNOWN,
-        "no known drift",
-    )
-    of_own = f"on (cluster, group, strategy) {FLEET.selector(ASSIGNMENT_VERDICT, _IS_DRIFT)}"
-    drift = Measure("Drift partitions", top_k(f"({FLEET.series(DRIFT_PARTITIONS)} and {of_own}) > 0"), steps=ANY)
-    return ranked_table(spec, [_GROUP, _CLUSTER, Label("Strategy", "strategy"), drift], sort_by="Drift partitions")
-
-
-def _skew() -> AnyPanel:
-    spec = PanelSpec(
-        "Worst skew",
-        "Excess: partitions of the busiest member beyond the fairest possible maximum. A difference that every "
-        "assignment has does not count. Client and host identify the busiest member. Topic skew: the part of the "
-        "excess that exists because the strategy assigns each topic separately, as range does. Remedy: the strategy "
-        "that would remove the topic skew.",
-        _NO_PROBLEM_KNOWN,
-        "no known skew",
-    )
-    selected = top_k(f"{FLEET.series(EXCESS_PARTITIONS)} > 0")
-    columns: list[Column] = [
-        *(_GROUP, _CLUSTER),
-        Measure("Excess", selected, steps=SOME),
-        *(Label("Client", "client_id"), Label("Host", "client_host")),
-        Measure("Most partitions", for_same_groups(FLEET.series(BUSIEST_MEMBER), selected)),
-        Measure("Fewest partitions", for_same_groups(FLEET.series(MEMBER_PARTITIONS_MIN), selected)),
-        Measure("Since", for_same_groups(f"1000 * {FLEET.series(ASSIGNMENT_TIMESTAMP_SECONDS)}", selected), unit=SINCE),
-        Measure("Topic skew", for_same_groups(FLEET.series(TOPIC_SKEW), selected)),
-        Label("Remedy", "remedy"),
-    ]
-    return ranked_table(spec, columns, sort_by="Excess")
-
-
-def _most_rebalances() -> AnyPanel:
-    spec = PanelSpec(
-        "Most rebalances in the time range",
-        "Each rebalance interrupts the group or a part of it. Needless moves: partitions that changed their owner "
-        "although an equally balanced assignment would not move them. Commit gap: time from the last commit before a "
-        "rebalance to the first commit after the rebalance. The column shows the value that 90 % of the known gaps do "
-        "not exceed.",
-        "No group is known to have rebalanced in the time range.",
-        "no known rebalance",
-    )
-    selected = top_k(f"{FLEET.increase_in_range(REBALANCES)} > 0")
-    needless = sum_by("cluster, group", FLEET.increase_in_range(MOVED_PARTITIONS, 'necessary="false"'))
-    gap = f"histogram_quantile(0.9, {FLEET.increase_in_range(COMMIT_GAP_SECONDS)}) > 0"
-    columns: list[Column] = [
-        *(_GROUP, _CLUSTER),
-        Measure("Rebalances", selected, steps=STORM),
-        Measure("Needless moves", for_same_groups(needless, selected), steps=SOME),
-        Measure("Commit gap", for_same_groups(gap, selected), unit="s", steps=SECONDS_BEHIND),
-    ]
-    return ranked_table(spec, columns, sort_by="Rebalances")
-
-
-def _lag_table(spec: PanelSpec, selected: str, by: str) -> AnyPanel:
-    """Return a table with columns for lag. `selected` is the query that selects the groups."""
-    columns: list[Column] = [
-        *(_GROUP, _CLUSTER),
-        Measure(
-            "Lag in time", for_same_groups(FLEET.series(GROUP_LAG_SECONDS), selected), unit="s", steps=SECONDS_BEHIND
-        ),
-        Measure(
-            "Precision",
-            for_same_groups(f"{BOUNDS[0].code} + {FLEET.series(GROUP_LAG_SECONDS_IS_BOUND)}", selected),
-            mappings=_BOUNDS,
-        ),
-        Measure("Lag in records", for_same_groups(FLEET.series(GROUP_LAG), selected)),
-        Label("Status", "status", label_mappings(STATUSES)),
-        Measure("", for_same_groups(FLEET.series(GROUP_STATUS), selected)),
-    ]
-    return ranked_table(spec, columns, sort_by=by)
-
-
-def _lag_seconds() -> AnyPanel:
-    spec = PanelSpec(
-        "Largest lag in time",
-        "Age of the next record that the group must read, in the partition with the largest lag in time. `at least`: "
-        "the record is older than all stored samples.",
-        "Every group has read all records, or the lag in time is not known yet. The monitor needs some samples before "
-        "it knows this lag.",
-        "no known lag",
-    )
-    return _lag_table(spec, top_k(f"{FLEET.series(GROUP_LAG_SECONDS)} > 0"), "Lag in time")
-
-
-def _lag() -> AnyPanel:
-    spec = PanelSpec(
-        "Largest lag in records",
-        "Records that the group has not committed. A group is not listed if the lag of one of its partitions is "
-        "unknown.",
-        "Every group has read all records, or no lag is known.",
-        "no known lag",
-    )
-    return _lag_table(spec, top_k(f"{FLEET.series(GROUP_LAG)} > 0"), "Lag in records")
+    total = sum_by("cluster", FLEET.increase(REBALANCES, "$__interval"))
+    return bar_panel(spec, [Query(total, "{{cluster}}")])
 
 
 def _lag_over_time() -> AnyPanel:
     spec = PanelSpec(
         "Lag in records, by cluster",
         "Sum of the lag of all groups of a cluster. If this sum rises all the time, a group does not keep up. The "
-        "table above shows which group.",
+        "tables show which group.",
         "No monitor was ready at that time, or no lag was known.",
     )
     return line_panel(spec, [Query(sum_by("cluster", FLEET.series(GROUP_LAG)), "{{cluster}}")])
-
-
-def _causes_over_time() -> AnyPanel:
-    spec = PanelSpec(
-        "Rebalances by cause",
-        "Rebalances of all groups in each time step. Blue: members joined or left. Orange: a strategy, subscription or "
-        "topic changed. Red: no record explains the rebalance, for example if a client rejoins without a reason.",
-        "No group rebalanced at that time, or no monitor was ready.",
-    )
-    causes = sum_by("cause", FLEET.increase(REBALANCES_BY_CAUSE, "$__interval"))
-    return bar_panel(spec, [Query(causes, "{{cause}}")], DisplayOptions(colors=CAUSES))
 
 
 def _statuses_over_time() -> AnyPanel:
@@ -346,7 +236,7 @@ def _states_over_time() -> AnyPanel:
         "records.",
         "No monitor was ready at that time.",
     )
-    return _groups_over_time(spec, GROUP_STATE, "state", STATES)
+    return _groups_over_time(spec, GROUP_INFO, "state", STATES)
 
 
 def _groups_over_time(spec: PanelSpec, signal: Signal, label: str, words: tuple[Word, ...]) -> AnyPanel:

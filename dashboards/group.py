@@ -1,66 +1,53 @@
-"""Define the dashboard of one group: its state, its rebalances, the fairness of its assignment, and its lag."""
+"""Define the dashboard of one group. Its first screen answers three questions. Collapsed rows contain the details."""
 
 from __future__ import annotations
 
 from grafana_foundation_sdk.builders import dashboard as build
 
-from dashboards.alerts import firing_alerts_panel
 from dashboards.boards import (
     GROUP_UID,
     Event,
+    Row,
     add_events,
     create_dashboard,
     monitor_page_url,
-    monitor_variable,
     multiple_choice_variable,
+    page_url_variable,
     single_choice_variable,
     source_variable,
 )
-from dashboards.group_fairness import fairness
+from dashboards.group_fairness import assignment, fairness
 from dashboards.group_lag import lag
+from dashboards.group_now import about_the_group, fairness_now, keeping_up, latest_events, rebalance_increase
 from dashboards.group_rebalances import rebalances
-from dashboards.panels import AnyPanel, DisplayOptions, PanelSpec, Query, stat_panel, timeline_panel
-from dashboards.promql import ONE_GROUP, sum_by
-from dashboards.words import (
-    ACT,
-    ANY,
-    BOUNDS,
-    NEITHER,
-    NONE,
-    SECONDS_BEHIND,
-    SOME,
-    STATES,
-    STATUSES,
-    VERDICTS,
-    Word,
-    code_mappings,
-    code_query,
-)
-from streaming.signals import Signal
-from streaming.signals.fairness import ASSIGNMENT_VERDICT, EXCESS_PARTITIONS
-from streaming.signals.groups import GROUP_MEMBERS, GROUP_STATE
-from streaming.signals.lag import GROUP_LAG, GROUP_LAG_SECONDS, GROUP_LAG_SECONDS_IS_BOUND, GROUP_STATUS
+from dashboards.promql import ONE_CLUSTER, ONE_GROUP
+from dashboards.words import ACT, NEITHER
+from streaming.signals.groups import GROUP_INFO
 from streaming.signals.monitor import READY
 from streaming.signals.partitions import TOPIC_LAG
-from streaming.signals.rebalances import GROUP_CONDITION, REBALANCES_BY_CAUSE
+from streaming.signals.rebalances import GROUP_CONDITION
 
 
 def dashboard() -> build.Dashboard:
-    """Return the dashboard. It shows the current state first, then rebalances, fairness and lag."""
+    """Return the dashboard: three open rows for the three questions, then collapsed rows with details."""
     variables = [
         source_variable(),
         single_choice_variable("cluster", "Cluster", f"label_values({READY.name}, cluster)"),
-        single_choice_variable("group", "Group", f'label_values({GROUP_STATE.name}{{cluster="$cluster"}}, group)'),
+        single_choice_variable("group", "Group", f"label_values({ONE_CLUSTER.selector(GROUP_INFO)}, group)"),
         multiple_choice_variable("topic", "Topic", f"label_values({ONE_GROUP.selector(TOPIC_LAG)}, topic)"),
-        monitor_variable(),
+        page_url_variable(),
     ]
-    about = "One consumer group: its rebalances, the fairness of its assignment, and its lag."
-    rows = {
-        "Current state": [*_stat_panels(), firing_alerts_panel(ONE_GROUP), _state_over_time()],
-        "What just happened?": rebalances(),
-        "Is the work shared fairly?": fairness(),
-        "Is the group keeping up?": lag(),
-    }
+    about = "One consumer group: its lag, the fairness of its assignment, and its rebalances."
+    rows = [
+        Row("Is the group keeping up?", keeping_up()),
+        Row("Is its work shared fairly?", fairness_now()),
+        Row("What just happened?", latest_events()),
+        Row("Details: lag by topic and partition, lost records, expiry", lag(), is_collapsed=True),
+        Row("Details: owners and strategies", assignment(), is_collapsed=True),
+        Row("Details: fairness over time", fairness(), is_collapsed=True),
+        Row("Details: rebalances, conditions and commit gaps", rebalances(), is_collapsed=True),
+        Row("Details: type, coordinator, team and limits of the group", about_the_group(), is_collapsed=True),
+    ]
     result = create_dashboard(GROUP_UID, "Rebalance monitor: one group", about, variables, rows)
     page = build.DashboardLink("This group's page at the monitor").url(
         monitor_page_url("${cluster:percentencode}", "${group:percentencode}")
@@ -68,89 +55,8 @@ def dashboard() -> build.Dashboard:
     return add_events(result.link(page.target_blank(True)), [_rebalance_event(), _condition_event()])
 
 
-def _stat_panels() -> list[AnyPanel]:
-    """Return eight panels in one line. Panels with words come first, then panels with numbers."""
-    return [
-        _label_panel("State", "The state of the group, with Kafka's name.", GROUP_STATE, "state", STATES),
-        _label_panel("Status", "The worst status of the group's partitions.", GROUP_STATUS, "status", STATUSES),
-        _label_panel(
-            "Assignment",
-            "Result of comparing the assignment with the group's own strategy. `differs from java`: the leader's "
-            "client library is known to differ from Java's. `withheld`: a cooperative rebalance assigns partitions in "
-            "its next round.",
-            ASSIGNMENT_VERDICT,
-            "verdict",
-            VERDICTS,
-        ),
-        _conditions_now(),
-        _number_panel("Members", "Number of members in the last recorded generation.", GROUP_MEMBERS, DisplayOptions()),
-        _number_panel(
-            "Excess partitions",
-            "Partitions of the busiest member beyond the fairest possible maximum.",
-            EXCESS_PARTITIONS,
-            DisplayOptions(steps=SOME),
-        ),
-        _number_panel(
-            "Record lag", "Records that the group has not committed.", GROUP_LAG, DisplayOptions(unit="short")
-        ),
-        _number_panel(
-            "Time lag",
-            "Age of the next record that the group must read, in the partition with the largest lag in time.",
-            GROUP_LAG_SECONDS,
-            DisplayOptions(unit="s", steps=SECONDS_BEHIND),
-        ),
-    ]
-
-
-def _label_panel(title: str, how_to_read: str, signal: Signal, label: str, words: tuple[Word, ...]) -> AnyPanel:
-    spec = PanelSpec(title, how_to_read, signal.unknown, width=3, height=4)
-    return stat_panel(spec, code_query(ONE_GROUP, signal, label, words), DisplayOptions(mappings=code_mappings(words)))
-
-
-def _number_panel(title: str, how_to_read: str, signal: Signal, display: DisplayOptions) -> AnyPanel:
-    return stat_panel(
-        PanelSpec(title, how_to_read, signal.unknown, width=3, height=4), ONE_GROUP.series(signal), display
-    )
-
-
-def _conditions_now() -> AnyPanel:
-    spec = PanelSpec(
-        "Conditions",
-        "Number of active conditions, for example a rebalance storm. The panel `Conditions over time` below shows "
-        "which conditions are active.",
-        "The monitor is not ready, or the state of the group is unknown.",
-        width=3,
-        height=4,
-    )
-    ready = f'{READY.name}{{cluster="$cluster"}} == 1'
-    zero_if_known = f"0 * count({ONE_GROUP.series(GROUP_STATE)} and on (cluster) {ready})"
-    return stat_panel(
-        spec, f"count({ONE_GROUP.series(GROUP_CONDITION)}) or {zero_if_known}", DisplayOptions(steps=ANY, mappings=NONE)
-    )
-
-
-def _state_over_time() -> AnyPanel:
-    spec = PanelSpec(
-        "State over time",
-        "State of the group, worst status of its partitions, verdict on its assignment, and precision of its lag in "
-        "time (exact or a lower bound). Hover over a bar for its start time.",
-        "During a gap, nothing is known. The monitor was not ready, or Prometheus did not scrape it.",
-        width=24,
-        height=7,
-    )
-    bound = f"{BOUNDS[0].code} + max({ONE_GROUP.selector(GROUP_LAG_SECONDS_IS_BOUND)})"
-    queries = [
-        Query(code_query(ONE_GROUP, GROUP_STATE, "state", STATES), "state"),
-        Query(code_query(ONE_GROUP, GROUP_STATUS, "status", STATUSES), "status"),
-        Query(code_query(ONE_GROUP, ASSIGNMENT_VERDICT, "verdict", VERDICTS), "assignment"),
-        Query(bound, "lag in time"),
-    ]
-    return timeline_panel(spec, queries, code_mappings(STATES, STATUSES, VERDICTS, BOUNDS))
-
-
 def _rebalance_event() -> Event:
-    causes = sum_by("cause", ONE_GROUP.increase(REBALANCES_BY_CAUSE, "$__interval"))
-    return Event("Rebalances", f"{causes} > 0", "rebalance: {{cause}}", NEITHER)
+    return Event("Rebalances", f"({rebalance_increase()}) > 0", "rebalance: {{cause}}", NEITHER)
 
 
 def _condition_event() -> Event:

@@ -5,19 +5,15 @@ from __future__ import annotations
 from dashboards.panels import AnyPanel, DisplayOptions, PanelSpec, Query, bar_gauge_panel, line_panel
 from dashboards.promql import ONE_GROUP, repeat_for_rows
 from dashboards.tables import Column, Label, Measure, ranked_table
-from dashboards.words import ACT, ANY, NEITHER, SCORE, SINCE, SOME, UNKNOWN, VERDICTS, WATCH, label_mappings
+from dashboards.words import ACT, ANY, NEITHER, SCORE, SOME, UNKNOWN, VERDICTS, WATCH, label_mappings
 from streaming.signals.fairness import (
-    ASSIGNMENT_TIMESTAMP_SECONDS,
     ASSIGNMENT_VERDICT,
     AVOIDABLE_IDLE_MEMBERS,
-    BUSIEST_MEMBER,
     DRIFT_PARTITIONS,
     EXCESS_PARTITIONS,
     IDLE_MEMBERS,
-    IMBALANCE_RATIO,
     IMBALANCE_SCORE,
     MEMBER_PARTITIONS_MAX,
-    MEMBER_PARTITIONS_MIN,
     TOPIC_SKEW,
     UNOWNED_PARTITIONS,
     UNOWNED_RECORDS,
@@ -37,7 +33,6 @@ _SCORE_COLORS = {
 }
 _SPREAD_COLORS = {
     "most": NEITHER,
-    "fewest": "light-blue",
     "excess": WATCH,
     "idle members": UNKNOWN,
     "avoidably idle": ACT,
@@ -45,14 +40,14 @@ _SPREAD_COLORS = {
 }
 
 
+def assignment() -> list[AnyPanel]:
+    """Return the panels of the assignment: owners, then the present strategy and other strategies."""
+    return [_owners(), _strategies(), _what_if(), _topic_skew(), _unowned_records()]
+
+
 def fairness() -> list[AnyPanel]:
-    """Return the panels: owners, then strategies, then scores and partitions over time."""
-    return [
-        *(_owners(), _busiest(), _topic_skew()),
-        *(_strategies(), _what_if()),
-        *(_scores_now(), _scores(), _ratios()),
-        *(_partitions_per_member(), _unowned_records()),
-    ]
+    """Return the panels of scores and partitions over time."""
+    return [_scores_now(), _scores(), _ratios(), _partitions_per_member()]
 
 
 def _owners() -> AnyPanel:
@@ -81,24 +76,6 @@ def _owners() -> AnyPanel:
         ),
     ]
     return ranked_table(spec, columns, sort_by="Actual")
-
-
-def _busiest() -> AnyPanel:
-    spec = PanelSpec(
-        "Busiest member",
-        "The busiest member and the start time of the assignment. The table has a row only if this member has more "
-        "partitions than necessary.",
-        BUSIEST_MEMBER.unknown,
-        "no member is known to have too many",
-    )
-    start_ms, busiest = f"1000 * {ONE_GROUP.series(ASSIGNMENT_TIMESTAMP_SECONDS)}", ONE_GROUP.selector(BUSIEST_MEMBER)
-    since = f"{start_ms} and on (cluster, group) {busiest}"
-    columns: list[Column] = [
-        *(Label("Client", "client_id"), Label("Host", "client_host"), Label("Instance", "group_instance_id")),
-        Measure("Partitions", ONE_GROUP.series(BUSIEST_MEMBER), steps=SOME),
-        Measure("Since", since, unit=SINCE),
-    ]
-    return ranked_table(spec, columns, sort_by="Partitions")
 
 
 def _strategies() -> AnyPanel:
@@ -145,31 +122,27 @@ def _scores() -> AnyPanel:
 def _ratios() -> AnyPanel:
     spec = PanelSpec(
         "Busiest member compared with the mean",
-        "Work of the busiest member or host divided by the mean, for partitions, lag and throughput. The value 2 "
+        "Work of the busiest member or host divided by the mean, for lag and throughput. The value 2 "
         "means twice the mean. Unlike the score, this ratio does not consider whether a fairer assignment exists.",
         WORK_IMBALANCE_RATIO.unknown,
         width=8,
     )
-    queries = [
-        Query(f"max({ONE_GROUP.selector(IMBALANCE_RATIO)})", "partitions by member"),
-        Query(ONE_GROUP.series(WORK_IMBALANCE_RATIO), "{{measure}} by {{scope}}"),
-    ]
-    return line_panel(spec, queries, DisplayOptions(colors=_SCORE_COLORS))
+    query = Query(ONE_GROUP.series(WORK_IMBALANCE_RATIO), "{{measure}} by {{scope}}")
+    return line_panel(spec, [query], DisplayOptions(colors=_SCORE_COLORS))
 
 
 def _partitions_per_member() -> AnyPanel:
     spec = PanelSpec(
         "Partitions per member and unowned partitions",
-        "Most: partitions of the member that has the most. Fewest: partitions of the member that has the fewest. "
-        "Excess: partitions of the busiest member beyond the fairest possible maximum. Idle: members without "
-        "partitions. Avoidably idle: a different assignment could give them partitions. Unowned: partitions without "
-        "an owner, in topics to which members subscribe.",
+        "Most: partitions of the member that has the most. Excess: partitions of the busiest member "
+        "beyond the fairest possible maximum. Idle: members without partitions. Avoidably idle: a different "
+        "assignment could give them partitions. Unowned: partitions without an owner, in topics to which members "
+        "subscribe.",
         MEMBER_PARTITIONS_MAX.unknown,
-        width=16,
+        width=24,
     )
     signals = {
         "most": MEMBER_PARTITIONS_MAX,
-        "fewest": MEMBER_PARTITIONS_MIN,
         "excess": EXCESS_PARTITIONS,
         "idle members": IDLE_MEMBERS,
         "avoidably idle": AVOIDABLE_IDLE_MEMBERS,
@@ -185,7 +158,6 @@ def _unowned_records() -> AnyPanel:
         "Records that wait in partitions without an owner, in topics to which members subscribe.",
         UNOWNED_RECORDS.unknown,
         "no known unowned partition",
-        width=8,
     )
     return line_panel(spec, [Query(f"max({ONE_GROUP.selector(UNOWNED_RECORDS)})", "records")])
 

@@ -1,75 +1,92 @@
-"""Define the lag panels of one group: lag in records and in time, by topic and partition, and records lost."""
+"""Define the detailed lag panels of one group: lag by topic and partition, lost records, and expiring offsets."""
 
 from __future__ import annotations
 
-from dashboards.panels import COUNT, AnyPanel, DisplayOptions, PanelSpec, Query, line_panel
+from grafana_foundation_sdk.builders import dashboard as build
+
+from dashboards.boards import topic_dashboard_url
+from dashboards.panels import COUNT, AnyPanel, DisplayOptions, PanelSpec, Query, line_panel, stat_panel
 from dashboards.promql import ONE_GROUP
 from dashboards.tables import Column, Label, Measure, ranked_table
-from dashboards.words import ANY, BOUNDS, FINE, SECONDS_BEHIND, STATUSES, WATCH, Steps, code_mappings, label_mappings
+from dashboards.words import ANY, SECONDS_BEHIND, SECONDS_LEFT, SINCE, STATUSES, label_mappings
 from streaming.signals import Signal
 from streaming.signals.lag import (
     GROUP_BLOCKED_PARTITIONS,
-    GROUP_LAG,
-    GROUP_LAG_SECONDS,
+    GROUP_OFFSETS_EXPIRE_TIMESTAMP_SECONDS,
     GROUP_RECORDS_LOST,
     GROUP_SECONDS_UNTIL_LOST,
     GROUP_STATUS_COMPLETENESS,
+    GROUP_WORST_PARTITION_INFO,
     LAG_UNKNOWN_PARTITIONS,
 )
 from streaming.signals.partitions import (
     PARTITION_LAG,
     PARTITION_LAG_SECONDS,
-    PARTITION_LAG_SECONDS_IS_BOUND,
     PARTITION_STATUS,
     TOPIC_LAG,
 )
 
 _IN_TOPIC = 'topic=~"$topic"'
-_SECONDS_LEFT: Steps = ((3600, WATCH), (86_400, FINE))
 
 
 def lag() -> list[AnyPanel]:
-    """Return the panels: lag of the group, then of topics and partitions, then lost records and unknown lag."""
+    """Return the panels: lag of topics and partitions, then lost records, expiring offsets and unknown lag."""
     return [
-        *(_records(), _seconds()),
         *(_topics(), _partitions()),
+        *(_worst_partition(), _expiry()),
         *(_lost(), _until_lost(), _unknown(), _completeness()),
     ]
 
 
 def _group_line(spec: PanelSpec, signal: Signal, legend: str, display: DisplayOptions = COUNT) -> AnyPanel:
     """Return a panel with one line for the complete group."""
-    return line_panel(spec, [Query(f"max({ONE_GROUP.selector(signal)})", legend)], display)
+    return line_panel(spec, [Query(ONE_GROUP.series(signal), legend)], display)
 
 
-def _records() -> AnyPanel:
+def _worst_partition() -> AnyPanel:
     spec = PanelSpec(
-        "Lag in records",
-        "Records that the group has not committed. If the lag rises all the time, the group does not keep up. If the "
-        "lag rises in steps, look for rebalances at the times of the steps.",
-        GROUP_LAG.unknown,
+        "Partition with the largest lag in time, and its owner",
+        "The table has a row only if the lag of the group is above its limit `max_lag_seconds`. Client, host and "
+        "instance identify the member that owns the partition. They are empty if the owner is unknown, or if the "
+        "partition has no owner.",
+        GROUP_WORST_PARTITION_INFO.unknown,
+        "the lag is not known to be above its limit",
+        width=16,
+        height=4,
     )
-    return _group_line(spec, GROUP_LAG, "records")
+    columns: list[Column] = [
+        *(Label("Topic", "topic"), Label("Partition", "partition"), Label("Client", "client_id")),
+        *(Label("Host", "client_host"), Label("Instance", "group_instance_id")),
+        Measure("", ONE_GROUP.series(GROUP_WORST_PARTITION_INFO)),
+    ]
+    return ranked_table(spec, columns, sort_by="Topic")
 
 
-def _seconds() -> AnyPanel:
+def _expiry() -> AnyPanel:
     spec = PanelSpec(
-        "Lag in time",
-        "Age of the next record that the group must read, in the partition with the largest lag in time. The value is "
-        "a lower bound if the row `lag in time` in `State over time` shows `at least`.",
-        GROUP_LAG_SECONDS.unknown,
+        "Committed offsets expire",
+        "Earliest time when the broker can delete a committed offset of the group. After that, the group starts again "
+        "at the position that `auto.offset.reset` selects.",
+        GROUP_OFFSETS_EXPIRE_TIMESTAMP_SECONDS.unknown,
+        "not known to expire",
+        width=8,
+        height=4,
     )
-    return _group_line(spec, GROUP_LAG_SECONDS, "lag", DisplayOptions(unit="s", steps=SECONDS_BEHIND))
+    expires_ms = f"1000 * {ONE_GROUP.series(GROUP_OFFSETS_EXPIRE_TIMESTAMP_SECONDS)}"
+    return stat_panel(spec, expires_ms, DisplayOptions(unit=SINCE))
 
 
 def _topics() -> AnyPanel:
     spec = PanelSpec(
         "Lag in records, by topic",
-        "Lag of the selected topics. If only one topic rises, look at its records and its producers.",
+        "Lag of the selected topics. If only one topic rises, look at its records and its producers. A click on a line "
+        "leads to the dashboard of the topic with all groups that read it.",
         f"The setting `metrics.granularity` is `group`. {TOPIC_LAG.unknown}",
         "unknown, or not shown at this granularity",
     )
-    return line_panel(spec, [Query(ONE_GROUP.series(TOPIC_LAG, _IN_TOPIC), "{{topic}}")])
+    url = topic_dashboard_url("${cluster:percentencode}", "${__field.labels.topic:percentencode}")
+    link = build.DashboardLink("All groups that read this topic").url(url)
+    return line_panel(spec, [Query(ONE_GROUP.series(TOPIC_LAG, _IN_TOPIC), "{{topic}}")], link=link)
 
 
 def _partitions() -> AnyPanel:
@@ -78,19 +95,14 @@ def _partitions() -> AnyPanel:
         "Partitions of the selected topics, with the largest lag first. If all these partitions belong to one member, "
         "look at this member. If only one partition has lag, look for a hot key, or for a record that the consumer "
         "cannot process.",
-        "No partition has lag, or `metrics.granularity` is `group` or `topic`. " + PARTITION_LAG.unknown,
-        "no lag, or not shown at this granularity",
+        f"No partition has lag. {PARTITION_LAG.unknown}",
+        "no known lag",
     )
     selected = f"topk(50, {ONE_GROUP.series(PARTITION_LAG, _IN_TOPIC)} > 0)"
     columns: list[Column] = [
         *(Label("Topic", "topic"), Label("Partition", "partition")),
         Measure("Lag in records", selected),
         Measure("Lag in time", _of_same_partitions(PARTITION_LAG_SECONDS, selected), unit="s", steps=SECONDS_BEHIND),
-        Measure(
-            "Precision",
-            f"{BOUNDS[0].code} + {_of_same_partitions(PARTITION_LAG_SECONDS_IS_BOUND, selected)}",
-            mappings=code_mappings(BOUNDS),
-        ),
         Label("Status", "status", label_mappings(STATUSES)),
         Measure("", _of_same_partitions(PARTITION_STATUS, selected)),
     ]
@@ -121,7 +133,7 @@ def _until_lost() -> AnyPanel:
         "no record is known to be in danger",
         width=6,
     )
-    return _group_line(spec, GROUP_SECONDS_UNTIL_LOST, "until lost", DisplayOptions(unit="s", steps=_SECONDS_LEFT))
+    return _group_line(spec, GROUP_SECONDS_UNTIL_LOST, "until lost", DisplayOptions(unit="s", steps=SECONDS_LEFT))
 
 
 def _unknown() -> AnyPanel:

@@ -1,4 +1,4 @@
-"""Define the rebalance panels of one group: causes, conditions, moved partitions and commit gaps."""
+"""Define the detailed rebalance panels of one group: states, conditions, moved partitions and commit gaps."""
 
 from __future__ import annotations
 
@@ -16,21 +16,26 @@ from dashboards.panels import (
 from dashboards.promql import ONE_GROUP, sum_by
 from dashboards.words import (
     ACT,
-    CAUSES,
+    AT_LEAST,
     CONDITIONS,
     NEITHER,
     SECONDS_BEHIND,
+    STATES,
+    STATUSES,
     UNKNOWN,
+    VERDICTS,
     code_mappings,
+    code_query,
     code_query_by_label,
 )
-from streaming.signals.groups import GROUP_MEMBERS, GROUP_REBALANCING_SECONDS
+from streaming.signals.fairness import ASSIGNMENT_VERDICT
+from streaming.signals.groups import GROUP_INFO, GROUP_MEMBERS, GROUP_REBALANCE_START_TIMESTAMP_SECONDS
+from streaming.signals.lag import GROUP_LAG_SECONDS_IS_BOUND, GROUP_STATUS
 from streaming.signals.rebalances import (
     COMMIT_GAP_SECONDS,
     EMPTY_TRANSITIONS,
     GROUP_CONDITION,
     MOVED_PARTITIONS,
-    REBALANCES_BY_CAUSE,
     REBALANCES_FAILED,
 )
 
@@ -39,22 +44,30 @@ _QUANTILES = {"50 % at most": 0.5, "90 % at most": 0.9, "100 % at most": 1.0}
 
 
 def rebalances() -> list[AnyPanel]:
-    """Return the panels. Causes come first, because operators can remove causes."""
-    return [_causes(), _conditions(), _moved(), _members(), _in_progress(), _commit_gaps(), _commit_gap_quantiles()]
+    """Return the panels: states and conditions over time, then moves, members and commit gaps."""
+    return [
+        *(_states(), _conditions()),
+        *(_moved(), _members(), _in_progress()),
+        *(_commit_gaps(), _commit_gap_quantiles()),
+    ]
 
 
-def _causes() -> AnyPanel:
+def _states() -> AnyPanel:
     spec = PanelSpec(
-        "Rebalances by cause",
-        "Rebalances in each time step, by primary cause. Blue: members joined or left. Orange: the strategy, a "
-        "subscription or a topic changed. Lightest blue: second round of a cooperative rebalance. Red: no record "
-        "explains the rebalance.",
-        "The group did not rebalance at that time, or no monitor was ready.",
-        "no known rebalance",
+        "State over time",
+        "State of the group, worst status of its partitions, and verdict on its assignment. The row `lag in time` "
+        "appears while the lag in time is only a lower bound. Hover over a bar for its start time.",
+        "During a gap, nothing is known. The monitor was not ready, or Prometheus did not scrape it.",
         width=16,
     )
-    increase = sum_by("cause", ONE_GROUP.increase(REBALANCES_BY_CAUSE, _IN_STEP))
-    return bar_panel(spec, [Query(increase, "{{cause}}")], DisplayOptions(colors=CAUSES))
+    is_bound = f"{AT_LEAST.code} * max({ONE_GROUP.selector(GROUP_LAG_SECONDS_IS_BOUND)} == 1)"
+    queries = [
+        Query(code_query(ONE_GROUP, GROUP_INFO, "state", STATES), "state"),
+        Query(code_query(ONE_GROUP, GROUP_STATUS, "status", STATUSES), "status"),
+        Query(code_query(ONE_GROUP, ASSIGNMENT_VERDICT, "verdict", VERDICTS), "assignment"),
+        Query(is_bound, "lag in time"),
+    ]
+    return timeline_panel(spec, queries, code_mappings(STATES, STATUSES, VERDICTS, [AT_LEAST]))
 
 
 def _conditions() -> AnyPanel:
@@ -113,12 +126,12 @@ def _in_progress() -> AnyPanel:
         "Minimum duration of the rebalance in progress, according to listings of groups. The log does not show a "
         "rebalance in progress. If the rebalance takes minutes, one member delays it. This member often processes its "
         "last records for a long time.",
-        GROUP_REBALANCING_SECONDS.unknown,
+        GROUP_REBALANCE_START_TIMESTAMP_SECONDS.unknown,
         "no known rebalance in progress",
         width=8,
     )
-    since = f"max({ONE_GROUP.selector(GROUP_REBALANCING_SECONDS)})"
-    return line_panel(spec, [Query(since, "in progress")], DisplayOptions(unit="s", steps=SECONDS_BEHIND))
+    duration = f"time() - {ONE_GROUP.series(GROUP_REBALANCE_START_TIMESTAMP_SECONDS)}"
+    return line_panel(spec, [Query(duration, "in progress")], DisplayOptions(unit="s", steps=SECONDS_BEHIND))
 
 
 def _commit_gaps() -> AnyPanel:
@@ -136,8 +149,8 @@ def _commit_gaps() -> AnyPanel:
 def _commit_gap_quantiles() -> AnyPanel:
     spec = PanelSpec(
         "Commit gaps in the time range",
-        "Three values that 50 %, 90 % and 100 % of the commit gaps do not exceed. The values come from buckets of 1, "
-        "5, 15, 60 and 300 seconds. 300 means 300 or more.",
+        "Three values that 50 %, 90 % and 100 % of the commit gaps do not exceed. The values are estimates from the "
+        "buckets of a histogram. The largest bucket has no upper bound.",
         COMMIT_GAP_SECONDS.unknown,
         "no known gap",
         width=8,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders import dashboard as build
 
-from dashboards.alerts import firing_alerts_panel
-from dashboards.boards import MONITOR_UID, create_dashboard, multiple_choice_variable, source_variable
+from dashboards.boards import MONITOR_UID, Row, create_dashboard, multiple_choice_variable, source_variable
 from dashboards.panels import (
     AnyPanel,
     DisplayOptions,
@@ -17,15 +16,19 @@ from dashboards.panels import (
     timeline_panel,
 )
 from dashboards.promql import CLUSTERS, Scope, sum_by
-from dashboards.tables import Label, Measure, ranked_table
+from dashboards.runbook import firing_alerts_panel
+from dashboards.tables import Column, Label, Measure, ranked_table
 from dashboards.words import ACT, ANY, FINE, NONE, SOME, WATCH, Steps, value_mapping
 from streaming.signals import Signal
-from streaming.signals.groups import GROUP_LISTING_AGE_SECONDS, GROUP_LISTING_GAPS
+from streaming.signals.groups import GROUP_LISTING_GAPS, GROUP_LISTING_TIMESTAMP_SECONDS
 from streaming.signals.monitor import (
+    BATCH_DURATION_SECONDS,
     CLOCK_OFFSET_SECONDS,
     CLOCK_OFFSET_WITHIN_SECONDS,
+    DISK_FREE_RATIO,
     DROPPED_SERIES,
-    LAST_BATCH_SECONDS,
+    LAST_BATCH_TIMESTAMP_SECONDS,
+    MONITOR_INFO,
     OFFSETS_TOPIC_BLOCKED,
     OFFSETS_TOPIC_LAG,
     QUERY_RESTARTS,
@@ -33,15 +36,16 @@ from streaming.signals.monitor import (
     RECORDS_READ,
     RECORDS_SKIPPED,
     RESIDENT_MEMORY_BYTES,
-    SOURCE,
     SOURCE_LIMITATION,
     STATE_ROWS,
+    TABLE_WRITE_FAILURES,
 )
 
 _READY = [value_mapping({"1": ("ready", FINE), "0": ("not ready", ACT)})]
 _NOT_SCRAPED = "Prometheus did not scrape the monitor. The monitor does not run, or Prometheus cannot reach it."
 _BATCH_SECONDS: Steps = ((10, WATCH), (60, ACT))
 _AGE_SECONDS: Steps = ((30, WATCH), (120, ACT))
+_FREE_RATIO: Steps = ((0.1, WATCH), (0.2, FINE))
 _SCRAPE_SECONDS: Steps = ((1, WATCH), (5, ACT))
 _RECORDS_BEHIND: Steps = ((10_000, WATCH), (1_000_000, ACT))
 _CLUSTER = Label("Cluster", "cluster")
@@ -55,26 +59,24 @@ def dashboard() -> build.Dashboard:
         multiple_choice_variable("cluster", "Cluster", f"label_values({READY.name}, cluster)"),
     ]
     about = "Health of the monitor for each Kafka cluster. Check it before you rely on the other dashboards."
-    rows = {
-        "Is the monitor ready?": [
-            _ready(),
-            _unread_now(),
-            _restarts(),
-            _decode_failures_now(),
-            _source(),
-            _limitations(),
-            _firing(),
-        ],
-        "How far has it read the log?": [_unread(), _blocked(), _read(), _decode_failures()],
-        "How current are its values?": [_batch(), _listing_age(), _listing_gaps(), _clocks()],
-        "Which resources does it use?": [
-            _memory(),
-            _state_rows(),
-            _scrape_seconds(),
-            _scrape_samples(),
-            _dropped_series(),
-        ],
-    }
+    rows = [
+        Row(
+            "Is the monitor ready?",
+            [_ready(), _unread_now(), _restarts(), _decode_failures_now(), _description(), _limitations(), _firing()],
+        ),
+        Row("How far has it read the log?", [_unread(), _blocked(), _read(), _decode_failures()]),
+        Row(
+            "How current are its values?", [_batch(), _last_batch(), _listing_age(), _listing_gaps()], is_collapsed=True
+        ),
+        Row(
+            "Which resources does it use?",
+            [
+                *(_memory(), _state_rows(), _disk_free(), _table_write_failures()),
+                *(_scrape_seconds(), _scrape_samples(), _dropped_series(), _clocks()),
+            ],
+            is_collapsed=True,
+        ),
+    ]
     return create_dashboard(MONITOR_UID, "Rebalance monitor: the monitor itself", about, variables, rows)
 
 
@@ -104,16 +106,20 @@ def _firing() -> AnyPanel:
     return firing_alerts_panel(Scope(f'{CLUSTERS.matchers}, group=""'), [_CLUSTER])
 
 
-def _source() -> AnyPanel:
+def _description() -> AnyPanel:
     spec = PanelSpec(
-        "Source",
-        "Source of groups and commits. With `admin-api`, the monitor polls the brokers and has less information.",
+        "Version and source",
+        "Version of the monitor, its source of groups and commits, and the addresses in the settings `[links]`. With "
+        "the source `admin-api`, the monitor polls the brokers and has less information.",
         _NOT_SCRAPED,
         height=6,
     )
-    return ranked_table(
-        spec, [_CLUSTER, Label("Source", "source"), Measure("", CLUSTERS.series(SOURCE))], sort_by="Cluster"
-    )
+    columns: list[Column] = [
+        *(_CLUSTER, Label("Version", "version"), Label("Source", "source"), Label("Pages", "page_url")),
+        *(Label("Grafana", "grafana_url"), Label("Runbook", "runbook_url")),
+        Measure("", CLUSTERS.series(MONITOR_INFO)),
+    ]
+    return ranked_table(spec, columns, sort_by="Cluster")
 
 
 def _limitations() -> AnyPanel:
@@ -203,13 +209,26 @@ def _decode_failures() -> AnyPanel:
 
 def _batch() -> AnyPanel:
     spec = PanelSpec(
-        "Duration of the last micro-batch",
-        "Time from the start of the batch in the driver until its last table is written. Values on the dashboards are "
-        "at most one batch and one sample old.",
-        LAST_BATCH_SECONDS.unknown,
+        "Duration of micro-batches",
+        "90 % of the batches take at most this time. A batch starts in the driver, and it ends when its last table is "
+        "written. Values on the dashboards are at most one batch and one sample old.",
+        BATCH_DURATION_SECONDS.unknown,
         width=6,
     )
-    return _by_cluster(spec, LAST_BATCH_SECONDS, DisplayOptions(unit="s", steps=_BATCH_SECONDS))
+    rate = sum_by("cluster, le", f"rate({CLUSTERS.selector(BATCH_DURATION_SECONDS)}[$__rate_interval])")
+    display = DisplayOptions(unit="s", steps=_BATCH_SECONDS)
+    return line_panel(spec, [Query(f"histogram_quantile(0.9, {rate})", "{{cluster}}")], display)
+
+
+def _last_batch() -> AnyPanel:
+    spec = PanelSpec(
+        "Time since the last micro-batch",
+        "If this time rises although records are unread, the query does not make progress. Without new records, the "
+        "monitor runs no batch.",
+        LAST_BATCH_TIMESTAMP_SECONDS.unknown,
+        width=6,
+    )
+    return _age_by_cluster(spec, LAST_BATCH_TIMESTAMP_SECONDS)
 
 
 def _listing_age() -> AnyPanel:
@@ -217,10 +236,15 @@ def _listing_age() -> AnyPanel:
         "Age of the listing of groups",
         "The listing shows rebalances in progress and the states of streams groups. If the age of the listing rises, "
         "the brokers do not answer.",
-        GROUP_LISTING_AGE_SECONDS.unknown,
+        GROUP_LISTING_TIMESTAMP_SECONDS.unknown,
         width=6,
     )
-    return _by_cluster(spec, GROUP_LISTING_AGE_SECONDS, DisplayOptions(unit="s", steps=_AGE_SECONDS))
+    return _age_by_cluster(spec, GROUP_LISTING_TIMESTAMP_SECONDS)
+
+
+def _age_by_cluster(spec: PanelSpec, signal: Signal) -> AnyPanel:
+    age = Query(f"time() - {CLUSTERS.series(signal)}", "{{cluster}}")
+    return line_panel(spec, [age], DisplayOptions(unit="s", steps=_AGE_SECONDS))
 
 
 def _listing_gaps() -> AnyPanel:
@@ -274,6 +298,29 @@ def _state_rows() -> AnyPanel:
     return _by_cluster(spec, STATE_ROWS, DisplayOptions())
 
 
+def _disk_free() -> AnyPanel:
+    spec = PanelSpec(
+        "Free disk",
+        "Free share of the disks that contain the checkpoint and the tables.",
+        DISK_FREE_RATIO.unknown,
+        width=6,
+    )
+    display = DisplayOptions(unit="percentunit", steps=_FREE_RATIO, maximum=1)
+    return line_panel(spec, [Query(CLUSTERS.series(DISK_FREE_RATIO), "{{cluster}} {{folder}}")], display)
+
+
+def _table_write_failures() -> AnyPanel:
+    spec = PanelSpec(
+        "Failed table writes",
+        "Failed writes to the tables in each time step. The monitor tries each write again. The log of the monitor "
+        "shows the reason.",
+        _NOT_SCRAPED,
+        width=6,
+    )
+    failures = CLUSTERS.increase(TABLE_WRITE_FAILURES, "$__interval")
+    return bar_panel(spec, [Query(failures, "{{cluster}}")], DisplayOptions(steps=ANY))
+
+
 def _scrape_seconds() -> AnyPanel:
     spec = PanelSpec(
         "Duration of a scrape",
@@ -294,12 +341,10 @@ def _scrape_samples() -> AnyPanel:
 def _dropped_series() -> AnyPanel:
     spec = PanelSpec(
         "Dropped series",
-        "Number of series that a setting removed from a scrape, by setting. `metrics.top_k` limits full detail to the "
-        "worst groups. `metrics.max_series` is the maximum number of series. If `metrics.max_series` removes series, "
-        "some groups have less detail than you configured.",
+        "Number of selected series that a scrape does not show, because their number is above `metrics.max_series`. "
+        "Some groups have less detail than you configured.",
         _NOT_SCRAPED,
-        width=24,
-        height=6,
+        width=6,
     )
     return line_panel(
         spec, [Query(CLUSTERS.series(DROPPED_SERIES), "{{cluster}} {{reason}}")], DisplayOptions(steps=ANY)

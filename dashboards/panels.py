@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from string import ascii_uppercase
 from typing import Protocol, TypeVar
 
@@ -14,12 +15,24 @@ from grafana_foundation_sdk.cog.variants import Dataquery
 from grafana_foundation_sdk.models import common as options
 from grafana_foundation_sdk.models import dashboard
 from grafana_foundation_sdk.models import prometheus as query_options
-from grafana_foundation_sdk.models.heatmap import HeatmapColorMode
+from grafana_foundation_sdk.models.heatmap import HeatmapColorMode, HeatmapColorScale
 
 from dashboards.words import NEITHER, Steps, thresholds
+from streaming.signals import PARTITION, SIGNALS, exported_names
 
+AUTOMATIC = "__auto"
+"""Grafana's legend that consists of the labels in which the series differ."""
 SOURCE = dashboard.DataSourceRef("prometheus", "${datasource}")
 AnyPanel = Builder[dashboard.Panel]
+
+_DETAILS = frozenset(
+    name for signal in SIGNALS.values() if signal.granularity == PARTITION for name in exported_names(signal)
+)
+_HEATMAP_COLORS = 64
+_ONLY_DETAILS = (
+    'By default, only the 20 worst groups have these series (`metrics.top_k`). `metrics.granularity = "partition"` '
+    "exports them for all groups."
+)
 
 
 @dataclass(frozen=True)
@@ -33,10 +46,27 @@ class PanelSpec:
     width: int = 12
     height: int = 8
 
+    def for_details(self, expressions: Sequence[str]) -> PanelSpec:
+        """Return the texts for these queries. They explain it if a query needs details of which few groups have series.
+
+        The panel is empty for other groups only if all its queries need details.
+        """
+        need_details = [_needs_details(expression) for expression in expressions]
+        if not any(need_details):
+            return self
+        empty_text = (
+            f"{self.empty_text}; details are only for the worst groups" if all(need_details) else self.empty_text
+        )
+        return replace(self, if_empty=f"{self.if_empty} {_ONLY_DETAILS}", empty_text=empty_text)
+
     @property
     def description(self) -> str:
         """The description of the panel as Markdown."""
         return f"{self.how_to_read}\n\n**Nothing shown:** {self.if_empty}"
+
+
+def _needs_details(expression: str) -> bool:
+    return not _DETAILS.isdisjoint(re.findall(r"\w+", expression))
 
 
 @dataclass(frozen=True)
@@ -44,12 +74,12 @@ class Query:
     """One query of a panel with a time axis."""
 
     expression: str
-    legend: str = "__auto"
+    legend: str = AUTOMATIC
 
 
 @dataclass(frozen=True)
 class DisplayOptions:
-    """Options that define how a panel shows values. `colors` maps a legend to its colour.
+    """How a panel shows values. `colors` maps a legend to its colour. `limits` are the legends of dashed lines.
 
     `maximum` is the largest possible value.
     """
@@ -58,6 +88,7 @@ class DisplayOptions:
     steps: Steps = ()
     mappings: Sequence[dashboard.ValueMapping] = ()
     colors: Mapping[str, str] = field(default_factory=dict)
+    limits: Sequence[str] = ()
     maximum: float | None = None
 
 
@@ -82,21 +113,25 @@ Panel = TypeVar("Panel", bound=_PanelBuilder)
 
 def fill_panel(panel: Panel, spec: PanelSpec, targets: Sequence[prometheus.Dataquery], steps: Steps = ()) -> Panel:
     """Set the texts, the size and the queries of a panel. The queries get the names A, B, ..."""
+    texts = spec.for_details([target.build().expr for target in targets])
     panel.title(spec.title)
-    panel.description(spec.description)
+    panel.description(texts.description)
     panel.datasource(SOURCE)
     panel.span(spec.width)
     panel.height(spec.height)
-    panel.no_value(spec.empty_text)
+    panel.no_value(texts.empty_text)
     panel.targets([target.ref_id(name) for name, target in zip(ascii_uppercase, targets, strict=False)])
     panel.thresholds(build.ThresholdsConfig().mode(dashboard.ThresholdsMode.ABSOLUTE).steps(thresholds(steps)))
     return panel
 
 
 def instant_query(expression: str) -> prometheus.Dataquery:
-    """Return a query for the values at the end of the time range. The result of the query is a table."""
-    target = prometheus.Dataquery().datasource(SOURCE).expr(expression).instant()
-    return target.format(query_options.PromQueryFormat.TABLE)
+    """Return a query for the values at the end of the time range. Its result is a table."""
+    return _query_now(expression).format(query_options.PromQueryFormat.TABLE)
+
+
+def _query_now(expression: str) -> prometheus.Dataquery:
+    return prometheus.Dataquery().datasource(SOURCE).expr(expression).legend_format(AUTOMATIC).instant()
 
 
 def range_query(query: Query) -> prometheus.Dataquery:
@@ -107,23 +142,28 @@ def range_query(query: Query) -> prometheus.Dataquery:
 def stat_panel(
     spec: PanelSpec, expression: str, display: DisplayOptions = COUNT, link: build.DashboardLink | None = None
 ) -> AnyPanel:
-    """Return a panel with one current number or word. A value mapping or a threshold sets the colour."""
-    target = prometheus.Dataquery().datasource(SOURCE).expr(expression).instant()
-    panel = fill_panel(stat.Panel(), spec, [target], display.steps).unit(display.unit).mappings(list(display.mappings))
+    """Return a panel with one current number or word. Its colour comes from its mapping or threshold."""
+    panel = fill_panel(stat.Panel(), spec, [_query_now(expression)], display.steps)
+    panel.unit(display.unit).mappings(list(display.mappings))
     panel.color_scheme(_color_of_now(display)).graph_mode(options.BigValueGraphMode.NONE)
     panel.reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]))
     return panel.data_links([link] if link else [])
 
 
-def line_panel(spec: PanelSpec, queries: Sequence[Query], display: DisplayOptions = COUNT) -> AnyPanel:
-    """Return a panel with lines over time. A line has a shade of blue if `display` sets no colour.
+def line_panel(
+    spec: PanelSpec,
+    queries: Sequence[Query],
+    display: DisplayOptions = COUNT,
+    link: build.DashboardLink | None = None,
+) -> AnyPanel:
+    """Return a panel with lines over time. A line without a colour of its own has a shade of blue.
 
     The panel also shows the thresholds as lines.
     """
     panel = _graph(spec, queries, display).line_width(1).show_points(options.VisibilityMode.NEVER)
     if display.steps:
         panel.thresholds_style(common.GraphThresholdsStyleConfig().mode(options.GraphTresholdsStyleMode.DASHED))
-    return panel
+    return panel.data_links([link] if link else [])
 
 
 def bar_panel(spec: PanelSpec, queries: Sequence[Query], display: DisplayOptions = COUNT) -> AnyPanel:
@@ -140,7 +180,10 @@ def _graph(spec: PanelSpec, queries: Sequence[Query], display: DisplayOptions) -
         panel.max(display.maximum)
     for legend, color in display.colors.items():
         fixed = {"mode": dashboard.FieldColorModeId.FIXED, "fixedColor": color}
-        panel.override_by_name(legend, [dashboard.DynamicConfigValue("color", fixed)])
+        properties = [dashboard.DynamicConfigValue("color", fixed)]
+        if legend in display.limits:
+            properties.append(dashboard.DynamicConfigValue("custom.lineStyle", {"fill": "dash", "dash": [10, 10]}))
+        panel.override_by_name(legend, properties)
     panel.legend(common.VizLegendOptions().show_legend(True).display_mode(options.LegendDisplayMode.LIST))
     shown = common.VizTooltipOptions().mode(options.TooltipDisplayMode.MULTI).sort(options.SortOrder.DESCENDING)
     return panel.tooltip(shown)
@@ -160,8 +203,9 @@ def heatmap_panel(spec: PanelSpec, expression: str, unit: str) -> AnyPanel:
     """
     target = range_query(Query(expression, "{{le}}")).format(query_options.PromQueryFormat.HEATMAP)
     panel = fill_panel(heatmap.Panel(), spec, [target]).calculate(False).y_axis(heatmap.YAxisConfig().unit(unit))
-    panel.color(heatmap.HeatmapColorOptions().mode(HeatmapColorMode.OPACITY).fill(NEITHER).exponent(0.5))
-    return panel.hide_legend().filter_values(heatmap.FilterValueRange().le(1e-9)).cell_gap(1)
+    colors = heatmap.HeatmapColorOptions().mode(HeatmapColorMode.OPACITY).scale(HeatmapColorScale.EXPONENTIAL)
+    panel.color(colors.fill(NEITHER).exponent(0.5).steps(_HEATMAP_COLORS)).show_legend().show_tooltip()
+    return panel.filter_values(heatmap.FilterValueRange().le(1e-9)).cell_gap(1)
 
 
 def bar_gauge_panel(spec: PanelSpec, queries: Sequence[Query], display: DisplayOptions = COUNT) -> AnyPanel:

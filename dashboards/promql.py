@@ -1,10 +1,10 @@
 """Write PromQL queries as text. A scope contains label matchers that use the variables of a dashboard.
 
-The monitor's counters are totals over the lifetime of a group. A counter per cause starts with the first rebalance that
-has this cause. PromQL's `increase` ignores the first value of a series, but `Scope.increase` counts this value.
-`Scope.increase` uses a second series that exists earlier. For counters of a group, this series is the counter of all
-rebalances, which exists since the first record of the group. For counters of the monitor, this series shows whether the
-monitor is ready.
+The monitor's counters are totals over the lifetime of a group. The first rebalance with a cause creates the series of
+this cause. PromQL's `increase` ignores the value of the first sample of a series, but `Scope.increase` counts it. This
+is possible because two other series exist earlier. One is `EMPTY_TRANSITIONS`, which starts at 0 with the group. The
+monitor exports it with the other details of the group, so details that only begin to be exported do not count as new.
+The other series shows whether the monitor is ready.
 """
 
 from __future__ import annotations
@@ -12,19 +12,28 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from streaming.signals import HISTOGRAM, Signal, exported_names
-from streaming.signals.monitor import READY
-from streaming.signals.rebalances import REBALANCES
+from streaming.signals.groups import GROUP_INFO, GROUP_LIMIT
+from streaming.signals.lag import GROUP_OFFSETS_EXPIRE_TIMESTAMP_SECONDS, GROUP_SECONDS_UNTIL_LOST
+from streaming.signals.monitor import DISK_FREE_RATIO, READY
+from streaming.signals.rebalances import EMPTY_TRANSITIONS, REBALANCES
+
+_SMALLEST_IS_WORST = frozenset(
+    signal.name for signal in (GROUP_SECONDS_UNTIL_LOST, GROUP_OFFSETS_EXPIRE_TIMESTAMP_SECONDS, DISK_FREE_RATIO)
+)
 
 
 @dataclass(frozen=True)
 class Scope:
     """The label matchers that select the series of a dashboard.
 
-    >>> CLUSTERS.selector(REBALANCES, 'group="a"')
-    'rebalance_monitor_rebalances_total{cluster=~"$cluster", group="a"}'
+    `only` is a further selector. Its groups are the only groups that `series` and `increase` return.
+
+    >>> CLUSTERS.selector(EMPTY_TRANSITIONS, 'group="a"')
+    'rebalance_monitor_empty_transitions_total{cluster=~"$cluster", group="a"}'
     """
 
     matchers: str
+    only: str = ""
 
     def selector(self, signal: Signal, *matchers: str) -> str:
         """Return the selector of a signal's series. For a histogram, the selector selects its buckets.
@@ -36,23 +45,37 @@ class Scope:
     def series(self, signal: Signal, *matchers: str) -> str:
         """Return a query with one value per combination of the signal's own labels (rule 4).
 
-        >>> ONE_GROUP.series(REBALANCES)
-        'max by (cluster, group) (rebalance_monitor_rebalances_total{cluster="$cluster", group="$group"})'
+        If two monitors watch one cluster, the value is the worse of the two.
+
+        >>> ONE_GROUP.series(EMPTY_TRANSITIONS)
+        'max by (cluster, group) (rebalance_monitor_empty_transitions_total{cluster="$cluster", group="$group"})'
         """
-        return f"max by ({_own_labels(signal)}) ({self.selector(signal, *matchers)})"
+        return self.series_by(_own_labels(signal), signal, *matchers)
+
+    def series_by(self, labels: str, signal: Signal, *matchers: str) -> str:
+        """Return a query with one value per combination of these labels."""
+        worst = "min" if signal.name in _SMALLEST_IS_WORST else "max"
+        return f"{worst} by ({labels}) ({self._restrict(self.selector(signal, *matchers))})"
 
     def series_before(self, signal: Signal, window: str, *matchers: str) -> str:
-        """Return the query of `series` for the time at which the window starts. The window ends now."""
-        return f"max by ({_own_labels(signal)}) ({self.selector(signal, *matchers)} offset {window})"
+        """Return the query of `series` for the time at which the window started. The window ends now."""
+        then = f"{self.selector(signal, *matchers)} offset {window}"
+        return f"max by ({_own_labels(signal)}) ({self._restrict(then)})"
+
+    def limit(self, name: str) -> str:
+        """Return a query for a limit of each group, for example `max_lag_seconds`."""
+        return self.series_by("cluster, group", GROUP_LIMIT, f'limit="{name}"')
 
     def increase(self, counter: Signal, window: str, *matchers: str) -> str:
         """Return a query for the exact increase of a counter within the window that ends now.
 
-        The increase is never negative. If the series did not exist at the start of the window, its start value is 0.
-        This rule applies only if the group or the monitor already had a different series at that time.
+        If a series did not exist at the start of the window, its start value is 0. This is valid only if its group or
+        its monitor already had a series at that time. The counter of all rebalances exists as long as its group.
         """
-        labels, known = ("cluster, group", REBALANCES) if "group" in counter.labels else ("cluster", READY)
         total, then = self.series(counter, *matchers), self.series_before(counter, window, *matchers)
+        if counter is REBALANCES:
+            return f"clamp_min({total} - {then}, 0)"
+        labels, known = ("cluster, group", EMPTY_TRANSITIONS) if "group" in counter.labels else ("cluster", READY)
         new_series = f"{total} * 0 and on ({labels}) {self.selector(known)} offset {window}"
         return f"clamp_min({total} - ({then} or {new_series}), 0)"
 
@@ -62,17 +85,23 @@ class Scope:
         If Prometheus has no data for the start of the time range, the query uses PromQL's `increase` of the available
         values.
         """
-        seen_since = f"sum by ({_own_labels(counter)}) (round(increase({self.selector(counter, *matchers)}[$__range])))"
-        return f"({self.increase(counter, '$__range', *matchers)} or {seen_since})"
+        seen = self._restrict(f"round(increase({self.selector(counter, *matchers)}[$__range]))")
+        return f"({self.increase(counter, '$__range', *matchers)} or sum by ({_own_labels(counter)}) ({seen}))"
+
+    def _restrict(self, expression: str) -> str:
+        return for_same_groups(expression, self.only) if self.only else expression
 
 
 def _own_labels(signal: Signal) -> str:
     return ", ".join((*signal.labels, "le") if signal.kind == HISTOGRAM else signal.labels)
 
 
-FLEET = Scope('cluster=~"$cluster", group=~"$group"')
 CLUSTERS = Scope('cluster=~"$cluster"')
+ONE_CLUSTER = Scope('cluster="$cluster"')
 ONE_GROUP = Scope('cluster="$cluster", group="$group"')
+ONE_TOPIC = Scope('cluster="$cluster", topic="$topic"')
+FLEET = Scope('cluster=~"$cluster", group=~"$group"', only=CLUSTERS.selector(GROUP_INFO, 'team=~"$team"'))
+"""All groups of the selected teams. Only one metric has the label `team`."""
 
 
 def top_k(expression: str) -> str:
@@ -82,6 +111,15 @@ def top_k(expression: str) -> str:
     'topk($top, m > 0)'
     """
     return f"topk($top, {expression})"
+
+
+def bottom_k(expression: str) -> str:
+    """Return a query for the `$top` smallest values.
+
+    >>> bottom_k("m > 0")
+    'bottomk($top, m > 0)'
+    """
+    return f"bottomk($top, {expression})"
 
 
 def for_same_groups(expression: str, selected: str) -> str:

@@ -41,11 +41,12 @@ class Measure:
     unit: str = "short"
     steps: Steps = ()
     mappings: Sequence[dashboard.ValueMapping] = ()
+    links: Sequence[build.DashboardLink] = ()
 
 
 Column = Label | Measure
-_HIDDEN_FIELDS = ("Time", "cluster", "group", "group_instance_id")
-"""Fields of query results. A field is hidden if the table has no column for it."""
+_HIDDEN_FIELDS = ("Time", "cluster", "group", "topic", "group_instance_id")
+"""Fields of query results that are hidden if the table has no column for them."""
 
 
 def ranked_table(spec: PanelSpec, columns: Sequence[Column], *, sort_by: str, largest_first: bool = True) -> AnyPanel:
@@ -89,9 +90,9 @@ def _properties(column: Column) -> list[dashboard.DynamicConfigValue]:
     properties: dict[str, object] = {}
     if column.mappings:
         properties |= {"mappings": list(column.mappings), "custom.cellOptions": options.TableColorTextCellOptions()}
+    if column.links:
+        properties["links"] = [link.build() for link in column.links]
     if isinstance(column, Label):
-        if column.links:
-            properties["links"] = [link.build() for link in column.links]
         if column.width is not None:
             properties["custom.width"] = column.width
     else:

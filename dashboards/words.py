@@ -15,6 +15,12 @@ from grafana_foundation_sdk.models import dashboard
 
 from dashboards.promql import Scope
 from streaming.signals import Signal
+from streaming.signals.lag import (
+    GROUP_CATCH_UP_SECONDS,
+    GROUP_CONSUMED_RECORDS_PER_SECOND,
+    GROUP_LAG,
+    GROUP_PRODUCED_RECORDS_PER_SECOND,
+)
 from streaming.signals.rebalances import GROUP_CONDITION
 
 FINE, WATCH, ACT, UNKNOWN, NEITHER = "green", "yellow", "red", "#8e8e8e", "blue"
@@ -30,6 +36,7 @@ ANY: Steps = ((1, ACT),)
 SOME: Steps = ((1, WATCH),)
 SECONDS_BEHIND: Steps = ((60, WATCH), (600, ACT))
 STORM: Steps = ((5, WATCH), (20, ACT))
+SECONDS_LEFT: Steps = ((3600, WATCH), (86_400, FINE))
 SCORE: Steps = ((50, WATCH), (90, FINE))
 
 SINCE = "dateTimeFromNow"
@@ -79,7 +86,9 @@ VERDICTS = _words(
 )
 _CONDITIONS = GROUP_CONDITION.label_values["condition"]
 CONDITIONS = _words(61, {condition: NEITHER if condition == "rolling_restart" else ACT for condition in _CONDITIONS})
-BOUNDS = _words(81, {"exact": FINE, "at least": WATCH})
+AT_LEAST = Word("at least", 81, WATCH)
+LAG_LIMITS = _words(91, {"below the limit": FINE, "above the limit": WATCH, "above the critical limit": ACT})
+SEVERITIES = (Word("critical", 3, ACT), Word("warning", 2, WATCH), Word("info", 1, NEITHER))
 CAUSES: Mapping[str, str] = {
     "unexplained": ACT,
     "unknown": UNKNOWN,
@@ -153,6 +162,22 @@ def value_mapping(options: Mapping[str, tuple[str, str]]) -> dashboard.ValueMap:
 
 NONE = [value_mapping({"0": ("none", FINE)})]
 """Mapping that shows 0 as the word "none"."""
+
+
+_NEVER = "-1"
+CATCH_UP = [value_mapping({"0": ("no lag", FINE), _NEVER: ("not at this rate", WATCH)})]
+"""Mapping of the values of `catch_up_query` that are not a time."""
+
+
+def catch_up_query(scope: Scope) -> str:
+    """Return a query for the time until each group has no lag. 0 if it has no lag, -1 if its lag does not shrink.
+
+    The metric has no series in both cases, and also if the lag or a rate is unknown.
+    """
+    lag = scope.series(GROUP_LAG)
+    produced, consumed = map(scope.series, (GROUP_PRODUCED_RECORDS_PER_SECOND, GROUP_CONSUMED_RECORDS_PER_SECOND))
+    lag_stays = f"{_NEVER} + 0 * ({produced} >= {consumed} and {lag} > 0)"
+    return f"({scope.series(GROUP_CATCH_UP_SECONDS)} or 0 * ({lag} == 0) or {lag_stays})"
 
 
 def thresholds(steps: Steps) -> list[dashboard.Threshold]:

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parents[1] / "dashboards" / "grafana"
-_VARIABLE = re.compile(r"\$(\w+)")
+_VARIABLE = re.compile(r"\$([a-z_]\w*)")
+"""A name of a variable. `$1` in PromQL's `label_replace` is none: Grafana leaves an unknown variable as it is."""
 
 Chosen = Mapping[str, "str | Sequence[str] | None"]
 """Selected values of each variable: one value, several values, or None for all."""
@@ -63,8 +64,19 @@ class Dashboard:
 
     @property
     def panels(self) -> list[dict[str, Any]]:
-        """Return all panels except rows."""
+        """Return all panels except rows, also those in collapsed rows."""
+        in_rows = [panel for row in self.rows for panel in row["panels"]]
+        return self.open_panels + in_rows
+
+    @property
+    def open_panels(self) -> list[dict[str, Any]]:
+        """Return the panels that Grafana shows at first. It runs only their queries."""
         return [panel for panel in self.model["panels"] if panel["type"] != "row"]
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the titles of rows. A collapsed row contains its panels."""
+        return [panel for panel in self.model["panels"] if panel["type"] == "row"]
 
     @property
     def query_panels(self) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,8 @@ import click
 
 from streaming.cli.run import config_option
 from streaming.config.environment import ENVIRONMENT_PREFIX
-from streaming.config.load import load_settings
+from streaming.config.groups import GroupEntry
+from streaming.config.load import Settings, load_settings
 from streaming.config.redaction import hide_secrets
 from streaming.config.section import Section
 from streaming.errors import RemedyError
@@ -25,20 +26,38 @@ def config() -> None:
 
 @config.command()
 @config_option
-def check(file: Path | None) -> None:
-    """Print the effective settings without secrets. If settings are invalid, print all errors."""
+@click.option("--group", metavar="ID", help="Print only the limits of this group, and the entries that set them.")
+def check(file: Path | None, group: str | None) -> None:
+    """Print the effective settings without secrets. If the settings have errors, print all errors."""
     try:
         settings = load_settings(file)
     except RemedyError as error:
         raise click.ClickException(f"the configuration has errors:\n{error}") from error
+    if group is not None:
+        click.echo("\n".join(_limits_of_group(settings, group)))
+        return
     for name in type(settings).model_fields:
         click.echo("\n".join(_sections_as_toml(name, getattr(settings, name))))
 
 
-def _sections_as_toml(name: str, value: Section | Mapping[str, Section]) -> Iterator[str]:
-    """Return the TOML lines of one section, or of all sections [clusters.NAME]."""
+def _limits_of_group(settings: Settings, group_id: str) -> Iterator[str]:
+    """Yield a line for each limit of a group: the effective value, and the entry that sets it."""
+    limits_by_group = settings.limits_by_group()
+    limits = limits_by_group.of(group_id)
+    yield f"# Limits of group {group_id!r}"
+    for name, value, entry in limits_by_group.sources(group_id):
+        effective = getattr(limits, name)
+        source = "default" if entry is None else f"[[groups]] entry {entry + 1}, match {settings.groups[entry].match!r}"
+        source += "" if effective == value else "; raised to max_lag_seconds"
+        yield f"{name} = {_value_as_toml(effective)}  # {source}"
+
+
+def _sections_as_toml(name: str, value: Section | Mapping[str, Section] | Sequence[GroupEntry]) -> Iterator[str]:
+    """Return the TOML lines of one section, of all sections [clusters.NAME], or of all entries [[groups]]."""
     if isinstance(value, Section):
         yield from _section_as_toml(name, value)
+    elif isinstance(value, Sequence):
+        yield from _entries_as_toml(name, value)
     elif value:
         yield from chain.from_iterable(_section_as_toml(f"{name}.{key}", section) for key, section in value.items())
     else:
@@ -58,6 +77,19 @@ def _section_as_toml(name: str, section: Section) -> Iterator[str]:
     yield ""
     for key, value in subsections.items():
         yield from _section_as_toml(f"{name}.{key}", value)
+
+
+def _entries_as_toml(name: str, entries: Sequence[GroupEntry]) -> Iterator[str]:
+    """Yield a comment line for each setting of an entry, and the TOML lines of the entries.
+
+    Settings without a value are left out.
+    """
+    yield f"# {GroupEntry.__doc__} ({ENVIRONMENT_PREFIX}{name.upper()})"
+    yield from (f"# {key}: {field.description}" for key, field in GroupEntry.model_fields.items())
+    yield "" if entries else f"# No entry [[{name}]] is configured."
+    for entry in entries:
+        yield f"[[{name}]]"
+        yield from (f"{key} = {_value_as_toml(hide_secrets(value))}" for key, value in entry if value is not None)
 
 
 def _value_as_toml(value: Any) -> str:  # noqa: ANN401 - the value of any setting

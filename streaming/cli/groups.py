@@ -17,9 +17,11 @@ from kafka.errors import KafkaError
 from rich.table import Column, Table
 
 from streaming.cli.logs import load_settings_and_redact
+from streaming.cli.monitor_api import Reported, request_reports
 from streaming.cli.run import config_option
 from streaming.cli.text.conditions import Row, condition_title, format_since
 from streaming.cli.text.fairness import evaluate_fairness, fairness_summary
+from streaming.cli.text.reported import reported_cells, reported_columns
 from streaming.cli.text.terminal import escape_text, output_console
 from streaming.config.load import Settings
 from streaming.config.settings import KafkaSettings
@@ -91,6 +93,12 @@ _REASONS = {
     metavar="PATH",
     help="Folder of the tables with conditions [default: paths.tables of the settings; none with --bootstrap-server].",
 )
+@click.option(
+    "--monitor",
+    metavar="URL",
+    help="Address of a running monitor, for example http://localhost:8080. The output then also shows lag, last commit,"
+    " rates and time to catch up [default: links.page_url of the settings; none with --bootstrap-server].",
+)
 def groups(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     bootstrap_server: str | None,
     cluster: str | None,
@@ -100,6 +108,7 @@ def groups(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     as_json: bool,
     verbose: bool,
     tables: str | None,
+    monitor: str | None,
 ) -> None:
     """List the groups of a cluster: classic, consumer (KIP-848), share and streams.
 
@@ -111,6 +120,10 @@ def groups(  # noqa: PLR0913, PLR0917 - click hands over every option by name
 
     If a monitor writes tables, the output also shows the active conditions of each group, with start times in UTC. A
     rebalance storm is an example of a condition. For details, run `history GROUP`.
+
+    If a monitor runs and its address is known, the output also shows the group's lag, its last commit in UTC, the rates
+    of the last five minutes in records per second, and the estimated time until the group has no lag. With --verbose,
+    it shows the leader and the timeouts. With --json, `monitor` has all fields of the monitor's API.
     """
     try:
         settings = _settings(cluster, file, is_other_cluster=bootstrap_server is not None)
@@ -118,20 +131,21 @@ def groups(  # noqa: PLR0913, PLR0917 - click hands over every option by name
             requests = Groups(connection, lambda: time.time_ns() // 1_000_000)
             listing, selected = _list_and_describe(requests, _Filter(states, group_types))
         conditions = _read_conditions(settings, tables, is_other_cluster=bootstrap_server is not None)
+        reported, problems = request_reports(settings, monitor, cluster, is_other_cluster=bootstrap_server is not None)
     except RemedyError as error:
         raise click.ClickException(str(error)) from error
     except KafkaError as error:
         raise click.ClickException(f"the brokers do not answer ({error}): are they running?") from error
-    warnings = [*_listing_warnings(listing), *_description_warnings(selected)]
+    warnings = [*_listing_warnings(listing), *_description_warnings(selected), *problems]
     if warnings and not selected:
         raise click.ClickException("; ".join(["the brokers listed no group", *warnings]))
     for warning in warnings:
         click.echo(f"Warning: {warning}", err=True)
     if as_json:
         for group in selected:
-            click.echo(json.dumps(_group_as_json(group, conditions), ensure_ascii=True))
+            click.echo(json.dumps(_group_as_json(group, conditions, reported), ensure_ascii=True))
     else:
-        output_console().print(_table(selected, conditions, verbose=verbose))
+        output_console().print(_table(selected, conditions, reported, verbose=verbose))
 
 
 def _settings(cluster: str | None, file: Path | None, *, is_other_cluster: bool) -> Settings:
@@ -253,12 +267,13 @@ def _description_warnings(selected: Collection[_Group]) -> Iterator[str]:
         yield f"the members of {count} groups are unknown: {_REASONS.get(reason, reason)}"
 
 
-def _group_as_json(group: _Group, conditions: Conditions | None) -> dict[str, Any]:
+def _group_as_json(group: _Group, conditions: Conditions | None, reported: Reported | None = None) -> dict[str, Any]:
     described = group.described
     return {
         "group_id": group.group_id,
         "group_type": group.group_type,
         "state": group.state,
+        "coordinator": group.listed.coordinator,
         "protocol_type": group.listed.protocol_type,
         "protocol": described and described.protocol,
         "protocol_source": BROKER if described and described.protocol else None,
@@ -272,6 +287,7 @@ def _group_as_json(group: _Group, conditions: Conditions | None) -> dict[str, An
             {"condition": row["condition"], "since": row["since_time"].isoformat(), "detail": row["detail"]}
             for row in conditions.get(group.group_id, ())
         ],
+        "monitor": None if reported is None else reported.get(group.group_id),
     }
 
 
@@ -292,9 +308,14 @@ def _member_as_json(group: DescribedGroup, member: DescribedMember) -> dict[str,
     }
 
 
-def _table(selected: Collection[_Group], conditions: Conditions | None, *, verbose: bool) -> Table:
+def _table(
+    selected: Collection[_Group], conditions: Conditions | None, reported: Reported | None = None, *, verbose: bool
+) -> Table:
     table = Table(Column("group", overflow="fold"), "type", "state", "protocol", Column("members", justify="right"))
     table.add_column("fairness", overflow="fold")
+    table.add_column("coordinator", justify="right")
+    for name in () if reported is None else reported_columns(verbose=verbose):
+        table.add_column(name, overflow="fold")
     if conditions is not None:
         table.add_column("conditions", overflow="fold")
     for name in ("member", "instance", "client", "host", "partitions") if verbose else ():
@@ -303,6 +324,9 @@ def _table(selected: Collection[_Group], conditions: Conditions | None, *, verbo
         described = group.described
         cells = _terminal_cells([group.group_id, group.group_type, group.state, *_protocol_and_member_count(described)])
         cells.append(_terminal_cells([_fairness_text(group.group_id, described) if described else None])[0])
+        cells.append(str(group.listed.coordinator))
+        if reported is not None:
+            cells += reported_cells(reported.get(group.group_id), verbose=verbose)
         cells += [] if conditions is None else [_conditions_text(conditions.get(group.group_id, ()))]
         rows = _member_rows(described) if verbose and described else []
         table.add_row(*cells, *(rows[0] if rows else ()))

@@ -58,7 +58,7 @@ NO_COMMIT_BEFORE = "no_commit_before"
 NO_COMMIT_AFTER = "no_commit_after"
 CLOCK_WENT_BACK = "clock_went_back"
 
-GAP_BUCKETS_SECONDS = (1, 5, 15, 60, 300)
+GAP_BUCKETS_SECONDS = (1, 2, 3, 5, 7, 10, 15, 30, 60, 300)
 """Upper bounds of the histogram's buckets in seconds. All longer gaps are in one more bucket."""
 
 OffsetAndMs = tuple[int, int]
@@ -278,7 +278,7 @@ def add_to_totals(totals: GapTotals, gap: CommitGap) -> GapTotals:
 
     >>> gap = CommitGap("g", Position(0, 0, 0), 1, 5_000, None, None, None, None, 0, None, ALL_COMMITTED)
     >>> add_to_totals(GapTotals(), gap)
-    GapTotals(buckets=(0, 1, 0, 0, 0, 0), sum_ms=5000)
+    GapTotals(buckets=(0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0), sum_ms=5000)
     """
     if gap.commit_gap_ms is None:
         return totals

@@ -18,6 +18,7 @@ from pydantic_settings import (
 from typing_extensions import Self
 
 from streaming.config.environment import ENVIRONMENT_PREFIX, is_setting
+from streaming.config.groups import GroupEntry, LimitsByGroup
 from streaming.config.private_files import is_tolerated
 from streaming.config.redaction import Redactor, secrets_in, without_credentials
 from streaming.config.refusals import refusal_line
@@ -27,6 +28,7 @@ from streaming.config.settings import (
     ClusterSettings,
     EvaluationSettings,
     KafkaSettings,
+    LinkSettings,
     MetricsSettings,
     PathSettings,
     SamplingSettings,
@@ -58,8 +60,14 @@ class Settings(BaseSettings):
     paths: PathSettings = PathSettings()
     tables: TableSettings = TableSettings()
     metrics: MetricsSettings = MetricsSettings()
+    links: LinkSettings = LinkSettings()
     sampling: SamplingSettings = SamplingSettings()
     evaluation: EvaluationSettings = EvaluationSettings()
+    groups: tuple[GroupEntry, ...] = ()
+
+    def limits_by_group(self) -> LimitsByGroup:
+        """Return the limits of every group, which follow from the entries `[[groups]]`."""
+        return LimitsByGroup(self.groups)
 
     def of_clusters(self) -> tuple[Settings, ...]:
         """Return one Settings object per cluster. Each object has only one cluster. The cluster of [kafka] comes first.
@@ -180,12 +188,17 @@ def _unknown_variables() -> list[str]:
     """Return an error line for each environment variable with an unknown section. pydantic ignores such variables.
 
     A variable without the delimiter `__` is not an error, because Kubernetes itself sets REBALANCE_MONITOR_SERVICE_HOST
-    and similar variables.
+    and similar variables. The entries [[groups]] have no names, so all of them are in one variable.
     """
-    sections = ", ".join(Settings.model_fields)
-    candidates = (name for name in sorted(os.environ) if name.upper().startswith(ENVIRONMENT_PREFIX) and "__" in name)
-    return [
-        f"{name}: no such section: the sections are {sections}"
-        for name in candidates
-        if name[len(ENVIRONMENT_PREFIX) :].partition("__")[0].lower() not in Settings.model_fields
-    ]
+    entries_variable = f"{ENVIRONMENT_PREFIX}GROUPS"
+    sections = ", ".join(name for name in Settings.model_fields if name != "groups")
+    unknown = []
+    for name in sorted(os.environ):
+        section, delimiter, _ = name.upper().removeprefix(ENVIRONMENT_PREFIX).partition("__")
+        if not name.upper().startswith(ENVIRONMENT_PREFIX) or not delimiter:
+            continue
+        if section == "GROUPS":
+            unknown.append(f"{name}: no such setting: write all entries as a JSON list into {entries_variable}")
+        elif section.lower() not in Settings.model_fields:
+            unknown.append(f"{name}: no such section: the sections are {sections}")
+    return unknown

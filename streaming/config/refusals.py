@@ -12,11 +12,23 @@ from streaming.config.redaction import hide_secrets, hide_users
 
 def refusal_line(error: Any, settings: type[BaseModel]) -> str:  # noqa: ANN401 - pydantic's error details
     """Convert one error of pydantic to one line of text."""
-    path = ".".join(str(part) for part in error["loc"])
+    path = _path(error["loc"])
     if error["type"] == "extra_forbidden":
         return f"{path}: no such setting"
     message = hide_users(error["msg"].removeprefix("Value error, "))
     return f"{path + ': ' if path else ''}{message}{_rejected_value(error, settings)}"
+
+
+def _path(location: Sequence[str | int]) -> str:
+    """Return the path of a setting. Entries are counted from 1, as in `config check --group`.
+
+    >>> _path(("metrics", "port")), _path(("groups", 0, "severity"))
+    ('metrics.port', '[[groups]] entry 1, severity')
+    """
+    section, *rest = location or ("",)
+    if rest and isinstance(rest[0], int):
+        return ", ".join([f"[[{section}]] entry {rest[0] + 1}", *map(str, rest[1:])])
+    return ".".join(map(str, location))
 
 
 def _rejected_value(error: Any, settings: type[BaseModel]) -> str:  # noqa: ANN401 - as above
@@ -44,8 +56,8 @@ def is_plain(path: Sequence[str | int], section: type[BaseModel]) -> bool:
         if not subsections:
             return not {SecretStr, dict} & set(types)
         section = subsections[0]
-        if dict in types:
-            next(steps, None)  # skip NAME of a section [clusters.NAME]
+        if {dict, tuple} & set(types):
+            next(steps, None)  # skip NAME of a section [clusters.NAME], or the number of an entry [[groups]]
     return False
 
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import os
 import re
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 from typing_extensions import Self
 
+from streaming.config.groups import Pattern, Seconds
 from streaming.config.redaction import is_for_launch, without_credentials
 from streaming.config.section import Section
 from streaming.config.security import SecuritySettings
-
-Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+from streaming.signals import SIGNALS
 
 
 def _state_home() -> Path:
@@ -61,6 +62,15 @@ def _check_launch_values(conf: dict[str, SecretStr]) -> dict[str, SecretStr]:
     return conf
 
 
+def _check_metric_name(name: str) -> str:
+    if name not in SIGNALS:
+        near = get_close_matches(name, SIGNALS)
+        hint = f"did you mean {' or '.join(near)}?" if near else "dashboards/METRICS.md lists all names"
+        raise ValueError(f"no such metric: {hint}")
+    return name
+
+
+MetricName = Annotated[str, AfterValidator(_check_metric_name)]
 BootstrapServers = Annotated[str, AfterValidator(_check_servers)]
 SparkMaster = Annotated[str, AfterValidator(_check_no_user)]
 SparkConf = Annotated[dict[str, SecretStr], AfterValidator(_check_launch_values)]
@@ -194,17 +204,6 @@ class TableSettings(Section):
     )
 
 
-def _check_pattern(pattern: str) -> str:
-    from streaming.config.names import check_pattern  # noqa: PLC0415 - import pyarrow only if names are matched
-
-    check_pattern(pattern)
-    return pattern
-
-
-Pattern = Annotated[str, AfterValidator(_check_pattern)]
-"""A regular expression (RE2) that must match the complete name."""
-
-
 class MetricsSettings(Section):
     """The HTTP port and the limits of /metrics. These limits do not apply to tables and pages."""
 
@@ -249,20 +248,26 @@ class MetricsSettings(Section):
         " If empty, no topic is denied.",
     )
     granularity: Literal["group", "topic", "partition", "member"] = Field(
-        "partition",
-        description="Finest detail of groups in /metrics: group, topic, partition or member. Each level includes the"
-        " levels before it. Only member adds labels of members.",
-    )
-    compatible_with: tuple[Literal["kafka_exporter", "kafka_lag_exporter"], ...] = Field(
-        ("kafka_exporter",),
-        description="Other exporters whose metrics /metrics also contains. These metrics have the names and labels of"
-        " that exporter.",
+        "topic",
+        description="Level of detail of every group in /metrics: group, topic, partition or member. Each level includes"
+        " the levels before it. partition exports all details of every group. Only member adds labels of members.",
     )
     top_k: int = Field(
-        0,
+        20,
         ge=0,
-        description="Number of worst groups that /metrics shows at the full granularity. The other groups are shown at"
-        " group level. If 0, /metrics shows all groups at the full granularity.",
+        description="Number of worst groups of each cluster that /metrics shows with all details, down to partitions,"
+        " even if granularity is group or topic.",
+    )
+    include: tuple[MetricName, ...] = Field(
+        (),
+        description="Names of metrics that /metrics contains for every group, even if granularity is coarser."
+        " dashboards/METRICS.md lists the names.",
+    )
+    exclude: tuple[MetricName, ...] = Field((), description="Names of metrics that /metrics never contains.")
+    compatible_with: tuple[Literal["kafka_exporter", "kafka_lag_exporter"], ...] = Field(
+        (),
+        description="Other exporters whose metrics /metrics also contains, complete for every group and partition."
+        ' With ["kafka_exporter"], dashboards for kafka_exporter work unchanged.',
     )
     max_series: int = Field(
         1_500_000,
@@ -272,10 +277,39 @@ class MetricsSettings(Section):
     )
 
     @model_validator(mode="after")
+    def _check_included_or_excluded(self) -> Self:
+        if both := sorted({*self.include} & {*self.exclude}):
+            raise ValueError(f"include and exclude both contain {both[0]}: remove it from one of them")
+        return self
+
+    @model_validator(mode="after")
     def _check_key_and_certificate(self) -> Self:
         if bool(self.tls_certificate_file) != bool(self.tls_key_file):
             raise ValueError("tls_certificate_file and tls_key_file require each other: set both or neither")
         return self
+
+
+class LinkSettings(Section):
+    """Addresses that alerts link to. An on-call engineer opens them in a browser."""
+
+    page_url: str = Field(
+        "",
+        description="Address of the monitor's pages, for example https://monitor.example.com. If empty, alerts link to"
+        " the address that Prometheus scrapes.",
+    )
+    grafana_url: str = Field("", description="Address of Grafana. If empty, alerts do not link to dashboards.")
+    runbook_url: str = Field(
+        "",
+        description="Address of the runbook, a web page with the content of dashboards/RUNBOOK.md. If empty, alerts"
+        " link to the runbook's dashboard in Grafana.",
+    )
+
+    @field_validator("page_url", "grafana_url", "runbook_url")
+    @classmethod
+    def _check_url(cls, url: str) -> str:
+        if url and not re.fullmatch(r"https?://[^\s/@?#\"{}]+(/[^\s@?#\"{}]*)?", url):
+            raise ValueError("an address is http(s)://HOST or http(s)://HOST/PATH, without user, query and spaces")
+        return url.rstrip("/")
 
 
 class SamplingSettings(Section):

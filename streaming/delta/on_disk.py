@@ -17,7 +17,8 @@ import copy
 import logging
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import date
 
 import pyarrow as pa
@@ -44,11 +45,15 @@ class TableVersionError(RemedyError):
     exit_code = STAYS
 
 
+def _ignore() -> None:
+    """Do nothing."""
+
+
 class DeltaTables:
     """All tables in one root folder. `checkpoint_id` identifies the writer in Delta's transaction identifiers.
 
     Several checkpoints append batches to the same tables. For each checkpoint, `for_checkpoint` returns a separate
-    object. A lock per table allows one append at a time.
+    object. A lock per table allows one append at a time. `on_write_failure` is called for each append that fails.
     """
 
     def __init__(self, root: str, checkpoint_id: str = "", versions_kept_hours: int = VERSIONS_KEPT_HOURS) -> None:
@@ -56,6 +61,7 @@ class DeltaTables:
         self._checkpoint_id = checkpoint_id
         self._versions_kept_hours = versions_kept_hours
         self._open: dict[str, _OpenTable] = {}
+        self.on_write_failure: Callable[[], None] = _ignore
 
     def open_all(self) -> None:
         """Create missing tables and check the others.
@@ -101,7 +107,8 @@ class DeltaTables:
 
     def append_batch(self, table: Table, rows: pa.Table, batch_id: int) -> bool:
         """Append the rows of a batch once. Returns False if the table already has this batch."""
-        return self._open[table.name].append(rows, Transaction(self._application_id(table), batch_id))
+        with self._reporting_failure():
+            return self._open[table.name].append(rows, Transaction(self._application_id(table), batch_id))
 
     def append_batches(self, rows_by_table: Mapping[Table, pa.Table], batch_id: int) -> list[Table]:
         """Append the rows of a batch to each table. Returns the tables that already had this batch.
@@ -117,7 +124,16 @@ class DeltaTables:
     def append(self, table: Table, rows: pa.Table) -> None:
         """Append rows of a sample. The append has no batch id, because a sample is written only once."""
         if rows.num_rows:
-            self._open[table.name].append(rows)
+            with self._reporting_failure():
+                self._open[table.name].append(rows)
+
+    @contextmanager
+    def _reporting_failure(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception:
+            self.on_write_failure()
+            raise
 
     def tidy(self, keep_from: date, replaced_files_kept_hours: int | None = None) -> None:
         """Delete rows with a date before `keep_from`, compact small files, and remove files that no version needs.

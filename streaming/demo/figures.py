@@ -19,19 +19,21 @@ class GroupFigures:
     idle_members: float | None = None
     generation: float | None = None
     rebalances: float | None = None
-    min_partitions: float | None = None
     max_partitions: float | None = None
-    max_to_mean_ratio: float | None = None
+    excess_partitions: float | None = None
     drift_partitions: float | None = None
     lag: float | None = None
 
 
 @dataclass(frozen=True)
 class Figures:
-    """The values of one scrape: the groups by name, and the readiness and last batch of the monitor."""
+    """The values of one scrape: the groups by name, and the readiness of the monitor.
+
+    `mean_batch_seconds` is the mean duration of all batches.
+    """
 
     ready: bool = False
-    last_batch_seconds: float | None = None
+    mean_batch_seconds: float | None = None
     groups: Mapping[str, GroupFigures] = field(default_factory=dict)
 
 
@@ -40,12 +42,11 @@ _METRIC_OF_FIELD = {
     "idle_members": "rebalance_monitor_idle_members",
     "generation": "rebalance_monitor_group_generation",
     "rebalances": "rebalance_monitor_rebalances_total",
-    "min_partitions": "rebalance_monitor_member_partitions_min",
     "max_partitions": "rebalance_monitor_member_partitions_max",
-    "max_to_mean_ratio": "rebalance_monitor_imbalance_ratio",
+    "excess_partitions": "rebalance_monitor_excess_partitions",
     "lag": "rebalance_monitor_group_lag",
 }
-_STATE = "rebalance_monitor_group_state"
+_STATE = "rebalance_monitor_group_info"
 _DRIFT = "rebalance_monitor_drift_partitions"
 
 Series = Mapping[tuple[str, ...], float]
@@ -68,12 +69,17 @@ def read_figures(exposition: str) -> Figures:
     group_ids = sorted(measured | set(protocols_and_states))
     return Figures(
         ready=series.get("rebalance_monitor_ready", {}).get(()) == 1,
-        last_batch_seconds=series.get("rebalance_monitor_last_batch_seconds", {}).get(()),
+        mean_batch_seconds=_mean(series, "rebalance_monitor_batch_duration_seconds"),
         groups={
             group_id: _group_figures(group_id, series, *protocols_and_states.get(group_id, ("", "")))
             for group_id in group_ids
         },
     )
+
+
+def _mean(series: Mapping[str, Series], histogram: str) -> float | None:
+    total, count = (series.get(f"{histogram}_{part}", {}).get(()) for part in ("sum", "count"))
+    return None if total is None or not count else total / count
 
 
 def _group_figures(group_id: str, series: Mapping[str, Series], strategy: str, state: str) -> GroupFigures:

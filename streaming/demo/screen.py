@@ -20,8 +20,8 @@ _REFRESH_PER_SECOND = 4
 _TABLE_INTERVAL_SECONDS = 15.0
 _LOG_COLUMNS = 160
 _LEGEND = (
-    "drift: partitions whose owner breaks a rule of the group's strategy. max/mean: partitions of the busiest member "
-    "divided by the mean. ?: unknown."
+    "busiest member: number of its partitions. excess: its partitions beyond the fairest possible maximum. "
+    "drift: partitions whose owner breaks a rule of the group's strategy. ?: unknown."
 )
 _LINES_AROUND_TABLE = 6
 
@@ -116,6 +116,6 @@ def _headline(elapsed_seconds: float, figures: Figures | None) -> Text:
     if figures is None:
         return headline.append("/metrics does not answer", "bold red")
     headline.append("ready" if figures.ready else "not ready", "bold" if figures.ready else "bold red")
-    if figures.last_batch_seconds is not None:
-        headline.append(f", last batch {figures.last_batch_seconds:.1f} s")
+    if figures.mean_batch_seconds is not None:
+        headline.append(f", mean batch {figures.mean_batch_seconds:.1f} s")
     return headline

@@ -15,7 +15,6 @@ from rich.text import Text
 from streaming.demo.figures import Figures, GroupFigures
 from streaming.demo.groups import DEMO_GROUPS
 
-_UNFAIR_RATIO = 1.3
 _MIN_WIDTH_FOR_SENTENCES = 140
 _MIN_WIDTH_FOR_ALL_COLUMNS = 99
 _OTHER_GROUP = "a group outside the demo"
@@ -101,24 +100,12 @@ def printable(name: str) -> str:
     return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in name)
 
 
-def _ratio(group: GroupFigures) -> Text:
-    ratio = group.max_to_mean_ratio
-    return _text(None if ratio is None else f"{ratio:.2f}", is_highlighted=(ratio or 0) >= _UNFAIR_RATIO)
-
-
-def _partitions(group: GroupFigures) -> Text:
-    fewest, most = group.min_partitions, group.max_partitions
-    if fewest is None or most is None:
-        return _text(None)
-    return _number(most) if fewest == most else Text(f"{fewest:.0f}–{most:.0f}")  # noqa: RUF001 - an en dash is correct for a range
-
-
 _GROUP = _Column("\ngroup", lambda group: Text(printable(group.group_id), "bold"))
 _MEMBERS = _Column("\nmembers", lambda group: _number(group.members))
 _FIGURES = (
     _Column("rebal-\nances", lambda group: _number(group.rebalances)),
-    _Column("partitions\nper member", _partitions),
-    _Column("max/\nmean", _ratio),
+    _Column("busiest\nmember", lambda group: _number(group.max_partitions)),
+    _Column("\nexcess", lambda group: _number(group.excess_partitions, is_highlighted=bool(group.excess_partitions))),
     _Column("\ndrift", lambda group: _number(group.drift_partitions, is_highlighted=bool(group.drift_partitions))),
     _Column("\nlag", lambda group: _number(group.lag)),
 )

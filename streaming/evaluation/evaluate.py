@@ -33,6 +33,7 @@ from streaming.evaluation.fairness.imbalance import Imbalance
 from streaming.evaluation.fairness.participants import TOPIC
 from streaming.evaluation.group_update import GroupState
 from streaming.evaluation.lag.lag import BLOCKED
+from streaming.evaluation.limits import DEFAULT_LIMITS, GroupLimits
 from streaming.evaluation.rebalances.skips import SkipDecisions, failed_rebalances
 from streaming.evaluation.report import GroupReport
 from streaming.evaluation.snapshot_evaluation import Evaluation
@@ -65,6 +66,8 @@ class RecordedGroup(NamedTuple):
     measured: tuple[Imbalance, ...] = ()
     commit_gaps: GapTotals | None = None
     decided_skips: SkipDecisions = MappingProxyType({})
+    limits: GroupLimits = DEFAULT_LIMITS
+    coordinator: int | None = None
 
 
 class SampleValues(NamedTuple):
@@ -98,6 +101,7 @@ def with_sample(report: GroupReport, sampled: SampleValues) -> GroupReport:
         report.rebalances,
         report.members,
         report.not_known,
+        report.limits,
         *sampled,
     )
 
@@ -110,10 +114,11 @@ def _report_from_records(recorded: RecordedGroup) -> GroupReport:
     if recorded.is_blocked:
         return GroupReport(
             group_id=recorded.group_id,
-            membership=Membership(snapshot.group_type),
+            membership=Membership(snapshot.group_type, coordinator=recorded.coordinator),
             assignment=AssignmentReport(_blocked_verdict(group_state)),
             rebalances=_rebalances(recorded, group_state),
             not_known=(BLOCKED,),
+            limits=recorded.limits,
         )
     assignment = _assignment(recorded.state, group_state)
     return GroupReport(
@@ -127,26 +132,35 @@ def _report_from_records(recorded: RecordedGroup) -> GroupReport:
             protocol_source=snapshot.protocol_source,
             members=_member_count(snapshot),
             record_timestamp_ms=snapshot.position.timestamp_ms if snapshot.position else None,
+            coordinator=recorded.coordinator,
         ),
         assignment=assignment,
         fairness=_fairness(group_state, evaluation, recorded.measured) if evaluation else FairnessReport(),
         rebalances=_rebalances(recorded, group_state),
         members=Members(snapshot, assignment.own),
         not_known=not_known(snapshot),
+        limits=recorded.limits,
     )
 
 
 def _report_without_record(recorded: RecordedGroup) -> GroupReport:
     """Apply rule 3."""
+    unknown = Membership(CLASSIC, coordinator=recorded.coordinator)
     if recorded.is_blocked:
-        return GroupReport(recorded.group_id, Membership(CLASSIC), not_known=(BLOCKED,))
+        return GroupReport(recorded.group_id, unknown, not_known=(BLOCKED,), limits=recorded.limits)
     listed = recorded.listed
     if listed is None:
-        return GroupReport(recorded.group_id, Membership(CLASSIC))
+        return GroupReport(recorded.group_id, unknown, limits=recorded.limits)
     members = 0 if listed.state == EMPTY else None
     state, group_type = listed.state or UNKNOWN_STATE, listed.group_type or CLASSIC
-    membership = Membership(group_type, state, protocol_type=listed.protocol_type or None, members=members)
-    return GroupReport(recorded.group_id, membership)
+    membership = Membership(
+        group_type,
+        state,
+        protocol_type=listed.protocol_type or None,
+        members=members,
+        coordinator=recorded.coordinator,
+    )
+    return GroupReport(recorded.group_id, membership, limits=recorded.limits)
 
 
 def _blocked_verdict(group_state: GroupState) -> tuple[StrategyDrift, ...]:

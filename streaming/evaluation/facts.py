@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from assignors import TopicPartition
 from streaming.combine.gaps import GapTotals
 from streaming.evaluation.alternatives import Alternatives
 from streaming.evaluation.assignment.drift import NOT_EVALUATED, StrategyDrift
@@ -21,7 +22,8 @@ from streaming.evaluation.conditions.condition_tracker import Condition
 from streaming.evaluation.fairness.fairness import among_members
 from streaming.evaluation.fairness.imbalance import PARTITIONS, Imbalance
 from streaming.evaluation.lag.lag import BLOCKED
-from streaming.group.members import GroupMember, members
+from streaming.evaluation.limits import DEFAULT_LIMITS, GroupLimits
+from streaming.group.members import GroupMember, leader, members, rebalance_timeouts_ms, session_timeouts_ms
 from streaming.group.snapshot import UNKNOWN, GroupSnapshot
 
 
@@ -31,7 +33,8 @@ class Membership:
 
     `protocol` is the name of the group's strategy. `protocol_source` is the source of `protocol`: `records`, or
     `broker` if only the coordinator reported the strategy. If the strategy is unknown, `protocol_source` is None.
-    `record_timestamp_ms` is the time at which the coordinator wrote the last record of the group.
+    `record_timestamp_ms` is the time at which the coordinator wrote the last record of the group. `coordinator` is the
+    id of the broker that coordinates the group.
     """
 
     group_type: str
@@ -42,6 +45,7 @@ class Membership:
     protocol_source: str | None = None
     members: int | None = None
     record_timestamp_ms: int | None = None
+    coordinator: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +123,10 @@ class RebalanceReport:
 
 @dataclass(frozen=True)
 class Members:
-    """The members of the group. Each property is computed once, at its first use."""
+    """The members of the group.
+
+    The values of single members are computed once, at their first use. Lists of all groups use only the other values.
+    """
 
     snapshot: GroupSnapshot | None = None
     own: StrategyDrift | None = None
@@ -133,6 +140,26 @@ class Members:
     def by_id(self) -> Mapping[str, GroupMember]:
         """All members by member id."""
         return {member.member_id: member for member in self.each}
+
+    @property
+    def leader(self) -> GroupMember | None:
+        """The member that computed the assignment of a classic group. None if unknown or if the group has no leader."""
+        return leader(self.snapshot) if self.snapshot else None
+
+    @property
+    def session_timeouts_ms(self) -> tuple[int, ...]:
+        """The different session timeouts of the members, the shortest first. Empty if unknown."""
+        return session_timeouts_ms(self.snapshot) if self.snapshot else ()
+
+    @property
+    def rebalance_timeouts_ms(self) -> tuple[int, ...]:
+        """The different rebalance timeouts of the members, the shortest first. Empty if unknown."""
+        return rebalance_timeouts_ms(self.snapshot) if self.snapshot else ()
+
+    @cached_property
+    def owners(self) -> Mapping[TopicPartition, GroupMember]:
+        """The member that owns each partition."""
+        return {partition: member for member in self.each for partition in member.assigned or ()}
 
     @cached_property
     def topic_shares(self) -> tuple[TopicShare, ...]:
@@ -151,7 +178,8 @@ class GroupLag(NamedTuple):
     """The lag of a group, summed over its committed partitions.
 
     The fields are in the same order as in GROUP_LAGS_SCHEMA. If the lag of a partition is unknown, `unknown` contains
-    the reason. If `seconds_is_bound` is True, `seconds` is a lower bound.
+    the reason. If `seconds_is_bound` is True, `seconds` is a lower bound. `worst_topic` and `worst_partition` identify
+    the partition with the largest lag in seconds. `offsets_expire_ms` is None if the group has members.
     """
 
     records: int | None = None
@@ -164,13 +192,28 @@ class GroupLag(NamedTuple):
     blocked_partitions: int | None = None
     records_lost: int | None = None
     seconds_until_lost: float | None = None
+    last_commit_ms: int | None = None
+    consumed_records_per_second: float | None = None
+    produced_records_per_second: float | None = None
+    catch_up_seconds: float | None = None
+    worst_topic: str | None = None
+    worst_partition: int | None = None
+    offsets_expire_ms: int | None = None
+    seconds_until_expiry: float | None = None
+
+    @property
+    def worst(self) -> TopicPartition | None:
+        """The partition with the largest lag in seconds. None if no partition has a lag."""
+        if self.worst_topic is None or self.worst_partition is None:
+            return None
+        return self.worst_topic, self.worst_partition
 
 
 class GroupFacts(msgspec.Struct, frozen=True):
     """Everything that is known about one group.
 
-    `unowned_records` is the number of unread records in unowned partitions. `not_known` contains the names of the
-    missing values, as in the tables.
+    `limits` come from the settings. `unowned_records` is the number of unread records in unowned partitions.
+    `not_known` contains the names of the missing values, as in the tables.
     """
 
     group_id: str
@@ -180,6 +223,7 @@ class GroupFacts(msgspec.Struct, frozen=True):
     rebalances: RebalanceReport = RebalanceReport()
     members: Members = Members()
     not_known: tuple[str, ...] = ()
+    limits: GroupLimits = DEFAULT_LIMITS
     lag: GroupLag = GroupLag()
     conditions: tuple[Condition, ...] = ()
     unowned_records: int | None = None
@@ -188,6 +232,12 @@ class GroupFacts(msgspec.Struct, frozen=True):
     def is_blocked(self) -> bool:
         """True if an open transaction blocks the last records of the group."""
         return BLOCKED in self.not_known
+
+    @property
+    def are_owners_known(self) -> bool:
+        """True if every owned partition is in `members.owners`. False for a group that only commits offsets."""
+        has_members = self.members.snapshot is not None and self.membership.state != UNKNOWN
+        return has_members and all(member.assigned is not None for member in self.members.each)
 
     @property
     def is_evaluated(self) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 from streaming.group.modern import ModernGroup
@@ -25,6 +27,9 @@ class GroupMember(msgspec.Struct, frozen=True):
         target: the partitions that the member gets when the group is reconciled. A classic member gets these partitions
             immediately.
         pending_revocation: the partitions that the member still owns and must revoke.
+        session_timeout_ms: None for a member that uses the KIP-848 protocol, because the group's configuration sets it.
+            Also None if the source is DescribeGroups.
+        rebalance_timeout_ms: None for share groups, and if the source is DescribeGroups.
 
     All partitions are sorted (topic, partition) pairs. If the name of a topic is unknown, the topic id replaces the
     name.
@@ -43,6 +48,8 @@ class GroupMember(msgspec.Struct, frozen=True):
     assigned: TopicPartitions | None
     target: TopicPartitions | None
     pending_revocation: TopicPartitions | None
+    session_timeout_ms: int | None = None
+    rebalance_timeout_ms: int | None = None
 
     @property
     def name(self) -> str:
@@ -73,6 +80,35 @@ def members(snapshot: GroupSnapshot) -> tuple[GroupMember, ...]:
     return tuple(_classic_member(member) for member in sorted(snapshot.classic.members, key=_member_id))
 
 
+def leader(snapshot: GroupSnapshot) -> GroupMember | None:
+    """Return the member that computed the assignment of a classic group. None if it is unknown.
+
+    In a KIP-848 group, the coordinator computes the assignment. DescribeGroups does not return the leader.
+    """
+    classic = snapshot.classic
+    leaders = [member for member in classic.members if member.member_id == classic.leader] if classic else []
+    return _classic_member(leaders[0]) if leaders else None
+
+
+def session_timeouts_ms(snapshot: GroupSnapshot) -> tuple[int, ...]:
+    """Return the different session timeouts of the members, the shortest first. Unknown timeouts are left out."""
+    if snapshot.modern is not None:
+        of_members = snapshot.modern.members.values()
+        return _distinct(member.classic.session_timeout_ms for member in of_members if member.classic)
+    return _distinct(member.session_timeout_ms for member in snapshot.classic.members) if snapshot.classic else ()
+
+
+def rebalance_timeouts_ms(snapshot: GroupSnapshot) -> tuple[int, ...]:
+    """Return the different rebalance timeouts of the members, the shortest first. Unknown timeouts are left out."""
+    if snapshot.modern is not None:
+        return _distinct(member.rebalance_timeout_ms for member in snapshot.modern.members.values())
+    return _distinct(member.rebalance_timeout_ms for member in snapshot.classic.members) if snapshot.classic else ()
+
+
+def _distinct(timeouts_ms: Iterable[int | None]) -> tuple[int, ...]:
+    return tuple(sorted({timeout_ms for timeout_ms in timeouts_ms if timeout_ms is not None}))
+
+
 def _member_id(member: ClassicMember) -> str:
     return member.member_id
 
@@ -93,6 +129,8 @@ def _classic_member(member: ClassicMember) -> GroupMember:
         assigned=assigned,
         target=assigned,
         pending_revocation=(),
+        session_timeout_ms=member.session_timeout_ms,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
     )
 
 
@@ -111,6 +149,8 @@ def _modern_member(group: ModernGroup, member_id: str) -> GroupMember:
         assigned=_with_topic_names(group, current.assigned) if current else None,
         target=None if target is None else _with_topic_names(group, target),
         pending_revocation=_pending_revocation(group, current),
+        session_timeout_ms=member.classic.session_timeout_ms if member.classic else None,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
     )
 
 

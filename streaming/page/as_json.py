@@ -16,6 +16,7 @@ import msgspec
 
 from streaming.evaluation.facts import FairnessReport
 from streaming.evaluation.report import GroupReport
+from streaming.group.members import GroupMember
 from streaming.page.group import GroupDetail
 from streaming.page.last_rebalances import LastRebalances
 from streaming.page.overview import OverviewEntry
@@ -70,6 +71,7 @@ def group_json(
         **monitor_json(watched),
         **_summary(group),
         "record_timestamp_ms": group.membership.record_timestamp_ms,
+        "worst_partition": _worst_partition(group),
         "assigned_by": group.assignment.assigned_by,
         "members": [_member(msgspec.structs.asdict(member)) for member in group.members.each],
         "strategies": [_drift(msgspec.structs.asdict(drift)) for drift in group.assignment.drifts],
@@ -95,6 +97,10 @@ def _summary(group: GroupReport) -> dict[str, Any]:
         "protocol": membership.protocol,
         "protocol_source": membership.protocol_source,
         "member_count": membership.members,
+        "coordinator": membership.coordinator,
+        "leader": _leader(group.members.leader),
+        "session_timeouts_ms": list(group.members.session_timeouts_ms),
+        "rebalance_timeouts_ms": list(group.members.rebalance_timeouts_ms),
         "verdict": assignment.verdict,
         "verdict_reason": (own.reason or None) if own else None,
         "drift_partitions": assignment.drift_partitions,
@@ -114,9 +120,39 @@ def _summary(group: GroupReport) -> dict[str, Any]:
         "status": lag.status,
         "records_lost": lag.records_lost,
         "seconds_until_lost": lag.seconds_until_lost,
+        "last_commit_ms": lag.last_commit_ms,
+        "consumed_records_per_second": lag.consumed_records_per_second,
+        "produced_records_per_second": lag.produced_records_per_second,
+        "catch_up_seconds": lag.catch_up_seconds,
+        "offsets_expire_ms": lag.offsets_expire_ms,
         "rebalances_total": group.rebalances.total,
         "not_known": list(group.not_known),
         "troubles": [asdict(trouble) for trouble in group.troubles],
+    }
+
+
+def _leader(leader: GroupMember | None) -> dict[str, Any] | None:
+    if leader is None:
+        return None
+    return {
+        "member_id": leader.member_id,
+        "group_instance_id": leader.group_instance_id,
+        "client_id": leader.client_id,
+        "client_host": leader.client_host,
+    }
+
+
+def _worst_partition(group: GroupReport) -> dict[str, Any] | None:
+    if group.lag.worst is None:
+        return None
+    topic, partition = group.lag.worst
+    owner = group.members.owners.get((topic, partition))
+    return {
+        "topic": topic,
+        "partition": partition,
+        "owner_client_id": owner.client_id if owner else None,
+        "owner_client_host": owner.client_host if owner else None,
+        "owner_group_instance_id": owner.group_instance_id if owner else None,
     }
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from assignors import TopicPartition
 from streaming.evaluation.report import GroupReport
-from streaming.group.snapshot import UNKNOWN
+from streaming.group.members import GroupMember
 from streaming.page.expected import Misplaced, misplaced_in_short
 from streaming.page.heat_map import HeatMap, heat_map
 from streaming.page.watched import WatchedCluster
@@ -26,8 +26,8 @@ class PartitionLag:
 
     If the lag is unknown, `unknown_reason` is set.
 
-    `owner` is the name of the member that owns the partition. `owner` is None if the partition has no owner, or if the
-    owner is unknown (`is_owner_known` is False).
+    `owner` is the name of the member that owns the partition. The three fields after it describe the same member. They
+    are None if the partition has no owner, or if the owner is unknown (`is_owner_known` is False).
     """
 
     topic: str
@@ -40,8 +40,15 @@ class PartitionLag:
     lag_seconds_is_bound: bool
     status: str | None
     records_lost: int | None
+    last_commit_ms: int
+    consumed_records_per_second: float | None
+    produced_records_per_second: float | None
+    seconds_until_lost: float | None
     owner: str | None
-    is_owner_known: bool = True
+    owner_client_id: str | None
+    owner_client_host: str | None
+    owner_group_instance_id: str | None
+    is_owner_known: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +90,9 @@ def group_detail(watched: WatchedCluster, group_id: str) -> GroupDetail | None:
 def _partition_lags(watched: WatchedCluster, group: GroupReport) -> tuple[PartitionLag, ...]:
     if watched.view.lag is None or not watched.is_fresh or group.is_blocked:
         return ()
-    members = group.members.each
-    owners = {partition: member.name for member in members for partition in member.assigned or ()}
-    has_only_commits = group.members.snapshot is None
-    are_owners_known = not has_only_commits and group.membership.state != UNKNOWN
-    are_owners_known = are_owners_known and all(member.assigned is not None for member in members)
+    owners = group.members.owners
     partitions = [
-        _partition_lag(row, owners.get((row["topic"], row["partition"])), are_owners_known=are_owners_known)
+        _partition_lag(row, owners.get((row["topic"], row["partition"])), are_owners_known=group.are_owners_known)
         for row in watched.view.lag.rows_of(group.group_id)
     ]
     return tuple(sorted(partitions, key=_sort_key))
@@ -100,7 +103,7 @@ def _sort_key(one: PartitionLag) -> tuple[bool, int, str, int]:
     return (one.lag is not None, -(one.lag or 0), one.topic, one.partition)
 
 
-def _partition_lag(row: Mapping[str, Any], owner: str | None, *, are_owners_known: bool) -> PartitionLag:
+def _partition_lag(row: Mapping[str, Any], owner: GroupMember | None, *, are_owners_known: bool) -> PartitionLag:
     return PartitionLag(
         topic=row["topic"],
         partition=row["partition"],
@@ -112,6 +115,13 @@ def _partition_lag(row: Mapping[str, Any], owner: str | None, *, are_owners_know
         lag_seconds_is_bound=row["lag_seconds_kind"] == "at_least",
         status=row["status"],
         records_lost=row["records_lost"],
-        owner=owner,
+        last_commit_ms=row["commit_timestamp_ms"],
+        consumed_records_per_second=row["consumed_records_per_second"],
+        produced_records_per_second=row["produced_records_per_second"],
+        seconds_until_lost=row["seconds_until_lost"],
+        owner=owner.name if owner else None,
+        owner_client_id=owner.client_id if owner else None,
+        owner_client_host=owner.client_host if owner else None,
+        owner_group_instance_id=owner.group_instance_id if owner else None,
         is_owner_known=are_owners_known or owner is not None,
     )

@@ -70,6 +70,21 @@ def duration(seconds: float | None) -> str:
     return " ".join(units[:2])
 
 
+def catch_up(
+    records: int | None, consumed: float | None, produced: float | None, catch_up_seconds: float | None
+) -> str:
+    """Describe the time until a group has no lag, from its lag and its rates. A lag that is unknown becomes `?`.
+
+    >>> catch_up(0, 5.0, 5.0, None), catch_up(90, 5.0, 9.0, None), catch_up(90, None, 9.0, None), catch_up(90, 9, 6, 30)
+    ('no lag', 'the lag does not shrink', '?', '30 s')
+    """
+    if records == 0:
+        return "no lag"
+    if catch_up_seconds is None and records is not None and consumed is not None and produced is not None:
+        return "the lag does not shrink"
+    return duration(catch_up_seconds)
+
+
 def utc(timestamp_ms: int | None) -> str:
     """Format a time as a UTC date and time, with seconds.
 
@@ -114,6 +129,7 @@ def _environment() -> Environment:
         whole=whole,
         amount=amount,
         duration=duration,
+        catch_up=catch_up,
         utc=utc,
         group_address=group_address,
         overview_address=overview_address,

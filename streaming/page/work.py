@@ -82,7 +82,7 @@ def _work_share(one: Imbalance, names: Mapping[str, str]) -> WorkShare:
 def commit_gaps(totals: GapTotals | None) -> CommitGaps | None:
     """Return the summary of a group's commit gaps. Return None if no gap is known.
 
-    >>> commit_gaps(GapTotals((3, 1, 0, 0, 1, 0), 700_000))
+    >>> commit_gaps(GapTotals((3, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0), 700_000))
     CommitGaps(gaps=5, total_ms=700000, long_gaps=1, long_seconds=60)
     >>> commit_gaps(GapTotals()) is None
     True

@@ -30,7 +30,7 @@ Pieces = Sequence[Text]
 The pieces are not joined, because it takes time to copy 100 MB.
 """
 
-_END = b"# EOF\n"
+END = b"# EOF\n"
 
 
 def exposition(families: Iterable[tuple[Signal, Sequence[Text]]], encoder: Encoder) -> Pieces:
@@ -46,14 +46,14 @@ def exposition(families: Iterable[tuple[Signal, Sequence[Text]]], encoder: Encod
     for signal, lines in families:
         if any(lines):
             pieces += [_header(signal, encoder), *lines]
-    has_end = encoder(_Families(())).endswith(_END)
-    return [*pieces, _END] if has_end else pieces
+    has_end = encoder(_Families(())).endswith(END)
+    return [*pieces, END] if has_end else pieces
 
 
 def _header(signal: Signal, encoder: Encoder) -> bytes:
     """Return the header lines (`# HELP` and `# TYPE`) of a metric."""
     family = Metric(signal.name.removesuffix("_total"), signal.help, signal.kind)
-    return encoder(_Families([family])).removesuffix(_END)
+    return encoder(_Families([family])).removesuffix(END)
 
 
 @contextmanager

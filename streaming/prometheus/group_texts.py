@@ -26,7 +26,22 @@ from streaming.signals import Granularity, Signal
 Samples = Callable[[GroupReport], Iterable[Sample]]
 """A function that returns the samples of one metric for one group."""
 
-GroupFamily = tuple[Signal, Samples]
+
+class GroupFamily(NamedTuple):
+    """A metric, and the function that returns the samples of a group.
+
+    `level` is the level of detail of these samples, if it differs from the granularity of the metric. So one metric can
+    have some series for every group, and more series in full detail.
+    """
+
+    signal: Signal
+    samples: Samples
+    level: Granularity | None = None
+
+    @property
+    def granularity(self) -> Granularity:
+        """The level of detail of the samples."""
+        return self.level or self.signal.granularity
 
 
 def single_sample(value: Callable[[GroupReport], float | None]) -> Samples:
@@ -40,8 +55,8 @@ def single_sample(value: Callable[[GroupReport], float | None]) -> Samples:
 
 
 def _stable_parts(report: GroupReport) -> tuple[Any, ...]:
-    """Return the stable parts of a report (rule 1)."""
-    return report.membership, report.assignment, report.fairness, report.rebalances, report.members
+    """Return the parts of a report that determine the lines (rule 1)."""
+    return report.membership, report.assignment, report.fairness, report.rebalances, report.members, report.limits
 
 
 class _CachedText(NamedTuple):
@@ -77,7 +92,7 @@ class GroupLines:
 
 
 class GroupTexts:
-    """The lines of all groups of a cluster, for metrics with the same granularity.
+    """The lines of groups of a cluster for metrics of one granularity. Families of other granularities are ignored.
 
     Several threads can call `lines` at the same time.
     """
@@ -89,7 +104,11 @@ class GroupTexts:
         constant: Callable[[Signal], Mapping[str, str]],
     ) -> None:
         self._granularity = granularity
-        self._writers = {signal.name: (Writer(signal, constant(signal)).text, samples) for signal, samples in families}
+        self._writers = {
+            one.signal.name: (Writer(one.signal, constant(one.signal)).text, one.samples)
+            for one in families
+            if one.granularity == granularity
+        }
         self._cache: Mapping[str, _CachedText] = {}
 
     @property

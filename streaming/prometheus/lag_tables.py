@@ -8,12 +8,15 @@ Rules:
    contains the number of partitions of these groups, and the reason.
 2. A sum over partitions is known only if the value of each partition is known. A maximum ignores unknown values.
 3. The sums of a group include all topics of the group, even topics that the settings do not select.
+4. Some values of groups are shown only if there is a problem: lost records, the mark of a lower bound, and the time
+   until records are lost, if it is shorter than `SOON_SECONDS`. Otherwise, these values become null.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from collections.abc import Set as AbstractSet
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,20 +24,55 @@ import pyarrow.compute as pc
 from streaming.config.names import NameFilter
 from streaming.evaluation.lag.lag import ClusterSample
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation
-from streaming.evaluation.lag.lag_seconds import AT_LEAST
 from streaming.evaluation.lag.status import status_names
 from streaming.prometheus.lines import as_one_array
-from streaming.prometheus.metric_selection import MetricSelection
+
+SOON_SECONDS: Final = 86_400
+"""A longer time until records are lost is not shown. Almost every group with lag has such a time."""
 
 _ALL_KNOWN = pc.ScalarAggregateOptions(skip_nulls=False)
 
 
-def _groups(lag: LagEvaluation | None, _: ClusterSample | None, selection: MetricSelection) -> pa.Table | None:
+class LagRows(NamedTuple):
+    """The rows of the selected groups in a sample.
+
+    `groups` has one row per group. `partitions` has one row per committed partition. `unblocked` has the rows of
+    `partitions` whose groups are not blocked by an open transaction (rule 1).
+    """
+
+    groups: pa.Table
+    partitions: pa.Table
+    unblocked: pa.Table
+
+
+def select_lag_rows(lag: LagEvaluation, groups: NameFilter, only: AbstractSet[str] | None = None) -> LagRows:
+    """Return the rows of the groups whose name passes the filter. `only` restricts them to some groups."""
+    tables = LagRows(lag.groups, lag.partitions, lag.unblocked)
+    if only is None:
+        return LagRows(*(filter_names(table, "group_id", groups) for table in tables))
+    return LagRows(
+        *(
+            filter_rows(table, "group_id", lambda names: pa.array([name in only for name in names], pa.bool_()))
+            for table in tables
+        )
+    )
+
+
+def _groups(lag: LagRows | None, _: ClusterSample | None, __: NameFilter) -> pa.Table | None:
     if lag is None:
         return None
-    rows = filter_names(lag.groups, "group_id", selection.groups)
-    at = rows.column_names.index("lag_seconds_is_bound")
-    return _with_status(rows.set_column(at, "lag_seconds_is_bound", rows["lag_seconds_is_bound"].cast(pa.int8())))
+    rows = _with_status(lag.groups)
+    is_bound, lost, seconds = (rows[name] for name in ("lag_seconds_is_bound", "records_lost", "seconds_until_lost"))
+    for name, column in (
+        ("lag_seconds_is_bound", pc.if_else(is_bound, 1, None)),
+        ("records_lost", pc.if_else(pc.greater(lost, 0), lost, None)),
+        ("seconds_until_lost", pc.if_else(pc.less(seconds, SOON_SECONDS), seconds, None)),
+    ):
+        rows = rows.set_column(rows.column_names.index(name), name, column)
+    for name in ("last_commit", "offsets_expire"):
+        seconds = pc.divide(rows[f"{name}_ms"].cast(pa.float64()), 1000.0)
+        rows = rows.append_column(f"{name}_seconds", seconds)
+    return rows
 
 
 def _with_status(rows: pa.Table) -> pa.Table:
@@ -42,43 +80,39 @@ def _with_status(rows: pa.Table) -> pa.Table:
     return rows.append_column("has_status", pc.if_else(pc.is_valid(rows["status"]), 1, None))
 
 
-def _unknown(lag: LagEvaluation | None, _: ClusterSample | None, selection: MetricSelection) -> pa.Table | None:
+def _unknown(lag: LagRows | None, _: ClusterSample | None, __: NameFilter) -> pa.Table | None:
     if lag is None:
         return None
-    rows = filter_names(lag.partitions, "group_id", selection.groups)
-    unknown = rows.filter(pc.is_valid(rows["unknown_reason"]))
+    unknown = lag.partitions.filter(pc.is_valid(lag.partitions["unknown_reason"]))
     return unknown.group_by(["group_id", "unknown_reason"]).aggregate([([], "count_all")])
 
 
-def _group_topics(lag: LagEvaluation | None, _: ClusterSample | None, selection: MetricSelection) -> pa.Table | None:
+def _group_topics(lag: LagRows | None, _: ClusterSample | None, topics: NameFilter) -> pa.Table | None:
     if lag is None:
         return None
-    rows = filter_names(_visible_partitions(lag, selection), "topic", selection.topics)
+    rows = filter_names(lag.unblocked, "topic", topics)
     return rows.group_by(["group_id", "topic"]).aggregate([("committed_offset", "sum"), ("lag", "sum", _ALL_KNOWN)])
 
 
-def _group_partitions(
-    lag: LagEvaluation | None, _: ClusterSample | None, selection: MetricSelection
-) -> pa.Table | None:
+def _group_partitions(lag: LagRows | None, _: ClusterSample | None, topics: NameFilter) -> pa.Table | None:
     if lag is None:
         return None
-    rows = filter_names(_visible_partitions(lag, selection), "topic", selection.topics)
-    is_bound = pc.if_else(pc.equal(rows["lag_seconds_kind"].cast(pa.string()), AT_LEAST), 1, None)
+    rows = filter_names(lag.unblocked, "topic", topics)
     columns = {
         name: rows[name] for name in ("group_id", "topic", "partition", "committed_offset", "lag", "lag_seconds")
     }
-    return _with_status(pa.table({**columns, "is_bound": is_bound, "status": status_names(rows["status"])}))
+    return _with_status(pa.table({**columns, "status": status_names(rows["status"])}))
 
 
-def _topics(_: LagEvaluation | None, sample: ClusterSample | None, selection: MetricSelection) -> pa.Table | None:
+def _topics(_: LagRows | None, sample: ClusterSample | None, topics: NameFilter) -> pa.Table | None:
     if sample is None:
         return None
-    topics = selection.topics.among(sorted(sample.topics))
-    counts = [sample.topics[topic].partitions for topic in topics]
-    return pa.table({"topic": pa.array(topics, pa.string()), "partitions": pa.array(counts, pa.int64())})
+    shown = topics.among(sorted(sample.topics))
+    counts = [sample.topics[topic].partitions for topic in shown]
+    return pa.table({"topic": pa.array(shown, pa.string()), "partitions": pa.array(counts, pa.int64())})
 
 
-def _partitions(_: LagEvaluation | None, sample: ClusterSample | None, selection: MetricSelection) -> pa.Table | None:
+def _partitions(_: LagRows | None, sample: ClusterSample | None, topics: NameFilter) -> pa.Table | None:
     if sample is None:
         return None
     keys = sample.end_offsets.keys() | sample.log_start_offsets.keys()
@@ -90,12 +124,10 @@ def _partitions(_: LagEvaluation | None, sample: ClusterSample | None, selection
             "log_start_offset": pa.array([sample.log_start_offsets.get(key) for key in keys], pa.int64()),
         }
     )
-    return filter_names(table, "topic", selection.topics)
+    return filter_names(table, "topic", topics)
 
 
-TABLES: Final[
-    Mapping[str, Callable[[LagEvaluation | None, ClusterSample | None, MetricSelection], pa.Table | None]]
-] = {
+TABLES: Final[Mapping[str, Callable[[LagRows | None, ClusterSample | None, NameFilter], pa.Table | None]]] = {
     "groups": _groups,
     "unknown": _unknown,
     "group_topics": _group_topics,
@@ -105,13 +137,9 @@ TABLES: Final[
 }
 """The functions that create the tables from a sample. The keys are table names.
 
-The table name shows what one row of the table describes. A function returns None if there is no sample yet.
+The table name shows what one row of the table describes. The function returns None if there is no sample yet. The last
+argument selects the topics.
 """
-
-
-def _visible_partitions(lag: LagEvaluation, selection: MetricSelection) -> pa.Table:
-    """Return the partitions of the selected groups, except groups that an open transaction blocks (rule 1)."""
-    return filter_names(lag.unblocked, "group_id", selection.groups)
 
 
 def filter_names(table: pa.Table, column: str, names: NameFilter) -> pa.Table:

@@ -14,8 +14,10 @@ This module needs only a fraction of the time that prometheus-client needs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import accumulate
+from math import inf
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -45,6 +47,23 @@ class Sample(NamedTuple):
     labels: tuple[str, ...]
     value: float
     suffix: str = ""
+
+
+def histogram_samples(
+    labels: tuple[str, ...], bounds: Sequence[float], counts: Sequence[int], total: float
+) -> Iterator[Sample]:
+    """Return the samples of a histogram.
+
+    `counts` has the number of values in each bucket, and then the number of values above all bounds. `total` is the sum
+    of all values.
+
+    >>> [(sample.labels, sample.value) for sample in histogram_samples((), (1, 5), (2, 0, 1), 30)]
+    [(('1.0',), 2), (('5.0',), 2), (('+Inf',), 3), ((), 3), ((), 30)]
+    """
+    for bound, count in zip((*map(float, bounds), inf), accumulate(counts), strict=True):
+        yield Sample((*labels, format_number(bound)), count, _BUCKET)
+    yield Sample(labels, sum(counts), _COUNT)
+    yield Sample(labels, total, _SUM)
 
 
 class Writer:

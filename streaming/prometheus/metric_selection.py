@@ -1,48 +1,99 @@
-"""Selects metrics (by granularity and family set), groups (by name) and topics (by name), as the settings define.
+"""Selects metrics by level of detail and by name, and groups and topics by name, as the settings define.
 
-Totals also include groups and topics that are not selected. For example, the lag of a group includes the lag of topics
-that are not shown. Metrics of the monitor itself are always shown. Their values count all groups and topics.
+1. A metric is exported for every group if its granularity is not finer than `granularity`. Metrics with the names of
+   other exporters are exported for every group, independent of `granularity`.
+2. The K worst groups (`top_k`) are exported down to the granularity `partition`, independent of `granularity`.
+3. `include` exports a metric for every group. `exclude` exports a metric for no group.
+4. By default, a healthy group has at most 15 series, and one more for each of its topics. A rebalance in progress adds
+   one series, and so does a lag that is only known as a lower bound. Only a group with troubles has more.
+5. Totals include values that are not selected. For example, the lag of a group includes the lag of topics that are not
+   shown. The metrics of the monitor itself include all groups and topics in their counts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from streaming.config.names import EVERY_NAME, NameFilter
-from streaming.config.settings import MetricsSettings
-from streaming.signals import GRANULARITIES, OWN, SIGNALS
+from streaming.config.settings import LinkSettings, MetricsSettings
+from streaming.prometheus.series_limit import UNLIMITED
+from streaming.signals import FAMILY_SETS, GRANULARITIES, MEMBER, OWN, PARTITION, Granularity, Signal
 
 
 @dataclass(frozen=True, slots=True)
 class MetricSelection:
-    """The selected metrics (names from `SIGNALS`), groups and topics. The default selects everything.
+    """The selected metrics, groups and topics. The default selects everything.
 
-    `topics` applies to series with a topic label. `groups` applies to series with a group label. If a series has both
-    labels, both filters apply.
+    `family_sets` are the origins of the selected names. `topics` applies to series with a topic. `groups` applies to
+    series with a group. If a series has a topic and a group, both `topics` and `groups` apply.
     """
 
-    signals: AbstractSet[str] = frozenset(SIGNALS)
+    granularity: Granularity = MEMBER
+    top_k: int = 0
+    include: AbstractSet[str] = frozenset()
+    exclude: AbstractSet[str] = frozenset()
+    family_sets: AbstractSet[str] = frozenset(FAMILY_SETS)
     groups: NameFilter = EVERY_NAME
     topics: NameFilter = EVERY_NAME
 
+    def is_for_every_group(self, signal: Signal, granularity: Granularity | None = None) -> bool:
+        """Return True if a metric is exported for every group (rules 1 and 3).
 
-EVERY_METRIC = MetricSelection()
+        `granularity` is the level of detail of some series of the metric, if it differs from that of the metric.
+
+        >>> from streaming.signals.partitions import PARTITION_LAG, TOPIC_LAG
+        >>> lean = MetricSelection("topic", top_k=20)
+        >>> lean.is_for_every_group(TOPIC_LAG), lean.is_for_every_group(PARTITION_LAG)
+        (True, False)
+        """
+        if signal.name in self.exclude:
+            return False
+        if signal.name in self.include:
+            return True
+        if signal.family_set != OWN:
+            return signal.family_set in self.family_sets
+        return _level(granularity or signal.granularity) <= _level(self.granularity)
+
+    def is_for_the_worst_groups(self, signal: Signal, granularity: Granularity | None = None) -> bool:
+        """Return True if a metric is exported only for the worst groups (rule 2)."""
+        return (
+            self.top_k > 0
+            and signal.family_set == OWN
+            and signal.name not in self.exclude
+            and not self.is_for_every_group(signal, granularity)
+            and _level(granularity or signal.granularity) <= _level(PARTITION)
+        )
 
 
-def select_metrics(metrics: MetricsSettings) -> MetricSelection:
-    """Return the selection that the settings define.
+def _level(granularity: Granularity) -> int:
+    return GRANULARITIES.index(granularity)
 
-    >>> "kafka_consumergroup_lag" in select_metrics(MetricsSettings(granularity="topic")).signals
-    False
+
+@dataclass(frozen=True, slots=True)
+class ExportOptions:
+    """Everything that the settings define about `/metrics`. The default exports everything, without a limit.
+
+    `max_series` is the maximum number of series. `links` are the addresses that alerts link to.
     """
-    finest, sets = GRANULARITIES.index(metrics.granularity), {OWN, *metrics.compatible_with}
-    return MetricSelection(
-        frozenset(
-            name
-            for name, signal in SIGNALS.items()
-            if GRANULARITIES.index(signal.granularity) <= finest and signal.family_set in sets
-        ),
-        NameFilter(metrics.groups_allow, metrics.groups_deny),
-        NameFilter(metrics.topics_allow, metrics.topics_deny),
+
+    selection: MetricSelection = MetricSelection()
+    max_series: int = UNLIMITED
+    links: LinkSettings = field(default_factory=LinkSettings)
+
+
+EVERYTHING = ExportOptions()
+
+
+def export_options(metrics: MetricsSettings, links: LinkSettings) -> ExportOptions:
+    """Return the options that the settings define."""
+    selection = MetricSelection(
+        granularity=metrics.granularity,
+        top_k=metrics.top_k,
+        include=frozenset(metrics.include),
+        exclude=frozenset(metrics.exclude),
+        family_sets=frozenset((OWN, *metrics.compatible_with)),
+        groups=NameFilter(metrics.groups_allow, metrics.groups_deny),
+        topics=NameFilter(metrics.topics_allow, metrics.topics_deny),
     )
+    return ExportOptions(selection, metrics.max_series, links)

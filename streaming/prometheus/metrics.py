@@ -4,22 +4,24 @@ Rules:
 
 1. The text shows only current values, so a deleted group has no series. Text from an earlier scrape is used again only
    if its inputs have not changed (`group_texts`, `families.lag`).
-2. Until the monitor has read a cluster's log to the end for the first time, it shows only the metrics of the monitor
-   itself. A verdict that depends on only a part of the log can be wrong.
-3. A sample that is older than `stale_after_ms` is stale. If the last sample is stale, values that depend on this sample
-   are not shown, and the monitor is not ready.
-4. One response contains the metrics of all clusters. Each metric family occurs once. The metrics of this project have
-   the label `cluster`. Metrics that use the metric names of kafka-lag-exporter have the label `cluster_name`. Metrics
-   that use the metric names of kafka_exporter have the label `cluster` only if there are several clusters.
-5. All selected series (`metric_selection`) are created and counted first. Then `series_limit` decides which of these
-   series are shown.
+2. Before a cluster's log was read to its end for the first time, only the metrics of the monitor itself are shown. If
+   the monitor has read only a part of the log, a verdict would be wrong.
+3. A sample older than `stale_after_ms` is stale. If the last sample is stale, values that depend on it are not shown,
+   and the monitor is not ready.
+4. One response contains all clusters. Each metric family occurs once. The metrics of this project have the label
+   `cluster`. Metrics with the names of kafka-lag-exporter have the label `cluster_name`. Metrics with the names of
+   kafka_exporter have the label `cluster` only if there are several clusters.
+5. Full detail is created only for the K worst groups, unless the settings select it for every group
+   (`metric_selection`). Other groups cost no time for details that are not shown.
+6. All selected series are created and counted first. Then `series_limit` decides which of these series are shown.
+7. The standard metrics of the process (`process_metrics`) come first, once for all clusters.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TypeVar
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -36,28 +38,24 @@ from streaming.prometheus.families.health import (
     resident_bytes,
     sampled_families,
 )
-from streaming.prometheus.families.lag import ColumnTexts
+from streaming.prometheus.families.lag import COLUMN_FAMILIES, ColumnTexts
 from streaming.prometheus.families.members import member_families
 from streaming.prometheus.group_texts import GroupTexts
 from streaming.prometheus.lines import Writer
-from streaming.prometheus.metric_selection import EVERY_METRIC, MetricSelection
+from streaming.prometheus.metric_selection import EVERYTHING, ExportOptions
+from streaming.prometheus.process_metrics import process_metrics
 from streaming.prometheus.series_limit import (
     NO_LIMIT,
-    REASONS,
-    UNBOUNDED,
-    Bounds,
     LimitEdge,
     SeriesLimit,
     decide_limit,
     fits_limit,
     largest_share,
 )
-from streaming.signals import GROUP, KAFKA_EXPORTER, KAFKA_LAG_EXPORTER, MEMBER, SIGNALS, Signal
+from streaming.signals import GROUP, KAFKA_EXPORTER, KAFKA_LAG_EXPORTER, MEMBER, PARTITION, SIGNALS, Signal
 from streaming.state.monitor_state import MonitorState
 from streaming.state.ranking import Ranking
 from streaming.state.reports import Reports
-
-Anything = TypeVar("Anything")
 
 
 class Exporter:
@@ -68,37 +66,35 @@ class Exporter:
         clusters: Sequence[tuple[str, MonitorState]],
         now_ms: Callable[[], int],
         stale_after_ms: int,
-        selection: MetricSelection = EVERY_METRIC,
-        bounds: Bounds = UNBOUNDED,
+        options: ExportOptions = EVERYTHING,
     ) -> None:
         are_several = len(clusters) > 1
         self._clusters = [
-            _Cluster(name, monitor_state, selection, are_several=are_several) for name, monitor_state in clusters
+            _Cluster(name, monitor_state, options, are_several=are_several) for name, monitor_state in clusters
         ]
         self._now_ms = now_ms
         self._stale_after_ms = stale_after_ms
-        self._bounds = bounds
+        self._max_series = options.max_series
 
     def exposition(self, encoder: Encoder) -> Pieces:
         """Return the complete response to a scrape."""
         with garbage_collection_paused():
             memory_bytes = resident_bytes(own_processes())
             views = [cluster.collect(self._now_ms(), self._stale_after_ms, memory_bytes) for cluster in self._clusters]
-            share = largest_share([view.count_series() for view in views], self._bounds.max_series)
-            bounds = replace(self._bounds, max_series=share)
-            texts = [cluster.text(view, bounds) for cluster, view in zip(self._clusters, views, strict=True)]
+            share = largest_share([view.count_series() for view in views], self._max_series)
+            texts = [cluster.text(view, share) for cluster, view in zip(self._clusters, views, strict=True)]
             families = (
-                (signal, [of_cluster[name] for of_cluster in texts if name in of_cluster])
+                (signal, [text for of_cluster in texts for text in of_cluster.get(name, ())])
                 for name, signal in SIGNALS.items()
             )
-            return exposition(families, encoder)
+            return [process_metrics(encoder), *exposition(families, encoder)]
 
 
 @dataclass(frozen=True, slots=True)
 class _ScrapeView:
     """The data of one cluster for one scrape: lines of the monitor's own metrics (`own`), and all other selected lines.
 
-    `sample` is None if there is no fresh sample.
+    `sample` is None if there is no fresh sample. `worst` are the groups with full detail.
     """
 
     sample: ClusterSample | None
@@ -106,10 +102,11 @@ class _ScrapeView:
     now_ms: int
     own: Mapping[str, bytes]
     lines: Sequence[Lines]
+    worst: Sequence[str] = ()
 
     def count_own_series(self) -> int:
-        """Return the number of series of the monitor itself. It includes the series that count dropped series."""
-        return sum(text.count(b"\n") for text in self.own.values()) + len(REASONS)
+        """Return the number of series of the monitor itself, including the metric of dropped series."""
+        return sum(text.count(b"\n") for text in self.own.values()) + 1
 
     def count_series(self) -> int:
         """Return the number of series before the limit is applied."""
@@ -119,67 +116,90 @@ class _ScrapeView:
 class _Cluster:
     """The lines of one cluster. This object keeps cached text and the last limit for the next scrape."""
 
-    def __init__(
-        self, name: str, monitor_state: MonitorState, selection: MetricSelection, *, are_several: bool
-    ) -> None:
+    def __init__(self, name: str, monitor_state: MonitorState, options: ExportOptions, *, are_several: bool) -> None:
         self._name = name
         self._monitor_state = monitor_state
-        self._selection = selection
+        self._links = options.links
+        self._selection = selection = options.selection
         self._are_several = are_several
         self._ranking = Ranking()
         self._edge: LimitEdge | None = None
         self._writers = {signal.name: Writer(signal, self._constant(signal)) for signal in SIGNALS.values()}
-        self._groups = GroupTexts(GROUP, self._selected(GROUP_FAMILIES), self._constant)
-        self._members = GroupTexts(MEMBER, self._selected(member_families(selection.topics)), self._constant)
-        self._columns = ColumnTexts(self._constant, selection)
+        families = (*GROUP_FAMILIES, *member_families(selection.topics))
+        of_every_group = [one for one in families if selection.is_for_every_group(one.signal, one.granularity)]
+        of_the_worst = [one for one in families if selection.is_for_the_worst_groups(one.signal, one.granularity)]
+        self._groups = [GroupTexts(level, of_every_group, self._constant) for level in (GROUP, PARTITION, MEMBER)]
+        self._worst_groups = GroupTexts(PARTITION, of_the_worst, self._constant)
+        names = selection.groups, selection.topics
+        columns = [one for one in COLUMN_FAMILIES if selection.is_for_every_group(one.signal)]
+        columns_of_the_worst = [one for one in COLUMN_FAMILIES if selection.is_for_the_worst_groups(one.signal)]
+        self._columns = ColumnTexts(columns, self._constant, *names)
+        self._worst_columns = ColumnTexts(columns_of_the_worst, self._constant, *names)
 
     def collect(self, monitor_ms: int, stale_after_ms: int, memory_bytes: int) -> _ScrapeView:
         """Create all selected lines. The limit is not applied yet."""
         view = self._monitor_state.view()
         now_ms = view.cluster_ms(monitor_ms)
         is_fresh = view.sample is not None and now_ms - view.sample.sampled_at_ms <= stale_after_ms
-        own = self._text(health_families(view, memory_bytes, is_fresh=is_fresh))
-        lines: list[Lines] = []
+        own = self._text(health_families(view, self._links, memory_bytes, is_fresh=is_fresh))
+        sample = view.sample if is_fresh else None
         reports = self._monitor_state.reports(view, is_fresh=is_fresh)
-        if view.health.was_ready:
-            recorded = [reports.recorded[group_id] for group_id in self._selection.groups.among(reports)]
-            lines += [texts.lines(recorded) for texts in (self._groups, self._members) if not texts.is_empty]
-            if is_fresh:
-                own |= self._text(cluster_families(view, now_ms))
-                with_findings = [reports[group_id] for group_id in self._selection.groups.among(reports.with_findings)]
-                families = self._selected(sampled_families(view, recorded, with_findings, self._selection, now_ms))
-                lines += [self._columns.lines(view.lag, view.sample), SampleLines(list(families), self._writers)]
-        return _ScrapeView(view.sample if is_fresh else None, reports, now_ms, own, lines)
+        if not view.health.was_ready:
+            return _ScrapeView(sample, reports, now_ms, own, [])
+        group_ids = self._selection.groups.among(reports)
+        worst = self._worst(sample, reports, group_ids, now_ms)
+        recorded = [reports.recorded[group_id] for group_id in group_ids]
+        lines: list[Lines] = [texts.lines(recorded) for texts in self._groups if not texts.is_empty]
+        lines.append(self._worst_groups.lines([reports.recorded[group_id] for group_id in worst]))
+        if is_fresh:
+            own |= self._text(cluster_families(view))
+            with_findings = [reports[group_id] for group_id in self._selection.groups.among(reports.with_findings)]
+            families = self._selected(sampled_families(view, recorded, with_findings, self._selection))
+            lines += [
+                self._columns.lines(view.lag, view.sample),
+                self._worst_columns.lines(view.lag, view.sample, frozenset(worst)),
+                SampleLines(list(families), self._writers),
+            ]
+        return _ScrapeView(sample, reports, now_ms, own, lines, worst)
 
-    def text(self, view: _ScrapeView, bounds: Bounds) -> Mapping[str, Text]:
-        """Return the lines of the shown series. The keys are metric names."""
-        limit, dropped = self._limit_series(view, bounds)
-        texts: dict[str, Text] = {**view.own, **self._text(dropped_series_family(dropped))}
-        for lines in view.lines:
-            texts |= lines.text(limit)
+    def _worst(
+        self, sample: ClusterSample | None, reports: Reports, group_ids: Sequence[str], now_ms: int
+    ) -> Sequence[str]:
+        """Return the ids of the groups that are shown in full detail, the worst group first (rule 5)."""
+        if self._worst_groups.is_empty:
+            return ()
+        order = self._ranking.worst_first(sample, reports, group_ids, now_ms)
+        return [group_ids[at] for at in order[: self._selection.top_k]]
+
+    def text(self, view: _ScrapeView, max_series: int) -> Mapping[str, Sequence[Text]]:
+        """Return the shown lines by metric name."""
+        limit, dropped = self._limit_series(view, max_series)
+        texts = defaultdict[str, list[Text]](list)
+        for of_some in (view.own, self._text(dropped_series_family(dropped)), *(one.text(limit) for one in view.lines)):
+            for name, text in of_some.items():
+                texts[name].append(text)
         return texts
 
-    def _limit_series(self, view: _ScrapeView, bounds: Bounds) -> tuple[SeriesLimit, Mapping[str, int]]:
-        """Return the limit, and the number of dropped series for each reason (rule 5)."""
-        if fits_limit(view.count_series(), bounds, self._edge):
-            self._ranking.hold(())
+    def _limit_series(self, view: _ScrapeView, max_series: int) -> tuple[SeriesLimit, int]:
+        """Return the limit and the number of dropped series (rule 6)."""
+        if fits_limit(view.count_series(), max_series, self._edge):
+            self._ranking.hold(view.worst)
             self._edge = None
-            return NO_LIMIT, dict.fromkeys(REASONS, 0)
+            return NO_LIMIT, 0
         group_ids, requested = requested_series(view.count_own_series(), view.lines)
         decision = decide_limit(
             requested,
-            bounds,
+            max_series,
             lambda: self._ranking.worst_first(view.sample, view.reports, group_ids, view.now_ms),
             self._edge,
         )
         self._edge = decision.edge
-        is_limited = any(decision.dropped.values())
-        in_full = np.flatnonzero(decision.groups == decision.groups.max(initial=0)).tolist() if is_limited else ()
-        self._ranking.hold(group_ids[at] for at in in_full)
-        return SeriesLimit.from_decision(group_ids, decision) if is_limited else NO_LIMIT, decision.dropped
+        in_full = np.flatnonzero(decision.groups == decision.groups.max(initial=0)).tolist() if decision.dropped else ()
+        self._ranking.hold({*view.worst, *(group_ids[at] for at in in_full)})
+        return SeriesLimit.from_decision(group_ids, decision) if decision.dropped else NO_LIMIT, decision.dropped
 
-    def _selected(self, families: Iterable[tuple[Signal, Anything]]) -> Iterator[tuple[Signal, Anything]]:
-        return ((signal, family) for signal, family in families if signal.name in self._selection.signals)
+    def _selected(self, families: Iterable[FamilySamples]) -> Iterable[FamilySamples]:
+        return ((signal, samples) for signal, samples in families if self._selection.is_for_every_group(signal))
 
     def _text(self, families: Iterable[FamilySamples]) -> dict[str, bytes]:
         return {

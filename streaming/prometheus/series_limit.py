@@ -1,26 +1,21 @@
 """Limits the number of series on `/metrics`. The details of the worst groups are dropped last.
 
-1. The granularities from coarse to fine are: cluster, group, topic, partition, member. For each group, the limit
-   defines the finest granularity that is shown. All series of the group at this granularity and at coarser
-   granularities are shown. Finer series of the group are not shown. So a sum over the shown series of a group is always
-   complete.
-2. `top_k` is the number of groups with details. The `top_k` worst groups are shown down to the configured granularity.
-   All other groups are shown only down to `group`. If `top_k` is 0, all groups are shown down to the configured
-   granularity.
-3. `max_series` is the maximum number of series. If there are more series, those of the finest granularity are dropped
-   first, group by group. The best group loses its series first, and the worst group loses its series last. Then the
-   next coarser granularity is dropped in the same order. Series of the granularity `group` are dropped last. So details
-   are shown only if no coarser series is dropped because of `max_series`.
-4. Topic series without a group label are treated like the series of one additional group. This additional group ranks
-   after all other groups, as the best group. `top_k` does not apply to the additional group.
-5. The series that describe the monitor itself are always shown. They count towards `max_series`.
-6. Each dropped series is counted once, for the first reason that applies. The order of the reasons is `top_k`,
-   `max_series`. Series that the settings do not select (denied names, finer granularities) do not count as dropped.
-7. All clusters in one response share the limit `max_series`. If a cluster needs less than its share, the other clusters
-   use the rest. `top_k` applies to each cluster separately.
-8. If series were dropped at the last scrape (`LimitEdge`), dropped series are shown again only if one percent of
-   `max_series` remains free afterwards. Without this reserve, small changes in other groups would repeatedly show and
-   hide the same series.
+1. Granularities are nested: cluster, group, topic, partition, member. Each group has a finest shown granularity. All
+   selected series of the group down to this granularity are shown. Finer series of the group are not shown. So a sum
+   over a group is always complete.
+2. If there are more series than `max_series`, series of the finest granularity are dropped first. They are dropped
+   group by group. The group with the least trouble loses them first, the worst group last. Then the next coarser
+   granularity is dropped in the same order. Series of the granularity `group` are dropped last. So details are shown
+   only if all groups are shown at this granularity.
+3. Series of topics without a group are treated as an additional group. This additional group ranks as the group with
+   the least trouble.
+4. The series that describe the monitor itself are always shown. They count towards `max_series`. The standard metrics
+   of the process (`process_metrics`) are always shown, too. There are about 15 of them, and they do not count.
+5. Series that the settings do not select (`metric_selection`) do not count as dropped.
+6. Several clusters in one response share `max_series`. If a cluster needs less than its share, the other clusters use
+   the rest.
+7. After series were dropped (`LimitEdge`), more series are shown again only if one percent of `max_series` then remains
+   free. Without this reserve, small changes of other groups would show and hide the same group again and again.
 
 `evaluation.severity.rank` decides which groups are the worst. The result depends only on the number of series, the
 order of the groups, the settings and the previous result.
@@ -37,28 +32,17 @@ import numpy as np
 import numpy.typing as npt
 
 from streaming.combine.wire import Int64Array
-from streaming.signals import GRANULARITIES, GROUP, Granularity
+from streaming.signals import GRANULARITIES, Granularity
 
-TOP_K, MAX_SERIES = "top_k", "max_series"
-REASONS = (TOP_K, MAX_SERIES)
+UNLIMITED = sys.maxsize
+"""The value of `max_series` without a limit."""
 
-_GROUP, _FINEST = GRANULARITIES.index(GROUP), len(GRANULARITIES) - 1
+_FINEST = len(GRANULARITIES) - 1
 
 Counts = Int64Array
 """Number of series by group (rows) and granularity (columns, in the order of GRANULARITIES)."""
 Levels = npt.NDArray[np.int8]
 """For each group, the index in GRANULARITIES of the finest shown granularity. 0 if no series of the group is shown."""
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """The limits from the settings. If `top_k` is 0, there is no limit on the number of groups with details."""
-
-    top_k: int
-    max_series: int
-
-
-UNBOUNDED = Bounds(0, sys.maxsize)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +75,14 @@ class LimitEdge(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LimitDecision:
-    """The finest shown granularity of each group and of topics, and the number of dropped series for each reason.
+    """Finest shown granularity of groups and topics, and the number of dropped series.
 
-    `edge` is None if no series is dropped because of `max_series`.
+    `edge` is None if no series is dropped.
     """
 
     groups: Levels
     topics: int
-    dropped: Mapping[str, int]
+    dropped: int
     edge: LimitEdge | None = None
 
 
@@ -137,9 +121,7 @@ NO_LIMIT = SeriesLimit()
 
 
 def largest_share(requested: Sequence[int], max_series: int) -> int:
-    """Return the maximum number of series of one cluster (rule 7).
-
-    `requested` has the number of series of each cluster.
+    """Return the maximum number of series of one cluster (rule 6). `requested` has a number for each cluster.
 
     >>> largest_share([10, 500, 300], 410), largest_share([10, 500, 300], 900)
     (200, 900)
@@ -154,47 +136,41 @@ def largest_share(requested: Sequence[int], max_series: int) -> int:
 
 
 def decide_limit(
-    requested: RequestedSeries, bounds: Bounds, worst_first: Callable[[], Sequence[int]], last: LimitEdge | None = None
+    requested: RequestedSeries, max_series: int, worst_first: Callable[[], Sequence[int]], last: LimitEdge | None = None
 ) -> LimitDecision:
-    """Decide which series are shown (rules 1 to 6 and rule 8). `last` is the edge of the previous scrape.
+    """Apply rules 1 to 3 and 7.
 
     `worst_first` returns the row numbers of `requested.groups`, sorted from the worst group to the best. `worst_first`
     is called only if series are dropped or could be dropped.
 
     >>> groups = np.array([[0, 1, 1, 5, 0], [0, 1, 1, 2, 0]])
     >>> two = RequestedSeries(own=1, topics=np.array([0, 0, 0, 0, 0]), groups=groups)
-    >>> decision = decide_limit(two, Bounds(0, max_series=9), lambda: [1, 0])
+    >>> decision = decide_limit(two, 9, lambda: [1, 0])
     >>> [GRANULARITIES[level] for level in decision.groups], decision.dropped, decision.edge
-    (['topic', 'partition'], {'top_k': 0, 'max_series': 5}, LimitEdge(level=3, shown=1))
+    (['topic', 'partition'], 5, LimitEdge(level=3, shown=1))
     """
-    if fits_limit(requested.total(), bounds, last):
-        return LimitDecision(np.full(len(requested.groups), _FINEST, dtype=np.int8), _FINEST, dict.fromkeys(REASONS, 0))
+    if fits_limit(requested.total(), max_series, last):
+        return LimitDecision(np.full(len(requested.groups), _FINEST, dtype=np.int8), _FINEST, 0)
     order = np.asarray(worst_first(), dtype=np.int64)
-    finest = np.full(len(order), _FINEST, dtype=np.int8)
-    if bounds.top_k:
-        finest[bounds.top_k :] = _GROUP
-    by_rank = _counts_down_to(requested.groups[order], finest)
-    free = bounds.max_series - requested.own
-    edge, levels = _fit_into(np.vstack([by_rank, requested.topics]), free, _slack(bounds), last)
-    groups = np.empty_like(finest)
-    groups[order] = np.minimum(finest, levels[:-1])
-    topics = int(levels[-1])
-    beyond_k = int(requested.groups.sum() - by_rank.sum())
-    shown = requested.own + int(_counts_down_to(requested.groups, groups).sum() + requested.topics[: topics + 1].sum())
-    return LimitDecision(groups, topics, {TOP_K: beyond_k, MAX_SERIES: requested.total() - beyond_k - shown}, edge)
+    rows = np.vstack([requested.groups[order], requested.topics])
+    edge, levels = _fit_into(rows, max_series - requested.own, _slack(max_series), last)
+    groups = np.empty(len(order), dtype=np.int8)
+    groups[order] = levels[:-1]
+    dropped = np.where(np.arange(rows.shape[1]) > levels[:, None], rows, 0)
+    return LimitDecision(groups, int(levels[-1]), int(dropped.sum()), edge)
 
 
-def fits_limit(series: int, bounds: Bounds, last: LimitEdge | None) -> bool:
-    """Return True if all series are shown. The order of the groups is then not needed."""
-    return not bounds.top_k and series <= bounds.max_series - (_slack(bounds) if last else 0)
+def fits_limit(series: int, max_series: int, last: LimitEdge | None) -> bool:
+    """Return True if all series can be shown for every order of the groups."""
+    return series <= max_series - (_slack(max_series) if last else 0)
 
 
-def _slack(bounds: Bounds) -> int:
-    return bounds.max_series // 100
+def _slack(max_series: int) -> int:
+    return max_series // 100
 
 
 def _fit_into(by_rank: Counts, free: int, slack: int, last: LimitEdge | None) -> tuple[LimitEdge | None, Levels]:
-    """Return the finest shown level of each row (rules 3 and 8). The first row is the worst group."""
+    """Return the finest shown level of each row (rules 2 and 7). The first row is the worst group."""
     width = len(by_rank)
     in_order = by_rank.T.ravel()  # the coarsest granularity first; in each granularity the worst group first
     fitting, fitting_with_slack = np.searchsorted(
@@ -205,9 +181,3 @@ def _fit_into(by_rank: Counts, free: int, slack: int, last: LimitEdge | None) ->
     is_shown = (np.arange(len(in_order)) < fitting).reshape(by_rank.T.shape)
     levels: Levels = (is_shown.sum(axis=0) - 1).clip(0).astype(np.int8)
     return None if fitting == len(in_order) else LimitEdge(*divmod(fitting, width)), levels
-
-
-def _counts_down_to(counts: Counts, levels: Levels) -> Counts:
-    """Return the counts. Counts of granularities that are finer than the level of the row become 0."""
-    shown: Counts = np.where(np.arange(counts.shape[1]) <= levels[:, None], counts, 0)
-    return shown

@@ -26,9 +26,11 @@ from streaming.run.samples.lag_tables import LagTables
 from streaming.run.samples.lag_watch import LagWatch
 from streaming.run.samples.readiness import Readiness, log_ends
 from streaming.run.samples.reconcile import Reconciler
+from streaming.run.samples.retention_settings import RetentionSettings
 from streaming.run.samples.sampler import AfterSample, Sampler
 from streaming.run.shared_resources import ClusterSession, SharedResources
 from streaming.run.writers import WriterClaim
+from streaming.sampling.configs import Configs
 from streaming.sampling.groups import Groups
 from streaming.spark.causes import is_spark_gone, plain_cause
 from streaming.spark.checkpoint import canonical_location, raising_checkpoint_errors
@@ -91,6 +93,7 @@ class ClusterRun:
         session, settings = self._shared_resources.session, self._settings
         with raising_checkpoint_errors(settings.paths.checkpoint):
             tables, bootstrap = prepare_checkpoint(session, settings, self._files, self._shared_resources.tables)
+            tables.on_write_failure = self._monitor_state.count_table_write_failure
             self._keeper.use_partitions(len(self._cluster_session.partitions))
             restore(session, settings, self._files, self._monitor_state, self._committed_offsets)
         lag_watch = LagWatch(
@@ -100,6 +103,7 @@ class ClusterRun:
             self._limits,
             self._cluster_session.brokers,
             self._clock,
+            RetentionSettings(self._cluster, Configs(self._cluster_session.connection)),
         )
         lag_watch.restore()
         sampling_stop = threading.Event()
@@ -147,7 +151,7 @@ class ClusterRun:
             after=AfterSample(
                 Feedback(FeedbackWriter(self._files), reconciler, assignors),
                 LogWatch(cluster, monitor_state, self._files),
-                GroupConditions(cluster, monitor_state, tables, self._limits),
+                GroupConditions(cluster, monitor_state, tables, self._limits, self._settings.limits_by_group().of_each),
                 LagTables(cluster, monitor_state, tables, sampling.lag_table_seconds),
                 self._shared_resources.upkeep,
             ),

@@ -34,9 +34,8 @@ from streaming.page.application import Pages
 from streaming.page.clusters import ClusterView
 from streaming.page.rebalances import RebalanceReader
 from streaming.page.watched import WatchedCluster
-from streaming.prometheus.metric_selection import select_metrics
+from streaming.prometheus.metric_selection import export_options
 from streaming.prometheus.metrics import Exporter
-from streaming.prometheus.series_limit import Bounds
 from streaming.run.failures import SparkEndedError
 from streaming.run.retry_state import RetryState
 from streaming.run.samples.upkeep import Upkeep
@@ -91,8 +90,7 @@ class Monitor:
             [(watch.cluster, watch.monitor_state) for watch in self._watches],
             now_ms,
             stale_after_ms,
-            select_metrics(metrics),
-            Bounds(metrics.top_k, metrics.max_series),
+            export_options(metrics, self._settings.links),
         )
         pages = Pages(
             [self._cluster_view(watch, stale_after_ms) for watch in self._watches], self._settings.evaluation.strategies

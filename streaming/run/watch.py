@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from streaming.config.load import Settings
 from streaming.config.security import read_secrets
-from streaming.config.settings import ADMIN_API_SOURCE
+from streaming.config.settings import ADMIN_API_SOURCE, PathSettings
 from streaming.java import find_java, java_version
 from streaming.run.cluster_clock import ClusterClock
 from streaming.run.cluster_run import ClusterRun
@@ -27,6 +27,7 @@ from streaming.sampling.connection import Connection
 from streaming.security.java_client import check_key, java_secrets, spark_options
 from streaming.security.secrets_file import secrets_file
 from streaming.spark.checkpoint import CheckpointLock, check_files
+from streaming.spark.folder import local_folder
 from streaming.spark.session import jvm_pid, use_pool
 from streaming.state.monitor_state import MonitorState
 
@@ -43,10 +44,10 @@ class ClusterWatch:
         self._settings = settings
         self.cluster = settings.kafka.cluster
         self._clock = ClusterClock(self.cluster, now_ms)
-        self.monitor_state = MonitorState()
+        self.monitor_state = MonitorState(settings.limits_by_group().of_each)
         self.has_session = False
         self._is_polled = settings.source.kind == ADMIN_API_SOURCE
-        self.monitor_state.put_health(source=settings.source.kind)
+        self.monitor_state.put_health(source=settings.source.kind, folders=_local_folders(settings.paths))
 
     @property
     def stale_after_seconds(self) -> float:
@@ -106,3 +107,9 @@ class ClusterWatch:
         ClusterRun(
             self._settings, self.monitor_state, cluster_session, shared, self._clock, self.stale_after_seconds
         ).run(stop)
+
+
+def _local_folders(paths: PathSettings) -> Mapping[str, str]:
+    """Return the folders that are on a disk of this machine, by the name of their setting."""
+    folders = {"checkpoint": local_folder(paths.checkpoint), "tables": local_folder(paths.tables)}
+    return {name: str(folder.root) for name, folder in folders.items() if folder is not None}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Final
 
-from streaming.signals.signal import OF_A_GROUP, Signal
+from streaming.signals.signal import OF_A_GROUP, PARTITION, Signal
 
 _MEMBERS_UNKNOWN = (
     "Some records of the group are missing, the group has no members, or an open transaction blocks the group's"
@@ -22,9 +22,11 @@ DRIFT_PARTITIONS: Final = Signal(
     unit="partitions",
     labels=(*OF_A_GROUP, "strategy"),
     help="Partitions whose owner breaks a rule of the group's strategy. For other strategies, the value counts"
-    " partitions that the strategy would assign to a different member.",
+    " partitions that the strategy would assign to a different member. By default, only the group's own strategy has a"
+    " series, and only if the value is not 0.",
     unknown="No assignment was evaluated yet, the partition count of a topic is unknown, or the actual and the expected"
-    " assignment differ in a way that does not prove an error.",
+    " assignment differ in a way that does not prove an error. For the group's own strategy, the value 0 has a series"
+    " only in full detail. The verdict `match` in `rebalance_monitor_assignment_verdict` also means 0.",
     example="rebalance_monitor_drift_partitions > 0"
     ' and on (cluster, group, strategy) rebalance_monitor_assignment_verdict{verdict="drift"}',
 )
@@ -66,6 +68,7 @@ IMBALANCE_SCORE: Final = Signal(
     label_values=MappingProxyType(
         {"measure": ("partitions", "lag", "throughput"), "scope": ("member", "host")},
     ),
+    granularity=PARTITION,
     help="Fairness score from 0 to 100. 100 means that no valid assignment shares the work more evenly. 0 means that"
     " one member or client host has all the work, although a different assignment could avoid this.",
     unknown=f"{_MEMBERS_UNKNOWN} For lag and throughput, the value is also unknown if the current assignment was not"
@@ -77,6 +80,7 @@ WORK_IMBALANCE_RATIO: Final = Signal(
     unit="ratio",
     labels=(*OF_A_GROUP, "measure", "scope"),
     label_values=MappingProxyType({"measure": ("lag", "throughput"), "scope": ("member", "host")}),
+    granularity=PARTITION,
     help="Lag or throughput of the busiest member or client host, divided by the mean of all members or hosts. Lag is"
     " in records. Throughput is in records per second.",
     unknown="The current assignment was not measured yet, the lag or throughput of a partition is unknown, or the total"
@@ -97,6 +101,7 @@ WHAT_IF_EXCESS_PARTITIONS: Final = Signal(
     name="rebalance_monitor_what_if_excess_partitions",
     unit="partitions",
     labels=(*OF_A_GROUP, "strategy"),
+    granularity=PARTITION,
     help="Number of excess partitions that the group would have with this strategy. The series exists only if the"
     " group's assignment can be fairer.",
     unknown=_UNFAIR_ONLY,
@@ -106,6 +111,7 @@ WHAT_IF_MOVED_PARTITIONS: Final = Signal(
     name="rebalance_monitor_what_if_moved_partitions",
     unit="partitions",
     labels=(*OF_A_GROUP, "strategy"),
+    granularity=PARTITION,
     help="Partitions that would move if the group changed to this strategy. The series exists only if the group's"
     " assignment can be fairer.",
     unknown=_UNFAIR_ONLY,
@@ -115,6 +121,7 @@ WHAT_IF_MOVED_PARTITIONS: Final = Signal(
 IDLE_MEMBERS: Final = Signal(
     name="rebalance_monitor_idle_members",
     unit="members",
+    granularity=PARTITION,
     help="Members without partitions.",
     unknown=_MEMBERS_UNKNOWN,
     example="sum by (cluster) (rebalance_monitor_idle_members)",
@@ -122,31 +129,19 @@ IDLE_MEMBERS: Final = Signal(
 AVOIDABLE_IDLE_MEMBERS: Final = Signal(
     name="rebalance_monitor_avoidable_idle_members",
     unit="members",
+    granularity=PARTITION,
     help="Members that have no partitions, although a different valid assignment could give them some.",
     unknown=f"{_MEMBERS_UNKNOWN} The value is also unknown if the partition count of a topic is uncertain, or if the"
     " members have too many different subscriptions.",
     example="rebalance_monitor_avoidable_idle_members > 0",
 )
-IMBALANCE_RATIO: Final = Signal(
-    name="rebalance_monitor_imbalance_ratio",
-    unit="ratio",
-    help="Number of partitions of the busiest member, divided by the mean number of partitions per member.",
-    unknown=f"{_MEMBERS_UNKNOWN} The series is also absent if no partition is assigned.",
-    example="rebalance_monitor_imbalance_ratio > 1.5 and rebalance_monitor_excess_partitions > 0",
-)
 MEMBER_PARTITIONS_MAX: Final = Signal(
     name="rebalance_monitor_member_partitions_max",
     unit="partitions",
+    granularity=PARTITION,
     help="Number of partitions of the member that holds the most partitions.",
     unknown=_MEMBERS_UNKNOWN,
-    example="rebalance_monitor_member_partitions_max - rebalance_monitor_member_partitions_min",
-)
-MEMBER_PARTITIONS_MIN: Final = Signal(
-    name="rebalance_monitor_member_partitions_min",
-    unit="partitions",
-    help="Number of partitions of the member that holds the fewest partitions.",
-    unknown=_MEMBERS_UNKNOWN,
-    example="rebalance_monitor_member_partitions_min == 0",
+    example="rebalance_monitor_member_partitions_max and on (cluster, group) rebalance_monitor_excess_partitions > 0",
 )
 BUSIEST_MEMBER: Final = Signal(
     name="rebalance_monitor_busiest_member",
@@ -164,7 +159,8 @@ UNOWNED_PARTITIONS: Final = Signal(
     unit="partitions",
     help="Partitions without an owner, in existing topics to which members subscribe. Partitions that never had an"
     " owner count too. Partitions that a cooperative rebalance will assign in its next round do not count.",
-    unknown="A subscribed topic was not sampled yet, or a member's assignment is unknown. The value is also unknown if"
+    unknown="Every partition has an owner, a subscribed topic was not sampled yet, or a member's assignment is unknown."
+    " The value is also unknown if"
     " the group is rebalancing, has no members, or does not share partitions. It is also unknown if an open"
     " transaction blocks the group's records.",
     example="rebalance_monitor_unowned_partitions > 0",
@@ -180,9 +176,9 @@ UNOWNED_RECORDS: Final = Signal(
 ASSIGNMENT_TIMESTAMP_SECONDS: Final = Signal(
     name="rebalance_monitor_assignment_timestamp_seconds",
     unit="seconds",
-    help="Time of the record that contains the evaluated assignment, in seconds since 1970. The metrics of fairness"
-    " and drift describe this assignment.",
-    unknown="No assignment was evaluated yet, or an open transaction blocks the group's records.",
+    help="Time of the record that contains the evaluated assignment, in seconds since 1970. The series exists only for"
+    " groups with drift or with excess partitions. The metrics of fairness and drift describe this assignment.",
+    unknown="The group has no drift and no excess partitions, or both are unknown.",
     example="time() - rebalance_monitor_assignment_timestamp_seconds"
     " and on (cluster, group) rebalance_monitor_excess_partitions > 0",
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Final
 
-from streaming.signals.signal import CLUSTER, COUNTER, OF_A_CLUSTER, Signal
+from streaming.signals.signal import CLUSTER, COUNTER, HISTOGRAM, OF_A_CLUSTER, Signal
 
 _ALWAYS = "The metric is never absent."
 
@@ -18,16 +18,17 @@ READY: Final = Signal(
     unknown=_ALWAYS,
     example="rebalance_monitor_ready == 0",
 )
-SOURCE: Final = Signal(
-    name="rebalance_monitor_source",
+MONITOR_INFO: Final = Signal(
+    name="rebalance_monitor_info",
     unit="boolean",
-    labels=(*OF_A_CLUSTER, "source"),
+    labels=(*OF_A_CLUSTER, "version", "source", "page_url", "grafana_url", "runbook_url"),
     label_values=MappingProxyType({"source": ("offsets-topic", "admin-api")}),
     granularity=CLUSTER,
-    help="1 for the source of groups and commits. The source is the topic __consumer_offsets (offsets-topic) or the"
-    " group coordinators (admin-api).",
+    help="Always 1. The labels describe the monitor. `version` is the version of the monitor. `source` is the source of"
+    " groups and commits: the topic __consumer_offsets (offsets-topic) or the group coordinators (admin-api). The"
+    " addresses come from the settings in `[links]`. Alerts link to them. An address is empty if it is not set.",
     unknown=_ALWAYS,
-    example='rebalance_monitor_source{source="admin-api"}',
+    example='rebalance_monitor_info{source="admin-api"}',
 )
 SOURCE_LIMITATION: Final = Signal(
     name="rebalance_monitor_source_limitation_info",
@@ -45,11 +46,14 @@ SOURCE_LIMITATION: Final = Signal(
                 "commit_time",
                 "transactions",
                 "hidden_groups",
+                "offsets_retention",
+                "topic_retention",
             )
         }
     ),
     granularity=CLUSTER,
-    help="1 for each kind of information that the configured source does not provide.",
+    help="1 for each kind of information that the configured source or the brokers do not provide. `offsets_retention`"
+    " and `topic_retention` need the optional right DESCRIBE_CONFIGS.",
     unknown="The source provides this information.",
     example='rebalance_monitor_source_limitation_info{capability="hidden_groups"}',
 )
@@ -123,14 +127,48 @@ CLOCK_OFFSET_WITHIN_SECONDS: Final = Signal(
     unknown="The clock offset is unknown.",
     example="rebalance_monitor_clock_offset_within_seconds > 5",
 )
-LAST_BATCH_SECONDS: Final = Signal(
-    name="rebalance_monitor_last_batch_seconds",
+BATCH_DURATION_SECONDS: Final = Signal(
+    name="rebalance_monitor_batch_duration_seconds",
+    kind=HISTOGRAM,
     unit="seconds",
     labels=OF_A_CLUSTER,
     granularity=CLUSTER,
-    help="Duration of the last micro-batch, from its start in the driver until its last table is written.",
+    help="Duration of the micro-batches since the start of the monitor. A batch starts in the driver, and it ends when"
+    " its last table is written.",
     unknown="The monitor has not finished a batch since its start.",
-    example="max_over_time(rebalance_monitor_last_batch_seconds[15m])",
+    example="histogram_quantile(0.9, sum by (cluster, le)"
+    " (rate(rebalance_monitor_batch_duration_seconds_bucket[15m])))",
+)
+LAST_BATCH_TIMESTAMP_SECONDS: Final = Signal(
+    name="rebalance_monitor_last_batch_timestamp_seconds",
+    unit="seconds",
+    labels=OF_A_CLUSTER,
+    granularity=CLUSTER,
+    help="End of the last finished micro-batch, in seconds since 1970.",
+    unknown="The monitor has not finished a batch since its start.",
+    example="time() - rebalance_monitor_last_batch_timestamp_seconds > 900"
+    " and on (cluster) sum by (cluster) (rebalance_monitor_offsets_topic_lag) > 0",
+)
+TABLE_WRITE_FAILURES: Final = Signal(
+    name="rebalance_monitor_table_write_failures_total",
+    kind=COUNTER,
+    unit="failures",
+    labels=OF_A_CLUSTER,
+    granularity=CLUSTER,
+    help="Failed writes to Delta tables since the start of the monitor. The monitor tries each write again.",
+    unknown=_ALWAYS,
+    example="increase(rebalance_monitor_table_write_failures_total[15m]) > 0",
+)
+DISK_FREE_RATIO: Final = Signal(
+    name="rebalance_monitor_disk_free_ratio",
+    unit="ratio",
+    labels=(*OF_A_CLUSTER, "folder"),
+    label_values=MappingProxyType({"folder": ("checkpoint", "tables")}),
+    granularity=CLUSTER,
+    help="Free share of the disk with the folder, as a number from 0 to 1. `folder` is the name of the setting in"
+    " `[paths]`.",
+    unknown="The folder is not on a disk of this machine.",
+    example="rebalance_monitor_disk_free_ratio < 0.1",
 )
 STATE_ROWS: Final = Signal(
     name="rebalance_monitor_state_rows",
@@ -156,12 +194,12 @@ DROPPED_SERIES: Final = Signal(
     name="rebalance_monitor_dropped_series",
     unit="series",
     labels=(*OF_A_CLUSTER, "reason"),
-    label_values=MappingProxyType({"reason": ("top_k", "max_series")}),
+    label_values=MappingProxyType({"reason": ("max_series",)}),
     granularity=CLUSTER,
-    help="Number of series that a setting removed from this scrape. The label `reason` names the setting, which is"
-    " metrics.top_k or metrics.max_series.",
-    unknown=f"{_ALWAYS} Series that other settings exclude (names, granularity) do not count.",
-    example='rebalance_monitor_dropped_series{reason="max_series"} > 0',
+    help="Number of selected series that this scrape does not show. The label `reason` names the setting that limits"
+    " the scrape: metrics.max_series.",
+    unknown=f"{_ALWAYS} Series that the settings do not select (names, granularity) do not count.",
+    example="rebalance_monitor_dropped_series > 0",
 )
 RESIDENT_MEMORY_BYTES: Final = Signal(
     name="rebalance_monitor_resident_memory_bytes",

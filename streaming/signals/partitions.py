@@ -43,17 +43,6 @@ PARTITION_LAG_SECONDS: Final = Signal(
     unknown="The lag is unknown, or there is no recent sample of the partition.",
     example="rebalance_monitor_partition_lag_seconds > 600",
 )
-PARTITION_LAG_SECONDS_IS_BOUND: Final = Signal(
-    name="rebalance_monitor_partition_lag_seconds_is_bound",
-    unit="boolean",
-    labels=_OF_A_PARTITION,
-    granularity=PARTITION,
-    help="1 if the partition's lag in seconds is a lower bound. It is a lower bound if the record is older than every"
-    " stored sample.",
-    unknown="The lag in seconds is exact or unknown.",
-    example="rebalance_monitor_partition_lag_seconds and on (cluster, group, topic, partition)"
-    " rebalance_monitor_partition_lag_seconds_is_bound",
-)
 PARTITION_STATUS: Final = Signal(
     name="rebalance_monitor_partition_status",
     unit="boolean",

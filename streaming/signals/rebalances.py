@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Final
 
-from streaming.signals.signal import COUNTER, HISTOGRAM, OF_A_GROUP, Signal
+from streaming.signals.signal import COUNTER, HISTOGRAM, OF_A_GROUP, PARTITION, Signal
 
 REBALANCES: Final = Signal(
     name="rebalance_monitor_rebalances_total",
@@ -19,6 +19,7 @@ REBALANCES_FAILED: Final = Signal(
     name="rebalance_monitor_rebalances_failed_total",
     kind=COUNTER,
     unit="rebalances",
+    granularity=PARTITION,
     help="Generations that members joined but that never received an assignment. Only cases that the records prove"
     " count.",
     unknown="The group is a classic group and `source.kind` is `admin-api`. In this mode, the coordinators do not"
@@ -29,6 +30,7 @@ EMPTY_TRANSITIONS: Final = Signal(
     name="rebalance_monitor_empty_transitions_total",
     kind=COUNTER,
     unit="transitions",
+    granularity=PARTITION,
     help="Number of times that the group's last member left.",
     unknown="The group does not exist. An existing group starts at 0.",
     example="increase(rebalance_monitor_empty_transitions_total[15m]) > 0 and rebalance_monitor_group_members == 0",
@@ -52,6 +54,7 @@ REBALANCES_BY_CAUSE: Final = Signal(
             )
         }
     ),
+    granularity=PARTITION,
     help="Number of rebalances since the monitor first saw the group, by primary cause. Generations without a record"
     " do not count.",
     unknown="The monitor has read no rebalance with this cause.",
@@ -63,6 +66,7 @@ MOVED_PARTITIONS: Final = Signal(
     unit="partitions",
     labels=(*OF_A_GROUP, "necessary"),
     label_values=MappingProxyType({"necessary": ("true", "false", "unknown")}),
+    granularity=PARTITION,
     help="Partitions that moved from one owner to a different owner. `necessary=false` means that an equally balanced"
     " assignment would have left the partition in place. `necessary=unknown` means that the smallest possible"
     " number of moves is unknown.",
@@ -73,6 +77,7 @@ COMMIT_GAP_SECONDS: Final = Signal(
     name="rebalance_monitor_commit_gap_seconds",
     kind=HISTOGRAM,
     unit="seconds",
+    granularity=PARTITION,
     help="Time from the group's last commit before a rebalance to the group's first commit after the rebalance."
     " Unknown gaps do not count.",
     unknown="No gap of the group is known. The table `commit_gaps` shows why a gap is unknown. The histogram starts"
@@ -95,6 +100,7 @@ _CONDITIONS: Final = MappingProxyType(
             "silent_group",
             "silent_static_member",
             "stuck_reconciliation",
+            "long_commit_gap",
         )
     }
 )

@@ -18,6 +18,23 @@ has read the log to its end for the first time, it exports only metrics of the m
 
 **An unknown value has no series.** An unknown value is never exported as 0, -1, NaN or the last known value. A
 comparison such as `== 0` does not match an absent series. Use `absent(...)` or `unless` to find an absent series.
+Metrics that describe a problem also have no series while there is no problem. The line "no series" of a metric lists
+all reasons.
+
+**Not every metric is exported for every group.** The line "granularity" of a metric shows its level of detail. The
+setting `metrics.granularity` selects the level of all groups. Its default is `topic`. So by default, metrics of the
+granularities `group` and `topic` are exported for every group, and metrics of the granularity `partition` only for the
+20 worst groups (`metrics.top_k`). A healthy group has at most 15 series, and one more for each of its topics. A group
+with problems has more. To change the selection:
+
+- `granularity = "partition"` exports all details of all groups. `granularity = "member"` also exports the metrics of
+  members.
+- `include` and `exclude` are lists of metric names. An included metric is exported for every group, an excluded metric
+  for none.
+- `compatible_with = ["kafka_exporter"]` adds the metrics of kafka_exporter for every group and partition, so that its
+  dashboards work unchanged. kafka-lag-exporter works in the same way.
+
+/metrics also contains the standard metrics of the process: `process_*`, `python_info` and `python_gc_*`.
 """
 
 

@@ -11,6 +11,8 @@ Rules:
    series never means that the value is zero.
 5. `example` is a PromQL query for an engineer on call. The query uses only metrics and labels that are defined in this
    package.
+6. `granularity` is the coarsest value of the setting `metrics.granularity` that exports the metric for every group. For
+   the worst groups, all metrics down to `partition` are exported anyway.
 
 Conventions: https://prometheus.io/docs/practices/naming/
 """
@@ -34,10 +36,11 @@ TOPIC: Final = "topic"
 PARTITION: Final = "partition"
 MEMBER: Final = "member"
 GRANULARITIES: Final[tuple[Granularity, ...]] = (CLUSTER, GROUP, TOPIC, PARTITION, MEMBER)
-"""All granularities, the coarsest first.
+"""All granularities, the coarsest first. The granularity of a metric is a level of detail (rule 6).
 
 Metrics of the monitor itself have the granularity `cluster`, even if they have more labels. Each metric of the monitor
-itself has at most one series per partition of `__consumer_offsets`.
+itself has at most one series per partition of `__consumer_offsets`. Metrics that explain a group in detail have the
+granularity `partition`, even if they have no label `partition`. An example is the fairness score.
 """
 
 FamilySet = Literal["own", "kafka_exporter", "kafka_lag_exporter"]

@@ -71,11 +71,16 @@ class LocalFolder:
         Return None if the process has access to all folders. If the root does not exist, only the nearest existing
         parent folder is checked.
         """
-        top = self.root
-        while not top.exists() and top != top.parent:
-            top = top.parent
+        top = nearest_existing(self.root)
         below = [Path(found) for found, _, _ in os.walk(top)] if top == self.root else []
         return next((refused for folder in (top, *below) if (refused := folder_refusal(folder))), None)
+
+
+def nearest_existing(folder: Path) -> Path:
+    """Return the folder, or its nearest parent that exists."""
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    return folder
 
 
 def folder_refusal(folder: Path) -> OSError | None:

@@ -16,6 +16,7 @@ from streaming.evaluation.conditions.unowned import UnownedNow
 from streaming.evaluation.group_update import GroupState
 from streaming.evaluation.lag.lag import ClusterSample
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation
+from streaming.evaluation.limits import LimitsOf, default_limits
 from streaming.evaluation.rebalances.skips import decide_skips
 from streaming.events import POLLED_PARTITION
 from streaming.group.listing import GroupListing, rebalancing_since_ms
@@ -31,10 +32,10 @@ class MonitorState:
     Values are immutable. A change only replaces references to values, under a lock.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, limits_of: LimitsOf = default_limits) -> None:
         self._view = MonitorView()
         self._lock = threading.Lock()
-        self._report_cache = ReportCache()
+        self._report_cache = ReportCache(limits_of)
         self._reports_lock = threading.Lock()
 
     def view(self) -> MonitorView:
@@ -145,6 +146,21 @@ class MonitorState:
             known, positions = self._view.read_up_to, health.positions
             read_up_to = {number: advance_position(read, positions.get(number, 0)) for number, read in known.items()}
             self._view = replace(_with_health(self._view, health), read_up_to=read_up_to)
+
+    def put_batch_end(self, seconds: float, ended_ms: int) -> None:
+        """Store the duration of a finished batch, and its end by the clock of the monitor."""
+        with self._lock:
+            health = self._view.health
+            durations = health.batch_durations.add(seconds)
+            health = replace(health, batch_seconds=seconds, batch_durations=durations, last_batch_ms=ended_ms)
+            self._view = replace(self._view, health=health)
+
+    def count_table_write_failure(self) -> None:
+        """Count a failed write to a Delta table."""
+        with self._lock:
+            health = self._view.health
+            health = replace(health, table_write_failures=health.table_write_failures + 1)
+            self._view = replace(self._view, health=health)
 
     def put_readiness(self, *, ready: bool, before: Health) -> bool:
         """Store the readiness that was computed from the health `before`. Return True if the cluster is ready now.

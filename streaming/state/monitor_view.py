@@ -18,17 +18,21 @@ from streaming.evaluation.rebalances.skips import SkipDecisions
 from streaming.events import Position
 from streaming.group.listing import GroupListing
 from streaming.integrity.read_up_to import ReadUpTo
+from streaming.state.batch_durations import BatchDurations
 
 
 @dataclass(frozen=True, slots=True)
 class Health:
     """The state of the monitor itself, for one cluster.
 
-    `not_known` lists the kinds of values that the source cannot provide. `rewound` lists rewound partitions of
-    `__consumer_offsets`. The end of a rewound partition is before the position that the monitor has already reached.
-    When the monitor starts, this list is empty. A cluster with a rewound partition is never ready. `positions` maps a
-    partition to the next offset to read. `times_ready` counts how often the cluster became ready. `was_ready` is True
-    after the cluster became ready for the first time.
+    `not_known` lists the kinds of values that the source cannot provide. `settings_not_known` lists the settings that
+    the brokers did not return (`retention_settings.py`). `rewound` lists rewound partitions of `__consumer_offsets`.
+    The end of a rewound partition is before the position that the monitor has already reached. When the monitor starts,
+    this list is empty. A cluster with a rewound partition is never ready. `positions` maps a partition to the next
+    offset to read. `times_ready` counts how often the cluster became ready. `was_ready` is True after the cluster
+    became ready for the first time. `batch_seconds` is the duration of the last batch, and `last_batch_ms` is its end
+    by the clock of the monitor. `batch_durations` counts all batches by duration. `table_write_failures` counts failed
+    writes to Delta tables. `folders` are the folders on disks of this machine, by the name of their setting.
     """
 
     ready: bool = False
@@ -36,10 +40,15 @@ class Health:
     times_ready: int = 0
     batch_id: int = -1
     batch_seconds: float | None = None
+    batch_durations: BatchDurations = field(default_factory=BatchDurations)
+    last_batch_ms: int | None = None
+    table_write_failures: int = 0
+    folders: Mapping[str, str] = field(default_factory=dict)
     positions: Mapping[int, int] = field(default_factory=dict)
     query_restarts: int = 0
     source: str = OFFSETS_TOPIC_SOURCE
     not_known: tuple[str, ...] = ()
+    settings_not_known: tuple[str, ...] = ()
     rewound: frozenset[int] = frozenset()
 
 

@@ -12,21 +12,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
+from assignors.coordinator import coordinator_partition
 from streaming.evaluation.conditions.condition_tracker import Condition
 from streaming.evaluation.conditions.unowned import UnownedNow
 from streaming.evaluation.evaluate import RecordedGroup, SampleValues, evaluate, with_sample
 from streaming.evaluation.facts import GroupLag
 from streaming.evaluation.lag.group_lags import GROUP_LAGS_SCHEMA
+from streaming.evaluation.lag.lag import ClusterSample
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation
+from streaming.evaluation.limits import LimitsOf, default_limits
 from streaming.evaluation.rebalances.skips import decide_skips
 from streaming.evaluation.report import GroupReport
 from streaming.group.listing import GroupListing, shown_state
 from streaming.state.monitor_view import MonitorView, WorkShares
+
+_coordinator_partition = lru_cache(maxsize=100_000)(coordinator_partition)
+
+
+def _no_coordinator(_: str) -> int | None:
+    return None
 
 
 class _SampleValues(NamedTuple):
@@ -36,6 +45,7 @@ class _SampleValues(NamedTuple):
     listing: GroupListing | None = None
     rebalancing_since_ms: Mapping[str, int] = MappingProxyType({})
     work: Mapping[str, WorkShares] = MappingProxyType({})
+    coordinator_of: Callable[[str], int | None] = _no_coordinator
     conditions: Mapping[str, tuple[Condition, ...]] = MappingProxyType({})
     unowned: Mapping[str, UnownedNow] = MappingProxyType({})
 
@@ -45,7 +55,16 @@ _NOTHING_SAMPLED, _NO_LAG, _NOTHING_DECIDED = _SampleValues(), GroupLag(), dict[
 
 def _sample_values(view: MonitorView) -> _SampleValues:
     since_ms = view.rebalancing_since_ms
-    return _SampleValues(view.lag, view.listing, since_ms, view.work, view.conditions, view.unowned)
+    coordinator_of = _coordinators(view.sample)
+    return _SampleValues(view.lag, view.listing, since_ms, view.work, coordinator_of, view.conditions, view.unowned)
+
+
+def _coordinators(sample: ClusterSample | None) -> Callable[[str], int | None]:
+    """Return a function that returns the broker id of a group's coordinator, or None if the coordinator is unknown."""
+    if sample is None or not sample.offsets_topic_partitions:
+        return _no_coordinator
+    leaders, partitions = sample.offsets_topic_leaders, sample.offsets_topic_partitions
+    return lambda group_id: leaders.get(_coordinator_partition(group_id, partitions))
 
 
 class Reports(Mapping[str, GroupReport]):
@@ -102,7 +121,8 @@ class ReportCache:
     Only one thread at a time may use this object.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, limits_of: LimitsOf = default_limits) -> None:
+        self._limits_of = limits_of
         self._reports_by_group: Mapping[str, tuple[RecordedGroup, GroupReport]] = {}
         self._last: tuple[MonitorView, bool, Reports] | None = None
 
@@ -118,11 +138,49 @@ class ReportCache:
         known, self._reports_by_group = self._reports_by_group, {}
         if view.health.was_ready:
             self._reports_by_group = {
-                one.group_id: _kept_or_new(known.get(one.group_id), one) for one in _recorded(view, sample_values)
+                one.group_id: _kept_or_new(known.get(one.group_id), one) for one in self._recorded(view, sample_values)
             }
         reports = Reports({group_id: report for group_id, (_, report) in self._reports_by_group.items()}, sample_values)
         self._last = (view, is_fresh, reports)
         return reports
+
+    def _recorded(self, view: MonitorView, sample_values: _SampleValues) -> Iterator[RecordedGroup]:
+        """Yield the inputs of each group's report, sorted by group id (rules 2 and 3)."""
+        is_blocked, gap_totals = view.blocked_groups(), view.gap_totals
+        listing, work, since_ms = sample_values.listing, sample_values.work, sample_values.rebalancing_since_ms
+        coordinator_of = sample_values.coordinator_of
+        committing = frozenset[str]() if view.lag is None else view.lag.group_ids
+        group_ids = sorted(committing.union(view.groups))
+        limits = self._limits_of(group_ids)
+        for group_id in group_ids:
+            record = view.groups.get(group_id)
+            if record is None or record.snapshot.is_over:
+                if group_id in committing:
+                    listed = listing.groups.get(group_id) if listing else None
+                    yield RecordedGroup(
+                        group_id,
+                        None,
+                        is_blocked(group_id),
+                        listed=listed,
+                        limits=limits[group_id],
+                        coordinator=coordinator_of(group_id),
+                    )
+                continue
+            snapshot, evaluation, shares = record.snapshot, record.evaluation, work.get(group_id)
+            is_current = shares and evaluation and shares.position == evaluation.position
+            yield RecordedGroup(
+                group_id,
+                record,
+                is_blocked(group_id),
+                shown_state(snapshot, listing),
+                None,
+                since_ms.get(group_id),
+                shares.imbalances if shares and is_current else (),
+                gap_totals.get(group_id),
+                decide_skips(view.decided_skips, [snapshot], {}) if snapshot.unsettled_skips else _NOTHING_DECIDED,
+                limits[group_id],
+                coordinator_of(group_id),
+            )
 
 
 def _kept_or_new(
@@ -136,30 +194,3 @@ def _kept_or_new(
     if known is None or known[0].record is not recorded.record or known[0] != recorded:
         return recorded, evaluate(recorded)
     return known
-
-
-def _recorded(view: MonitorView, sample_values: _SampleValues) -> Iterator[RecordedGroup]:
-    """Yield the inputs of each group's report, sorted by group id (rules 2 and 3)."""
-    is_blocked, gap_totals = view.blocked_groups(), view.gap_totals
-    listing, work, since_ms = sample_values.listing, sample_values.work, sample_values.rebalancing_since_ms
-    committing = frozenset[str]() if view.lag is None else view.lag.group_ids
-    for group_id in sorted(committing.union(view.groups)):
-        record = view.groups.get(group_id)
-        if record is None or record.snapshot.is_over:
-            if group_id in committing:
-                listed = listing.groups.get(group_id) if listing else None
-                yield RecordedGroup(group_id, None, is_blocked(group_id), listed=listed)
-            continue
-        snapshot, evaluation, shares = record.snapshot, record.evaluation, work.get(group_id)
-        is_current = shares and evaluation and shares.position == evaluation.position
-        yield RecordedGroup(
-            group_id,
-            record,
-            is_blocked(group_id),
-            shown_state(snapshot, listing),
-            None,
-            since_ms.get(group_id),
-            shares.imbalances if shares and is_current else (),
-            gap_totals.get(group_id),
-            decide_skips(view.decided_skips, [snapshot], {}) if snapshot.unsettled_skips else _NOTHING_DECIDED,
-        )

@@ -37,6 +37,7 @@ def monitor_environment(bootstrap_servers: str, folder: Path, port: int) -> Mapp
         "PATHS__TABLES": str(folder / "tables"),
         "METRICS__HOST": "127.0.0.1",
         "METRICS__PORT": str(port),
+        "METRICS__INCLUDE": '["rebalance_monitor_group_generation"]',  # the probe compares it with the written records
     }
     return {**os.environ, **{ENVIRONMENT_PREFIX + name: value for name, value in settings.items()}}
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
+from streaming.config.settings import LinkSettings, MetricsSettings
+from streaming.prometheus.metric_selection import export_options
 from streaming.prometheus.metrics import Exporter
-from tests.bench.metrics_text import SyntheticMonitor, metrics_text_figures
+from tests.bench.metrics_text import MOST_BYTES, MOST_SERIES, SyntheticMonitor, metrics_text_figures
 from tests.bench.synthetic_groups import PARTITIONS, SyntheticGroups
 from tests.streaming.http.answers import answer
 
@@ -25,6 +27,20 @@ def test_the_synthetic_groups_are_shown_with_their_skew_lag_and_rebalances() -> 
     assert len(families["rebalance_monitor_group_status"]) == SYNTHETIC_GROUPS.groups
     measures = {one.labels["measure"] for one in families["rebalance_monitor_imbalance_score"]}
     assert measures == {"partitions", "lag", "throughput"}
+
+
+def test_a_scrape_with_default_settings_is_lean() -> None:
+    """Issue 14: at most 250,000 series and 30 MB with 10,000 groups and 100,000 partitions.
+
+    Also in a cluster of 400 groups, the descriptions and the monitor's own series are a small part of the scrape.
+    """
+    groups = SyntheticGroups(400)
+    share = groups.groups / SyntheticGroups().groups
+    monitor = SyntheticMonitor(groups)
+    options = export_options(MetricsSettings(top_k=1), LinkSettings())
+    text = answer(Exporter([("bench", monitor.monitor_state)], lambda: monitor.now_ms, 60_000, options))
+    assert sum(not line.startswith("#") for line in text.splitlines()) <= MOST_SERIES.limit * share
+    assert len(text.encode()) <= MOST_BYTES.limit * share
 
 
 def test_both_settings_have_every_figure() -> None:

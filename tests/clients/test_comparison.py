@@ -21,7 +21,7 @@ PLAN = GroupPlan("g", "range", (LIBRARY, LIBRARY, LIBRARY, LIBRARY))
 TOPICS = frozenset({"t"})
 HELD: Mapping[str, frozenset[Partition]] = {"a": frozenset({("t", 0), ("t", 1)}), "b": frozenset({("t", 2)})}
 METRICS: Mapping[str, Mapping[tuple[tuple[str, str], ...], float]] = {
-    "rebalance_monitor_group_state": {(("group", "g"), ("group_type", "classic"), ("state", "Stable")): 1},
+    "rebalance_monitor_group_info": {(("group", "g"), ("group_type", "classic"), ("state", "Stable")): 1},
     "rebalance_monitor_group_generation": {(("group", "g"),): 2},
     "rebalance_monitor_group_members": {(("group", "g"),): 2},
     "rebalance_monitor_group_lag": {(("group", "g"),): 4},

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from tests.dashboards.rules import READY, AlertCase, condition, of_cluster, of_group
+from tests.dashboards.rules import READY, AlertCase, condition, group, of_cluster, of_group
 
 
 def healthy_group(members: str = "3x300", *, excess: str = "0x300", most: str = "4x300") -> dict[str, str]:
     """Return the series of a group without a problem."""
     return (
         of_group("group_members", members)
-        | of_group("group_state", "1x300", state="Stable")
         | of_group("excess_partitions", excess)
         | of_group("member_partitions_max", most)
         | of_group("avoidable_idle_members", "0x300")
@@ -30,7 +29,6 @@ OWN = (
 
 ROLLED = (
     healthy_group(excess="0x20 4x30 0x300", most="4x20 8x30 4x300")
-    | of_group("group_state", "1x300", state="Stable")
     | of_group("avoidable_idle_members", "0x20 1x30 0x300")
     | of_group("unowned_partitions", "0x20 2x30 0x300")
     | condition("rolling_restart", "_x20 1x30 stale")
@@ -52,41 +50,47 @@ CATCHING_UP = (
 
 ENDED = (
     of_group("group_members", "3x200 0x5 stale")
-    | of_group("group_state", "1x205 stale", state="Stable")
+    | group("1x205 stale")
     | of_group("group_status", "1x200 stale", status="OK")
 )
 """Series of a group whose members left and that was deleted five minutes later."""
 
 EMPTY = (
     of_group("group_members", "3x200 0x100")
-    | of_group("group_state", "1x300", state="Empty")
+    | group(state="Empty")
     | of_group("group_status", "1x300", status="OK")
     | of_group("group_lag_seconds", "0x300")
 )
 """Series of a group whose members left after they had read all records. No new records arrive."""
 
+TWO_MONITORS = {
+    name.replace("}", ',instance="other:9560"}'): values for name, values in (healthy_group() | OWN | group()).items()
+}
+"""Series of a second monitor of the same cluster."""
+
 HEALTHY = (
-    AlertCase("*", "a group without a problem", "60m", None, healthy_group() | OWN),
+    AlertCase("*", "a group without a problem", "60m", (), healthy_group() | OWN),
+    AlertCase("*", "two monitors of one cluster", "60m", (), healthy_group() | OWN | group() | TWO_MONITORS),
     AlertCase(
         "*",
         "seven partitions over five members cannot be shared more evenly",
         "60m",
-        None,
+        (),
         healthy_group("5x300", most="2x300") | OWN,
     ),
     AlertCase(
         "*",
         "two members more than partitions must be idle",
         "60m",
-        None,
+        (),
         healthy_group("9x300", most="1x300") | of_group("idle_members", "2x300") | OWN,
     ),
-    AlertCase("*", "the tenth minute of a rolling deployment", "30m", None, ROLLED | OWN),
-    AlertCase("*", "the last minute of a rolling deployment", "49m", None, ROLLED | OWN),
-    AlertCase("*", "after a rolling deployment", "60m", None, ROLLED | OWN),
-    AlertCase("*", "the 13th minute in which the monitor catches up", "13m", None, CATCHING_UP | OWN),
-    AlertCase("*", "the monitor has caught up", "25m", None, CATCHING_UP | OWN),
-    AlertCase("*", "Prometheus has just started", "3m", None, healthy_group() | OWN | {READY: "_x2 1x300"}),
-    AlertCase("*", "a group that ended and was deleted", "230m", None, ENDED | OWN),
-    AlertCase("*", "a group that all members left after they had read all records", "260m", None, EMPTY | OWN),
+    AlertCase("*", "the tenth minute of a rolling deployment", "30m", (), ROLLED | OWN),
+    AlertCase("*", "the last minute of a rolling deployment", "49m", (), ROLLED | OWN),
+    AlertCase("*", "after a rolling deployment", "60m", (), ROLLED | OWN),
+    AlertCase("*", "the 13th minute in which the monitor catches up", "13m", (), CATCHING_UP | OWN),
+    AlertCase("*", "the monitor has caught up", "25m", (), CATCHING_UP | OWN),
+    AlertCase("*", "Prometheus has just started", "3m", (), healthy_group() | OWN | {READY: "_x2 1x300"}),
+    AlertCase("*", "a group that ended and was deleted", "230m", (), ENDED | OWN),
+    AlertCase("*", "a group that all members left after they had read all records", "260m", (), EMPTY | OWN),
 )

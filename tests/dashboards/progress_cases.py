@@ -1,11 +1,27 @@
-"""Define cases in which alerts on commits, lag and retention fire, and cases in which they must not fire."""
+"""Define cases in which alerts on commits and lag fire, and cases in which they must not fire."""
 
 from __future__ import annotations
 
-from tests.dashboards.rules import PAGE, READY, ROLLING, TICKET, AlertCase, condition, of_cluster, of_group
+from tests.dashboards.assignment_cases import LATE, WORST
+from tests.dashboards.rules import (
+    BOTH,
+    CRITICAL,
+    INFO,
+    OF_GROUP,
+    READY,
+    ROLLING,
+    WARNING,
+    AlertCase,
+    condition,
+    group,
+    of_cluster,
+    of_group,
+)
 
 MEMBERS = of_group("group_members", "3x300")
-LAGGING = of_group("group_lag", "12000x300") | of_group("group_lag_seconds", "300x300")
+EMPTY = of_group("group_members", "0x300")
+IN_TIME = of_group("group_lag", "12000x300") | of_group("group_lag_seconds", "300x300")
+HOURS_LATE = of_group("group_lag", "12000x300") | of_group("group_lag_seconds", "7200x300")
 
 
 def status(name: str, values: str = "1x300") -> dict[str, str]:
@@ -13,60 +29,155 @@ def status(name: str, values: str = "1x300") -> dict[str, str]:
     return of_group("group_status", values, status=name)
 
 
-LEFT = of_group("group_members", "3x200 0x1500") | of_group("group_lag", "0x200 0+100x1500")
+LAGGING = (
+    AlertCase(
+        "KafkaGroupLagging",
+        "a lag of two hours that grows",
+        "30m",
+        BOTH,
+        MEMBERS
+        | HOURS_LATE
+        | WORST
+        | of_group("group_lag_seconds_is_bound", "1x300")
+        | of_group("group_consumed_records_per_second", "100x300")
+        | of_group("group_produced_records_per_second", "150x300"),
+        says=(
+            "payments on prod: the group is 2h 0m 0s behind",
+            (
+                "The next record that the group has to read was written 2h 0m 0s ago or earlier. 12k records wait. "
+                "The group reads 100 records per second. Producers write 150 records per second. The lag grows. The "
+                "group has 3 members. Partition 3 of topic orders is the furthest behind. Its owner is client app-2 "
+                "on /10.0.0.7. What to do: see on the group's page which partitions lag. If all partitions lag, the "
+                "group has too few members, or its members are too slow. If only the partitions of one member lag, "
+                "that member has too many partitions or is slow."
+            ),
+        ),
+    ),
+    AlertCase(
+        "KafkaGroupLagging",
+        "a lag of 15 minutes that gets smaller",
+        "30m",
+        (WARNING,),
+        MEMBERS
+        | LATE
+        | of_group("group_consumed_records_per_second", "160x300")
+        | of_group("group_produced_records_per_second", "150x300")
+        | of_group("group_catch_up_seconds", "1200x300"),
+        says=(
+            "payments on prod: the group is 15m 0s behind",
+            (
+                "The next record that the group has to read was written 15m 0s ago. 12k records wait. The group "
+                "reads 160 records per second. Producers write 150 records per second. The group needs 20m 0s to "
+                "catch up. The group has 3 members. What to do: see on the group's page which partitions lag. If all "
+                "partitions lag, the group has too few members, or its members are too slow. If only the partitions "
+                "of one member lag, that member has too many partitions or is slow."
+            ),
+        ),
+    ),
+    AlertCase("KafkaGroupLagging", "a lag of five minutes", "30m", (), MEMBERS | IN_TIME),
+    AlertCase(
+        "KafkaGroupLagging",
+        "a peak that lasts ten minutes",
+        "40m",
+        (),
+        MEMBERS | of_group("group_lag_seconds", "10x10 900x10 10x300"),
+    ),
+    AlertCase(
+        "KafkaGroupLagging",
+        "an entry [[groups]] with strict limits for an important group",
+        "30m",
+        BOTH,
+        MEMBERS | IN_TIME | group(limits={"max_lag_seconds": 30, "critical_lag_seconds": 120}),
+    ),
+    AlertCase(
+        "KafkaGroupLagging",
+        "an entry [[groups]] with loose limits for a slow job",
+        "30m",
+        (),
+        MEMBERS | HOURS_LATE | group(limits={"max_lag_seconds": 14400, "critical_lag_seconds": 86400}),
+    ),
+    AlertCase(
+        "KafkaGroupLagging",
+        "the team of the group is a label of the alert",
+        "30m",
+        BOTH,
+        MEMBERS | HOURS_LATE | group(team="payments"),
+        labels={**OF_GROUP, "team": "payments"},
+        says=(
+            "payments on prod: the group is 2h 0m 0s behind",
+            (
+                "The next record that the group has to read was written 2h 0m 0s ago. 12k records wait. The group "
+                "has 3 members. What to do: see on the group's page which partitions lag. If all partitions lag, the "
+                "group has too few members, or its members are too slow. If only the partitions of one member lag, "
+                "that member has too many partitions or is slow."
+            ),
+        ),
+    ),
+    AlertCase(
+        "KafkaGroupLagging",
+        "the entry of the group allows warnings only",
+        "30m",
+        (WARNING,),
+        MEMBERS | HOURS_LATE | group(max_severity="warning"),
+    ),
+    AlertCase(
+        "KafkaGroupLagging",
+        "the entry of the group allows information only",
+        "30m",
+        (INFO,),
+        MEMBERS | HOURS_LATE | group(max_severity="info"),
+    ),
+    AlertCase("KafkaGroupLagging", "alerts are ignored", "30m", (), MEMBERS | HOURS_LATE | group(ignore_alerts="true")),
+    AlertCase(
+        "KafkaGroupLagging",
+        "two monitors with different versions of the entries [[groups]]",
+        "30m",
+        BOTH,
+        MEMBERS
+        | group(instance="a:9560", team="old", coordinator="1")
+        | group(instance="b:9560", team="new", coordinator="2")
+        | of_group("group_lag_seconds", "7200x300", instance="a:9560")
+        | of_group("group_lag_seconds", "7201x300", instance="b:9560"),
+    ),
+    AlertCase(
+        "KafkaGroupLagging",
+        "a group without members that does not commit has a different alert",
+        "30m",
+        (),
+        EMPTY | HOURS_LATE | of_group("group_last_commit_timestamp_seconds", "-7200x300"),
+    ),
+    AlertCase(
+        "KafkaGroupLagging",
+        "Flink commits every ten minutes without members",
+        "60m",
+        BOTH,
+        EMPTY
+        | HOURS_LATE
+        | of_group("group_last_commit_timestamp_seconds", "0x9 600x9 1200x9 1800x9 2400x9 3000x9 3600x9"),
+    ),
+    AlertCase("KafkaGroupLagging", "the monitor catches up", "40m", (), MEMBERS | HOURS_LATE | {READY: "0x300"}),
+    AlertCase(
+        "KafkaGroupLagging",
+        "the group has caught up",
+        "60m",
+        (),
+        MEMBERS | of_group("group_lag_seconds", "7200x30 5x300"),
+    ),
+)
 
-PROGRESS = (
-    AlertCase(
-        "KafkaGroupSilent",
-        "no member commits",
-        "10m",
-        PAGE,
-        condition("silent_group", "1x300") | LAGGING,
-        says=(
-            "payments: no member commits, and records wait",
-            (
-                "No member of the group has committed since before 2023-11-14 22:13:20 +0000 UTC. The group is not "
-                "in a rebalance, and new records arrive. 12k records wait. Likely causes: the members hang, fail on "
-                "every record, or do not commit. What to do: read the log of one member and take a thread dump. "
-                "Then restart the members."
-            ),
-        ),
-    ),
-    AlertCase("KafkaGroupSilent", "it ends after three minutes", "10m", None, condition("silent_group", "1x3 stale")),
-    AlertCase(
-        "KafkaStaticMemberSilent",
-        "a fenced pod",
-        "10m",
-        PAGE,
-        condition("silent_static_member", "1x300"),
-        says=(
-            "payments: a static member commits none of its partitions",
-            (
-                "A static member has committed none of its partitions since before 2023-11-14 22:13:20 +0000 UTC, "
-                "although a different member has committed. The group's page names the static member. No other "
-                "member gets its partitions until session.timeout.ms has passed. Likely causes: the member's "
-                "group.instance.id is fenced, or the member hangs. What to do: restart that instance."
-            ),
-        ),
-    ),
-    AlertCase(
-        "KafkaStaticMemberSilent",
-        "it ends after three minutes",
-        "10m",
-        None,
-        condition("silent_static_member", "1x3 stale"),
-    ),
+STOPPED = (
     AlertCase(
         "KafkaGroupStopped",
-        "a group with members",
+        "a group with members whose records wait too long",
         "20m",
-        PAGE,
-        MEMBERS | LAGGING | status("STOP"),
+        BOTH,
+        MEMBERS | LATE | WORST | status("STOP"),
         says=(
-            "payments: the group has members, but it stopped committing",
+            "payments on prod: the group has members, but it stopped committing",
             (
-                "The group has 3 members. A partition has had no commit for longer than its last ten commits took. "
-                "12k records wait. The oldest uncommitted record is 5m 0s old. Likely causes: a member hangs or "
+                "A partition has had no commit for longer than its last ten commits took. 12k records wait. The "
+                "oldest uncommitted record is 15m 0s old. The group has 3 members. Partition 3 of topic orders is "
+                "the furthest behind. Its owner is client app-2 on /10.0.0.7. Likely causes: a member hangs or "
                 "fails, or the partition has no owner. What to do: find the partitions with status STOP and their "
                 "owners on the group's page. Restart these members."
             ),
@@ -74,44 +185,300 @@ PROGRESS = (
     ),
     AlertCase(
         "KafkaGroupStopped",
-        "a group without members",
-        "20m",
-        None,
-        of_group("group_members", "0x300") | status("STOP"),
-    ),
-    AlertCase(
-        "KafkaGroupStopped",
-        "a group that a deployment stops for a while",
-        "20m",
-        None,
-        MEMBERS | status("STOP") | ROLLING,
-    ),
-    AlertCase("KafkaGroupStopped", "the monitor catches up", "40m", None, MEMBERS | status("STOP") | {READY: "0x300"}),
-    AlertCase(
-        "KafkaGroupStalled",
         "a record that the members cannot process",
         "20m",
-        PAGE,
-        MEMBERS | LAGGING | status("STALL"),
+        (WARNING,),
+        MEMBERS | IN_TIME | status("STALL"),
         says=(
-            "payments: the group commits the same offset again and again",
+            "payments on prod: the group commits the same offset again and again",
             (
                 "The committed offset of a partition does not advance, although the group commits and records wait. "
-                "12k records wait. The oldest uncommitted record is 5m 0s old. Likely causes: a member cannot "
-                "process a record and retries it for ever. What to do: find the partition on the group's page and "
-                "read the log of its owner. Skip or repair the record."
+                "12k records wait. The oldest uncommitted record is 5m 0s old. The group has 3 members. Likely "
+                "causes: a member cannot process a record and retries it for ever. What to do: find the partition "
+                "with status STALL on the group's page and read the log of its owner. Skip or repair the record."
             ),
         ),
     ),
-    AlertCase("KafkaGroupStalled", "a slow group is not stalled", "20m", None, MEMBERS | status("WARN")),
+    AlertCase(
+        "KafkaGroupStopped",
+        "a transaction marker makes the lag 1 for ever, but its seconds are unknown",
+        "60m",
+        (WARNING,),
+        MEMBERS | status("STOP") | of_group("group_lag", "1x300"),
+    ),
+    AlertCase("KafkaGroupStopped", "a group without members has a different alert", "20m", (), EMPTY | status("STOP")),
+    AlertCase("KafkaGroupStopped", "a slow group is not stopped", "20m", (), MEMBERS | LATE | status("WARN")),
+    AlertCase("KafkaGroupStopped", "a deployment stops the group", "20m", (), MEMBERS | status("STOP") | ROLLING),
+    AlertCase(
+        "KafkaGroupStopped",
+        "a deployment during which records wait too long",
+        "20m",
+        (CRITICAL,),
+        MEMBERS | LATE | status("STOP") | ROLLING,
+    ),
+    AlertCase("KafkaGroupStopped", "the monitor catches up", "40m", (), MEMBERS | status("STOP") | {READY: "0x300"}),
+    AlertCase(
+        "KafkaGroupStopped",
+        "the group commits again",
+        "60m",
+        (),
+        MEMBERS | LATE | status("STOP", "1x30 stale") | status("OK", "_x31 1x300"),
+    ),
+)
+
+SILENT = (
+    AlertCase(
+        "KafkaGroupSilent",
+        "no member commits",
+        "10m",
+        (CRITICAL,),
+        condition("silent_group", "1x300") | IN_TIME | MEMBERS,
+        says=(
+            "payments on prod: no member commits, and records wait",
+            (
+                "No member of the group has committed since before 2023-11-14 22:13:20 +0000 UTC. The group is not "
+                "in a rebalance, and new records arrive. 12k records wait. The oldest uncommitted record is 5m 0s "
+                "old. The group has 3 members. Likely causes: the members hang, fail on every record, or do not "
+                "commit. What to do: read the log of one member and take a thread dump. Then restart the members."
+            ),
+        ),
+    ),
+    AlertCase(
+        "KafkaGroupSilent",
+        "the entry of the group allows warnings only",
+        "10m",
+        (WARNING,),
+        condition("silent_group", "1x300") | group(max_severity="warning"),
+    ),
+    AlertCase("KafkaGroupSilent", "it ends after three minutes", "10m", (), condition("silent_group", "1x3 stale")),
+    AlertCase("KafkaGroupSilent", "the members commit again", "40m", (), condition("silent_group", "1x20 stale")),
+    AlertCase(
+        "KafkaStaticMemberSilent",
+        "a fenced pod whose records wait too long",
+        "10m",
+        BOTH,
+        condition("silent_static_member", "1x300")
+        | LATE
+        | of_group(
+            "group_worst_partition_info",
+            "1x300",
+            topic="orders",
+            partition="3",
+            client_id="app-2",
+            client_host="/10.0.0.7",
+            group_instance_id="pod-2",
+        ),
+        says=(
+            "payments on prod: a static member commits none of its partitions",
+            (
+                "A static member has committed none of its partitions since before 2023-11-14 22:13:20 +0000 UTC, "
+                "although a different member has committed. The group's page names the static member. 12k records "
+                "wait. The oldest uncommitted record is 15m 0s old. Partition 3 of topic orders is the furthest "
+                "behind. Its owner is client app-2 on /10.0.0.7 (instance pod-2). No other member gets its "
+                "partitions until session.timeout.ms has passed. Likely causes: the member's group.instance.id is "
+                "fenced, or the member hangs. What to do: restart that instance."
+            ),
+        ),
+    ),
+    AlertCase(
+        "KafkaStaticMemberSilent",
+        "no record waits too long yet",
+        "10m",
+        (WARNING,),
+        condition("silent_static_member", "1x300") | IN_TIME,
+    ),
+    AlertCase(
+        "KafkaStaticMemberSilent",
+        "it ends after three minutes",
+        "10m",
+        (),
+        condition("silent_static_member", "1x3 stale"),
+    ),
+    AlertCase(
+        "KafkaStaticMemberSilent",
+        "the member commits again",
+        "40m",
+        (),
+        condition("silent_static_member", "1x20 stale"),
+    ),
+)
+
+DEAD = (
+    of_group("group_members", "3x10 0x3000")
+    | of_group("group_lag_seconds", "5x10 60+300x3000")
+    | of_group("group_lag", "9x10 9+100x3000")
+    | of_group("group_last_commit_timestamp_seconds", "0+300x10 3000x3000")
+)
+"""Series with a step of five minutes: all members leave after 50 minutes."""
+
+DEAD_FOR_DAYS = (
+    of_group("group_members", "3x2 0x300")
+    | of_group("group_lag_seconds", "5x2 3600+3600x300")
+    | of_group("group_last_commit_timestamp_seconds", "0+3600x2 7200x300")
+)
+"""Series with a step of one hour: all members leave after two hours, and twelve days pass."""
+
+WITHOUT_MEMBERS = (
+    AlertCase(
+        "KafkaGroupWithoutMembers",
+        "all pods are gone",
+        "90m",
+        (CRITICAL,),
+        DEAD,
+        step="5m",
+        says=(
+            "payments on prod: the group has no members, and records wait",
+            (
+                "The group has no members and does not commit. The oldest uncommitted record is 36m 0s old. 709 "
+                "records wait. Its last commit was at 1970-01-01 00:50:00 +0000 UTC. Likely causes: the application "
+                "is down, or it was scaled to zero. What to do: start the application. If it was retired, delete the "
+                "group. If it runs only at times, set max_lag_seconds or ignore_alerts for the group."
+            ),
+        ),
+    ),
+    *(
+        AlertCase(
+            "KafkaGroupWithoutMembers", f"the members left {since} ago", at, (CRITICAL,), DEAD_FOR_DAYS, step="1h"
+        )
+        for since, at in (("ten hours", "12h"), ("two days", "50h"), ("nine days", "220h"))
+    ),
+    AlertCase(
+        "KafkaGroupWithoutMembers",
+        "the entry of the group allows warnings only",
+        "90m",
+        (WARNING,),
+        DEAD | group(max_severity="warning"),
+        step="5m",
+    ),
+    AlertCase("KafkaGroupWithoutMembers", "the members left ten minutes ago", "60m", (), DEAD, step="5m"),
+    AlertCase(
+        "KafkaGroupWithoutMembers",
+        "the monitor starts when the group has been dead for days",
+        "30m",
+        (CRITICAL,),
+        EMPTY | of_group("group_lag_seconds", "200000x300"),
+    ),
+    AlertCase(
+        "KafkaGroupWithoutMembers",
+        "the application was started again",
+        "120m",
+        (),
+        of_group("group_members", "0x60 3x300")
+        | of_group("group_lag_seconds", "7200x70 5x300")
+        | of_group("group_last_commit_timestamp_seconds", "0x60 3660+60x300"),
+    ),
+    AlertCase(
+        "KafkaGroupWithoutMembers",
+        "the group was deleted",
+        "120m",
+        (),
+        group("1x60 stale") | of_group("group_members", "0x60 stale") | of_group("group_lag_seconds", "7200x60 stale"),
+    ),
+    AlertCase(
+        "KafkaGroupWithoutMembers",
+        "alerts are ignored",
+        "220h",
+        (),
+        DEAD_FOR_DAYS | group(ignore_alerts="true"),
+        step="1h",
+    ),
+    AlertCase(
+        "KafkaGroupWithoutMembers",
+        "an entry [[groups]] lets a nightly job wait for a day",
+        "20h",
+        (),
+        DEAD_FOR_DAYS | group(limits={"max_lag_seconds": 90000, "critical_lag_seconds": 90000}),
+        step="1h",
+    ),
+    AlertCase(
+        "KafkaGroupWithoutMembers", "all records are read", "220m", (), EMPTY | of_group("group_lag_seconds", "0x300")
+    ),
+    AlertCase(
+        "KafkaGroupWithoutMembers",
+        "a consumer with assign() commits without members",
+        "60m",
+        (),
+        EMPTY | LATE | of_group("group_last_commit_timestamp_seconds", "0+60x300"),
+    ),
+    AlertCase(
+        "KafkaGroupWithoutMembers",
+        "a deployment that stops all members for ten minutes",
+        "14m",
+        (),
+        of_group("group_members", "3x2 0x10 3x300")
+        | of_group("group_lag_seconds", "5x2 0+60x10 5x300")
+        | of_group("group_last_commit_timestamp_seconds", "0x2 120x10 780+60x300"),
+    ),
+)
+
+GONE = of_group("group_members", "3x30 stale")
+
+VANISHED = (
+    AlertCase(
+        "KafkaGroupVanished",
+        "the coordinator lost the group",
+        "45m",
+        (WARNING,),
+        GONE | group("1x30 stale"),
+        says=(
+            "payments on prod: the group had members, and the monitor does not find it any more",
+            (
+                "The group had 3 members when the monitor last saw it, within the last hour. Now the monitor does "
+                "not find the group. Kafka deletes only groups without members. Likely causes: records of "
+                "__consumer_offsets were lost, or the monitor's settings now exclude the group. What to do: run "
+                "kafka-consumer-groups.sh --describe --group. If Kafka does not know the group, its offsets are "
+                "gone. In this case, check auto.offset.reset before you restart the members."
+            ),
+        ),
+    ),
+    AlertCase(
+        "KafkaGroupVanished",
+        "the coordinator moved before the group vanished",
+        "45m",
+        (WARNING,),
+        GONE | group("1x10 stale", coordinator="1") | group("_x11 1x19 stale", coordinator="2"),
+    ),
+    AlertCase(
+        "KafkaGroupVanished",
+        "the group was deleted after all members had left",
+        "45m",
+        (),
+        of_group("group_members", "3x30 0x2 stale") | group("1x32 stale"),
+    ),
+    AlertCase(
+        "KafkaGroupVanished",
+        "a restarted monitor shows the group later",
+        "45m",
+        (),
+        GONE | group("1x30 stale") | {READY: "1x30 0x300"},
+    ),
+    AlertCase("KafkaGroupVanished", "an open transaction blocks the group", "45m", (), GONE | group(state="Unknown")),
+    AlertCase(
+        "KafkaGroupVanished",
+        "the series limit omits the group",
+        "45m",
+        (),
+        GONE | group("1x30 stale") | of_cluster("dropped_series", "0x30 9x300", reason="max_series"),
+    ),
+    AlertCase(
+        "KafkaGroupVanished",
+        "the group is back",
+        "60m",
+        (),
+        of_group("group_members", "3x30 _x20 3x300") | group("1x30 _x20 1x300"),
+    ),
+    AlertCase("KafkaGroupVanished", "alerts are ignored", "45m", (), GONE | group("1x30 stale", ignore_alerts="true")),
+)
+
+OTHERS = (
     AlertCase(
         "KafkaGroupRewound",
         "offsets were reset",
         "5m",
-        TICKET,
-        MEMBERS | LAGGING | status("REWIND"),
+        (WARNING,),
+        MEMBERS | IN_TIME | status("REWIND"),
         says=(
-            "payments: a committed offset was moved back",
+            "payments on prod: a committed offset was moved back",
             (
                 "The group committed a lower offset of a partition than before. It has not reached the previous "
                 "offset again yet, so it processes records a second time. 12k records wait. The oldest uncommitted "
@@ -125,258 +492,34 @@ PROGRESS = (
         "KafkaGroupRewound",
         "the group reached the earlier offset again",
         "40m",
-        None,
+        (),
         MEMBERS | status("REWIND", "1x10 stale") | status("OK", "_x11 1x300"),
     ),
     AlertCase(
-        "KafkaGroupWithoutMembers",
-        "all pods are gone",
-        "220m",
-        PAGE,
-        LEFT | status("STOP", "_x201 1x1500"),
+        "KafkaGroupUnknown",
+        "records of the group are missing",
+        "70m",
+        (WARNING,),
+        group(state="Unknown"),
         says=(
-            "payments: the group has no members, and records wait",
+            "payments on prod: the state of the group has been unknown for an hour",
             (
-                "The group has no members. Before, it had 3 members. 1.9k records wait. Likely causes: the "
-                "application is down, or it was scaled to zero. What to do: start the application. If it was "
-                "retired, delete the group."
+                "The monitor does not know the members and the assignment of the group, so other alerts cannot fire "
+                "for it. Likely causes: records of the group are missing, a client writes records in its own format, "
+                "or an open transaction blocks the group's partition of __consumer_offsets. What to do: see the "
+                "reason on the group's page. Look for the group in the table quarantine."
             ),
         ),
     ),
-    *(
-        AlertCase(
-            "KafkaGroupWithoutMembers",
-            f"the group existed for five hours and its members left {since} ago",
-            at,
-            severity,
-            of_group("group_members", "2x60 0x600") | status("STOP", "1x660"),
-            step="5m",
-        )
-        for since, at, severity in (
-            ("ten minutes", "5h10m", None),
-            ("50 minutes", "5h50m", PAGE),
-            ("100 minutes", "6h40m", PAGE),
-            ("ten hours", "15h", PAGE),
-            ("20 hours", "25h", PAGE),
-            ("more than a day", "30h", None),
-        )
-    ),
+    AlertCase("KafkaGroupUnknown", "half an hour is not yet worth a look", "30m", (), group(state="Unknown")),
+    AlertCase("KafkaGroupUnknown", "a known group", "120m", (), group()),
     AlertCase(
-        "KafkaGroupWithoutMembers",
-        "a job that runs twice a day, for an hour each",
-        "900m",
-        None,
-        of_group("group_members", "0x300 3x59 0x400 3x59 0x600") | status("STOP", "1x1500"),
-    ),
-    AlertCase(
-        "KafkaGroupWithoutMembers",
-        "the alert lasts longer than the first hour",
-        "1600m",
-        PAGE,
-        of_group("group_members", "3x1500 0x1500") | status("STOP", "_x1501 1x1500"),
-    ),
-    AlertCase("KafkaGroupWithoutMembers", "all records are read", "220m", None, LEFT | status("OK")),
-    AlertCase(
-        "KafkaGroupWithoutMembers",
-        "a deployment that stops all members first",
-        "214m",
-        None,
-        LEFT | status("STOP", "_x201 1x1500"),
-    ),
-    AlertCase(
-        "KafkaGroupWithoutMembers",
-        "a job of an hour a day",
-        "420m",
-        None,
-        of_group("group_members", "0x340 3x60 0x1500") | status("STOP", "1x340 0x60 1x1500"),
-    ),
-    AlertCase(
-        "KafkaGroupWithoutMembers",
-        "the group had no members for hours",
-        "420m",
-        None,
-        of_group("group_members", "0x1500") | status("STOP", "1x1500"),
-    ),
-    AlertCase(
-        "KafkaGroupWithoutMembers",
-        "Prometheus has no earlier values",
-        "60m",
-        None,
-        of_group("group_members", "0x1500") | status("STOP", "1x1500"),
-    ),
-    AlertCase(
-        "KafkaGroupVanished",
-        "the coordinator lost the group",
-        "45m",
-        TICKET,
-        of_group("group_members", "3x30 stale") | of_group("group_state", "1x30 stale", state="Stable"),
-        says=(
-            "payments: the group had members, and the monitor does not find it any more",
-            (
-                "The group had 3 members when the monitor last saw it, within the last hour. Now the monitor does "
-                "not find the group. Kafka deletes only groups without members. Likely causes: records of "
-                "__consumer_offsets were lost, or the monitor's settings now exclude the group. What to do: run "
-                "kafka-consumer-groups.sh --describe --group. If Kafka does not know the group, its offsets are "
-                "gone. In this case, check auto.offset.reset before you restart the members."
-            ),
-        ),
-    ),
-    AlertCase(
-        "KafkaGroupVanished",
-        "the group was deleted after all members had left",
-        "45m",
-        None,
-        of_group("group_members", "3x30 0x2 stale") | of_group("group_state", "1x32 stale", state="Stable"),
-    ),
-    AlertCase(
-        "KafkaGroupVanished",
-        "a restarted monitor shows the group later",
-        "45m",
-        None,
-        of_group("group_members", "3x30 stale")
-        | of_group("group_state", "1x30 stale", state="Stable")
-        | {READY: "1x30 0x300"},
-    ),
-    AlertCase(
-        "KafkaGroupVanished",
-        "the group is blocked by an open transaction",
-        "45m",
-        None,
-        of_group("group_members", "3x30 stale") | of_group("group_state", "1x300", state="Unknown"),
-    ),
-    AlertCase(
-        "KafkaGroupVanished",
-        "the series limit omits the group",
-        "45m",
-        None,
-        of_group("group_members", "3x30 stale")
-        | of_group("group_state", "1x30 stale", state="Stable")
-        | of_cluster("dropped_series", "0x30 9x300", reason="max_series"),
-    ),
-    AlertCase(
-        "KafkaGroupLagging",
-        "a lag of two hours that does not decrease",
-        "30m",
-        PAGE,
-        MEMBERS
-        | of_group("group_lag_seconds", "7200x300")
-        | of_group("group_lag", "12000+5x300")
-        | of_group("group_lag_seconds_is_bound", "1x300"),
-        says=(
-            "payments: the group is 2h 0m 0s behind",
-            (
-                "The next record that the group has to read was written 2h 0m 0s ago or earlier. 12.15k records "
-                "wait. The group has 3 members. The lag does not decrease. What to do: see on the group's page "
-                "which partitions lag. If all partitions lag, the group has too few members, or its members are too "
-                "slow. If only the partitions of one member lag, that member has too many partitions or is slow."
-            ),
-        ),
-    ),
-    AlertCase(
-        "KafkaGroupLagging",
-        "a lag of 15 minutes has severity ticket",
-        "30m",
-        TICKET,
-        MEMBERS | of_group("group_lag_seconds", "900x300"),
-    ),
-    AlertCase("KafkaGroupLagging", "a lag of five minutes", "30m", None, MEMBERS | LAGGING),
-    AlertCase(
-        "KafkaGroupLagging",
-        "a peak that lasts ten minutes",
-        "40m",
-        None,
-        MEMBERS | of_group("group_lag_seconds", "10x10 900x10 10x300"),
-    ),
-    AlertCase(
-        "KafkaGroupLagging",
-        "a group without members has a different alert",
-        "30m",
-        None,
-        of_group("group_members", "0x300") | of_group("group_lag_seconds", "7200x300"),
+        "KafkaGroupUnknown",
+        "the group is known again",
+        "120m",
+        (),
+        group("1x90 stale", state="Unknown") | group("_x91 1x300", state="Stable"),
     ),
 )
 
-NOT_LOST_YET = MEMBERS | of_group("group_records_lost", "0x300") | of_group("group_lag", "12000x300")
-
-RETENTION = (
-    AlertCase(
-        "KafkaRecordsLost",
-        "retention deleted unread records",
-        "5m",
-        PAGE,
-        MEMBERS | of_group("group_records_lost", "1500x300") | of_group("group_lag_seconds", "7200x300"),
-        says=(
-            "payments: up to 1.5k records were deleted before the group read them",
-            (
-                "Retention deleted 1.5k offsets that the group had not committed. The group is 2h 0m 0s behind. "
-                "Likely causes: the group was too slow, or it was down for longer than the topic's retention. What "
-                "to do: raise retention.ms of the topic at once, to stop the loss. Then reduce the lag. Inform the "
-                "owners of the data."
-            ),
-        ),
-    ),
-    AlertCase("KafkaRecordsLost", "no record is lost", "5m", None, MEMBERS | of_group("group_records_lost", "0x300")),
-    AlertCase(
-        "KafkaRecordsLost",
-        "an unused group loses records every day",
-        "300m",
-        None,
-        of_group("group_members", "0x400") | status("STOP", "1x400") | of_group("group_records_lost", "1500x400"),
-    ),
-    AlertCase(
-        "KafkaRecordsLost",
-        "the members left ten hours ago",
-        "15h",
-        PAGE,
-        of_group("group_members", "2x60 0x600")
-        | status("STOP", "1x660")
-        | of_group("group_records_lost", "0x90 9x570"),
-        step="5m",
-    ),
-    AlertCase(
-        "KafkaRecordsLost",
-        "a group with assign() has no members but is in use",
-        "5m",
-        PAGE,
-        of_group("group_members", "0x300") | status("WARN") | of_group("group_records_lost", "1500x300"),
-    ),
-    AlertCase(
-        "KafkaRecordsAboutToBeLost",
-        "half an hour is left",
-        "10m",
-        PAGE,
-        NOT_LOST_YET | of_group("group_seconds_until_lost", "1800x300"),
-        says=(
-            "payments: retention deletes unread records in 30m 0s",
-            (
-                "At the present rate, retention deletes unread records in 30m 0s, unless the group commits them "
-                "before. 12k records wait. What to do: on the group's page, find the topics with lag. Raise "
-                "retention.ms (or retention.bytes) of these topics. Then reduce the lag."
-            ),
-        ),
-    ),
-    AlertCase(
-        "KafkaRecordsAboutToBeLost",
-        "four hours are left",
-        "30m",
-        TICKET,
-        NOT_LOST_YET | of_group("group_seconds_until_lost", "14400x300"),
-    ),
-    AlertCase(
-        "KafkaRecordsAboutToBeLost",
-        "a day is left",
-        "30m",
-        None,
-        NOT_LOST_YET | of_group("group_seconds_until_lost", "86400x300"),
-    ),
-    AlertCase(
-        "KafkaRecordsAboutToBeLost",
-        "records are already lost, which is a different alert",
-        "30m",
-        None,
-        MEMBERS | of_group("group_records_lost", "7x300") | of_group("group_seconds_until_lost", "0x300"),
-    ),
-    AlertCase(
-        "KafkaRecordsAboutToBeLost", "the time is unknown because the log start never moved", "30m", None, NOT_LOST_YET
-    ),
-)
+PROGRESS = (*LAGGING, *STOPPED, *SILENT, *WITHOUT_MEMBERS, *VANISHED, *OTHERS)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from tests.dashboards.rules import INFO, PAGE, READY, ROLLING, TICKET, AlertCase, condition, of_group
+from tests.dashboards.assignment_cases import LATE
+from tests.dashboards.rules import BOTH, INFO, OF_GROUP, READY, ROLLING, WARNING, AlertCase, condition, group, of_group
 
-REBALANCES = (
+STORM = condition("rebalance_storm", "1x300")
+STUCK = condition("stuck_rebalance", "1x300")
+STUCK_LABELS = {**OF_GROUP, "condition": "stuck_rebalance"}
+
+ROLLING_RESTART = (
     AlertCase(
         "KafkaRollingRestart",
         "a deployment",
         "5m",
-        INFO,
+        (INFO,),
         ROLLING,
         says=(
-            "payments: members are replaced one after the other",
+            "payments on prod: members are replaced one after the other",
             (
                 "A rolling restart has been in progress since 2023-11-14 22:13:20 +0000 UTC. Each member that "
                 "leaves or joins causes a rebalance. What to do: nothing. Static membership (group.instance.id) "
@@ -20,180 +25,275 @@ REBALANCES = (
             ),
         ),
     ),
+    AlertCase("KafkaRollingRestart", "a rebalance storm is no rolling restart", "5m", (), STORM),
     AlertCase(
-        "KafkaRollingRestart",
-        "a rebalance storm is no rolling restart",
-        "5m",
-        None,
-        condition("rebalance_storm", "1x300"),
+        "KafkaRollingRestart", "it ends after the deployment", "40m", (), condition("rolling_restart", "1x20 stale")
     ),
+)
+
+STORMS = (
     AlertCase(
         "KafkaRebalanceStorm",
-        "members poll too rarely",
+        "members poll too rarely, and records wait too long",
         "20m",
-        PAGE,
-        condition("rebalance_storm", "1x300")
+        BOTH,
+        STORM
+        | LATE
         | of_group("rebalances_by_cause_total", "0+2x300", cause="member_gone")
         | of_group("rebalances_by_cause_total", "0+1x300", cause="member_joined")
         | of_group("group_members", "4x300"),
         says=(
-            "payments: the group rebalances again and again",
+            "payments on prod: the group rebalances again and again",
             (
                 "The group has rebalanced again and again since 2023-11-14 22:13:20 +0000 UTC. The most frequent "
-                "cause is member_gone. The group has 4 members. Under an eager strategy, no member works during a "
-                "rebalance. Likely causes: the work for one poll takes longer than max.poll.interval.ms, or a "
-                "member is killed again and again. What to do: see on the group's page which members leave and "
-                "join. Read the logs of these members."
+                "cause is member_gone. The group has 4 members. 12k records wait. The oldest uncommitted record is "
+                "15m 0s old. Under an eager strategy, no member works during a rebalance. Likely causes: the work "
+                "for one poll takes longer than max.poll.interval.ms, a member is killed again and again, or two "
+                "processes have the same group.instance.id. What to do: see on the group's page which members leave "
+                "and join. Read the logs of these members."
+            ),
+        ),
+    ),
+    AlertCase("KafkaRebalanceStorm", "a storm without lag wakes nobody", "20m", (WARNING,), STORM),
+    AlertCase(
+        "KafkaRebalanceStorm",
+        "a commit gap above the limit is harm",
+        "20m",
+        BOTH,
+        STORM | condition("long_commit_gap", "1x300"),
+    ),
+    AlertCase(
+        "KafkaRebalanceStorm",
+        "a member that flaps, and no storm",
+        "20m",
+        (WARNING,),
+        condition("flapping_member", "1x300"),
+        says=(
+            "payments on prod: the group rebalances again and again",
+            (
+                "The group has rebalanced again and again since 2023-11-14 22:13:20 +0000 UTC. One member joins and "
+                "leaves again and again. The group's page names it. Under an eager strategy, no member works during "
+                "a rebalance. Likely causes: the work for one poll takes longer than max.poll.interval.ms, a member "
+                "is killed again and again, or two processes have the same group.instance.id. What to do: see on the "
+                "group's page which members leave and join. Read the logs of these members."
             ),
         ),
     ),
     AlertCase(
         "KafkaRebalanceStorm",
-        "a storm of three minutes",
+        "a member that flaps causes a storm: one alert",
         "20m",
-        None,
-        condition("rebalance_storm", "1x3 stale"),
+        (WARNING,),
+        STORM | condition("flapping_member", "1x300"),
     ),
-    AlertCase("KafkaRebalanceStorm", "a rolling deployment is no storm", "20m", None, ROLLING),
+    AlertCase("KafkaRebalanceStorm", "a storm of three minutes", "20m", (), condition("rebalance_storm", "1x3 stale")),
+    AlertCase("KafkaRebalanceStorm", "a rolling deployment is no storm", "20m", (), ROLLING),
     AlertCase(
         "KafkaRebalanceStorm",
         "a storm in old records while the monitor catches up",
         "10m",
-        None,
-        condition("rebalance_storm", "1x300") | {READY: "0x300"},
+        (),
+        STORM | {READY: "0x300"},
     ),
     AlertCase(
-        "KafkaRebalanceStuck",
-        "the condition stuck_rebalance is active",
+        "KafkaRebalanceStorm", "it ends after the storm", "60m", (), condition("rebalance_storm", "1x30 stale") | LATE
+    ),
+)
+
+COMMIT_GAPS = (
+    AlertCase(
+        "KafkaCommitGapLong",
+        "a rebalance of six minutes with the default limit",
         "5m",
-        PAGE,
-        condition("stuck_rebalance", "1x300"),
+        (WARNING,),
+        condition("long_commit_gap", "1x300"),
         says=(
-            "payments: a rebalance does not finish",
+            "payments on prod: a rebalance interrupted the commits for too long",
             (
-                "A rebalance of the group does not finish, or a KIP-848 member does not reach its target "
-                "assignment. The allowed time ended at 2023-11-14 22:13:20 +0000 UTC. During a stuck rebalance, no "
-                "member makes progress. With KIP-848, only the stuck member makes no progress. Likely causes: a "
-                "member hangs and does not rejoin, or its process has ended and its session has not timed out yet. "
-                "What to do: find the member that does not respond (kafka-consumer-groups.sh --describe --members) "
-                "and restart it."
+                "The time without commits around a rebalance was longer than the limit of 5m 0s. The monitor first "
+                "saw this at 2023-11-14 22:13:20 +0000 UTC. Records waited meanwhile, or they were processed twice. "
+                "Likely causes: a member ended without leaving the group and its session.timeout.ms is long, members "
+                "restore their state, or the strategy is eager. What to do: see the cause and the length of the last "
+                "rebalances on the group's page. Consider static membership or a cooperative strategy."
+            ),
+        ),
+    ),
+    AlertCase(
+        "KafkaCommitGapLong",
+        "also with lag it is a warning: KafkaGroupLagging is critical",
+        "5m",
+        (WARNING,),
+        condition("long_commit_gap", "1x300") | LATE,
+    ),
+    AlertCase("KafkaCommitGapLong", "a storm without a long gap", "20m", (), STORM),
+    AlertCase(
+        "KafkaCommitGapLong", "it ends with its condition", "40m", (), condition("long_commit_gap", "1x20 stale")
+    ),
+)
+
+STUCK_REBALANCES = (
+    AlertCase(
+        "KafkaRebalanceStuck",
+        "a rebalance does not finish, and records wait",
+        "5m",
+        BOTH,
+        STUCK | of_group("group_lag", "7x300"),
+        labels=STUCK_LABELS,
+        says=(
+            "payments on prod: a rebalance does not finish",
+            (
+                "The rebalance did not finish within the allowed time, which ended at 2023-11-14 22:13:20 +0000 UTC. "
+                "No member makes progress. Likely causes: a member hangs and does not rejoin, or its process has "
+                "ended and its session has not timed out yet. 7 records wait. What to do: find the member that does "
+                "not respond (kafka-consumer-groups.sh --describe --members) and restart it."
             ),
         ),
     ),
     AlertCase(
         "KafkaRebalanceStuck",
-        "a member does not reach its target",
+        "no record waits, so nobody misses anything",
         "5m",
-        PAGE,
-        condition("stuck_reconciliation", "1x300"),
+        (WARNING,),
+        STUCK | of_group("group_lag", "0x300"),
+    ),
+    AlertCase(
+        "KafkaRebalanceStuck",
+        "one KIP-848 member does not reach its target",
+        "5m",
+        (WARNING,),
+        condition("stuck_reconciliation", "1x300") | of_group("group_lag", "7x300"),
+        labels={**OF_GROUP, "condition": "stuck_reconciliation"},
+        says=(
+            "payments on prod: a member does not reach its target assignment",
+            (
+                "A member of this KIP-848 group did not reach its target assignment within the allowed time, which "
+                "ended at 2023-11-14 22:13:20 +0000 UTC. Only this member makes no progress. Likely causes: the "
+                "member hangs, or it does not give up a partition. 7 records wait. What to do: find the member that "
+                "does not respond (kafka-consumer-groups.sh --describe --members) and restart it."
+            ),
+        ),
+    ),
+    AlertCase(
+        "KafkaRebalanceStuck",
+        "one KIP-848 member does not reach its target, and records wait too long",
+        "5m",
+        BOTH,
+        condition("stuck_reconciliation", "1x300") | LATE,
     ),
     AlertCase(
         "KafkaRebalanceStuck",
         "a rebalance of a minute",
         "5m",
-        None,
-        of_group("group_rebalancing_seconds", "0+60x1 stale"),
+        (),
+        of_group("group_rebalance_start_timestamp_seconds", "60x1 stale"),
     ),
     AlertCase(
-        "KafkaMemberFlapping",
-        "three times in ten minutes",
-        "10m",
-        PAGE,
-        condition("flapping_member", "1x300"),
-        says=(
-            "payments: a member joins and leaves again and again",
+        "KafkaRebalanceStuck", "it ends with the rebalance", "40m", (), condition("stuck_rebalance", "1x20 stale")
+    ),
+)
+
+FAULTS = (
+    *(
+        AlertCase(
+            "KafkaProtocolFault",
+            why,
+            "10m",
+            (WARNING,),
+            condition(name, "1x300"),
+            labels={**OF_GROUP, "condition": name},
+            says=says,
+        )
+        for name, why, says in (
             (
-                "At least one member has joined and left three times within ten minutes. The monitor first saw this "
-                "at 2023-11-14 22:13:20 +0000 UTC. The group's page names the member. The group rebalances each "
-                "time. Likely causes: a crash loop, two processes with the same group.instance.id, or polls that "
-                "take longer than max.poll.interval.ms. What to do: read the log of that member."
+                "endless_cooperative_rejoin",
+                "rounds that change nothing",
+                (
+                    "payments on prod: cooperative rebalances do not end",
+                    (
+                        "Since 2023-11-14 22:13:20 +0000 UTC, the group rebalances although no member joins, leaves "
+                        "or changes anything. Likely causes: the assignor of the client that leads the group never "
+                        "reaches a final assignment. What to do: update that client, or use a different strategy."
+                    ),
+                ),
             ),
-        ),
-    ),
-    AlertCase("KafkaMemberFlapping", "each member is replaced once", "10m", None, ROLLING),
-    AlertCase(
-        "KafkaRejoinEndless",
-        "rounds that change nothing",
-        "10m",
-        TICKET,
-        condition("endless_cooperative_rejoin", "1x300"),
-        says=(
-            "payments: cooperative rebalances do not end",
             (
-                "Since 2023-11-14 22:13:20 +0000 UTC, the group rebalances although no member joins, leaves or "
-                "changes anything. Likely causes: the assignor of the client that leads the group never reaches a "
-                "final assignment. What to do: update that client, or use a different strategy."
+                "eager_and_cooperative_mixed",
+                "an incomplete upgrade",
+                (
+                    "payments on prod: the group mixes eager and cooperative strategies",
+                    (
+                        "Members claim owned partitions although the strategy is eager, or the strategy changed and "
+                        "changed back. The monitor first saw this at 2023-11-14 22:13:20 +0000 UTC. Partitions may "
+                        "have two owners or none. Likely causes: an unfinished upgrade. What to do: give all members "
+                        "the same list of strategies, in two rolling bounces."
+                    ),
+                ),
             ),
-        ),
+            (
+                "duplicate_claims",
+                "one partition, two owners",
+                (
+                    "payments on prod: two members claimed the same partition",
+                    (
+                        "Two members joined and claimed the same partition for the same generation. The monitor "
+                        "first saw this at 2023-11-14 22:13:20 +0000 UTC. Records may have been processed twice. "
+                        "Likely causes: a member that the group had removed came back, or a client is old. What to "
+                        "do: look for duplicates downstream. Update old clients."
+                    ),
+                ),
+            ),
+        )
     ),
     AlertCase(
-        "KafkaRejoinEndless",
+        "KafkaProtocolFault",
         "it ends after two minutes",
         "10m",
-        None,
+        (),
         condition("endless_cooperative_rejoin", "1x2 stale"),
     ),
     AlertCase(
-        "KafkaStrategiesMixed",
-        "an incomplete upgrade",
+        "KafkaProtocolFault",
+        "the two rolling restarts of an upgrade to cooperative (KIP-429)",
         "20m",
-        TICKET,
-        condition("eager_and_cooperative_mixed", "1x300"),
-        says=(
-            "payments: the group mixes eager and cooperative strategies",
-            (
-                "Members claim owned partitions although the strategy is eager, or the strategy changed and changed "
-                "back. The monitor first saw this at 2023-11-14 22:13:20 +0000 UTC. Partitions may have two owners "
-                "or none. Likely causes: an unfinished upgrade. What to do: give all members the same list of "
-                "strategies, in two rolling bounces."
-            ),
-        ),
+        (),
+        condition("eager_and_cooperative_mixed", "1x300") | ROLLING,
     ),
     AlertCase(
-        "KafkaStrategiesMixed",
-        "an upgrade of ten minutes",
-        "40m",
-        None,
-        condition("eager_and_cooperative_mixed", "1x10 stale"),
-    ),
-    AlertCase(
-        "KafkaClaimsDuplicate",
-        "one partition, two owners",
-        "5m",
-        TICKET,
-        condition("duplicate_claims", "1x300"),
-        says=(
-            "payments: two members claimed the same partition",
-            (
-                "Two members joined and claimed the same partition for the same generation. The monitor first saw "
-                "this at 2023-11-14 22:13:20 +0000 UTC. Records may have been processed twice. Likely causes: a "
-                "member that the group had removed came back, or a client is old. What to do: look for duplicates "
-                "downstream. Update old clients."
-            ),
-        ),
-    ),
-    AlertCase("KafkaClaimsDuplicate", "no duplicate claim", "5m", None, ROLLING),
-    AlertCase(
-        "KafkaSubscriptionsDiffer",
-        "two applications with one group id",
+        "KafkaProtocolFault",
+        "members with different subscriptions break no rule of the protocol",
         "20m",
-        TICKET,
+        (),
         condition("subscription_mismatch", "1x300"),
-        says=(
-            "payments: members subscribe to different topics",
-            (
-                "Members of the group subscribe to different topics, for longer than a deployment may take. This "
-                "time ended at 2023-11-14 22:13:20 +0000 UTC. Strategies share such topics unevenly. Likely causes: "
-                "two applications with the same group id, or two versions of one application. What to do: give each "
-                "application its own group id, or finish the deployment."
-            ),
-        ),
     ),
     AlertCase(
-        "KafkaSubscriptionsDiffer",
-        "a deployment of a new topic",
-        "40m",
-        None,
-        condition("subscription_mismatch", "1x10 stale"),
+        "KafkaProtocolFault", "it ends with its condition", "40m", (), condition("duplicate_claims", "1x20 stale")
     ),
 )
+
+CAPS = (
+    AlertCase(
+        "KafkaRebalanceStorm",
+        "the entry of the group allows warnings only",
+        "20m",
+        (WARNING,),
+        STORM | LATE | group(max_severity="warning"),
+    ),
+    AlertCase(
+        "KafkaRebalanceStorm",
+        "the entry of the group allows information only",
+        "20m",
+        (INFO,),
+        STORM | LATE | group(max_severity="info"),
+        labels=OF_GROUP,
+    ),
+    AlertCase(
+        "KafkaRebalanceStorm",
+        "the entry of the group ignores alerts",
+        "20m",
+        (),
+        STORM | LATE | group(ignore_alerts="true"),
+    ),
+)
+"""Settings of a group limit the severity of its alerts."""
+
+REBALANCES = (*ROLLING_RESTART, *STORMS, *COMMIT_GAPS, *STUCK_REBALANCES, *FAULTS, *CAPS)

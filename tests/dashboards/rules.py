@@ -13,7 +13,7 @@ from urllib.parse import quote_plus
 
 import yaml
 
-from tests.grafana import Dashboard
+from dashboards.alerts import panel_number
 from tests.monitoring_programs import monitoring_programs
 
 ROOT = Path(__file__).parents[2]
@@ -26,33 +26,43 @@ RULES: tuple[dict[str, Any], ...] = tuple(rule for group in GROUPS for rule in g
 ALERTS = tuple(rule for rule in RULES if "alert" in rule)
 RECORDED = tuple(rule for rule in RULES if "record" in rule)
 
-PAGE, TICKET, INFO = "page", "ticket", "info"
-READY = 'rebalance_monitor_ready{cluster="prod",instance="monitor:9560"}'
-EXTERNAL_LABELS = {
+CRITICAL, WARNING, INFO = "critical", "warning", "info"
+BOTH = (CRITICAL, WARNING)
+"""Both levels fire. Alertmanager sends only the critical alert."""
+
+INSTANCE = "monitor:9560"
+READY = f'rebalance_monitor_ready{{cluster="prod",instance="{INSTANCE}"}}'
+LINKS = {
+    "page_url": "https://monitor.example.org",
     "grafana_url": "https://grafana.example.org",
-    "rebalance_monitor_url": "https://monitor.example.org",
-    "rebalance_monitor_runbook_url": "https://example.org/runbook",
+    "runbook_url": "https://example.org/runbook",
 }
+COORDINATOR = "1"
+OF_GROUP = {"cluster": "prod", "group": "payments", "coordinator": COORDINATOR}
+"""Labels of an alert about group `payments`."""
+
+_LIMITS = {"max_lag_seconds": 600, "critical_lag_seconds": 3600, "max_commit_gap_seconds": 300}
 
 
 @dataclass(frozen=True)
 class AlertCase:
     """Series with one value per `step`, in promtool's notation, and the expected alert at time `at`.
 
-    `severity` is the severity of the firing alert; None if it must not fire. `says` has its summary and description, if
-    the case checks the texts. The monitor of cluster `prod` is always ready unless `series` has a different value.
-    `external_labels` are the external labels of Prometheus.
+    `fires` has the severities of the firing alerts, each exactly once. It is empty if the alert must not fire. `says`
+    has its summary and description, if the case checks the texts. The monitor of cluster `prod` is always ready unless
+    `series` has a different value. Group `payments` exists and has the default limits, unless `series` has a series of
+    `group_info`. `links` are the addresses in the monitor's settings.
     """
 
     alert: str
     why: str
     at: str
-    severity: str | None
+    fires: tuple[str, ...]
     series: Mapping[str, str]
     step: str = "1m"
     says: tuple[str, str] | None = None
-    labels: Mapping[str, str] = field(default_factory=lambda: {"cluster": "prod", "group": "payments"})
-    external_labels: Mapping[str, str] = field(default_factory=lambda: EXTERNAL_LABELS)
+    labels: Mapping[str, str] = field(default_factory=lambda: OF_GROUP)
+    links: Mapping[str, str] = field(default_factory=lambda: LINKS)
 
 
 def of_group(metric: str, values: str, **labels: str) -> dict[str, str]:
@@ -63,6 +73,16 @@ def of_group(metric: str, values: str, **labels: str) -> dict[str, str]:
 def of_cluster(metric: str, values: str, **labels: str) -> dict[str, str]:
     """Return one series of cluster `prod`."""
     return {_selector(f"rebalance_monitor_{metric}", cluster="prod", **labels): values}
+
+
+def group(values: str = "1x6000", limits: Mapping[str, int] | None = None, **labels: str) -> dict[str, str]:
+    """Return the series that each existing group has: its info and its limits. `values` are those of the info."""
+    defaults = {"coordinator": COORDINATOR, "team": "", "max_severity": CRITICAL, "ignore_alerts": "false"}
+    series = of_group("group_info", values, **{**defaults, "state": "Stable", **labels})
+    identity = {name: value for name, value in labels.items() if name in ("group", "instance")}
+    for limit, seconds in {**_LIMITS, **(limits or {})}.items():
+        series |= of_group("group_limit", re.sub(r"\b1x", f"{seconds}x", values), limit=limit, **identity)
+    return series
 
 
 def condition(name: str, values: str) -> dict[str, str]:
@@ -83,11 +103,12 @@ def promtool_output(case: AlertCase, folder: Path) -> str:
 
 
 def _promtool_file(case: AlertCase) -> dict[str, Any]:
-    series = {READY: "1x6000", **case.series}
+    info = of_cluster("info", "1x6000", instance=INSTANCE, **case.links)
+    defaults = {} if any("rebalance_monitor_group_info{" in name for name in case.series) else group()
+    series = {READY: "1x6000", **info, **defaults, **case.series}
     test: dict[str, Any] = {
         "interval": case.step,
         "input_series": [{"series": name, "values": values} for name, values in series.items()],
-        "external_labels": dict(case.external_labels),
     }
     if case.says is None:
         test["promql_expr_test"] = [_expected_severities(case)]
@@ -109,7 +130,7 @@ def _files_of(alert: str) -> list[Path]:
 def _expected_severities(case: AlertCase) -> dict[str, Any]:
     """Return promtool's check of the firing severities of an alert. `*` is every alert that notifies a receiver."""
     which = 'alertname!="",severity!="info"' if case.alert == "*" else f'alertname="{case.alert}"'
-    expected = [] if case.severity is None else [{"labels": f'{{severity="{case.severity}"}}', "value": 1}]
+    expected = [{"labels": f'{{severity="{severity}"}}', "value": 1} for severity in case.fires]
     expression = f'count by (severity) (ALERTS{{alertstate="firing",{which}}})'
     return {"expr": expression, "eval_time": case.at, "exp_samples": expected}
 
@@ -117,32 +138,34 @@ def _expected_severities(case: AlertCase) -> dict[str, Any]:
 def _expected_texts(case: AlertCase) -> dict[str, Any]:
     assert case.says is not None
     summary, description = case.says
-    group = case.labels.get("group")
-    monitor = case.external_labels["rebalance_monitor_url"]
-    grafana = case.external_labels.get("grafana_url", "http://localhost:3000")
-    board = f"rebalance-monitor-{'group' if group else 'itself'}?var-cluster=prod"
-    annotations = {
-        "summary": summary,
-        "description": description,
-        "page_url": f"{monitor}/groups/?id={quote_plus(group)}&cluster=prod" if group else f"{monitor}/?cluster=prod",
-        "dashboard_url": f"{grafana}/d/{board}" + (f"&var-group={quote_plus(group)}" if group else ""),
+    annotations = {"summary": summary, "description": description, **_expected_links(case)}
+    expected = [
+        {"exp_labels": {**case.labels, "severity": severity}, "exp_annotations": annotations} for severity in case.fires
+    ]
+    return {"eval_time": case.at, "alertname": case.alert, "exp_alerts": expected}
+
+
+def _expected_links(case: AlertCase) -> dict[str, str]:
+    """Return the links of rules 1 to 3 in `dashboards/alerts/links.py`."""
+    group_id = case.labels.get("group")
+    page = case.links["page_url"] or f"http://{INSTANCE}"
+    grafana = case.links["grafana_url"]
+    board = f"rebalance-monitor-{'group' if group_id else 'itself'}?var-cluster=prod"
+    of_board = f"{grafana}/d/{board}" + (f"&var-group={quote_plus(group_id)}" if group_id else "")
+    return {
+        "page_url": f"{page}/groups/?id={quote_plus(group_id)}&cluster=prod" if group_id else f"{page}/?cluster=prod",
+        "dashboard_url": of_board if grafana else "",
         "runbook_url": f"{_runbook(case)}#{case.alert.lower()}",
     }
-    labels = {**case.labels, "severity": case.severity}
-    expected = {"exp_labels": labels, "exp_annotations": annotations}
-    return {"eval_time": case.at, "alertname": case.alert, "exp_alerts": [expected]}
 
 
 def _runbook(case: AlertCase) -> str:
-    """Return the runbook's address: the external label, or the alert's panel in Grafana, or the path of the file."""
-    known = case.external_labels
-    if "rebalance_monitor_runbook_url" in known:
-        return known["rebalance_monitor_runbook_url"]
-    if "grafana_url" not in known:
+    """Return the runbook's address: the setting, or the alert's panel in Grafana, or the path of the file."""
+    if case.links["runbook_url"]:
+        return case.links["runbook_url"]
+    if not case.links["grafana_url"]:
         return str(RUNBOOK.relative_to(ROOT))
-    runbook = Dashboard("runbook")
-    (number,) = (panel["id"] for panel in runbook.panels if panel["title"] == case.alert)
-    return f"{known['grafana_url']}/d/{runbook.model['uid']}?viewPanel={number}"
+    return f"{case.links['grafana_url']}/d/rebalance-monitor-runbook?viewPanel={panel_number(case.alert)}"
 
 
 def _selector(metric: str, **labels: str) -> str:

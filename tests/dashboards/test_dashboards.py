@@ -5,6 +5,7 @@ The tests do not run Grafana. They check the JSON files.
 
 from __future__ import annotations
 
+import json
 import re
 from itertools import combinations
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from streaming.signals import HISTOGRAM, OWN, SIGNALS, exported_names
+from streaming.signals import HISTOGRAM, OWN, PARTITION, SIGNALS, exported_names
 from tests.grafana import FOLDER, Dashboard, PanelQuery, Times, dashboards
 from tests.promql import grouped_by, result_labels, selectors
 
@@ -27,7 +28,7 @@ OF_A_TARGET = frozenset({"job", "instance"})
 OF_PROMETHEUS = {
     "scrape_duration_seconds": OF_A_TARGET,
     "scrape_samples_scraped": OF_A_TARGET,
-    "ALERTS": frozenset({"alertname", "alertstate", "severity", "cluster", "group"}),
+    "ALERTS": frozenset({"alertname", "alertstate", "severity", "cluster", "group", "team"}),
 }
 """Metrics that Prometheus adds for every target and for alerts, with their labels."""
 
@@ -57,6 +58,7 @@ def test_each_dashboard_has_its_own_address():
         "group": "rebalance-monitor-group",
         "monitor": "rebalance-monitor-itself",
         "runbook": "rebalance-monitor-runbook",
+        "topic": "rebalance-monitor-topic",
     }
 
 
@@ -121,7 +123,7 @@ def test_every_metric_of_the_monitor_is_in_a_dashboard_or_in_the_list_of_excepti
 @EACH
 def test_panels_have_different_numbers_and_titles_and_a_description(board: Dashboard):
     """Rule 1. Grafana opens a panel by its number, so two panels with one number are not distinguishable."""
-    numbers = [panel["id"] for panel in board.model["panels"]]
+    numbers = [panel["id"] for panel in (*board.rows, *board.panels)]
     titles = [panel["title"] for panel in board.panels]
     assert len(set(numbers)) == len(numbers)
     assert len(set(titles)) == len(titles)
@@ -134,16 +136,60 @@ def test_panels_have_different_numbers_and_titles_and_a_description(board: Dashb
 
 @EACH
 def test_panels_fill_lines_of_the_grid_and_never_overlap(board: Dashboard):
-    """The grid is 24 units wide. Each line of panels must fill it."""
-    places = [panel["gridPos"] for panel in board.model["panels"]]
-    for one, other in combinations(places, 2):
-        beside = one["x"] + one["w"] <= other["x"] or other["x"] + other["w"] <= one["x"]
-        below = one["y"] + one["h"] <= other["y"] or other["y"] + other["h"] <= one["y"]
-        assert beside or below, (one, other)
-    for line in {place["y"] for place in places}:
-        in_line = [place for place in places if place["y"] == line]
-        assert sum(place["w"] for place in in_line) == 24
-        assert len({place["h"] for place in in_line}) == 1
+    """The grid is 24 units wide. Each line of panels must fill it. Only one collapsed row is opened at a time."""
+    for shown in (board.model["panels"], *([row, *row["panels"]] for row in board.rows)):
+        places = [panel["gridPos"] for panel in shown]
+        for one, other in combinations(places, 2):
+            beside = one["x"] + one["w"] <= other["x"] or other["x"] + other["w"] <= one["x"]
+            below = one["y"] + one["h"] <= other["y"] or other["y"] + other["h"] <= one["y"]
+            assert beside or below, (one, other)
+        for line in {place["y"] for place in places}:
+            in_line = [place for place in places if place["y"] == line]
+            assert sum(place["w"] for place in in_line) == 24
+            assert len({place["h"] for place in in_line}) == 1
+
+
+FIRST_SCREEN_HEIGHT = 24
+"""Grid units that a screen of 1,080 pixels shows: one unit is 30 pixels high, and the gap is 8 pixels."""
+FIRST_SCREEN_QUERIES = 25
+"""The dashboard of a group had 58 queries in 112 grid units before its details were in collapsed rows."""
+
+
+def test_the_first_screen_of_a_group_answers_three_questions_with_few_queries():
+    """Rule 6. Review for on-call: nobody scrolls at night, and 58 queries every 30 seconds load Prometheus."""
+    board = Dashboard("group")
+    panels = board.open_panels
+    assert max(panel["gridPos"]["y"] + panel["gridPos"]["h"] for panel in panels) <= FIRST_SCREEN_HEIGHT
+    assert sum(len(panel["targets"]) for panel in panels) <= FIRST_SCREEN_QUERIES
+    questions = [row["title"] for row in board.rows if not row["collapsed"]]
+    assert questions == ["Is the group keeping up?", "Is its work shared fairly?", "What just happened?"]
+
+
+DETAILS = {name for signal in SIGNALS.values() if signal.granularity == PARTITION for name in exported_names(signal)}
+
+
+@EACH
+def test_a_panel_on_details_of_few_groups_describes_why_it_is_empty_for_the_others(board: Dashboard):
+    """Rule 7. By default, only the worst groups have details. An engineer must not read this as "no problem"."""
+    for panel in board.query_panels:
+        needs = [
+            any(selector.metric in DETAILS for selector in selectors(resolved(query)))
+            for query in board.queries()
+            if query.panel == panel["title"]
+        ]
+        assert ("`metrics.top_k`" in panel["description"]) == any(needs), panel["title"]
+        no_value = panel["fieldConfig"]["defaults"]["noValue"]
+        assert ("details are only for the worst groups" in no_value) == all(needs), panel["title"]
+
+
+def test_the_first_screen_of_a_group_needs_no_details():
+    """The group that an engineer opens is not always one of the worst. The causes of rebalances are an addition."""
+    with_details = {
+        panel["title"]
+        for panel in Dashboard("group").open_panels
+        if any(name in target["expr"] for target in panel["targets"] for name in DETAILS)
+    }
+    assert with_details <= {"Rebalances"}
 
 
 @EACH
@@ -162,9 +208,13 @@ def test_everything_uses_the_selected_data_source(board: Dashboard):
 
 @EACH
 def test_every_variable_is_used_and_every_used_variable_is_defined(board: Dashboard):
-    """`top` limits the rows of tables (rule 5). `monitor` is used only in links."""
-    text = (FOLDER / f"{board.name}.json").read_text()
-    used = set(re.findall(r"\$\{?([a-z]\w*)", text))
+    """`top` limits the rows of tables (rule 5). `page_url` is used only in links.
+
+    Texts contain variables of the shell. Grafana leaves them, because they are no variables of the dashboard.
+    """
+    without_texts = board.model | {"panels": [*board.rows, *board.query_panels]}
+    used = set(re.findall(r"\$\{?([a-z]\w*)", json.dumps(without_texts)))
+    assert "monitor" not in used, "nobody knows this address, and nobody can enter it on a dashboard that is read-only"
     assert used == set(board.variables)
 
 
@@ -173,7 +223,7 @@ def test_tables_and_single_values_are_limited(board: Dashboard):
     """Rule 5: tables show the worst groups, not ten thousand."""
     for panel in board.query_panels:
         if board.name == "fleet" and panel["type"] == "table":
-            assert all("topk(" in target["expr"] for target in panel["targets"])
+            assert all(re.search(r"(top|bottom)k\(", target["expr"]) for target in panel["targets"])
         if panel["type"] in ("table", "stat", "bargauge"):
             assert all(target["instant"] and not target["range"] for target in panel["targets"])
 
@@ -222,6 +272,54 @@ def test_links_lead_to_existing_dashboards_and_set_existing_variables(board: Das
     assert "rebalance-monitor" in board.model["tags"]
 
 
+def firing_alerts_of(board: Dashboard) -> dict[str, Any]:
+    """Return the panel of firing alerts."""
+    (table,) = [panel for panel in board.panels if panel["title"] == "Firing alerts"]
+    return table
+
+
+@pytest.mark.parametrize("name", ["fleet", "group", "monitor", "topic"])
+def test_each_row_of_firing_alerts_links_to_its_section_of_the_runbook(name: str):
+    """Review for on-call: links led to the start of a runbook of 229 lines, although each panel has a number."""
+    table = firing_alerts_of(Dashboard(name))
+    (links,) = [
+        override_property["value"]
+        for override in table["fieldConfig"]["overrides"]
+        for override_property in override["properties"]
+        if override["matcher"]["options"] == "Runbook" and override_property["id"] == "links"
+    ]
+    assert [link["url"] for link in links] == ["/d/rebalance-monitor-runbook?viewPanel=${__value.raw}"]
+    numbers = dict(re.findall(r'vector\((\d+)\), "alertname", "(\w+)"', table["targets"][1]["expr"]))
+    sections = {str(panel["id"]): panel["title"] for panel in Dashboard("runbook").panels}
+    del sections[next(number for number, title in sections.items() if title == "Before you begin")]
+    assert numbers == sections
+
+
+@pytest.mark.parametrize("name", ["fleet", "group", "monitor", "topic"])
+def test_only_alerts_of_this_monitor_are_listed(name: str):
+    """A pattern such as `Kafka.+` would also list the alerts of Strimzi and of other vendors."""
+    listed = re.findall(r'alertname=~"([^"]*)"', firing_alerts_of(Dashboard(name))["targets"][0]["expr"])
+    assert {re.sub(r"[\w|]", "", names) for names in listed} == {""}
+
+
+def test_the_runbook_has_the_order_of_its_file():
+    """Critical alerts come first in the file. In alphabetical order, lost records came after idle members."""
+    titles = [panel["title"] for panel in Dashboard("runbook").panels]
+    in_file = re.findall(r"^## (.+)$", (FOLDER.parent / "RUNBOOK.md").read_text(), re.MULTILINE)
+    assert titles == ["Before you begin", *in_file]
+
+
+def test_the_address_of_the_monitors_pages_comes_from_its_metric():
+    """Review for on-call: a text box with localhost on a dashboard that nobody can edit leads nowhere."""
+    variable = Dashboard("group").variables["page_url"]
+    assert "rebalance_monitor_info" in variable["query"]
+    assert variable["skipUrlSync"], "otherwise a link to Grafana could lead to a different site"
+    result = '{page_url="https://monitor.example.com"} 1 1700000000000'
+    found = re.search(variable["regex"].strip("/"), result)
+    assert found is not None
+    assert found[1] == "https://monitor.example.com"
+
+
 RULES = sorted((FOLDER.parent / "rules").glob("*.yaml"))
 ALERTS = [
     rule
@@ -241,8 +339,9 @@ def test_an_alert_links_to_a_dashboard_with_its_group_or_cluster_selected(alert:
     assert chosen
     assert chosen <= set(by_uid[uid].variables)
     assert alert["alert"] in {panel["title"] for panel in Dashboard("runbook").panels}
-    (table,) = [panel for panel in by_uid[uid].panels if panel["title"] == "Firing alerts"]
+    table = firing_alerts_of(by_uid[uid])
     matched = re.search(r'alertname=~"([^"]*)"', table["targets"][0]["expr"])
     assert matched is not None
     assert re.fullmatch(matched[1], alert["alert"])
-    assert f'severity="{alert["labels"]["severity"]}"' in table["targets"][0]["expr"]
+    for severity in re.sub(r"\{\{.*?\}\}", " ", alert["labels"]["severity"]).split():
+        assert f'severity="{severity}"' in table["targets"][0]["expr"]

@@ -13,18 +13,22 @@ import yaml
 
 pytest.importorskip("grafana_foundation_sdk", reason="the foundation SDK requires Python 3.11")
 
-import dashboards.alerts
 import dashboards.promql
+import dashboards.runbook
 import dashboards.words
-from dashboards.promql import Scope, count_or_zero, repeat_for_rows
+from dashboards import group_now
+from dashboards.alerts import expressions, links, texts
+from dashboards.fleet_tables import ABOVE_LIMIT
+from dashboards.promql import FLEET, Scope, count_or_zero, repeat_for_rows
 from dashboards.words import CAUSES, CONDITIONS, STATES, STATUSES, VERDICTS
 from streaming.group import snapshot
 from streaming.signals.fairness import ASSIGNMENT_VERDICT, EXCESS_PARTITIONS
-from streaming.signals.lag import GROUP_STATUS
+from streaming.signals.lag import GROUP_LAG_SECONDS, GROUP_SECONDS_UNTIL_LOST, GROUP_STATUS
 from streaming.signals.rebalances import GROUP_CONDITION, REBALANCES, REBALANCES_BY_CAUSE
 from tests.monitoring_programs import monitoring_programs
 
 GROUP = Scope('cluster="c", group="g"')
+KNOWN = 'rebalance_monitor_empty_transitions_total{cluster="c", group="g", instance="%s"}'
 TOTAL = 'rebalance_monitor_rebalances_total{cluster="c", group="g", instance="%s"}'
 GONE = 'rebalance_monitor_rebalances_by_cause_total{cluster="c", group="g", cause="member_gone", instance="%s"}'
 
@@ -39,25 +43,30 @@ class Case:
 
 
 INCREASES = (
-    Case("a counter that grew by 3 gives 3, not 3.3", {TOTAL % "a": "7x20", GONE % "a": "4x5 7x20"}, 3),
-    Case("the first sample of a cause counts as its first rebalance", {TOTAL % "a": "7x20", GONE % "a": "_x5 1x20"}, 1),
-    Case("no increase is 0", {TOTAL % "a": "7x20", GONE % "a": "4x20"}, 0),
+    Case("a counter that grew by 3 gives 3, not 3.3", {KNOWN % "a": "0x20", GONE % "a": "4x5 7x20"}, 3),
+    Case("the first sample of a cause counts as its first rebalance", {KNOWN % "a": "0x20", GONE % "a": "_x5 1x20"}, 1),
+    Case("no increase is 0", {KNOWN % "a": "0x20", GONE % "a": "4x20"}, 0),
     Case(
         "an old group whose series begin now has no increase",
-        {TOTAL % "a": "_x5 7x20", GONE % "a": "_x5 4x20"},
+        {KNOWN % "a": "_x5 0x20", GONE % "a": "_x5 4x20"},
+        None,
+    ),
+    Case(
+        "a group that becomes one of the worst groups, whose causes are exported only from now on, has no increase",
+        {TOTAL % "a": "7x20", KNOWN % "a": "_x5 0x20", GONE % "a": "_x5 500x20"},
         None,
     ),
     Case(
         "a monitor that moved to a different machine continues to count",
-        {TOTAL % "a": "7x4 stale", GONE % "a": "4x4 stale", TOTAL % "b": "_x6 7x20", GONE % "b": "_x6 5x20"},
+        {KNOWN % "a": "0x4 stale", GONE % "a": "4x4 stale", KNOWN % "b": "_x6 0x20", GONE % "b": "_x6 5x20"},
         1,
     ),
     Case(
         "a group that was deleted and recreated does not count below 0",
-        {TOTAL % "a": "7x5 1x20", GONE % "a": "4x5 1x20"},
+        {KNOWN % "a": "0x20", GONE % "a": "4x5 1x20"},
         0,
     ),
-    Case("without a series there is no result", {TOTAL % "a": "7x20"}, None),
+    Case("without a series there is no result", {KNOWN % "a": "0x20"}, None),
 )
 
 
@@ -116,6 +125,157 @@ def test_a_count_is_0_only_if_the_values_are_known(tmp_path: Path, values: str, 
     check_result(tmp_path, series, count_or_zero(f"{excess} > 0", excess), expected)
 
 
+def now(expression: str) -> str:
+    """Return a query of a dashboard for the group `g`, with values for its variables."""
+    values = {
+        '=~"$cluster"': '="c"',
+        '"$cluster"': '"c"',
+        '"$group"': '"g"',
+        '"$team"': '"payments"',
+        "$top": "10",
+        "$__interval": "10m",
+    }
+    for variable, value in values.items():
+        expression = expression.replace(variable, value)
+    return expression.replace('group=~"g"', 'group=~".*"')
+
+
+LAG_SECONDS = 'rebalance_monitor_group_lag_seconds{cluster="c", group="%s"}'
+LIMIT = 'rebalance_monitor_group_limit{cluster="c", group="%s", limit="%s"}'
+INFO = 'rebalance_monitor_group_info{cluster="c", group="%s", team="%s"}'
+
+
+def test_a_team_sees_only_its_groups(tmp_path: Path):
+    """Only one metric has the label `team`. The queries of all other metrics look the team up there."""
+    series = {
+        LAG_SECONDS % "ours": "5x20",
+        LAG_SECONDS % "theirs": "9x20",
+        INFO % ("ours", "payments"): "1x20",
+        INFO % ("theirs", "search"): "1x20",
+    }
+    expected = [{"labels": '{cluster="c", group="ours"}', "value": 5}]
+    check_result(tmp_path, series, now(FLEET.series(GROUP_LAG_SECONDS)), expected)
+
+
+def test_each_group_is_compared_with_its_own_limit(tmp_path: Path):
+    """Users of Burrow and of kafka_exporter ask for a threshold per group, because a nightly job may lag for hours."""
+    series = {
+        LAG_SECONDS % "realtime": "60x20",
+        LIMIT % ("realtime", "max_lag_seconds"): "30x20",
+        LIMIT % ("realtime", "critical_lag_seconds"): "3600x20",
+        LAG_SECONDS % "nightly": "7200x20",
+        LIMIT % ("nightly", "max_lag_seconds"): "86400x20",
+        INFO % ("realtime", "payments"): "1x20",
+        INFO % ("nightly", "payments"): "1x20",
+    }
+    check_result(tmp_path, series, now(ABOVE_LIMIT), [{"labels": '{cluster="c", group="realtime"}', "value": 60}])
+
+
+def query_of(panel_title: str, query: int = 0) -> str:
+    """Return the query of a panel on the first screen of the group `g`."""
+    built = [panel.build() for panel in (*group_now.keeping_up(), *group_now.latest_events())]
+    (panel,) = [one for one in built if one.title == panel_title]
+    return now(panel.targets[query].expr)
+
+
+@dataclass(frozen=True)
+class CatchUp:
+    """Lag, rates and time to catch up of a group (`_` is unknown), and the number that the dashboard shows."""
+
+    why: str
+    lag: str
+    consumed: str
+    produced: str
+    catch_up: str
+    shown: float | None
+
+
+CATCH_UPS = (
+    CatchUp("the lag shrinks", "100", "20", "10", "10", 10),
+    CatchUp("the group has no lag", "0", "10", "10", "_", 0),
+    CatchUp("the lag stays the same", "100", "10", "10", "_", -1),
+    CatchUp("the lag grows", "100", "10", "20", "_", -1),
+    CatchUp("without a rate, nothing is known", "100", "_", "20", "_", None),
+    CatchUp("without a lag, nothing is known", "_", "10", "20", "_", None),
+)
+
+
+@pytest.mark.parametrize("case", CATCH_UPS, ids=lambda case: case.why)
+def test_the_time_to_catch_up_shows_why_it_has_no_value(tmp_path: Path, case: CatchUp):
+    """An empty panel would mean both "no lag" and "the lag grows for ever"."""
+    values = {
+        "group_lag": case.lag,
+        "group_consumed_records_per_second": case.consumed,
+        "group_produced_records_per_second": case.produced,
+        "group_catch_up_seconds": case.catch_up,
+    }
+    series = {f'rebalance_monitor_{name}{{cluster="c", group="g"}}': f"{value}x20" for name, value in values.items()}
+    result = [] if case.shown is None else [{"labels": '{cluster="c", group="g"}', "value": case.shown}]
+    check_result(tmp_path, series, query_of("Catches up in"), result)
+
+
+@pytest.mark.parametrize(
+    ("lag", "expected"),
+    [("5x20", 91), ("601x20", 92), ("3601x20", 93), ("_x20", None)],
+    ids=["below the limit", "above the limit", "above the critical limit", "the lag is unknown"],
+)
+def test_the_lag_is_rated_by_the_limits_of_its_group(tmp_path: Path, lag: str, expected: float | None):
+    """A colour with a fixed threshold would contradict the alert of a group with its own limit."""
+    series = {
+        LAG_SECONDS % "g": lag,
+        LIMIT % ("g", "max_lag_seconds"): "600x20",
+        LIMIT % ("g", "critical_lag_seconds"): "3600x20",
+    }
+    result = [] if expected is None else [{"labels": '{cluster="c", group="g"}', "value": expected}]
+    check_result(tmp_path, series, query_of("Lag limit"), result)
+
+
+def test_a_limit_is_drawn_only_near_the_lag(tmp_path: Path):
+    """On an axis up to a limit of an hour, a lag of seconds would be a flat line."""
+    series = {
+        LAG_SECONDS % "g": "61x20",
+        LIMIT % ("g", "max_lag_seconds"): "600x20",
+        LIMIT % ("g", "critical_lag_seconds"): "3600x20",
+    }
+    drawn = [{"labels": '{cluster="c", group="g", limit="max_lag_seconds"}', "value": 600}]
+    check_result(tmp_path, series, query_of("Lag in time", query=1), drawn)
+
+
+@pytest.mark.parametrize(
+    ("series", "cause"),
+    [
+        ({TOTAL % "a": "7x5 9x20", KNOWN % "a": "0x20", GONE % "a": "4x5 6x20"}, "member_gone"),
+        ({TOTAL % "a": "7x5 9x20"}, "not exported"),
+    ],
+    ids=["the cause is exported", "only the number of rebalances is exported"],
+)
+def test_rebalances_of_a_group_without_details_are_shown_without_a_cause(
+    tmp_path: Path, series: dict[str, str], cause: str
+):
+    """Only the worst groups have causes by default. The rebalances of all other groups must not disappear."""
+    expected = [{"labels": f'{{cause="{cause}"}}', "value": 2}]
+    check_result(tmp_path, series, now(group_now.rebalance_increase()), expected)
+
+
+def test_of_two_monitors_the_shorter_time_until_records_are_lost_counts(tmp_path: Path):
+    """The dashboard showed the larger value, and the alert used the smaller one."""
+    name = 'rebalance_monitor_group_seconds_until_lost{cluster="c", group="g", instance="%s"}'
+    expected = [{"labels": '{cluster="c", group="g"}', "value": 600}]
+    check_result(
+        tmp_path, {name % "a": "600x20", name % "b": "9000x20"}, GROUP.series(GROUP_SECONDS_UNTIL_LOST), expected
+    )
+
+
+def test_firing_alerts_have_a_severity_and_the_number_of_their_runbook_panel(tmp_path: Path):
+    """The second column of values is the link. An alert of a different product with a similar name is not listed."""
+    alert = 'ALERTS{alertname="%s", alertstate="firing", cluster="c", group="g", severity="critical"}'
+    series = {alert % "KafkaGroupLagging": "1x20", alert % "KafkaBrokerOffline": "1x20"}
+    row = '{alertname="KafkaGroupLagging", cluster="c", group="g"}'
+    check_result(tmp_path, series, query_of("Firing alerts"), [{"labels": row, "value": 3}])
+    number = dashboards.runbook.panel_number("KafkaGroupLagging")
+    check_result(tmp_path, series, query_of("Firing alerts", query=1), [{"labels": row, "value": number}])
+
+
 def test_every_value_of_a_label_has_a_display_text():
     """A value without a text leaves its row of the timeline empty, as if it were unknown."""
     assert {word.value for word in STATUSES} == set(GROUP_STATUS.label_values["status"])
@@ -130,5 +290,5 @@ def test_every_value_of_a_label_has_a_display_text():
 
 
 def test_the_examples_in_the_docstrings_are_true():
-    for module in (dashboards.alerts, dashboards.promql, dashboards.words):
+    for module in (expressions, links, texts, dashboards.promql, dashboards.runbook, dashboards.words):
         assert doctest.testmod(module).failed == 0

@@ -1,14 +1,13 @@
 """Test that the manifests follow the schemas of Kubernetes and of the operators, and fit the image and the program.
 
 Built-in kinds are checked with Kubernetes' own OpenAPI schemas, which also find unknown fields. The SparkApplication is
-checked with the Spark operator's schema. The two kinds of the Prometheus operator are checked with lists of fields.
+checked with the Spark operator's schema. The three kinds of the Prometheus operator are checked with lists of fields.
 """
 
 from __future__ import annotations
 
 import copy
 import importlib.metadata
-import runpy
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,7 +25,6 @@ from streaming.spark.query import BATCH_GRACE_SECONDS
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "deploy" / "kubernetes"
-prometheus_rule = runpy.run_path(str(FOLDER / "prometheus_rule.py"))["prometheus_rule"]
 KUBERNETES_VERSIONS = ("1.29", "1.37")
 """The oldest and the newest Kubernetes version of the schema checks."""
 
@@ -86,7 +84,7 @@ def test_the_spark_application_follows_the_operators_schema():
 
 
 def test_the_kinds_of_the_prometheus_operator_have_only_known_fields():
-    """These fields exist in monitoring.coreos.com/v1. A new field must be looked up there first."""
+    """These fields exist in monitoring.coreos.com/v1 and v1alpha1. A new field must be looked up there first."""
     monitor, rule = of_kind("monitoring", "ServiceMonitor"), of_kind("monitoring", "PrometheusRule")
     assert {monitor["apiVersion"], rule["apiVersion"]} == {"monitoring.coreos.com/v1"}
     assert set(monitor["spec"]) == {"selector", "endpoints"}
@@ -98,6 +96,17 @@ def test_the_kinds_of_the_prometheus_operator_have_only_known_fields():
         for one in group["rules"]:
             assert ("alert" in one) != ("record" in one)
             assert set(one) <= {"alert", "record", "expr", "for", "keep_firing_for", "labels", "annotations"}
+    config = of_kind("monitoring", "AlertmanagerConfig")
+    assert config["apiVersion"] == "monitoring.coreos.com/v1alpha1"
+    assert set(config["spec"]) == {"route", "receivers", "inhibitRules"}
+    route = config["spec"]["route"]
+    timing = {"groupBy", "groupWait", "groupInterval", "repeatInterval"}
+    assert set(route) == {"receiver", "routes", *timing}
+    assert all(set(one) <= {"receiver", "matchers", *timing} for one in route["routes"])
+    assert {one["receiver"] for one in (route, *route["routes"])} == {it["name"] for it in config["spec"]["receivers"]}
+    for rule in config["spec"]["inhibitRules"]:
+        assert set(rule) == {"sourceMatch", "targetMatch", "equal"}
+        assert all(set(one) == {"name", "value", "matchType"} for one in (*rule["sourceMatch"], *rule["targetMatch"]))
 
 
 @pytest.mark.parametrize(
@@ -258,23 +267,32 @@ def test_the_files_the_spark_application_names_are_in_the_image():
     assert (ROOT / logging.partition("/site-packages/")[2]).is_file()
 
 
-def test_the_rules_are_those_of_the_dashboards_folder():
-    """`python deploy/kubernetes/prometheus_rule.py` writes the manifest."""
-    wanted = prometheus_rule(ROOT / "dashboards" / "rules")
-    assert (FOLDER / "monitoring" / "prometheus-rule.yaml").read_text() == wanted
+def test_the_manifest_has_the_rules_of_the_dashboards_folder_and_the_label_of_its_namespace():
+    """By default, an AlertmanagerConfig applies only to alerts with the label `namespace` of its own namespace."""
+    files = sorted((ROOT / "dashboards" / "rules").glob("*.yaml"))
+    groups = [group for file in files for group in yaml.safe_load(file.read_text())["groups"]]
+    namespace = of_kind("overlays/one-node", "Namespace")["metadata"]["name"]
+    for rule in (rule for group in groups for rule in group["rules"] if "alert" in rule):
+        rule["labels"]["namespace"] = namespace
+    assert of_kind("monitoring", "PrometheusRule")["spec"]["groups"] == groups
 
 
-def test_the_manifest_contains_the_rules_of_all_files(tmp_path: Path):
-    """The order is that of the file names. Long expressions are not changed by line breaks."""
-    expression = (
-        'sum by (group) (rate(rebalance_monitor_rebalances_total{cluster=~".+"}[10m])) > 1 and ' + "x or " * 40 + "y"
-    )
-    for name, expr in (("b", "2"), ("a", expression)):
-        rules = {"groups": [{"name": name, "rules": [{"alert": name.upper(), "expr": expr, "for": "5m"}]}]}
-        (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump(rules))
-    made = yaml.safe_load(prometheus_rule(tmp_path))
-    assert [group["name"] for group in made["spec"]["groups"]] == ["a", "b"]
-    assert made["spec"]["groups"][0]["rules"][0]["expr"] == expression
+def test_the_operator_suppresses_the_same_alerts_as_the_configuration_of_compose():
+    """Users of kube-prometheus-stack have no file alertmanager.yaml."""
+    config = of_kind("monitoring", "AlertmanagerConfig")["spec"]
+    compose = yaml.safe_load((ROOT / "deploy" / "compose" / "alertmanager.yaml").read_text())
+    assert [
+        {
+            "source_matchers": [as_text(matcher) for matcher in rule["sourceMatch"]],
+            "target_matchers": [as_text(matcher) for matcher in rule["targetMatch"]],
+            "equal": rule["equal"],
+        }
+        for rule in config["inhibitRules"]
+    ] == compose["inhibit_rules"]
+
+
+def as_text(matcher: dict[str, str]) -> str:
+    return f'{matcher["name"]}{matcher["matchType"]}"{matcher["value"]}"'
 
 
 def patches(overlay: str) -> Iterator[tuple[str, list[Manifest]]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import ssl
 import threading
 import uuid
@@ -88,6 +89,13 @@ def shared_monitor(broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFact
     return monitor.start()
 
 
+DEMO_GROUP_ENTRIES = [
+    {"match": "demo-range|demo-slow", "team": "payments"},
+    {"match": "demo-slow", "max_lag_seconds": 5, "critical_lag_seconds": 10},
+]
+"""Entries `[[groups]]` of the demo's monitor. The group `demo-slow` falls behind for ever."""
+
+
 @dataclass(frozen=True)
 class Demo:
     """The demo's groups on a broker, and a monitor that has been started."""
@@ -103,6 +111,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
         "KAFKA__CLUSTER": "demo",
         "METRICS__GRANULARITY": "member",  # otherwise the owner of a partition is not shown
         "EVALUATION__FLAP_THRESHOLD": "2",  # detects a flapping member one minute earlier
+        "GROUPS": json.dumps(DEMO_GROUP_ENTRIES),
     }
     folder = tmp_path_factory.mktemp("demo")
     broker = _SHARED.enter_context(EmbeddedBroker(folder / "broker", properties=QUICK_BROKER))

@@ -60,7 +60,7 @@ class Ghosts:
         assert [(row["state"], row["generation_id"]) for row in rows] == [("Stable", 3), ("Gone", 3)]
         until("its commit is gone", lambda: _offsets(monitor, self._ghost) == {})
         until("the real group's ghost commit is gone", lambda: _offsets(monitor, self._real) == {"0": 4})
-        assert monitor.metrics()["rebalance_monitor_group_listing_age_seconds"]
+        assert monitor.metrics()["rebalance_monitor_group_listing_timestamp_seconds"]
 
     def check_still_closed(self, monitor: MonitorProcess, kafka_reference: KafkaReference) -> None:
         """Check that the ghosts are absent directly after a restart, and the real group has the commits Kafka knows."""

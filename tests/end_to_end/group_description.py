@@ -168,7 +168,7 @@ def _field_differences(where: str, theirs: object, ours: object, names: Iterable
 def _metric_differences(
     theirs: GroupDescription, ours: GroupDescription, shown: ShownGroups, group_id: str
 ) -> list[str]:
-    states = shown.labels("rebalance_monitor_group_state", group_id)
+    states = shown.labels("rebalance_monitor_group_info", group_id)
     shown_states = [(labels["group_type"], labels["state"]) for labels in states]
     wanted = {
         "state": ([(theirs.group_type, theirs.state)], shown_states),

@@ -100,6 +100,8 @@ class MonitorProcess:
             "PATHS__CHECKPOINT": str(self.folder / "checkpoint"),
             "PATHS__TABLES": str(self.folder / "tables"),
             "METRICS__PORT": "0",
+            "METRICS__GRANULARITY": "partition",
+            "METRICS__COMPATIBLE_WITH": '["kafka_exporter"]',
             "SOURCE__TRIGGER_SECONDS": "1",
             "SAMPLING__INTERVAL_SECONDS": "1",
             "SAMPLING__LAG_TABLE_SECONDS": "1",
@@ -219,7 +221,7 @@ class MonitorProcess:
 
     def group_state(self, group_id: str) -> str | None:
         """Return the state that /metrics shows for a group; None if it shows none."""
-        shown = self._of_metric("rebalance_monitor_group_state")
+        shown = self._of_metric("rebalance_monitor_group_info")
         states = [dict(sample)["state"] for sample in shown if dict(sample)["group"] == group_id]
         return states[0] if states else None
 

@@ -85,7 +85,7 @@ class _Server(AbstractContextManager["_Server"]):
 class RealPrometheus(_Server):
     """A Prometheus that scrapes targets (`host:port`) every second as job `rebalance-monitor` and evaluates rule files.
 
-    With `only_group` it keeps only the series of that group and the series without a group.
+    With `only_groups` it keeps only the series of these groups and the series without a group.
     """
 
     def __init__(  # noqa: PLR0913 - one parameter for each part of the configuration
@@ -97,7 +97,7 @@ class RealPrometheus(_Server):
         alertmanager: str | None = None,
         external_labels: Mapping[str, str] | None = None,
         interval: str = "1s",
-        only_group: str | None = None,
+        only_groups: Sequence[str] = (),
     ) -> None:
         super().__init__(folder)
         self._configuration: dict[str, Any] = {
@@ -109,8 +109,8 @@ class RealPrometheus(_Server):
             "rule_files": [str(file) for file in rule_files],
             "scrape_configs": [{"job_name": "rebalance-monitor", "static_configs": [{"targets": list(targets)}]}],
         }
-        if only_group is not None:
-            kept = {"action": "keep", "source_labels": ["group"], "regex": f"|{re.escape(only_group)}"}
+        if only_groups:
+            kept = {"action": "keep", "source_labels": ["group"], "regex": "|".join(["", *map(re.escape, only_groups)])}
             self._configuration["scrape_configs"][0]["metric_relabel_configs"] = [kept]
         if alertmanager is not None:
             where = [{"static_configs": [{"targets": [alertmanager.removeprefix("http://")]}]}]
@@ -183,9 +183,13 @@ class NotificationReceiver:
         """Return the webhook's URL."""
         return f"http://127.0.0.1:{self._server.server_port}/page"
 
-    def firing(self, alert: str) -> list[dict[str, Any]]:
-        """Return the notified firing alerts of this name, each with its labels and annotations."""
-        notified = [one for notification in self.notifications for one in notification["alerts"]]
+    def firing(self, alert: str, receiver: str | None = None) -> list[dict[str, Any]]:
+        """Return the notified firing alerts of this name, each with its labels and annotations.
+
+        With `receiver`, return only those that were sent to this receiver of Alertmanager's configuration.
+        """
+        sent = [notification for notification in self.notifications if receiver in (None, notification["receiver"])]
+        notified = [one for notification in sent for one in notification["alerts"]]
         return [one for one in notified if one["status"] == "firing" and one["labels"]["alertname"] == alert]
 
     def close(self) -> None:

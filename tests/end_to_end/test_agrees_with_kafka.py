@@ -26,8 +26,7 @@ def test_members_assignments_commits_and_lag_agree_while_consumers_join_leave_an
         monitor.wait_until_ready()
         _agree(monitor, kafka_reference, name, members=2)
         # Range gives 4 and 2 for two topics of 3 partitions and 2 members. Roundrobin would give 3 and 3.
-        uneven = pytest.approx(4 / 3)
-        until("imbalance", lambda: monitor.value("rebalance_monitor_imbalance_ratio", group=name) == uneven)
+        until("imbalance", lambda: monitor.value("rebalance_monitor_member_partitions_max", group=name) == 4)
         drift = "rebalance_monitor_drift_partitions"  # shown as soon as the partition counts of its topics are known
         until("verdict", lambda: monitor.value(drift, group=name, strategy="range") == 0)
         assert monitor.value("rebalance_monitor_drift_partitions", group=name, strategy="roundrobin") > 0

@@ -28,14 +28,23 @@ pytestmark = pytest.mark.slow
 
 CLUSTER = "demo"
 GROUPS = sorted(group.group_id for group in DEMO_GROUPS)
+TOPICS = sorted({topic.name for group in DEMO_GROUPS for topic in group.topics})
 TIMES = Times(range_seconds=300, step_seconds=5, scrape_seconds=1)
 SHOWN_SECONDS = 240.0
 """Maximum seconds from a ready monitor until a panel shows data. The flapping member takes longest."""
 
 EMPTY = {
     ("fleet", "Worst drift", "A"): "the demo has no group with drift",
+    ("fleet", "Records that retention deletes before the group reads them", "A"): "retention deletes nothing",
+    ("fleet", "Records that retention deletes before the group reads them", "B"): "retention deletes nothing",
+    ("fleet", "Committed offsets that expire first", "A"): "every group has members",
+    ("fleet", "Committed offsets that expire first", "B"): "every group has members",
+    ("group", "Committed offsets expire", "A"): "every group has members",
     ("group", "Moved partitions", "C"): "for all movements of the demo it is known whether they were necessary",
+    ("group", "Unowned partitions", "A"): "every partition has an owner",
+    ("group", "Partitions per member and unowned partitions", "E"): "every partition has an owner",
     ("group", "Records in partitions without an owner", "A"): "every partition has an owner",
+    ("group", "Records lost to retention", "A"): "retention deletes nothing within minutes",
     ("group", "Time until records are lost", "A"): "retention deletes nothing within minutes",
     ("group", "Partitions with unknown lag or status", "A"): "all lag is known",
     ("group", "Partitions with unknown lag or status", "B"): "no transaction is open",
@@ -68,7 +77,9 @@ class Viewer:
         """Return the values of a dashboard's variables: one set for each group, or one set for all groups."""
         if board.name == "group":
             return [{"cluster": CLUSTER, "group": group, "topic": None} for group in GROUPS]
-        everything: Chosen = {"cluster": None, "group": None, "top": "10"}
+        if board.name == "topic":
+            return [{"cluster": CLUSTER, "topic": topic, "top": "10"} for topic in TOPICS]
+        everything: Chosen = {"cluster": None, "team": None, "group": None, "top": "10"}
         return [{name: value for name, value in everything.items() if name in board.variables}]
 
     def first_result(self, query: PanelQuery) -> list[Any] | None:
@@ -166,20 +177,32 @@ def test_every_entry_of_the_empty_panels_is_a_query_of_a_panel():
     assert {query_key(query) for query in QUERIES} >= EMPTY.keys()
 
 
+OFFERED = {"cluster": [CLUSTER], "group": GROUPS, "team": ["payments"]}
+"""Values of variables that are the same on each dashboard. The settings of the test name one team."""
+
+
 @pytest.mark.parametrize("board", [board for board in dashboards() if board.variables], ids=lambda board: board.name)
 def test_each_variable_offers_the_demos_values(viewer: Viewer, board: Dashboard):
     """Grafana's Prometheus plugin resolves `label_values(...)` to the label's values in the selected series."""
-    offered = {}
+    topics = {"group": [f"demo-range-{number}" for number in range(8)], "topic": TOPICS}
+    expected = OFFERED | {"topic": topics.get(board.name)}
+    chosen: Chosen = {"cluster": CLUSTER, "group": "demo-range"}
+    known = {name: value for name, value in chosen.items() if name in board.variables}
     for name, variable in board.variables.items():
-        if variable["type"] == "query":
+        if variable["type"] == "query" and name != "page_url":
             selector, label = re.fullmatch(r"label_values\((.*), (\w+)\)", variable["query"]).groups()  # type: ignore[union-attr]
-            chosen: Chosen = {"cluster": CLUSTER, "group": "demo-range"}
-            known = {name: value for name, value in chosen.items() if name in board.variables}
             matching = {"match[]": board.resolve_query(selector, known, TIMES)}
-            offered[name] = viewer.prometheus.ask(f"/api/v1/label/{label}/values", **matching)["data"]
-    assert offered.pop("cluster") == [CLUSTER]
-    if "group" in offered:
-        assert offered.pop("group") == GROUPS
-    if "topic" in offered:
-        assert offered.pop("topic") == [f"demo-range-{number}" for number in range(8)]
-    assert not offered
+            assert viewer.prometheus.ask(f"/api/v1/label/{label}/values", **matching)["data"] == expected[name]
+
+
+def test_without_a_setting_the_monitors_pages_have_the_address_that_prometheus_scrapes(viewer: Viewer, demo: Demo):
+    """Grafana applies the variable's regular expression to a text for each series of `query_result(...)`."""
+    board = Dashboard("group")
+    variable = board.variables["page_url"]
+    (expression,) = re.fullmatch(r"query_result\((.*)\)", variable["query"]).groups()  # type: ignore[union-attr]
+    query = board.resolve_query(expression, {"cluster": CLUSTER}, TIMES)
+    (series,) = viewer.prometheus.ask("/api/v1/query", query=query)["data"]["result"]
+    labels = ",".join(f'{name}="{value}"' for name, value in series["metric"].items())
+    offered = re.search(variable["regex"].strip("/"), f"{{{labels}}} {series['value'][1]} 0")
+    assert offered is not None
+    assert offered[1] == f"http://127.0.0.1:{demo.monitor.port}"

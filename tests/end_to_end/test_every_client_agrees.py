@@ -268,7 +268,7 @@ def test_an_assignor_that_no_member_names_is_shown_as_the_broker_reports_it(stag
 
 
 def _strategy(stage: Stage, group_id: str) -> tuple[str, str] | None:
-    shown = ShownGroups.now(stage.monitor).labels("rebalance_monitor_group_state", group_id)
+    shown = ShownGroups.now(stage.monitor).labels("rebalance_monitor_group_info", group_id)
     return (shown[0]["protocol"], shown[0]["protocol_source"]) if shown else None
 
 

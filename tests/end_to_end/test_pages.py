@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
 
 from streaming.embedded import EmbeddedBroker
 from streaming.page.addresses import GROUP_API, group_address
-from tests.end_to_end.conftest import Group, create_topics
+from tests.end_to_end.conftest import Group, commit, create_topics, produce
 from tests.end_to_end.monitor_process import MonitorProcess, until
 
 pytestmark = pytest.mark.slow
@@ -39,6 +40,9 @@ def test_a_group_of_any_name_is_shown_with_its_members_lag_and_rebalances(
         until("its rebalances", lambda: _rebalance_kinds(monitor, group_id)[:1] == ["rebalance"])
         group_json = group_document(monitor, group_id)
         assert sorted(len(member["target"]) for member in group_json["members"]) == [2, 4], "range, two topics of three"
+        assert group_json["leader"]["client_id"] == f"{group_id}-client"
+        assert (group_json["session_timeouts_ms"], group_json["rebalance_timeouts_ms"]) == ([6_000], [300_000])
+        assert group_json["coordinator"] == 1
         assert (group_json["verdict"], group_json["drift_partitions"]) == ("match", 0)
         lags = {(one["topic"], one["lag"]) for one in group_json["partitions"]}
         assert lags == {(f"{name}-a", 0), (f"{name}-b", 0)}
@@ -50,6 +54,29 @@ def test_a_group_of_any_name_is_shown_with_its_members_lag_and_rebalances(
         assert "rebalance_monitor_ready" in monitor.ask("/metrics")[1]
     finally:
         group.leave_all()
+
+
+def test_the_rates_of_a_group_are_those_of_its_commits_and_its_topic(
+    broker: EmbeddedBroker, shared_monitor: MonitorProcess, name: str
+):
+    """For 80 s, the group commits 50 records/s of a topic that has 10,000 records and gets more."""
+    monitor, began = shared_monitor.wait_until_ready(), time.monotonic()
+    create_topics(broker, {name: 1})
+    produce(broker, {name: 1}, records=10_000)
+    while (elapsed := time.monotonic() - began) < 80:
+        commit(broker, name, name, round(50 * elapsed))
+        produce(broker, {name: 1}, records=40)
+        time.sleep(max(0.0, 2 - (time.monotonic() - began - elapsed)))
+    document = group_document(monitor, name)
+    assert document["consumed_records_per_second"] == pytest.approx(50, rel=0.1)
+    assert document["produced_records_per_second"] is not None
+    assert document["now_ms"] - document["last_commit_ms"] < 15_000
+    shown = {metric: monitor.value(f"rebalance_monitor_group_{metric}", group=name) for metric in ("lag", *RATES)}
+    assert None not in shown.values(), "the rates are in /metrics, too"
+    assert document["worst_partition"]["topic"] == name
+
+
+RATES = ("consumed_records_per_second", "produced_records_per_second", "last_commit_timestamp_seconds")
 
 
 def _rebalance_kinds(monitor: MonitorProcess, group_id: str) -> list[str]:

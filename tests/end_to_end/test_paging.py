@@ -1,4 +1,6 @@
-"""Test the way from an uneven assignment to the notification of the on-call engineer, with its links and commands.
+"""Test the way from real groups to the notifications of their team, with links and commands.
+
+The group `demo-range` has an uneven assignment and no lag: a warning. The group `demo-slow` falls behind: critical.
 
 Everything is real: broker, clients, monitor, Prometheus and Alertmanager, with the rules and the configuration of this
 project. Only the waiting times are shorter, and the receiver's address belongs to the test.
@@ -31,6 +33,7 @@ from tests.end_to_end.runbook import commands_of_blocks, run_in_shell
 pytestmark = pytest.mark.slow
 
 GROUP = "demo-range"
+SLOW_GROUP = "demo-slow"
 ALERTMANAGER = Path(__file__).parents[2] / "deploy" / "compose" / "alertmanager.yaml"
 NOTIFIED_SECONDS = 120.0
 
@@ -44,65 +47,77 @@ def rules_with_short_delays(folder: Path) -> list[Path]:
     return sorted(folder.iterdir())
 
 
-def configuration_with_receiver(address: str) -> dict[str, Any]:
-    """Return Alertmanager's configuration with this receiver for the on-call engineer, and a short group wait."""
+def configuration_with_webhook(address: str) -> dict[str, Any]:
+    """Return Alertmanager's configuration with this webhook for each receiver except nobody, and a short group wait."""
     configuration: dict[str, Any] = yaml.safe_load(ALERTMANAGER.read_text())
     configuration["route"]["group_wait"] = "1s"
     for receiver in configuration["receivers"]:
-        if receiver["name"] == "on-call":
+        if receiver["name"] != "nobody":
             receiver["webhook_configs"] = [{"url": address}]
     return configuration
 
 
 @dataclass(frozen=True)
 class Alerting:
-    """A monitor of the demo, and the receiver of notifications about one of its groups."""
+    """A monitor of the demo, and the webhook that gets all notifications about two of its groups."""
 
     broker: EmbeddedBroker
     monitor: MonitorProcess
-    on_call: NotificationReceiver
+    webhook: NotificationReceiver
 
 
 @pytest.fixture(scope="module")
 def alerting(demo: Demo, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Alerting]:
-    """Start everything. Prometheus keeps only series of this group and series without a group."""
+    """Start everything. Prometheus keeps only series of the two groups and series without a group."""
     folder = tmp_path_factory.mktemp("paging")
     with ExitStack() as stack:
         demo.monitor.wait_until_ready()
-        on_call = stack.enter_context(closing(NotificationReceiver()))
-        configuration = configuration_with_receiver(on_call.address)
+        webhook = stack.enter_context(closing(NotificationReceiver()))
+        configuration = configuration_with_webhook(webhook.address)
         alertmanager = stack.enter_context(RealAlertmanager(folder / "alertmanager", configuration))
         prometheus = RealPrometheus(
             folder / "prometheus",
             [f"127.0.0.1:{demo.monitor.port}"],
             rule_files=rules_with_short_delays(folder / "rules"),
             alertmanager=alertmanager.address,
-            only_group=GROUP,
+            only_groups=[GROUP, SLOW_GROUP],
         )
         stack.enter_context(prometheus)
-        yield Alerting(demo.broker, demo.monitor, on_call)
+        yield Alerting(demo.broker, demo.monitor, webhook)
 
 
 @pytest.fixture(scope="module")
 def alert(alerting: Alerting) -> dict[str, Any]:
-    """Return the notified alert on the group's assignment."""
-    firing = until("the alert", lambda: alerting.on_call.firing("KafkaAssignmentSkewed"), NOTIFIED_SECONDS)
-    return firing[0]
+    """Return the notified alert on the group's assignment. It is a warning, so it goes to the team's tickets."""
+    return until(
+        "the warning", lambda: alerting.webhook.firing("KafkaAssignmentSkewed", "payments-tickets"), NOTIFIED_SECONDS
+    )[0]
 
 
-def test_the_alert_names_group_member_amount_start_cause_and_remedy(alerting: Alerting, alert: dict[str, Any]):
+@pytest.fixture(scope="module")
+def critical_alert(alerting: Alerting) -> dict[str, Any]:
+    """Return the notified alert on the group that falls behind. It is critical, so it wakes the team's engineer."""
+    return until(
+        "the critical alert", lambda: alerting.webhook.firing("KafkaGroupLagging", "payments-on-call"), NOTIFIED_SECONDS
+    )[0]
+
+
+def test_a_warning_names_group_member_amount_start_cause_and_remedy(alerting: Alerting, alert: dict[str, Any]):
     """Range gives the first of three members two of the four partitions of each of eight topics: 16 instead of 11."""
+    (info,) = labels_of_group(alerting, "rebalance_monitor_group_info")
     assert alert["labels"] == {
         "alertname": "KafkaAssignmentSkewed",
         "cluster": "demo",
+        "coordinator": info["coordinator"],
         "group": GROUP,
-        "severity": "page",
+        "severity": "warning",
+        "team": "payments",
     }
-    assert alert["annotations"]["summary"] == f"{GROUP}: the busiest member holds 45% more partitions than necessary"
-    description = re.fullmatch(
-        r"Client (\S+) on /127\.0\.0\.1 holds 16 partitions, 5 more than the fairest possible maximum,"
-        r" since (\S+ \S+) \+0000 UTC\. Cause: topic skew\. The same members hold the extra partition of several"
-        r" topics\. What to do: change the group's strategy to (\S+)\. This strategy removes the topic skew\.",
+    summary = f"{GROUP} on demo: the busiest member holds 5 partitions more than necessary"
+    assert alert["annotations"]["summary"] == summary
+    description = re.match(
+        r"Client (\S+) on /127\.0\.0\.1 holds 16 partitions, 5 more than the fairest possible maximum\."
+        r" The assignment has been in use since (\S+ \S+) \+0000 UTC\.",
         alert["annotations"]["description"],
     )
     assert description, alert["annotations"]["description"]
@@ -111,8 +126,21 @@ def test_the_alert_names_group_member_amount_start_cause_and_remedy(alerting: Al
     since = alerting.monitor.value("rebalance_monitor_assignment_timestamp_seconds", group=GROUP)
     assert since is not None
     assert description[2].startswith(datetime.fromtimestamp(since, timezone.utc).strftime("%Y-%m-%d %H:%M:%S"))
-    skew = labels_of_group(alerting, "rebalance_monitor_topic_skew")
-    assert [labels["remedy"] for labels in skew] == [description[3]]
+    (skew,) = labels_of_group(alerting, "rebalance_monitor_topic_skew")
+    assert alert["annotations"]["description"].endswith(
+        " Cause: topic skew. The same members hold the extra partition of several topics. What to do: change the "
+        f"group's strategy to {skew['remedy']}. This strategy removes the topic skew."
+    )
+
+
+def test_a_critical_alert_reaches_the_team_of_the_group_and_follows_its_limit(critical_alert: dict[str, Any]):
+    """The entry of the group has a limit of 10 s. With the default of one hour, nothing would fire."""
+    labels, texts = critical_alert["labels"], critical_alert["annotations"]
+    assert (labels["group"], labels["severity"], labels["team"]) == (SLOW_GROUP, "critical", "payments")
+    assert "max_severity" not in labels
+    assert re.fullmatch(rf"{SLOW_GROUP} on demo: the group is .*s behind", texts["summary"])
+    assert " records wait." in texts["description"]
+    assert f"?id={SLOW_GROUP}&cluster=demo" in texts["page_url"]
 
 
 def labels_of_group(alerting: Alerting, metric: str) -> list[dict[str, str]]:
@@ -120,23 +148,30 @@ def labels_of_group(alerting: Alerting, metric: str) -> list[dict[str, str]]:
     return [labels for labels in map(dict, alerting.monitor.metrics()[metric]) if labels["group"] == GROUP]
 
 
-def test_no_other_alert_is_notified(alerting: Alerting, alert: dict[str, Any]):
-    """The group reads, commits and keeps up. Its only problem is the skew."""
-    assert alert in alerting.on_call.firing("KafkaAssignmentSkewed")
-    assert {one["labels"]["alertname"] for sent in alerting.on_call.notifications for one in sent["alerts"]} == {
-        "KafkaAssignmentSkewed"
+def test_no_other_alert_is_notified(alerting: Alerting, alert: dict[str, Any], critical_alert: dict[str, Any]):
+    """The first group keeps up, so its skew wakes nobody. The second group reads and commits, but too slowly."""
+    assert (alert["labels"]["group"], critical_alert["labels"]["group"]) == (GROUP, SLOW_GROUP)
+    notified = {
+        (sent["receiver"], one["labels"]["alertname"], one["labels"]["severity"])
+        for sent in alerting.webhook.notifications
+        for one in sent["alerts"]
+    }
+    early_warning = ("payments-tickets", "KafkaGroupLagging", "warning")
+    assert notified - {early_warning} == {
+        ("payments-tickets", "KafkaAssignmentSkewed", "warning"),
+        ("payments-on-call", "KafkaGroupLagging", "critical"),
     }
 
 
 def test_the_links_of_the_alert_lead_to_the_group_and_to_the_runbook(alert: dict[str, Any]):
-    """Without external labels, `page_url` has the address at which Prometheus scrapes the monitor."""
+    """Without settings in `[links]`, `page_url` has the address at which Prometheus scrapes the monitor."""
     links = alert["annotations"]
     with urlopen(links["page_url"], timeout=30) as answer:  # noqa: S310 - http, to loopback
         assert GROUP in answer.read().decode()
     file, _, section = links["runbook_url"].partition("#")
     assert (Path(__file__).parents[2] / file).samefile(RUNBOOK)
     assert f"## {section}" in RUNBOOK.read_text().lower()
-    assert links["dashboard_url"].endswith(f"/d/rebalance-monitor-group?var-cluster=demo&var-group={GROUP}")
+    assert links["dashboard_url"] == "", "the address of Grafana is not set"
 
 
 def commands() -> list[str]:

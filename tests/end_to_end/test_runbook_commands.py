@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -39,8 +40,11 @@ from tests.streaming.log_records import commit_key, commit_value
 pytestmark = pytest.mark.slow
 
 TOPIC, WORKING, STOPPED, RETIRED, NOWHERE = "orders", "working", "stopped", "retired", "nowhere"
+EXPIRING, LOST = "expiring", "lost"
+"""A group whose offsets are saved, and a group that gets saved offsets."""
+RETENTION_MS = str(14 * 24 * 3_600_000)
 BLOCKED = TopicPartition("__consumer_offsets", 7)
-"""The partition in the runbook's example."""
+"""The partition with the hanging transaction."""
 OFFSETS_TOPIC_PARTITIONS = 8
 NEIGHBOUR = next(
     group_id
@@ -55,6 +59,7 @@ MAIN_CLASSES = {
     "kafka-configs.sh": "kafka.admin.ConfigCommand",
     "kafka-consumer-groups.sh": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
     "kafka-features.sh": "org.apache.kafka.tools.FeatureCommand",
+    "kafka-topics.sh": "org.apache.kafka.tools.TopicCommand",
     "kafka-transactions.sh": "org.apache.kafka.tools.TransactionsCommand",
 }
 """Main class of each script in Kafka's `bin/`."""
@@ -95,7 +100,26 @@ class Output:
     has_effect: Callable[[Incident], bool] = lambda _: True
 
 
+_OFFSETS_TOPIC = '--topic __consumer_offsets --partition "$PARTITION"'
+_BROKER = '--entity-type brokers --entity-name "$BROKER"'
+_GROUP = '--group "$GROUP"'
+_RETENTION = '--entity-type topics --entity-name "$TOPIC"'
+
 EXPECTED = {
+    f'kafka-configs.sh --describe --all {_RETENTION} | grep -E "^ *retention\\.(ms|bytes)="': Output(
+        r"\A  retention\.(ms=604800000|bytes=-1) .*synonyms=\{.*\n  retention\.(ms=604800000|bytes=-1) .*\n\Z",
+        "retention by time and by size, and whether the topic has values of its own",
+    ),
+    f'kafka-configs.sh --alter {_RETENTION} --add-config "retention.ms=$RETENTION_MS"': Output(
+        r"Completed updating config for topic orders",
+        "retention is two weeks instead of one",
+        has_effect=lambda incident: incident.retention_ms() == RETENTION_MS,
+    ),
+    f"kafka-configs.sh --alter {_RETENTION} --delete-config retention.ms": Output(
+        r"Completed updating config for topic orders",
+        "retention is the broker's default again",
+        has_effect=lambda incident: incident.retention_ms() == "604800000",
+    ),
     'kafka-consumer-groups.sh --describe --group "$GROUP"': Output(
         r"TOPIC +PARTITION +CURRENT-OFFSET +LOG-END-OFFSET +LAG +CONSUMER-ID.*(\nworking +orders +\d +10 +10 +0 .*){3}",
         "offsets, lag and owner of each partition",
@@ -108,11 +132,22 @@ EXPECTED = {
         r"ASSIGNMENT-STRATEGY +STATE +#MEMBERS\nworking .* range +Stable +2\b",
         "state and number of members",
     ),
-    'kafka-consumer-groups.sh --group "$GROUP" --reset-offsets --shift-by 1 --topic TOPIC:PARTITION --execute': Output(
+    f'kafka-consumer-groups.sh {_GROUP} --reset-offsets --shift-by 1 --topic "$TOPIC:$PARTITION" --execute': Output(
         r"TOPIC +PARTITION +NEW-OFFSET\nstopped +orders +0 +4\b",
         "the record at offset 3 is skipped",
         STOPPED,
         lambda incident: incident.reference.committed(STOPPED) == {(TOPIC, 0): 4},
+    ),
+    f"kafka-consumer-groups.sh {_GROUP} --reset-offsets --to-current --all-topics --export --dry-run": Output(
+        r"\Aorders,0,3\n\n\Z",
+        "committed offsets in a form that --from-file reads",
+        EXPIRING,
+    ),
+    f"kafka-consumer-groups.sh {_GROUP} --reset-offsets --from-file offsets.csv --execute": Output(
+        r"TOPIC +PARTITION +NEW-OFFSET\nlost +orders +0 +3\b",
+        "a group without offsets gets the saved ones",
+        LOST,
+        lambda incident: incident.reference.committed(LOST) == {(TOPIC, 0): 3},
     ),
     'kafka-consumer-groups.sh --delete --group "$GROUP"': Output(
         r"Deletion of requested consumer groups \('retired'\) was successful",
@@ -120,16 +155,17 @@ EXPECTED = {
         RETIRED,
         lambda incident: incident.reference.committed(RETIRED) == {},
     ),
-    "kafka-configs.sh --alter --entity-type topics --entity-name TOPIC --add-config retention.ms=1209600000": Output(
-        r"Completed updating config for topic orders",
-        "retention is two weeks instead of one",
-        has_effect=lambda incident: incident.retention_ms() == "1209600000",
+    f"kafka-configs.sh --describe --all {_BROKER} | grep offsets.retention.minutes": Output(
+        r"\A  offsets\.retention\.minutes=10080 ", "time after which the broker deletes committed offsets"
     ),
-    "kafka-transactions.sh describe-producers --topic __consumer_offsets --partition 7": Output(
+    "kafka-topics.sh --describe --topic __consumer_offsets --under-replicated-partitions": Output(
+        r"\A\Z", "no partition, because every replica is in sync"
+    ),
+    f"kafka-transactions.sh describe-producers {_OFFSETS_TOPIC}": Output(
         r"ProducerId\s+ProducerEpoch\s.*\sCurrentTransactionStartOffset\s*\n(.+\n)*\d+\s.*\s<start>\s*\n",
         "a transaction begins at the last stable offset",
     ),
-    "kafka-transactions.sh find-hanging --topic __consumer_offsets --partition 7": Output(
+    f"kafka-transactions.sh find-hanging {_OFFSETS_TOPIC}": Output(
         r"Topic\s+Partition\s+ProducerId\s.*\sStartOffset\s.*\n__consumer_offsets\s+7\s.*\s<start>\s.*\s6\d\s*\Z",
         "one transaction hangs for an hour; the transaction of a living producer is not listed",
     ),
@@ -137,7 +173,7 @@ EXPECTED = {
         r"TransactionalId\s+Coordinator\s+ProducerId\s+TransactionState\s*\nliving\s+1\s+\d+\s+Ongoing\s*\Z",
         "transactional id of the producer to restart, if the transaction does not hang",
     ),
-    "kafka-transactions.sh abort --topic __consumer_offsets --partition 7 --start-offset OFFSET": Output(
+    f'kafka-transactions.sh abort {_OFFSETS_TOPIC} --start-offset "$OFFSET"': Output(
         r"\A\Z",
         "no output, and the last stable offset increases",
         has_effect=lambda incident: incident.last_stable_offset() > incident.hanging_since_offset,
@@ -150,14 +186,14 @@ EXPECTED = {
         r"\A127\.0\.0\.1:\d+ \(id: 1 .*\) -> \(\n\Z", "list of the brokers, one per line"
     ),
 }
-"""Expected output of each command, without `--bootstrap-server "$BROKERS"`.
+"""Expected output of each command, without the options for brokers and security.
 
 `<start>` is the first offset of the hanging transaction.
 """
 
 
-def _without_bootstrap_server(command: str) -> str:
-    return command.replace(' --bootstrap-server "$BROKERS"', "")
+def _without_connection(command: str) -> str:
+    return command.replace(' --bootstrap-server "$BROKERS" "${CONFIG[@]}"', "")
 
 
 def _create_hanging_transaction(admin: KafkaAdminClient) -> int:
@@ -214,7 +250,7 @@ def incident(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Incident]:
         stack.callback(working.leave_all)
         for _ in range(2):
             working.join([TOPIC])
-        for group_id in (STOPPED, RETIRED, NEIGHBOUR):
+        for group_id in (STOPPED, RETIRED, NEIGHBOUR, EXPIRING):
             commit(broker, group_id, TOPIC, 3)
         admin = stack.enter_context(
             closing(KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers, client_id="__admin_client"))
@@ -247,33 +283,70 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> str:
     return f"{folder}{os.pathsep}{os.environ['PATH']}"
 
 
-def _output(incident: Incident, path: str, command: str, group: str) -> str:
-    """Replace the placeholders in capitals, run the command, and return what it prints."""
-    placeholders = {"TOPIC": TOPIC, "PARTITION": "0", "OFFSET": str(incident.last_stable_offset())}
-    command = re.sub(r"(?<![$\w])[A-Z]+\b", lambda placeholder: placeholders[placeholder[0]], command)
-    variables = {"BROKERS": incident.broker.bootstrap_servers, "GROUP": group, "PATH": path}
-    completed = run_in_shell(command, variables, os.environ)
-    assert completed.returncode == 0, f"{completed.returncode}\n{completed.stdout[-2000:]}\n{completed.stderr[-2000:]}"
-    return completed.stdout
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of the engineer, with the settings of a client and saved offsets."""
+    folder = tmp_path_factory.mktemp("engineer")
+    (folder / "client.properties").write_text("security.protocol=PLAINTEXT\nclient.id=on-call\n")
+    (folder / "offsets.csv").write_text("orders,0,3\n\n")
+    return folder
+
+
+@dataclass(frozen=True)
+class Engineer:
+    """Runs commands of the runbook with Kafka's tools, in one folder."""
+
+    incident: Incident
+    path: str
+    folder: Path
+
+    def output(self, command: str, group: str) -> str:
+        """Run the command in the folder, and return its output."""
+        variables = {
+            "BROKERS": self.incident.broker.bootstrap_servers,
+            "GROUP": group,
+            "TOPIC": TOPIC,
+            "PARTITION": str(BLOCKED.partition if BLOCKED.topic in command else 0),
+            "OFFSET": str(self.incident.last_stable_offset()),
+            "RETENTION_MS": RETENTION_MS,
+            "PATH": self.path,
+        }
+        secured = f"cd {shlex.quote(str(self.folder))}\nCONFIG=(--command-config client.properties)"
+        completed = run_in_shell(command, variables, os.environ, secured)
+        printed = f"{completed.returncode}\n{completed.stdout[-2000:]}\n{completed.stderr[-2000:]}"
+        assert completed.returncode == 0, printed
+        return completed.stdout
+
+
+@pytest.fixture(scope="module")
+def engineer(incident: Incident, path: str, folder: Path) -> Engineer:
+    """Return an engineer at this broker. The tools get a file of settings, as on a secured cluster."""
+    return Engineer(incident, path, folder)
 
 
 def test_the_output_of_every_command_with_kafkas_tools_is_known():
     """Rule 1: an untested command would be tried for the first time during an incident."""
-    assert set(map(_without_bootstrap_server, commands_with_kafkas_tools())) == set(EXPECTED)
+    assert set(map(_without_connection, commands_with_kafkas_tools())) == set(EXPECTED)
 
 
-@pytest.mark.parametrize("command", commands_with_kafkas_tools(), ids=_without_bootstrap_server)
-def test_a_command_with_kafkas_tools_prints_what_the_runbook_expects(incident: Incident, path: str, command: str):
-    """Rules 2 and 3. The order of the runbook is kept: the hanging transaction is described before it is aborted."""
-    expected = EXPECTED[_without_bootstrap_server(command)]
-    text = expected.text.replace("<start>", str(incident.hanging_since_offset))
-    output = _output(incident, path, command, expected.group)
+def _changes_something(command: str) -> bool:
+    return any(word in command for word in (" --alter ", " --delete ", " --execute", " abort "))
+
+
+@pytest.mark.parametrize(
+    "command", sorted(commands_with_kafkas_tools(), key=_changes_something), ids=_without_connection
+)
+def test_a_command_with_kafkas_tools_prints_what_the_runbook_expects(engineer: Engineer, command: str):
+    """Rules 2 and 3. Commands that change something run last. The commands before them show the incident."""
+    expected = EXPECTED[_without_connection(command)]
+    text = expected.text.replace("<start>", str(engineer.incident.hanging_since_offset))
+    output = engineer.output(command, expected.group)
     assert not re.search(r"\bError\b|Exception", output), output
     assert re.search(text, output), f"{expected.why}\n{output}"
-    until(expected.why, lambda: expected.has_effect(incident), 30)
+    until(expected.why, lambda: expected.has_effect(engineer.incident), 30)
 
 
-def test_kafkas_tool_reports_that_a_vanished_group_does_not_exist(incident: Incident, path: str):
+def test_kafkas_tool_reports_that_a_vanished_group_does_not_exist(engineer: Engineer):
     """For KafkaGroupVanished the remedy depends on whether Kafka knows the group."""
     (command,) = (one for one in commands_with_kafkas_tools() if "--state" in one)
-    assert f"Group {NOWHERE} not found" in _output(incident, path, command, NOWHERE)
+    assert f"Group {NOWHERE} not found" in engineer.output(command, NOWHERE)

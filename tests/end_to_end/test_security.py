@@ -36,6 +36,7 @@ from streaming.java import find_java, java_version
 from streaming.run.cluster_clock import ClusterClock
 from streaming.run.samples.lag_watch import LagWatch
 from streaming.sampling.brokers import Brokers
+from streaming.sampling.configs import NO_RETENTION_BY_TIME, Configs
 from streaming.sampling.connection import AccessRefusedError, Connection
 from streaming.security.java_client import check_key, java_secrets, spark_options
 from streaming.security.secrets_file import secrets_file
@@ -192,6 +193,32 @@ def test_a_group_that_read_a_whole_transaction_has_no_lag_and_without_read_permi
         assert lags(before_marker - 1, before_marker) == [(2, None, False), unknown], "to some consumers it is a record"
 
 
+def test_the_retention_settings_need_only_an_optional_right(secure: SecureBroker) -> None:
+    """Without DESCRIBE_CONFIGS the settings are unknown, and nothing else fails."""
+    hour_ms, week_ms = 3_600_000, 7 * 24 * 3_600_000
+    secure.add_user("curious", PASSWORD)
+    secure.grant(LEAST_RIGHTS, "curious")
+    with secure.admin() as admin:
+        admin.create_topics(
+            [
+                NewTopic("for-an-hour", 1, 1, topic_configs={"retention.ms": str(hour_ms)}),
+                NewTopic("for-ever", 1, 1, topic_configs={"cleanup.policy": "compact"}),
+            ]
+        )
+    topics, as_curious = ["for-an-hour", "for-ever", "nowhere"], settings(secure, {**SCRAM, "username": "curious"})
+    with closing(connected(secure.broker.address("SECURE"), as_curious)) as connection:
+        configs = Configs(connection)
+        assert (configs.offsets_retention_ms(), configs.topic_retention_ms(topics)) == (None, {})
+        right = ACLOperation.DESCRIBE_CONFIGS
+        secure.grant(
+            [(ResourceType.CLUSTER, "kafka-cluster", right), (ResourceType.TOPIC, "*", right)],
+            "curious",
+        )
+        until("DESCRIBE_CONFIGS", lambda: configs.offsets_retention_ms() == week_ms)
+        found = {"for-an-hour": hour_ms, "for-ever": NO_RETENTION_BY_TIME}
+        until("topics", lambda: configs.topic_retention_ms(topics) == found)
+
+
 def _commits(topic: str, committed: Sequence[int], now_ms: int) -> pa.Table:
     """Return commits of one group, one for each partition of the topic."""
     rows = [(0, commit_key("late", topic, at), now_ms, now_ms, offset) for at, offset in enumerate(committed)]
@@ -229,7 +256,7 @@ def test_without_a_right_on_the_log_run_names_the_polling_source_which_needs_non
             until("the state", lambda: polling.group_state(group_id) == state)  # noqa: B023 - called in its iteration
             until("the lag", partial(_has_value, 0, polling, "rebalance_monitor_group_lag", of_group))
         of_modern = {"group_type": "consumer", "protocol": "uniform", "group": "picking"}
-        assert polling.value("rebalance_monitor_group_state", **of_modern) == 1
+        assert polling.value("rebalance_monitor_group_info", **of_modern) == 1
         assert polling.value("rebalance_monitor_group_generation", group="picking"), "the answers have KIP-848's epochs"
         of_strategy = {"group": "picking", "strategy": "uniform"}
         until("drift", partial(_has_value, 0, polling, "rebalance_monitor_drift_partitions", of_strategy))

@@ -47,7 +47,7 @@ DURABLE_FAMILIES = (
     "rebalance_monitor_commit_gap_seconds_count",
     "rebalance_monitor_commit_gap_seconds_sum",
     "rebalance_monitor_drift_partitions",
-    "rebalance_monitor_imbalance_ratio",
+    "rebalance_monitor_member_partitions_max",
     "rebalance_monitor_idle_members",
     "kafka_consumergroup_current_offset",
     "kafka_consumergroup_lag",

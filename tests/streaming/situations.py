@@ -46,7 +46,7 @@ from tests.streaming.groups import (
     tombstoned,
     written,
 )
-from tests.streaming.lags import evaluated_lag
+from tests.streaming.lags import lag_after_a_minute
 from tests.streaming.polled.answers import answered, classic, classic_member
 
 GROUP, CLUSTER, NOW_MS, PARTITIONS = "g", "prod", 1_000_000, 50
@@ -96,7 +96,7 @@ def shown(situation: Situation) -> Shown:
     monitor_state, partition_states = MonitorState(), {0: PartitionSnapshot(0, 10_000, -1, {}, {})}
     monitor_state.put_batch([record] if updates else [], partition_states.values())
     sample = _sample(situation)
-    lag = evaluated_lag(_commits(situation.committed), sample)
+    lag = lag_after_a_minute(_commits(situation.committed, sample.sampled_at_ms), sample)
     listing = GroupListing(sample.sampled_at_ms, {GROUP: situation.listed} if situation.listed else {})
     monitor_state.put_sample(sample, lag, listing)
     unowned = unowned_now(monitor_state.view().alive_groups(), lag.partitions, sample)
@@ -117,12 +117,14 @@ def _sample(situation: Situation) -> ClusterSample:
         situation.starts,
         ends,
         PARTITIONS,
+        offsets_topic_leaders=dict.fromkeys(range(PARTITIONS), 2),
     )
 
 
-def _commits(committed: Offsets) -> pa.Table:
+def _commits(committed: Offsets, sampled_at_ms: int) -> pa.Table:
+    commit_ms = sampled_at_ms - 1_000
     rows = [
-        {"group_id": GROUP, "topic": topic, "partition": number, "committed_offset": offset, "commit_timestamp_ms": 1}
+        dict(zip(LAG_SCHEMA.names, (GROUP, topic, number, offset, commit_ms), strict=False))
         for (topic, number), offset in committed.items()
     ]
     return pa.Table.from_pylist(rows, schema=pa.schema(list(LAG_SCHEMA)[:5]))

@@ -14,6 +14,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from streaming.cli.text.conditions import active_sentence
+from streaming.cli.text.reported import reported_cells
 from streaming.delta.rows import condition_rows, lag_rows, update_rows
 from streaming.delta.tables import ASSIGNMENT_DRIFT, ASSIGNMENT_IMBALANCE, GROUP_GENERATIONS, GROUP_LAG, REBALANCES
 from streaming.evaluation.conditions.condition_tracker import ConditionChange
@@ -21,8 +22,7 @@ from streaming.evaluation.rebalances.rebalance_words import describe_rebalance
 from streaming.evaluation.rebalances.skips import decide_skips
 from streaming.evaluation.report import GroupReport
 from streaming.page.application import Pages
-from streaming.page.rendering import whole
-from streaming.prometheus.metric_selection import MetricSelection
+from streaming.page.rendering import amount, catch_up, duration, utc, whole
 from streaming.prometheus.metrics import Exporter
 from tests.streaming.http.answers import answer
 from tests.streaming.page.test_application import STRATEGIES as PAGE_STRATEGIES
@@ -52,6 +52,7 @@ def facts(report: GroupReport) -> dict[str, Any]:
         "protocol_source": membership.protocol_source,
         "generation_id": membership.generation_id,
         "member_count": membership.members,
+        "coordinator": membership.coordinator,
         "verdict": assignment.verdict,
         "drift_partitions": assignment.drift_partitions,
         "unowned_partitions": assignment.unowned_partitions,
@@ -67,12 +68,17 @@ def facts(report: GroupReport) -> dict[str, Any]:
         "lag_seconds": lag.seconds,
         "status": lag.status,
         "records_lost": lag.records_lost,
+        "seconds_until_lost": lag.seconds_until_lost,
+        "last_commit_ms": lag.last_commit_ms,
+        "consumed_records_per_second": lag.consumed_records_per_second,
+        "produced_records_per_second": lag.produced_records_per_second,
+        "catch_up_seconds": lag.catch_up_seconds,
         "rebalances_total": report.rebalances.total,
     }
 
 
 def metrics(had: Shown) -> Mapping[tuple[str, tuple[tuple[str, str], ...]], float]:
-    exporter = Exporter([(CLUSTER, had.monitor_state)], lambda: NOW_MS, STALE_AFTER_MS, MetricSelection())
+    exporter = Exporter([(CLUSTER, had.monitor_state)], lambda: NOW_MS, STALE_AFTER_MS)
     samples = [one for family in text_string_to_metric_families(answer(exporter)) for one in family.samples]
     return {
         (one.name, tuple(sorted(one.labels.items()))): one.value for one in samples if one.labels.get("group") == GROUP
@@ -91,9 +97,10 @@ def shown_by_metrics(had: Shown) -> dict[str, Any]:
     def labels(name: str) -> list[dict[str, str]]:
         return [dict(labelled) for (family, labelled), _ in series.items() if family == f"rebalance_monitor_{name}"]
 
-    (state,) = labels("group_state")
+    (state,) = labels("group_info")
     verdict, status, skew = labels("assignment_verdict"), labels("group_status"), labels("topic_skew")
     own = verdict[0]["strategy"] if verdict else None
+    last_commit = value("group_last_commit_timestamp_seconds")
     since = named(series, "rebalance_monitor_group_condition_timestamp_seconds", group=GROUP)
     return {
         "group_type": state["group_type"],
@@ -103,6 +110,7 @@ def shown_by_metrics(had: Shown) -> dict[str, Any]:
         "protocol_source": state["protocol_source"] or None,
         "generation_id": value("group_generation"),
         "member_count": value("group_members"),
+        "coordinator": int(state["coordinator"]) if state["coordinator"] else None,
         "verdict": verdict[0]["verdict"] if verdict else None,
         "drift_partitions": None if own is None else value("drift_partitions", strategy=own),
         "unowned_partitions": value("unowned_partitions"),
@@ -118,8 +126,18 @@ def shown_by_metrics(had: Shown) -> dict[str, Any]:
         "lag_seconds": value("group_lag_seconds"),
         "status": status[0]["status"] if status else None,
         "records_lost": value("group_records_lost"),
+        "seconds_until_lost": value("group_seconds_until_lost"),
+        "last_commit_ms": None if last_commit is None else round(1000 * last_commit),
+        "consumed_records_per_second": value("group_consumed_records_per_second"),
+        "produced_records_per_second": value("group_produced_records_per_second"),
+        "catch_up_seconds": value("group_catch_up_seconds"),
         "rebalances_total": value("rebalances_total"),
     }
+
+
+def _without_zeros(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the values as `/metrics` shows them. Some metrics have no series for 0."""
+    return {**values, **{name: values[name] or None for name in ("unowned_partitions", "records_lost")}}
 
 
 def shown_by_api(document: dict[str, Any]) -> dict[str, Any]:
@@ -136,7 +154,8 @@ def shown_by_api(document: dict[str, Any]) -> dict[str, Any]:
 def facts_named(document: Mapping[str, Any]) -> list[str]:
     of_report = (
         "group_type state protocol_type protocol protocol_source generation_id member_count verdict drift_partitions "
-        "unowned_partitions unowned_records lag lag_seconds status records_lost rebalances_total"
+        "unowned_partitions unowned_records lag lag_seconds status records_lost rebalances_total coordinator "
+        "seconds_until_lost last_commit_ms consumed_records_per_second produced_records_per_second catch_up_seconds"
     )
     return [name for name in of_report.split() if name in document]
 
@@ -145,6 +164,42 @@ def strategy_words(report: GroupReport) -> str:
     """Return the strategy as a page shows it."""
     reported = " reported by the broker" if report.membership.protocol_source == "broker" else ""
     return f"{report.membership.protocol or NOTHING}{reported}"
+
+
+def flow_words(report: GroupReport) -> list[str]:
+    """Return the values of commits, rates, leader and coordinator as a page shows them."""
+    lag, leader = report.lag, report.members.leader
+    coordinator = report.membership.coordinator
+    words = [f" coordinator {'?' if coordinator is None else f'broker {coordinator}'} "]
+    if lag.last_commit_ms is not None:
+        words += [f" last commit {utc(lag.last_commit_ms)} ", f" consumed {rate(lag.consumed_records_per_second)} "]
+        words += [f" produced {rate(lag.produced_records_per_second)} catches up in "]
+    if lag.catch_up_seconds is not None:
+        words.append(f" catches up in {duration(lag.catch_up_seconds)} ")
+    if lag.worst is not None:
+        words.append(f" worst partition {lag.worst[0]} -{lag.worst[1]} ")
+    if leader is not None:
+        words.append(f" leader {leader.client_id} {leader.client_host} ")
+    return words
+
+
+def command_cells(report: GroupReport) -> list[str]:
+    """Return the values of lag, commits, rates, leader and timeouts as `rebalance-monitor groups` shows them."""
+    lag, members = report.lag, report.members
+    rates = lag.consumed_records_per_second, lag.produced_records_per_second
+    timeouts = (members.session_timeouts_ms, members.rebalance_timeouts_ms)
+    return [
+        whole(lag.records),
+        utc(lag.last_commit_ms),
+        *map(amount, rates),
+        catch_up(lag.records, *rates, lag.catch_up_seconds),
+        "?" if members.leader is None else f"{members.leader.client_id} {members.leader.client_host}",
+        *(", ".join(duration(one / 1000) for one in of_members) or "?" for of_members in timeouts),
+    ]
+
+
+def rate(records_per_second: float | None) -> str:
+    return "?" if records_per_second is None else f"{amount(records_per_second)}/s"
 
 
 def pages_of(had: Shown, tables: Path) -> Pages:
@@ -161,11 +216,20 @@ def test_metrics_page_and_api_show_the_values_of_the_report(name: str, tmp_path:
         assert [ask(pages, f"/{where}/{GROUP}").status[:3] for where in ("groups", "api/v1/groups")] == ["404", "404"]
         return
     expected = facts(report)
-    assert shown_by_metrics(had) == expected, situation.why
+    assert shown_by_metrics(had) == _without_zeros(expected), situation.why
     document = ask(pages, f"/api/v1/groups/{GROUP}").json()
     assert shown_by_api(document) == expected, situation.why
     (listed,) = ask(pages, "/api/v1/groups").json()["groups"]
     assert shown_by_api(listed) == expected, situation.why
+    assert reported_cells(listed, verbose=True) == command_cells(report), situation.why
+    leader = report.members.leader
+    assert (document["leader"] or {}).get("member_id") == (leader and leader.member_id), situation.why
+    assert [one["session_timeout_ms"] for one in document["members"]] == [
+        one.session_timeout_ms for one in report.members.each
+    ], situation.why
+    assert {(one["topic"], one["partition"]) for one in [document["worst_partition"]] if one} == {
+        one for one in [report.lag.worst] if one
+    }, situation.why
     assert [one["text"] for one in document["troubles"]] == [trouble.text for trouble in report.troubles]
     text = Seen(ask(pages, f"/groups/{GROUP}").text).text
     for text_part in (
@@ -173,6 +237,7 @@ def test_metrics_page_and_api_show_the_values_of_the_report(name: str, tmp_path:
         f" strategy {strategy_words(report)} ",
         f" members {whole(report.membership.members)} ",
         f" rebalances {whole(report.rebalances.total)}",
+        *flow_words(report),
         *(trouble.text for trouble in report.troubles),
     ):
         assert text_part in text, situation.why
@@ -244,4 +309,7 @@ def test_every_situation_that_the_monitor_distinguishes_is_included() -> None:
     assert {report.membership.state for report in reported} >= {
         "Stable", "Empty", "Unknown", "Reconciling", "Assigning", "PreparingRebalance", "NotReady"
     }  # fmt: skip
+    catching_up = [report.group_id for report in reported if report.lag.catch_up_seconds is not None]
+    assert catching_up, "a situation has rates, so that the outputs can differ"
+    assert any(report.members.leader for report in reported)
     assert len(SITUATIONS) >= 25

@@ -226,9 +226,9 @@ GROUP_CONDITIONS = Table(
                 pa.string(),
                 "rolling_restart, rebalance_storm, flapping_member, endless_cooperative_rejoin,"
                 " eager_and_cooperative_mixed, duplicate_claims, subscription_mismatch, unowned_partitions,"
-                " stuck_rebalance, silent_group, silent_static_member, stuck_reconciliation. The rules are in"
-                " streaming/evaluation/rebalances/detectors.py and in streaming/evaluation/conditions (silence.py,"
-                " unowned.py, reconciliation.py)",
+                " stuck_rebalance, silent_group, silent_static_member, stuck_reconciliation,"
+                " long_commit_gap. The rules are in streaming/evaluation/rebalances/detectors.py and in"
+                " streaming/evaluation/conditions (silence.py, unowned.py, reconciliation.py, commit_gaps.py)",
             ),
             column("active", pa.bool_(), "true: the condition started; false: the condition or the group ended"),
             column(

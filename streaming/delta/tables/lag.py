@@ -51,6 +51,18 @@ GROUP_LAG = Table(
                 pa.float64(),
                 "largest possible error of lag_seconds, in seconds; null if lag_seconds_kind is not exact",
             ),
+            column(
+                "consumed_records_per_second",
+                pa.float64(),
+                "growth of committed_offset in records per second, averaged over five minutes; null if unknown, for"
+                " example during the first minute and after committed_offset went back",
+            ),
+            column(
+                "produced_records_per_second",
+                pa.float64(),
+                "growth of end_offset in records per second, averaged over five minutes; null if unknown, for example"
+                " during the first minute and after the topic was created again",
+            ),
         ]
     ),
 )
@@ -90,8 +102,8 @@ PARTITION_STATUS = Table(
             column(
                 "seconds_until_lost",
                 pa.float64(),
-                "estimated seconds until retention deletes records that the group has not committed, if the current"
-                " rate does not change; 0 if records are already lost; null if unknown, or if there is no lag",
+                "estimated seconds until retention deletes records that the group has not committed, from the current"
+                " rate and from retention.ms; 0 if records are already lost; null if unknown, or if there is no lag",
             ),
             column("seconds_until_lost_kind", pa.string(), "estimate or at_least; null if seconds_until_lost is null"),
         ]

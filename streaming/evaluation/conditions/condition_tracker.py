@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from assignors import TopicPartition
+from streaming.evaluation.conditions.commit_gaps import LONG_COMMIT_GAP, long_commit_gap
 from streaming.evaluation.conditions.condition_words import describe_condition
 from streaming.evaluation.conditions.reconciliation import (
     STUCK_RECONCILIATION,
@@ -33,6 +33,7 @@ from streaming.evaluation.conditions.silence import (
     SILENT_GROUP,
     SILENT_STATIC_MEMBER,
     STUCK_REBALANCE,
+    CommitsByPartition,
     GroupCommits,
     OwnedPartitions,
     PartitionCommits,
@@ -43,6 +44,7 @@ from streaming.evaluation.conditions.silence import (
 )
 from streaming.evaluation.conditions.unowned import UnownedNow, describe_unowned, is_unknown
 from streaming.evaluation.group_update import GroupState
+from streaming.evaluation.limits import GroupLimits, LimitsOf, default_limits
 from streaming.evaluation.phrases import counted, in_words, members_named
 from streaming.evaluation.rebalances.detectors import UNOWNED_PARTITIONS, Limits, conditions, same_until_ms
 from streaming.evaluation.rebalances.rebalance_summary import RebalanceSummary
@@ -149,8 +151,10 @@ class ConditionTracker:
     the changes, and calls `commit` only after a successful write.
     """
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, limits_of: LimitsOf = default_limits) -> None:
         self._limits = limits
+        self._limits_of = limits_of
+        self._limits_by_group: Mapping[str, GroupLimits] = {}
         self._known: Mapping[Key, Condition] = {}
         self._groups: dict[str, _GroupInputs] = {}
         self._by_rebalances: dict[str, _RebalanceConditions] = {}
@@ -167,6 +171,7 @@ class ConditionTracker:
     def evaluate(self, inputs: ConditionInputs) -> ConditionEvaluation:
         """Evaluate the conditions of every group."""
         self._groups = {group_id: self._inputs_of(group_id, record) for group_id, record in inputs.groups.items()}
+        self._limits_by_group = self._limits_of(self._groups)
         self._by_rebalances = {
             group_id: known for group_id, known in self._by_rebalances.items() if group_id in self._groups
         }
@@ -175,7 +180,7 @@ class ConditionTracker:
         }
         commits = inputs.silence.by_group()
         group_ids = list(self._groups_to_evaluate(inputs, commits))
-        commits_by_partition = _CommitsByPartition(
+        commits_by_partition = CommitsByPartition(
             inputs.silence, {group_id: self._groups[group_id].owned for group_id in group_ids}
         )
         details = {
@@ -207,8 +212,25 @@ class ConditionTracker:
                 or group_id in suspects
                 or group.is_reconciling
                 or (group.owned is not None and _misses_commits(group, commits.get(group_id)))
+                or self._waits_too_long(group_id, commits.get(group_id))
             ):
                 yield group_id
+
+    def _waits_too_long(self, group_id: str, commits: GroupCommits | None) -> bool:
+        return commits is not None and commits.wait_seconds > self._limits_by_group[group_id].max_commit_gap_seconds
+
+    def _long_commit_gap(
+        self, group_id: str, inputs: ConditionInputs, commits: GroupCommits | None, now_ms: int
+    ) -> Mapping[str, str | None]:
+        """Evaluate `commit_gaps.py`."""
+        recent = self._groups[group_id].record.rebalance_history.recent
+        max_seconds = self._limits_by_group[group_id].max_commit_gap_seconds
+        since_ms = inputs.rebalancing_since_ms.get(group_id)
+        found = long_commit_gap(recent, since_ms, commits, now_ms, self._limits, max_seconds)
+        before = self._known.get((group_id, LONG_COMMIT_GAP))
+        if found or before is None or now_ms - before.since_ms >= 1000 * self._limits.window_seconds:
+            return found
+        return {LONG_COMMIT_GAP: before.detail}
 
     def _rebalance_conditions(self, group_id: str, now_ms: int) -> tuple[str, ...]:
         recent, known = self._groups[group_id].record.rebalance_history.recent, self._by_rebalances.get(group_id)
@@ -223,7 +245,7 @@ class ConditionTracker:
         group_id: str,
         inputs: ConditionInputs,
         commits: GroupCommits | None,
-        commits_by_partition: _CommitsByPartition,
+        commits_by_partition: CommitsByPartition,
     ) -> Mapping[str, str | None]:
         """Return the text of each condition of the group, by name.
 
@@ -240,6 +262,7 @@ class ConditionTracker:
         details |= _silence_conditions(group.record.snapshot, inputs, commits, now_ms, self._limits)
         details |= self._reconciling(group.record.snapshot, now_ms)
         details |= _unowned(group.record, inputs, now_ms, self._limits)
+        details |= self._long_commit_gap(group_id, inputs, commits, now_ms)
         by_partition = commits_by_partition.of_group(group_id, group.owned) if group.owned else None
         if group.owned and by_partition:
             details |= _silent_static_members(group.owned, by_partition, commits, now_ms, self._limits)
@@ -375,33 +398,3 @@ def _silent_static_members(
 
 def _member_name(member: ModernMember) -> str:
     return member_name(member.client_id, member.client_host, member.group_instance_id)
-
-
-class _CommitsByPartition:
-    """The commits of groups with static members, by partition.
-
-    One lookup finds the commits of all groups, because each lookup scans all rows.
-    """
-
-    def __init__(self, silence: Silence, owned: Mapping[str, OwnedPartitions | None]) -> None:
-        self._silence = silence
-        self._committed = silence.of_groups([group_id for group_id, of_group in owned.items() if of_group])
-        missing = (at for group_id, of_group in owned.items() if of_group for at in self._missing(group_id, of_group))
-        self._growing = silence.growing_rows(set(missing))
-
-    def of_group(self, group_id: str, owned: OwnedPartitions) -> PartitionCommits | None:
-        """Return the group's commits, or None if the group has no commits.
-
-        `waiting` contains all partitions in which records wait, with or without a commit.
-        """
-        committed = self._committed.get(group_id)
-        if committed is None:
-            return None
-        rows = {at: self._growing[at] for at in self._missing(group_id, owned) if at in self._growing}
-        waiting = {at for at, row in rows.items() if self._silence.waits_since(row, owned.since_ms)}
-        return PartitionCommits(committed.last_ms, waiting.union(committed.waiting))
-
-    def _missing(self, group_id: str, owned: OwnedPartitions) -> Iterator[TopicPartition]:
-        committed = self._committed.get(group_id)
-        if committed is not None:
-            yield from (at for has in owned.of_member.values() for at in has if at not in committed.last_ms)

@@ -29,7 +29,7 @@ request to the group's coordinator.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,12 +55,14 @@ class GroupCommits:
     """The commits of a group.
 
     `last_ms` is the time of the last commit. `partitions` is the number of committed partitions. `wait` is True if
-    records wait, or None if this is unknown.
+    records wait, or None if this is unknown. `wait_seconds` is the known age of the oldest unread record, without
+    records that an open transaction blocks. It is 0 if no record waits. If `wait` is None, an older record can exist.
     """
 
     last_ms: int
     partitions: int
     wait: bool | None
+    wait_seconds: float = 0.0
 
 
 def is_silent(members: int, commits: GroupCommits | None, now_ms: int, limits: Limits) -> bool | None:
@@ -151,21 +153,31 @@ class Silence:
         self._partitions = lag.partitions
         self._since_ms = lag.report.sampled_at_ms - int(1000 * limits.stuck_after_seconds)
         self._waits, is_unknown = _waits(lag, ends, limits)
-        columns = {"waits": pa.array(self._waits), "unknown": pa.array(is_unknown)}
+        columns = {
+            "waits": pa.array(self._waits),
+            "unknown": pa.array(is_unknown),
+            "seconds": _wait_seconds(lag.partitions, limits),
+        }
         evaluated = lag.partitions.select(["group_id", "commit_timestamp_ms"])
         for name, values in columns.items():
             evaluated = evaluated.append_column(name, values)
         self._groups = evaluated.group_by("group_id").aggregate(
-            [("commit_timestamp_ms", "max"), ([], "count_all"), ("waits", "any"), ("unknown", "any")]
+            [
+                ("commit_timestamp_ms", "max"),
+                ([], "count_all"),
+                ("waits", "any"),
+                ("unknown", "any"),
+                ("seconds", "max"),
+            ]
         )
 
     def by_group(self) -> Mapping[str, GroupCommits]:
         """Return the commits of each group. Groups without commits are absent."""
-        names = ("group_id", "commit_timestamp_ms_max", "count_all", "waits_any", "unknown_any")
+        names = ("group_id", "commit_timestamp_ms_max", "count_all", "waits_any", "unknown_any", "seconds_max")
         rows = zip(*(self._groups[name].to_pylist() for name in names), strict=True)
         return {
-            group_id: GroupCommits(last_ms, partitions, True if waits else (None if unknown else False))
-            for group_id, last_ms, partitions, waits, unknown in rows
+            group_id: GroupCommits(last_ms, partitions, True if waits else (None if unknown else False), seconds or 0.0)
+            for group_id, last_ms, partitions, waits, unknown, seconds in rows
         }
 
     def groups_with_a_silent_partition(self) -> frozenset[str]:
@@ -213,6 +225,36 @@ class Silence:
         return bool(before) and before[-1] > before[0]
 
 
+class CommitsByPartition:
+    """The commits of groups with static members, by partition.
+
+    The commits of all groups are requested together, because each request scans all rows.
+    """
+
+    def __init__(self, silence: Silence, owned: Mapping[str, OwnedPartitions | None]) -> None:
+        self._silence = silence
+        self._committed = silence.of_groups([group_id for group_id, of_group in owned.items() if of_group])
+        missing = (at for group_id, of_group in owned.items() if of_group for at in self._missing(group_id, of_group))
+        self._growing = silence.growing_rows(set(missing))
+
+    def of_group(self, group_id: str, owned: OwnedPartitions) -> PartitionCommits | None:
+        """Return the group's commits, or None if the group has no commits.
+
+        `waiting` contains partitions whose records wait, also owned partitions without a commit.
+        """
+        committed = self._committed.get(group_id)
+        if committed is None:
+            return None
+        rows = {at: self._growing[at] for at in self._missing(group_id, owned) if at in self._growing}
+        waiting = {at for at, row in rows.items() if self._silence.waits_since(row, owned.since_ms)}
+        return PartitionCommits(committed.last_ms, waiting.union(committed.waiting))
+
+    def _missing(self, group_id: str, owned: OwnedPartitions) -> Iterator[TopicPartition]:
+        committed = self._committed.get(group_id)
+        if committed is not None:
+            yield from (at for has in owned.of_member.values() for at in has if at not in committed.last_ms)
+
+
 def _waits(lag: LagEvaluation, ends: SampledOffsets, limits: Limits) -> tuple[BoolArray, BoolArray]:
     """Return two columns with one row for each committed partition.
 
@@ -229,6 +271,12 @@ def _waits(lag: LagEvaluation, ends: SampledOffsets, limits: Limits) -> tuple[Bo
     long_waiting = np.flatnonzero(waits)
     waits[long_waiting] = _grows(lag, ends, long_waiting, limits)
     return waits, _known(is_unknown)
+
+
+def _wait_seconds(partitions: pa.Table, limits: Limits) -> pa.ChunkedArray:
+    """Return the known age of the next record of each row, or null if no record waits."""
+    waits = pc.and_(pc.greater(partitions["lag"], limits.allowed_lag), pc.invert(partitions["is_blocked"]))
+    return pc.if_else(waits, partitions["lag_seconds"], None)
 
 
 def _known(values: pa.ChunkedArray) -> BoolArray:

@@ -7,11 +7,13 @@ All other values ignore the partitions whose value is unknown.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from streaming.evaluation.lag.lag_seconds import AT_LEAST
+from streaming.evaluation.lag.rates import DELETED, RATES_SCHEMA, catch_up_seconds
 from streaming.evaluation.lag.status import STATUS_SCHEMA, group_statuses, status_names
 
 GROUP_LAGS_SCHEMA = pa.schema(
@@ -27,15 +29,26 @@ GROUP_LAGS_SCHEMA = pa.schema(
         ("blocked_partitions", pa.int64()),
         ("records_lost", pa.int64()),
         ("seconds_until_lost", pa.float64()),
+        ("last_commit_ms", pa.int64()),
+        ("consumed_records_per_second", pa.float64()),
+        ("produced_records_per_second", pa.float64()),
+        ("catch_up_seconds", pa.float64()),
+        ("worst_topic", pa.string()),
+        ("worst_partition", pa.int32()),
+        ("offsets_expire_ms", pa.int64()),
+        ("seconds_until_expiry", pa.float64()),
     ]
 )
 """One row per group, sorted by id.
 
-`lag` is null if it is unknown for one partition. The other values are null if they are unknown for every partition.
-`lag`: the sum of all partitions. `lag_unknown`: the reasons why a lag is unknown. `lag_seconds`: the largest known lag
-in seconds. `lag_seconds_is_bound`: True if `lag_seconds` is only a lower bound. `status`: the worst status of all
-partitions. `records_lost`: the sum of all known values. `seconds_until_lost`: the shortest time until a partition loses
-more records.
+`lag` is null if it is unknown for one partition. The rates follow rule 9 of `rates.py`. The other values are null if
+they are unknown for every partition. `lag`: the sum of all partitions. `lag_unknown`: the reasons why a lag is unknown.
+`lag_seconds`: the largest known lag in seconds. `lag_seconds_is_bound`: True if `lag_seconds` is only a lower bound.
+`status`: the worst status of all partitions. `records_lost`: the sum of all known values. `seconds_until_lost`: the
+shortest time until a partition loses more records. `last_commit_ms`: the time of the latest commit. The rates and the
+time to catch up: rules 9 and 10 of `rates.py`. `worst_topic` and `worst_partition`: the partition with the largest lag
+in seconds, null if no partition has a lag. `offsets_expire_ms` and `seconds_until_expiry`: the earliest time at which a
+committed offset expires (`expiry.py`).
 """
 
 _REASONS = pa.list_(pa.string())
@@ -59,10 +72,14 @@ def group_lags(rows: pa.Table) -> pa.Table:
             ("blocked", "sum"),
             ("records_lost", "sum"),
             ("seconds_until_lost", "min"),
+            ("commit_timestamp_ms", "max"),
+            ("offsets_expire_ms", "min"),
+            ("seconds_until_expiry", "min"),
         ]
     ).sort_by("group_id")
     is_at_least = pc.fill_null(pc.equal(sums["bound_max"], sums["lag_seconds_max"]), fill_value=False)
     status = group_statuses(rows["group_id"], rows.select(STATUS_SCHEMA.names)).sort_by("group_id")
+    rates = _rates(rows, sums["group_id"])
     columns = {
         "group_id": sums["group_id"],
         "lag": sums["lag_sum"],
@@ -75,8 +92,38 @@ def group_lags(rows: pa.Table) -> pa.Table:
         "blocked_partitions": sums["blocked_sum"],
         "records_lost": sums["records_lost_sum"],
         "seconds_until_lost": sums["seconds_until_lost_min"],
+        "last_commit_ms": sums["commit_timestamp_ms_max"],
+        **rates,
+        "catch_up_seconds": catch_up_seconds(sums["lag_sum"], *rates.values()),
+        **_worst_partitions(rows, sums["group_id"], sums["lag_seconds_max"]),
+        "offsets_expire_ms": sums["offsets_expire_ms_min"],
+        "seconds_until_expiry": sums["seconds_until_expiry_min"],
     }
     return pa.table([columns[name] for name in GROUP_LAGS_SCHEMA.names], schema=GROUP_LAGS_SCHEMA)
+
+
+def _rates(rows: pa.Table, group_ids: pa.ChunkedArray) -> Mapping[str, pa.ChunkedArray]:
+    """Return the rates of each group (rule 9 of `rates.py`)."""
+    existing = rows.filter(pc.invert(pc.is_in(rows["unknown_reason"], value_set=DELETED)))
+    sums = existing.group_by("group_id").aggregate([(name, "sum", _ALL_KNOWN) for name in RATES_SCHEMA.names])
+    at = pc.index_in(group_ids, value_set=sums["group_id"])
+    return {name: sums[f"{name}_sum"].take(at) for name in RATES_SCHEMA.names}
+
+
+def _worst_partitions(
+    rows: pa.Table, group_ids: pa.ChunkedArray, largest_seconds: pa.ChunkedArray
+) -> Mapping[str, pa.ChunkedArray]:
+    """Return the partition with the largest lag in seconds of each group, or null if no partition has a lag.
+
+    If several partitions have this lag in seconds, the partition with the most records is returned.
+    """
+    of_group = largest_seconds.take(pc.index_in(rows["group_id"], value_set=group_ids))
+    is_worst = pc.and_(pc.equal(rows["lag_seconds"], of_group), pc.greater(rows["lag_seconds"], 0))
+    order = [("group_id", "ascending"), ("lag", "descending"), ("topic", "ascending"), ("partition", "ascending")]
+    worst = rows.select([name for name, _ in order]).filter(is_worst).sort_by(order)
+    first = worst.group_by("group_id", use_threads=False).aggregate([("topic", "first"), ("partition", "first")])
+    at = pc.index_in(group_ids, value_set=first["group_id"])
+    return {"worst_topic": first["topic_first"].take(at), "worst_partition": first["partition_first"].take(at)}
 
 
 def _unknown_reasons(rows: pa.Table, group_ids: pa.ChunkedArray) -> pa.Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -14,11 +14,13 @@ import pyarrow.compute as pc
 
 from assignors.coordinator import coordinator_partition
 from streaming.evaluation.lag.commit_windows import Windows
+from streaming.evaluation.lag.expiry import EXPIRY_SCHEMA, Starts, expiry
 from streaming.evaluation.lag.group_lags import group_lags
 from streaming.evaluation.lag.lag import BLOCKED, ClusterSample, LagReport, TopicPartition
 from streaming.evaluation.lag.lag_seconds import LAG_SECONDS_SCHEMA, lag_seconds, lowest_end_offset_since
 from streaming.evaluation.lag.next_offsets import FEW_OFFSETS
-from streaming.evaluation.lag.retention import RETENTION_SCHEMA, losses, retention
+from streaming.evaluation.lag.rates import RATES_SCHEMA, Float64Array, rates
+from streaming.evaluation.lag.retention import RETENTION_SCHEMA, Losses, retention
 from streaming.evaluation.lag.sampled_offsets import SampledOffsets
 from streaming.evaluation.lag.status import (
     DEFAULT_RULES,
@@ -29,11 +31,15 @@ from streaming.evaluation.lag.status import (
     status_names,
     statuses,
 )
+from streaming.evaluation.lag.time_retention import RetentionMs, seconds_left
 
 
 @dataclass(frozen=True)
 class LagEvaluation:
-    """`partitions` has the columns of LAG_SCHEMA, LAG_SECONDS_SCHEMA, STATUS_SCHEMA and RETENTION_SCHEMA."""
+    """The result. `partitions` has the columns of six schemas.
+
+    These are LAG_SCHEMA, LAG_SECONDS_SCHEMA, STATUS_SCHEMA, RETENTION_SCHEMA, EXPIRY_SCHEMA and RATES_SCHEMA.
+    """
 
     report: LagReport
     partitions: pa.Table
@@ -80,6 +86,23 @@ class LagEvaluation:
         return named
 
 
+@dataclass(frozen=True, slots=True)
+class RetentionInputs:
+    """What is known about the retention of records and of committed offsets.
+
+    `earlier` are the losses up to the sample before. `topics` has `retention.ms`. `expiry_starts` and
+    `offsets_retention_ms` are the inputs of `expiry.py`.
+    """
+
+    earlier: Losses = field(default_factory=dict)
+    topics: RetentionMs = field(default_factory=dict)
+    expiry_starts: Starts = field(default_factory=dict)
+    offsets_retention_ms: int | None = None
+
+
+NO_RETENTION_INPUTS = RetentionInputs()
+
+
 def evaluate_lag(  # noqa: PLR0913, PLR0917 - the inputs of one evaluation
     report: LagReport,
     ends: SampledOffsets,
@@ -87,22 +110,28 @@ def evaluate_lag(  # noqa: PLR0913, PLR0917 - the inputs of one evaluation
     windows: Windows | None,
     read_up_to_ms: pa.Array,
     rules: StatusRules = DEFAULT_RULES,
-    before: LagEvaluation | None = None,
+    retained: RetentionInputs = NO_RETENTION_INPUTS,
+    consumed: Float64Array | None = None,
 ) -> LagEvaluation:
     """Evaluate all rows of the report. If there are no windows, all statuses are unknown.
 
-    `ends` and `starts` must contain the report's sample. `before` is the evaluation of the previous sample.
+    `ends` and `starts` must contain the report's sample. `consumed` contains the consume rates of the rows
+    (`CommitPoints.rates`). If it is None, these rates are unknown.
     """
     partitions = report.partitions
-    columns = [*partitions.columns, *lag_seconds(report, ends).columns]
+    seconds = lag_seconds(report, ends)
+    columns = [*partitions.columns, *seconds.columns]
     if windows is None:
         columns += [pa.nulls(partitions.num_rows, field.type) for field in STATUS_SCHEMA]
     else:
         lowest = _lowest_recent(report, ends)
         lag = partitions["lag"].combine_chunks()
         columns += statuses(windows, lag, read_up_to_ms, lowest, rules, _tails(report)).columns
-    columns += retention(report, starts, losses(before.partitions) if before else {}).columns
-    schemas = (partitions.schema, LAG_SECONDS_SCHEMA, STATUS_SCHEMA, RETENTION_SCHEMA)
+    left_by_time = seconds_left(partitions["topic"], seconds, retained.topics) if retained.topics else None
+    columns += retention(report, starts, retained.earlier, left_by_time).columns
+    columns += expiry(partitions, retained.expiry_starts, retained.offsets_retention_ms, report.sampled_at_ms).columns
+    columns += rates(report, ends, consumed).columns
+    schemas = (partitions.schema, LAG_SECONDS_SCHEMA, STATUS_SCHEMA, RETENTION_SCHEMA, EXPIRY_SCHEMA, RATES_SCHEMA)
     return LagEvaluation(report, pa.table(columns, schema=pa.schema([field for schema in schemas for field in schema])))
 
 

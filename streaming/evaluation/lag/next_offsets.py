@@ -8,7 +8,9 @@ every record that it can read. Rules:
 
 1. The monitor fetches from a partition only if the fetch can change the lag. Two conditions must be true. First, at
    least one offset and at most FETCH_WITHIN offsets are unread. Second, the committed offset has not changed since an
-   earlier sample, or the row is suspect (`is_suspect` in `status.py`).
+   earlier sample, or the row is suspect (`is_suspect` in `status.py`). At the first sample after a start, no earlier
+   sample is known. Then a commit that is older than DOUBTED_AFTER_MS counts as unchanged since its time. Otherwise, a
+   marker at the end of a quiet partition would look like a record that waits for days.
 2. A fetch reads the log from the committed offset. If there is no record before the end, the group has read everything
    and its lag is 0. If there is a record, lag is counted from this record. The monitor stores the result for this
    commit. The next fetch starts where this fetch ended. A read_committed consumer ignores records of aborted
@@ -88,10 +90,13 @@ class UnmovedCommits:
         self._offsets: Int64Array = np.empty(0, dtype=np.int64)
         self._since_ms: Int64Array = np.empty(0, dtype=np.int64)
 
-    def for_ms(self, rows: Int64Array, committed_offsets: Int64Array, at_ms: int) -> Int64Array:
+    def for_ms(
+        self, rows: Int64Array, committed_offsets: Int64Array, at_ms: int, commit_times_ms: Int64Array | None = None
+    ) -> Int64Array:
         """Return the time in milliseconds since each row's committed offset last changed.
 
-        If the clock was set back, the time restarts at 0.
+        If the clock was set back, the time restarts at 0. For a row that was not seen before, the time of an old commit
+        counts (rule 1).
         """
         missing = int(rows.max(initial=-1)) + 1 - len(self._offsets)
         if missing > 0:
@@ -99,8 +104,12 @@ class UnmovedCommits:
             self._offsets = np.concatenate([self._offsets, blank])
             self._since_ms = np.concatenate([self._since_ms, blank])
         is_new = (self._offsets[rows] != committed_offsets) | (self._since_ms[rows] > at_ms)
+        since_ms = np.full(len(rows), at_ms, dtype=np.int64)
+        if commit_times_ms is not None:
+            is_old = (self._offsets[rows] < 0) & (commit_times_ms <= at_ms - DOUBTED_AFTER_MS)
+            since_ms[is_old] = commit_times_ms[is_old]
         self._offsets[rows[is_new]] = committed_offsets[is_new]
-        self._since_ms[rows[is_new]] = at_ms
+        self._since_ms[rows[is_new]] = since_ms[is_new]
         unmoved: Int64Array = at_ms - self._since_ms[rows]
         return unmoved
 

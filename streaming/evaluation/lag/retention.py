@@ -5,28 +5,34 @@ hour, the same lag may be too high. If the lag of a row is unknown, all values o
 the reason). Otherwise c is `next_offset`: the committed offset, or the offset of the first record after the committed
 offset. s is the log start offset. Rules:
 
-1. `records_lost` = s - c if c < s, otherwise 0. The group has not read the offsets from c to s, and can never read
-   them. Some of these offsets may have no record, because of compaction or aborted transactions. So `records_lost` is
-   an upper bound. `records_lost` is null if s - c is small and the monitor did not find a record at these offsets. All
-   of these offsets may be transaction markers. The deletion of a marker is not a loss (`next_offsets.py`).
+1. `records_lost` = s - c if c < s, otherwise 0. These are the offsets that the group has not committed and can never
+   read. Compaction and aborted transactions leave offsets without records, so this is an upper bound. The result is
+   null if these are only a few offsets and no fetch showed a record there. Such offsets may be transaction markers,
+   whose deletion is not a loss (`next_offsets.py`). A known loss stays known while the committed offset stays the same,
+   also after a restart. Without this rule, a loss of a few records would disappear, because a deleted record cannot be
+   fetched again.
 2. `lost_since_ms`: the time of the first sample in which s is greater than c. If the commit is later than this sample,
-   `lost_since_ms` is the time of the commit. If s was already greater than c in the oldest stored sample, the kind is
-   `at_least`. `lost_since_ms` does not change during a loss, even if the group commits or old samples are removed.
-3. `seconds_until_lost`: 0 if records are already lost. Null if the lag is 0. A group that has read everything cannot
-   lose records.
-4. `seconds_until_lost` is also null if the log start offset moved less than twice within RATE_WINDOW_MS. In this case,
-   the rate is unknown. The topic may be new, may be compacted, or may have unlimited retention.
-5. Otherwise `seconds_until_lost` is computed from two moves of the log start offset within RATE_WINDOW_MS. (s1, t1) is
-   the first move, and (s2, t2) is the last move:
+   the time of the commit is used. The kind is `at_least` if s was already greater than c in the oldest stored sample.
+   The time stays the same in all samples of one loss. Stored samples get fewer with age, and a group can commit during
+   a loss. If the loss is unknown for some samples, for example because a partition has no leader, its time stays, too.
+3. `seconds_until_lost`: 0 if records are already lost. Null if the lag is 0, because a group that has read everything
+   cannot lose records. Otherwise, there are two estimates: the rate of the log start offset (rules 4 to 6), and
+   `retention.ms` (`time_retention.py`). The smaller estimate applies, because size and time each can delete the record.
+   The estimate from `retention.ms` also applies if the rate is unknown, or if it gives only the maximum of rule 6. So a
+   quiet topic has an estimate, although its log start offset moves less than once a day. If both estimates are unknown,
+   the result is null.
+4. The rate is unknown if the log start offset moved less than twice within RATE_WINDOW_MS. Such a topic can have
+   unlimited retention, or it can be compacted, quiet or new.
+5. Otherwise the estimate comes from two moves of the log start offset within RATE_WINDOW_MS. (s1, t1) is the first
+   move, and (s2, t2) is the last move:
 
        rate = (s2 - s1) / (t2 - t1)        seconds_until_lost = (c - s2) / rate - (now - t2), at least 0
 
-   The log start offset moves in steps, because brokers delete whole segments. The formula assumes a straight line from
-   move to move. This line reaches c before the log start offset becomes greater than c. So at a constant rate, the real
-   loss is never earlier than the result. It is at most one step later than the result. A result of 0 means that the
-   next step may delete unread records.
-6. `seconds_until_lost` is at most AHEAD * (t2 - t1). If the computed time is longer, the result is this maximum and the
-   kind is `at_least`.
+   The log start offset moves by whole segments, in steps. The line through the upper corners of the steps reaches c
+   before a step passes c. So at a constant rate, the real loss is never earlier than the estimate, and at most one step
+   later. A result of 0 means that the next step may delete unread records.
+6. This estimate is at most AHEAD times the period over which the rate was measured. A longer estimate is replaced by
+   this maximum, and its kind is `at_least`. The kind of all other results is `estimate`.
 
 Limits of the method: it assumes that the group does not commit again. If retention is by time, brokers now delete the
 records that were written one retention time ago. So if many records were written at about that time, the log start
@@ -42,13 +48,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from streaming.combine.wire import BoolArray, Int64Array
-from streaming.evaluation.lag.lag import LagReport
+from streaming.evaluation.lag.lag import MAYBE_ONLY_MARKERS, LagReport
 from streaming.evaluation.lag.lag_seconds import AT_LEAST, EXACT
 from streaming.evaluation.lag.next_offsets import FEW_OFFSETS
 from streaming.evaluation.lag.offset_points import OffsetPoints
@@ -81,15 +88,29 @@ RETENTION_SCHEMA = pa.schema(
 The kinds of `seconds_until_lost` are `estimate` and `at_least`.
 """
 
-Losses = Mapping[tuple[str, str, int], tuple[int, str]]
-"""The losses at one sample: `lost_since_ms` and `lost_since_kind`. The key is group id, topic and partition."""
+
+class Loss(NamedTuple):
+    """`lost_since_ms` and `lost_since_kind` of a loss, and the committed offset at which it was seen last."""
+
+    since_ms: int
+    kind: str
+    committed_offset: int
+
+
+LossKey = tuple[str, str, int]
+"""Group id, topic and partition."""
+
+Losses = Mapping[LossKey, Loss]
 _NO_LOSSES: Losses = MappingProxyType({})
 
 
-def retention(lag: LagReport, starts: SampledOffsets, earlier: Losses = _NO_LOSSES) -> pa.Table:
-    """Return the loss by retention for each row of the report (RETENTION_SCHEMA).
+def retention(
+    lag: LagReport, starts: SampledOffsets, earlier: Losses = _NO_LOSSES, left_by_time: pa.ChunkedArray | None = None
+) -> pa.Table:
+    """Return the loss by retention of each row of the report (RETENTION_SCHEMA).
 
-    `starts` must contain the sample of the report. `earlier` contains the losses at the previous sample.
+    `starts` must contain the sample of the report. `earlier` are the losses up to the sample before (`losses`).
+    `left_by_time` has for each row the estimate of `time_retention.py`.
 
     >>> from streaming.evaluation.lag.lag import LAG_SCHEMA, ClusterSample, lag_report
     >>> starts = SampledOffsets(LOG_START_POINTS)
@@ -106,11 +127,13 @@ def retention(lag: LagReport, starts: SampledOffsets, earlier: Losses = _NO_LOSS
     """
     partitions = lag.partitions
     rows = starts.rows(partitions["topic"].combine_chunks(), partitions["partition"].to_numpy())
-    is_known = starts.sampled_at(rows, lag.sampled_at_ms)
-    is_known &= pc.and_(pc.is_valid(partitions["lag"]), pc.is_valid(partitions["log_start_offset"])).to_numpy()
+    is_sampled = starts.sampled_at(rows, lag.sampled_at_ms) & pc.is_valid(partitions["log_start_offset"]).to_numpy()
+    is_known = is_sampled & pc.is_valid(partitions["lag"]).to_numpy()
     committed, waiting = partitions["next_offset"].to_numpy(), partitions["lag"].fill_null(0).to_numpy()
     beyond = partitions["log_start_offset"].fill_null(0).to_numpy() - committed
     is_known &= partitions["is_record"].to_numpy() | (beyond <= 0) | (beyond > FEW_OFFSETS)
+    if earlier:
+        is_known |= _continues(partitions, np.flatnonzero(is_sampled & ~is_known & (beyond > 0)), earlier)
     is_lost = is_known & (beyond > 0)
     commit_times_ms = np.minimum(partitions["commit_timestamp_ms"].to_numpy(), lag.sampled_at_ms)
     past = _lost_since(starts.points, rows, committed, commit_times_ms, is_lost)
@@ -120,7 +143,9 @@ def retention(lag: LagReport, starts: SampledOffsets, earlier: Losses = _NO_LOSS
         [
             pa.array(np.maximum(beyond, 0), mask=~is_known),
             *past,
-            *_until_lost(starts.points, rows, committed, lag.sampled_at_ms, is_lost, is_known & (waiting > 0)),
+            *_until_lost(
+                starts.points, rows, committed, lag.sampled_at_ms, is_lost, is_known & (waiting > 0), left_by_time
+            ),
         ],
         schema=RETENTION_SCHEMA,
     )
@@ -143,11 +168,29 @@ def _lost_since(
     return pa.array(since_ms, mask=~is_lost), _kind(is_at_least, EXACT, ~is_lost)
 
 
-def losses(partitions: pa.Table) -> Losses:
-    """Return the losses in the rows of an evaluation."""
-    lost = partitions.filter(pc.is_valid(partitions["lost_since_ms"]))
-    times = zip(lost["lost_since_ms"].to_pylist(), lost["lost_since_kind"].to_pylist(), strict=True)
-    return dict(zip(_keys(lost), times, strict=True))
+def losses(partitions: pa.Table, earlier: Losses = _NO_LOSSES) -> Losses:
+    """Return the losses in the rows of an evaluation. Earlier losses stay if their row is unknown now (rule 2)."""
+    is_lost = pc.is_valid(partitions["lost_since_ms"])
+    unknown = partitions.filter(pc.is_null(partitions["records_lost"])) if earlier else partitions.slice(0, 0)
+    hidden = {key: earlier[key] for key in _keys(unknown) if key in earlier}
+    lost = partitions.filter(is_lost)
+    values = zip(*(lost[name].to_pylist() for name in _LOSS_COLUMNS), strict=True)
+    return {**hidden, **{key: Loss(*value) for key, value in zip(_keys(lost), values, strict=True)}}
+
+
+_LOSS_COLUMNS = ("lost_since_ms", "lost_since_kind", "committed_offset")
+
+
+def _continues(partitions: pa.Table, at: Int64Array, earlier: Losses) -> BoolArray:
+    """Return the rows among `at` with a known loss whose committed offset is still the same (end of rule 1)."""
+    rows = partitions.take(pa.array(at))
+    continues = np.zeros(partitions.num_rows, dtype=np.bool_)
+    columns = zip(_keys(rows), rows["committed_offset"].to_pylist(), rows["unknown_reason"].to_pylist(), strict=True)
+    for row, (key, committed_offset, reason) in zip(at.tolist(), columns, strict=True):
+        loss = earlier.get(key)
+        is_same = loss is not None and loss.committed_offset == committed_offset
+        continues[row] = is_same and reason in {None, MAYBE_ONLY_MARKERS}
+    return continues
 
 
 def _with_earlier_starts(
@@ -157,11 +200,12 @@ def _with_earlier_starts(
     times, kinds = (column.to_pylist() for column in past)
     lost = np.flatnonzero(is_lost)
     for at, key in zip(lost.tolist(), _keys(partitions.take(pa.array(lost))), strict=True):
-        times[at], kinds[at] = earlier.get(key, (times[at], kinds[at]))
+        if (loss := earlier.get(key)) is not None:
+            times[at], kinds[at] = loss.since_ms, loss.kind
     return pa.array(times, pa.int64()), pa.array(kinds, pa.string())
 
 
-def _keys(partitions: pa.Table) -> Iterable[tuple[str, str, int]]:
+def _keys(partitions: pa.Table) -> Iterable[LossKey]:
     return zip(*(partitions[name].to_pylist() for name in ("group_id", "topic", "partition")), strict=True)
 
 
@@ -172,6 +216,7 @@ def _until_lost(  # noqa: PLR0913, PLR0917 - one argument per column
     now_ms: int,
     is_lost: BoolArray,
     waits: BoolArray,
+    left_by_time: pa.ChunkedArray | None,
 ) -> tuple[pa.Array, pa.Array]:
     """Apply rules 3 to 6. Returns seconds and kinds."""
     seconds, is_at_least = np.zeros(len(rows)), np.zeros(len(rows), dtype=np.bool_)
@@ -187,6 +232,11 @@ def _until_lost(  # noqa: PLR0913, PLR0917 - one argument per column
     is_known[at] = True
     seconds[at] = np.clip(ahead_ms, 0, AHEAD * stretch_ms) / 1000
     is_at_least[at] = ahead_ms > AHEAD * stretch_ms
+    if left_by_time is not None:
+        left = left_by_time.fill_null(0.0).to_numpy()
+        is_better = ~is_known | is_at_least | (left < seconds)
+        applies = waits & ~is_lost & left_by_time.is_valid().to_numpy() & is_better
+        seconds[applies], is_at_least[applies], is_known[applies] = left[applies], False, True
     return pa.array(seconds, mask=~is_known), _kind(is_at_least, ESTIMATE, ~is_known)
 
 

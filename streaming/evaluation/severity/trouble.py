@@ -8,7 +8,8 @@ Each rule that applies to the group gives one trouble. The first rule that appli
    strategy (verdict `drift`). Each violated rule is one trouble with the name of that rule.
 3. Partitions have no owner, so no member reads them. If the condition `unowned_partitions` is active, only rule 1
    applies.
-4. Retention has deleted unread records, or is expected to delete unread records within an hour.
+4. Retention has deleted unread records, or is expected to delete unread records within an hour. The rule also applies
+   if the brokers will delete committed offsets of the group within a day, because the group has no members.
 5. The status is REWIND, STALL or STOP.
 6. Members are idle, and a different member has two or more partitions. If the number of avoidable idle members is
    known, only avoidable idle members count.
@@ -33,10 +34,12 @@ from streaming.evaluation.assignment.drift import DRIFT
 from streaming.evaluation.assignment.rule_words import in_a_sentence, short_word
 from streaming.evaluation.facts import GroupFacts
 from streaming.evaluation.lag.status import Status
+from streaming.evaluation.phrases import in_words
 from streaming.evaluation.rebalances.detectors import ROLLING_RESTART, UNOWNED_PARTITIONS
 from streaming.group.snapshot import UNKNOWN
 
 SOON_LOST_SECONDS = 3600
+SOON_EXPIRED_SECONDS = 24 * 3600
 BEHIND_SECONDS = 30
 _STATUS_TEXTS = {
     Status.REWIND.name: "REWIND: its committed offsets moved backwards",
@@ -128,6 +131,13 @@ def _loss(group: GroupFacts) -> Iterator[Trouble]:
         yield Trouble(4, "losing soon", f"retention will delete unread records in {seconds:.0f} s")
 
 
+def _expiry(group: GroupFacts) -> Iterator[Trouble]:
+    seconds = group.lag.seconds_until_expiry
+    if seconds is not None and seconds < SOON_EXPIRED_SECONDS:
+        when = f"in {in_words(int(1000 * seconds))}" if seconds else "now"
+        yield Trouble(4, "offsets expire", f"the brokers can delete its committed offsets {when}, as it has no members")
+
+
 def _bad_status(group: GroupFacts) -> Iterator[Trouble]:
     status = group.lag.status
     if status in _STATUS_TEXTS:
@@ -182,6 +192,7 @@ _RULES: tuple[Callable[[GroupFacts], Iterator[Trouble]], ...] = (
     _drift,
     _unowned,
     _loss,
+    _expiry,
     _bad_status,
     _idle,
     _excess,

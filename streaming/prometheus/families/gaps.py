@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import accumulate
 from typing import Final
 
 from streaming.combine.gaps import GAP_BUCKETS_SECONDS
 from streaming.evaluation.report import GroupReport
 from streaming.prometheus.group_texts import GroupFamily
-from streaming.prometheus.lines import Sample
+from streaming.prometheus.lines import Sample, histogram_samples
 from streaming.signals.rebalances import COMMIT_GAP_SECONDS
-
-_BOUNDS = (*(str(float(bound)) for bound in GAP_BUCKETS_SECONDS), "+Inf")
 
 
 def _commit_gaps(report: GroupReport) -> Iterator[Sample]:
@@ -20,10 +17,7 @@ def _commit_gaps(report: GroupReport) -> Iterator[Sample]:
     gaps = report.rebalances.commit_gaps
     if gaps is None or not any(gaps.buckets):
         return
-    for bound, count in zip(_BOUNDS, accumulate(gaps.buckets), strict=True):
-        yield Sample((report.group_id, bound), count, "_bucket")
-    yield Sample((report.group_id,), sum(gaps.buckets), "_count")
-    yield Sample((report.group_id,), gaps.sum_ms / 1000, "_sum")
+    yield from histogram_samples((report.group_id,), GAP_BUCKETS_SECONDS, gaps.buckets, gaps.sum_ms / 1000)
 
 
-GAP_FAMILIES: Final[tuple[GroupFamily, ...]] = ((COMMIT_GAP_SECONDS, _commit_gaps),)
+GAP_FAMILIES: Final[tuple[GroupFamily, ...]] = (GroupFamily(COMMIT_GAP_SECONDS, _commit_gaps),)

@@ -15,20 +15,28 @@ from streaming.prometheus.lines import Sample
 from streaming.signals import groups, kafka_exporter
 
 
-def _state(report: GroupReport) -> Iterable[Sample]:
-    group = report.membership
+def _description(report: GroupReport) -> Iterable[Sample]:
+    group, limits = report.membership, report.limits
     strategy = (group.protocol_type or "", group.protocol or "", group.protocol_source or "")
-    yield Sample((report.group_id, group.group_type, *strategy, group.state), 1)
+    coordinator = "" if group.coordinator is None else str(group.coordinator)
+    alerts = (limits.team, limits.severity, "true" if limits.ignore_alerts else "false")
+    yield Sample((report.group_id, group.group_type, *strategy, group.state, coordinator, *alerts), 1)
+
+
+def _limits(report: GroupReport) -> Iterable[Sample]:
+    for name in groups.GROUP_LIMIT.label_values["limit"]:
+        yield Sample((report.group_id, name), getattr(report.limits, name))
 
 
 GROUP_FAMILIES: Final[tuple[GroupFamily, ...]] = (
-    (groups.GROUP_MEMBERS, single_sample(lambda report: report.membership.members)),
-    (groups.GROUP_GENERATION, single_sample(lambda report: report.membership.generation_id)),
-    (groups.GROUP_STATE, _state),
+    GroupFamily(groups.GROUP_MEMBERS, single_sample(lambda report: report.membership.members)),
+    GroupFamily(groups.GROUP_GENERATION, single_sample(lambda report: report.membership.generation_id)),
+    GroupFamily(groups.GROUP_INFO, _description),
+    GroupFamily(groups.GROUP_LIMIT, _limits),
     *REBALANCE_FAMILIES,
     *GAP_FAMILIES,
     *IMBALANCE_FAMILIES,
     *OWNER_FAMILIES,
-    (kafka_exporter.CONSUMERGROUP_MEMBERS, single_sample(lambda report: report.membership.members)),
+    GroupFamily(kafka_exporter.CONSUMERGROUP_MEMBERS, single_sample(lambda report: report.membership.members)),
 )
-"""All metrics with the granularity `group` and with cached text (`group_texts`)."""
+"""All metrics of groups whose text is cached (`group_texts`), except metrics of members."""

@@ -6,25 +6,35 @@ There are only a few of these metrics, so they are created again for each scrape
 from __future__ import annotations
 
 import os
+import shutil
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from importlib.metadata import version
+from pathlib import Path
 
 import psutil
 
+from streaming.config.settings import LinkSettings
 from streaming.evaluation.report import GroupReport
 from streaming.prometheus.families.members import member_lags
-from streaming.prometheus.lines import Sample
+from streaming.prometheus.families.owners import worst_partitions
+from streaming.prometheus.lines import Sample, histogram_samples
 from streaming.prometheus.metric_selection import MetricSelection
-from streaming.prometheus.series_limit import REASONS
-from streaming.signals import Signal, fairness, groups, kafka_exporter, members, monitor, rebalances
-from streaming.state.monitor_view import MonitorView
+from streaming.signals import Signal, fairness, groups, kafka_exporter, lag, members, monitor, rebalances
+from streaming.spark.folder import nearest_existing
+from streaming.state.batch_durations import BATCH_BUCKETS_SECONDS
+from streaming.state.monitor_view import Health, MonitorView
+
+_VERSION = version("kafka-rebalance-monitor")
 
 FamilySamples = tuple[Signal, Sequence[Sample]]
 """A metric and all its samples."""
 
 
-def health_families(view: MonitorView, memory_bytes: int, *, is_fresh: bool) -> Iterator[FamilySamples]:
+def health_families(
+    view: MonitorView, links: LinkSettings, memory_bytes: int, *, is_fresh: bool
+) -> Iterator[FamilySamples]:
     """Return the metrics of the monitor itself. They are shown even while the monitor reads the log for the first time.
 
     Metrics that depend on the last sample are returned only if the sample is fresh. `memory_bytes` is the memory of the
@@ -32,8 +42,10 @@ def health_families(view: MonitorView, memory_bytes: int, *, is_fresh: bool) -> 
     """
     health = view.health
     yield monitor.READY, [Sample((), health.ready and is_fresh)]
-    yield monitor.SOURCE, [Sample((health.source,), 1)]
-    yield monitor.SOURCE_LIMITATION, [Sample((capability,), 1) for capability in health.not_known]
+    addresses = links.page_url, links.grafana_url, links.runbook_url
+    yield monitor.MONITOR_INFO, [Sample((_VERSION, health.source, *addresses), 1)]
+    limitations = (*health.not_known, *health.settings_not_known)
+    yield monitor.SOURCE_LIMITATION, [Sample((capability,), 1) for capability in limitations]
     yield (
         monitor.RECORDS_READ,
         _sum_counts(partition_state.records_read for partition_state in view.partition_states.values()),
@@ -45,19 +57,20 @@ def health_families(view: MonitorView, memory_bytes: int, *, is_fresh: bool) -> 
     if is_fresh:
         yield from _offsets_topic_families(view)
         yield from _clock_families(view)
-    if health.batch_seconds is not None:
-        yield monitor.LAST_BATCH_SECONDS, [Sample((), health.batch_seconds)]
+    yield from _batch_families(health)
+    yield monitor.TABLE_WRITE_FAILURES, [Sample((), health.table_write_failures)]
+    yield monitor.DISK_FREE_RATIO, list(_free_ratios(health.folders))
     yield monitor.STATE_ROWS, [Sample((), len(view.groups) + len(view.partition_states))]
     yield monitor.QUERY_RESTARTS, [Sample((), health.query_restarts)]
     yield monitor.RESIDENT_MEMORY_BYTES, [Sample((), memory_bytes)]
 
 
-def cluster_families(view: MonitorView, now_ms: int) -> Iterator[FamilySamples]:
-    """Return the broker count of the last sample, and the age and gaps of the last listing, as metrics."""
+def cluster_families(view: MonitorView) -> Iterator[FamilySamples]:
+    """Return the broker count of the last sample, and the time and gaps of the last listing, as metrics."""
     if view.sample is not None and view.sample.brokers is not None:
         yield kafka_exporter.BROKERS, [Sample((), view.sample.brokers)]
     if (listing := view.listing) is not None:
-        yield groups.GROUP_LISTING_AGE_SECONDS, [Sample((), (now_ms - listing.sampled_at_ms) / 1000)]
+        yield groups.GROUP_LISTING_TIMESTAMP_SECONDS, [Sample((), listing.sampled_at_ms / 1000)]
         yield groups.GROUP_LISTING_GAPS, _sum_counts([Counter(gap.reason for gap in listing.gaps)])
 
 
@@ -66,7 +79,6 @@ def sampled_families(
     recorded: Collection[GroupReport],
     with_findings: Collection[GroupReport],
     selection: MetricSelection,
-    now_ms: int,
 ) -> Iterator[FamilySamples]:
     """Return the group metrics that depend on the last sample.
 
@@ -80,21 +92,41 @@ def sampled_families(
     known = [Sample((group_id,), records) for group_id, records in unowned if records is not None]
     yield fairness.UNOWNED_RECORDS, known
     if view.listing is not None:
-        yield groups.GROUP_REBALANCING_SECONDS, list(_rebalancing_seconds(recorded, now_ms))
-    if members.MEMBER_LAG.name in selection.signals:
+        yield groups.GROUP_REBALANCE_START_TIMESTAMP_SECONDS, list(_rebalance_starts(recorded))
+    if selection.is_for_every_group(lag.GROUP_WORST_PARTITION_INFO):
+        worst = [] if view.lag is None else worst_partitions(recorded, view.lag.groups, selection.topics)
+        yield lag.GROUP_WORST_PARTITION_INFO, worst
+    if selection.is_for_every_group(members.MEMBER_LAG):
         yield members.MEMBER_LAG, [] if view.lag is None else member_lags(recorded, view.lag)
 
 
-def _rebalancing_seconds(reports: Iterable[GroupReport], now_ms: int) -> Iterator[Sample]:
+def _rebalance_starts(reports: Iterable[GroupReport]) -> Iterator[Sample]:
     for report in reports:
         since_ms = report.rebalances.under_way_since_ms
         if since_ms is not None:
-            yield Sample((report.group_id,), max(0, now_ms - since_ms) / 1000)
+            yield Sample((report.group_id,), since_ms / 1000)
 
 
-def dropped_series_family(dropped: Mapping[str, int]) -> Iterator[FamilySamples]:
-    """Return the metric of dropped series: for each reason, the number of series that this scrape does not show."""
-    yield monitor.DROPPED_SERIES, [Sample((reason,), dropped[reason]) for reason in REASONS]
+def dropped_series_family(dropped: int) -> Iterator[FamilySamples]:
+    """Return the metric that counts the selected series that this scrape does not show."""
+    yield monitor.DROPPED_SERIES, [Sample(monitor.DROPPED_SERIES.label_values["reason"], dropped)]
+
+
+def _batch_families(health: Health) -> Iterator[FamilySamples]:
+    durations = health.batch_durations
+    if health.last_batch_ms is None:
+        return
+    yield monitor.LAST_BATCH_TIMESTAMP_SECONDS, [Sample((), health.last_batch_ms / 1000)]
+    samples = histogram_samples((), BATCH_BUCKETS_SECONDS, durations.buckets, durations.sum_seconds)
+    yield monitor.BATCH_DURATION_SECONDS, list(samples)
+
+
+def _free_ratios(folders: Mapping[str, str]) -> Iterator[Sample]:
+    """Return the free share of the disk of each folder. A folder that does not exist yet is on its parent's disk."""
+    for name, path in folders.items():
+        with suppress(OSError):
+            disk = shutil.disk_usage(nearest_existing(Path(path)))
+            yield Sample((name,), disk.free / disk.total)
 
 
 def _sum_counts(parts: Iterable[Mapping[str, int]]) -> list[Sample]:

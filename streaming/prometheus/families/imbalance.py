@@ -1,8 +1,9 @@
 """Creates the metrics of fairness: drift, verdict, imbalance, topic skew and what-if.
 
-Partition counts are from records. Lag and throughput are from the last measurement. An unknown value has no series. If
-the fairness score of a group is 100, no strategy can improve the assignment. So the what-if metrics are not shown for
-this group.
+Partition counts are from records. Lag and throughput are from the last measurement. An unknown value has no series. The
+drift from the group's own strategy is exported for every group, but only if it is not 0. All other drifts are exported
+only in full detail. If the fairness score of a group is 100, no strategy can improve the assignment. So the what-if
+metrics are not shown for this group.
 """
 
 from __future__ import annotations
@@ -15,12 +16,21 @@ from streaming.evaluation.fairness.imbalance import PARTITIONS, Imbalance
 from streaming.evaluation.report import GroupReport
 from streaming.prometheus.group_texts import GroupFamily, Samples, single_sample
 from streaming.prometheus.lines import Sample
-from streaming.signals import fairness
+from streaming.signals import PARTITION, fairness
 
 
-def _drift(report: GroupReport) -> Iterator[Sample]:
+def _own_drift(report: GroupReport) -> Iterator[Sample]:
+    """Return the drift from the group's own strategy if there is any."""
+    own = report.assignment.own
+    if own is not None and own.drift_partitions:
+        yield Sample((report.group_id, own.strategy), own.drift_partitions)
+
+
+def _further_drifts(report: GroupReport) -> Iterator[Sample]:
+    """Return the drift from other strategies, and a drift of 0 from the group's own strategy."""
     for drift in report.assignment.drifts:
-        if drift.drift_partitions is not None:
+        is_own_drift = drift.is_group_strategy and drift.drift_partitions
+        if drift.drift_partitions is not None and not is_own_drift:
             yield Sample((report.group_id, drift.strategy), drift.drift_partitions)
 
 
@@ -49,7 +59,7 @@ def _work_ratios(report: GroupReport) -> Iterator[Sample]:
 
 def _topic_skew(report: GroupReport) -> Iterator[Sample]:
     fairness_of_group = report.fairness
-    if fairness_of_group.skew_partitions is not None:
+    if fairness_of_group.skew_partitions:
         yield Sample((report.group_id, fairness_of_group.remedy or ""), fairness_of_group.skew_partitions)
 
 
@@ -66,17 +76,16 @@ def _what_if(value: Callable[[Alternative], float | None]) -> Samples:
 
 
 IMBALANCE_FAMILIES: Final[tuple[GroupFamily, ...]] = (
-    (fairness.DRIFT_PARTITIONS, _drift),
-    (fairness.ASSIGNMENT_VERDICT, _verdict),
-    (fairness.EXCESS_PARTITIONS, _of_members(lambda one: one.excess)),
-    (fairness.IMBALANCE_RATIO, _of_members(lambda one: one.max_to_mean_ratio)),
-    (fairness.IDLE_MEMBERS, _of_members(lambda one: one.idle)),
-    (fairness.AVOIDABLE_IDLE_MEMBERS, _of_members(lambda one: one.avoidable_idle)),
-    (fairness.MEMBER_PARTITIONS_MAX, _of_members(lambda one: one.largest)),
-    (fairness.MEMBER_PARTITIONS_MIN, _of_members(lambda one: one.smallest)),
-    (fairness.IMBALANCE_SCORE, _scores),
-    (fairness.WORK_IMBALANCE_RATIO, _work_ratios),
-    (fairness.TOPIC_SKEW, _topic_skew),
-    (fairness.WHAT_IF_EXCESS_PARTITIONS, _what_if(lambda one: one.excess_partitions)),
-    (fairness.WHAT_IF_MOVED_PARTITIONS, _what_if(lambda one: one.moved_partitions)),
+    GroupFamily(fairness.DRIFT_PARTITIONS, _own_drift),
+    GroupFamily(fairness.DRIFT_PARTITIONS, _further_drifts, PARTITION),
+    GroupFamily(fairness.ASSIGNMENT_VERDICT, _verdict),
+    GroupFamily(fairness.EXCESS_PARTITIONS, _of_members(lambda one: one.excess)),
+    GroupFamily(fairness.IDLE_MEMBERS, _of_members(lambda one: one.idle)),
+    GroupFamily(fairness.AVOIDABLE_IDLE_MEMBERS, _of_members(lambda one: one.avoidable_idle)),
+    GroupFamily(fairness.MEMBER_PARTITIONS_MAX, _of_members(lambda one: one.largest)),
+    GroupFamily(fairness.IMBALANCE_SCORE, _scores),
+    GroupFamily(fairness.WORK_IMBALANCE_RATIO, _work_ratios),
+    GroupFamily(fairness.TOPIC_SKEW, _topic_skew),
+    GroupFamily(fairness.WHAT_IF_EXCESS_PARTITIONS, _what_if(lambda one: one.excess_partitions)),
+    GroupFamily(fairness.WHAT_IF_MOVED_PARTITIONS, _what_if(lambda one: one.moved_partitions)),
 )

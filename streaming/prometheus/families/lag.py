@@ -8,7 +8,8 @@ limit (`series_limit`) changes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -16,13 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streaming.combine.wire import Int64Array
+from streaming.config.names import NameFilter
 from streaming.evaluation.lag.lag import ClusterSample
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation
 from streaming.prometheus.counted_lines import SeriesCounts
 from streaming.prometheus.exposition import Text
-from streaming.prometheus.lag_tables import TABLES, filter_rows
+from streaming.prometheus.lag_tables import TABLES, filter_rows, select_lag_rows
 from streaming.prometheus.lines import Writer, as_one_array, escape_labels
-from streaming.prometheus.metric_selection import MetricSelection
 from streaming.prometheus.series_limit import NO_LIMIT, SeriesLimit
 from streaming.signals import Granularity, Signal, kafka_exporter, kafka_lag_exporter, partitions
 from streaming.signals import lag as signals
@@ -58,10 +59,14 @@ COLUMN_FAMILIES: Final = (
     ColumnFamily(signals.GROUP_STATUS_COMPLETENESS, "groups", "completeness"),
     ColumnFamily(signals.GROUP_RECORDS_LOST, "groups", "records_lost"),
     ColumnFamily(signals.GROUP_SECONDS_UNTIL_LOST, "groups", "seconds_until_lost"),
+    ColumnFamily(signals.GROUP_LAST_COMMIT_TIMESTAMP_SECONDS, "groups", "last_commit_seconds"),
+    ColumnFamily(signals.GROUP_CONSUMED_RECORDS_PER_SECOND, "groups", "consumed_records_per_second"),
+    ColumnFamily(signals.GROUP_PRODUCED_RECORDS_PER_SECOND, "groups", "produced_records_per_second"),
+    ColumnFamily(signals.GROUP_CATCH_UP_SECONDS, "groups", "catch_up_seconds"),
+    ColumnFamily(signals.GROUP_OFFSETS_EXPIRE_TIMESTAMP_SECONDS, "groups", "offsets_expire_seconds"),
     ColumnFamily(partitions.TOPIC_LAG, "group_topics", "lag_sum"),
     ColumnFamily(partitions.PARTITION_LAG, "group_partitions", "lag"),
     ColumnFamily(partitions.PARTITION_LAG_SECONDS, "group_partitions", "lag_seconds"),
-    ColumnFamily(partitions.PARTITION_LAG_SECONDS_IS_BOUND, "group_partitions", "is_bound"),
     ColumnFamily(partitions.PARTITION_STATUS, "group_partitions", "has_status"),
     ColumnFamily(kafka_exporter.CONSUMERGROUP_CURRENT_OFFSET, "group_partitions", "committed_offset"),
     ColumnFamily(kafka_exporter.CONSUMERGROUP_CURRENT_OFFSET_SUM, "group_topics", "committed_offset_sum"),
@@ -90,33 +95,50 @@ class FamilyWriter(NamedTuple):
 
 
 class ColumnTexts:
-    """The lines of the lag metrics of one cluster. The lines are cached until the next sample.
+    """The lines of some lag metrics for a cluster, cached for one sample.
 
     Several threads can call `lines` at the same time.
     """
 
-    def __init__(self, constant: Callable[[Signal], Mapping[str, str]], selection: MetricSelection) -> None:
-        self._selection = selection
-        self._writers = [
-            FamilyWriter(family, Writer(family.signal, constant(family.signal)))
-            for family in COLUMN_FAMILIES
-            if family.signal.name in selection.signals
-        ]
-        self._cache: tuple[LagEvaluation | None, ClusterSample | None, ColumnLines] | None = None
+    def __init__(
+        self,
+        families: Iterable[ColumnFamily],
+        constant: Callable[[Signal], Mapping[str, str]],
+        groups: NameFilter,
+        topics: NameFilter,
+    ) -> None:
+        self._groups, self._topics = groups, topics
+        self._writers = [FamilyWriter(family, Writer(family.signal, constant(family.signal))) for family in families]
+        self._cache: tuple[_SampleInputs, ColumnLines] | None = None
 
-    def lines(self, lag: LagEvaluation | None, sample: ClusterSample | None) -> ColumnLines:
-        """Return all lines of a sample."""
-        cached = self._cache
-        if cached is None or cached[0] is not lag or cached[1] is not sample:
-            names = {one.family.table for one in self._writers}
-            made = {name: TABLES[name](lag, sample, self._selection) for name in names}
-            tables = {name: table for name, table in made.items() if table is not None}
-            cached = self._cache = (
-                lag,
-                sample,
-                ColumnLines([one for one in self._writers if one.family.table in tables], tables),
-            )
-        return cached[2]
+    def lines(
+        self, lag: LagEvaluation | None, sample: ClusterSample | None, only: AbstractSet[str] | None = None
+    ) -> ColumnLines:
+        """Return all lines of a sample. `only` restricts them to some groups."""
+        inputs, cached = _SampleInputs(lag, sample, only), self._cache
+        if cached is None or not inputs.is_same(cached[0]):
+            cached = self._cache = (inputs, self._make_lines(inputs))
+        return cached[1]
+
+    def _make_lines(self, inputs: _SampleInputs) -> ColumnLines:
+        lag, sample, only = inputs
+        rows = None if lag is None or not self._writers else select_lag_rows(lag, self._groups, only)
+        names = {one.family.table for one in self._writers}
+        made = {name: TABLES[name](rows, sample, self._topics) for name in names}
+        tables = {name: table for name, table in made.items() if table is not None}
+        return ColumnLines([one for one in self._writers if one.family.table in tables], tables)
+
+
+class _SampleInputs(NamedTuple):
+    """The inputs of the lines of a sample."""
+
+    lag: LagEvaluation | None
+    sample: ClusterSample | None
+    only: AbstractSet[str] | None
+
+    def is_same(self, other: _SampleInputs) -> bool:
+        """Return True if the inputs are the same objects, and the groups are the same."""
+        return self.lag is other.lag and self.sample is other.sample and self.only == other.only
 
 
 class ColumnLines:
@@ -124,29 +146,32 @@ class ColumnLines:
 
     def __init__(self, writers: Sequence[FamilyWriter], tables: Mapping[str, pa.Table]) -> None:
         self._tables = tables
-        self._writers_of_table = {name: [one for one in writers if one.family.table == name] for name in tables}
+        self._writers: dict[tuple[str, Granularity], list[FamilyWriter]] = {}
+        """The writers by table and granularity. The rows of a table are shown or dropped by granularity."""
+        for one in writers:
+            self._writers.setdefault((one.family.table, one.family.signal.granularity), []).append(one)
         self._cache: tuple[SeriesLimit, Mapping[str, Text]] | None = None
 
     def count_series(self) -> int:
         """Return the number of series before the limit is applied."""
         return sum(
             len(column) - column.null_count
-            for name, writers in self._writers_of_table.items()
+            for (name, _), writers in self._writers.items()
             for column in (self._tables[name][one.family.column] for one in writers)
         )
 
     def count_by_group(self) -> Iterator[SeriesCounts]:
         """Return the number of series of each group, and the number of topic series."""
-        for name, writers in self._writers_of_table.items():
+        for (name, granularity), writers in self._writers.items():
             table = self._tables[name]
             valid = np.stack([pc.is_valid(table[one.family.column]).to_numpy() for one in writers])
             by_row: Int64Array = valid.sum(axis=0, dtype=np.int64)
             if "group_id" in table.column_names:
                 encoded = as_one_array(table["group_id"]).dictionary_encode()
                 by_group = np.bincount(encoded.indices.to_numpy(), by_row, len(encoded.dictionary)).astype(np.int64)
-                yield SeriesCounts(_granularity(writers), encoded.dictionary.to_pylist(), by_group)
+                yield SeriesCounts(granularity, encoded.dictionary.to_pylist(), by_group)
             else:
-                yield SeriesCounts(_granularity(writers), None, by_row)
+                yield SeriesCounts(granularity, None, by_row)
 
     def text(self, limit: SeriesLimit) -> Mapping[str, Text]:
         """Return the lines of the shown series. The keys are metric names."""
@@ -156,16 +181,11 @@ class ColumnLines:
         return cached[1]
 
     def _lines(self, limit: SeriesLimit) -> Iterator[tuple[str, Text]]:
-        for name, writers in self._writers_of_table.items():
-            table = _shown_rows(self._tables[name], _granularity(writers), limit)
+        for (name, granularity), writers in self._writers.items():
+            table = _shown_rows(self._tables[name], granularity, limit)
             labels = _labels(table)
             for (signal, _, column), writer in writers:
                 yield signal.name, writer.column(labels, as_one_array(table[column]))
-
-
-def _granularity(writers: Sequence[FamilyWriter]) -> Granularity:
-    """Return the granularity of a table. All metrics of one table have the same granularity."""
-    return writers[0].family.signal.granularity
 
 
 def _shown_rows(table: pa.Table, granularity: Granularity, limit: SeriesLimit) -> pa.Table:

@@ -20,8 +20,8 @@ from streaming.signals import members as signals
 def member_families(topics: NameFilter) -> tuple[GroupFamily, ...]:
     """Return the metrics of the actual and expected number of partitions, for the selected topics."""
     return (
-        (signals.MEMBER_PARTITIONS, _shares(topics, lambda share: share.partitions)),
-        (signals.MEMBER_EXPECTED_PARTITIONS, _shares(topics, lambda share: share.expected)),
+        GroupFamily(signals.MEMBER_PARTITIONS, _shares(topics, lambda share: share.partitions)),
+        GroupFamily(signals.MEMBER_EXPECTED_PARTITIONS, _shares(topics, lambda share: share.expected)),
     )
 
 

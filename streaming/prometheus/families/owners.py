@@ -1,4 +1,7 @@
-"""Creates the metrics for alerts about partition owners: busiest member, unowned partitions, time of the assignment.
+"""Creates the metrics for alerts about partition owners.
+
+These are the busiest member, the unowned partitions, the time of the assignment, and the owner of the worst partition.
+They exist only for groups with a problem, so a healthy group has none of these series.
 
 1. The busiest member is shown only if its group has excess partitions. Other groups do not need an alert, and each new
    label value would create a new series. The labels are client id, host and instance id. The member id is not a label,
@@ -6,6 +9,9 @@
 2. A group has at most one series of the busiest member. If several members have the largest number of partitions, the
    series shows the member whose member id is first in sort order.
 3. If no record describes the busiest member, there is no series.
+4. The worst partition has the largest lag in seconds. It has a series only if the lag of the group is above the group's
+   limit and the settings select the topic. If the owner is unknown, or if there is no owner, the labels are empty.
+5. The time of the assignment is shown only if the group has drift or excess partitions.
 """
 
 from __future__ import annotations
@@ -13,6 +19,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streaming.config.names import NameFilter
 from streaming.evaluation.report import GroupReport
 from streaming.prometheus.group_texts import GroupFamily, single_sample
 from streaming.prometheus.lines import Sample
@@ -29,13 +39,37 @@ def _busiest(report: GroupReport) -> Iterable[Sample]:
         yield Sample((report.group_id, *labels), total.largest)
 
 
+def worst_partitions(reports: Iterable[GroupReport], groups: pa.Table, topics: NameFilter) -> list[Sample]:
+    """Return the worst partition of each group whose lag is above its limit (rule 4). `groups`: GROUP_LAGS_SCHEMA."""
+    report_of = {report.group_id: report for report in reports}
+    late = groups.filter(pc.is_valid(groups["worst_topic"])).select(
+        ["group_id", "lag_seconds", "worst_topic", "worst_partition"]
+    )
+    shown = set(topics.among(set(late["worst_topic"].to_pylist())))
+    samples = []
+    for group_id, seconds, topic, partition in zip(*(column.to_pylist() for column in late.columns), strict=True):
+        report = report_of.get(group_id)
+        if report is not None and topic in shown and seconds > report.limits.max_lag_seconds:
+            owner = report.members.owners.get((topic, partition))
+            member = (owner.client_id, owner.client_host, owner.group_instance_id or "") if owner else ("", "", "")
+            samples.append(Sample((group_id, topic, str(partition), *member), 1))
+    return samples
+
+
+def _unowned_partitions(report: GroupReport) -> int | None:
+    return report.assignment.unowned_partitions or None
+
+
 def _assigned_at_seconds(report: GroupReport) -> float | None:
-    at_ms = report.assignment.assigned_at_ms
-    return None if at_ms is None else at_ms / 1000
+    total, at_ms = report.fairness.partitions, report.assignment.assigned_at_ms
+    has_excess = total is not None and total.excess
+    if at_ms is None or not (has_excess or report.assignment.drift_partitions):
+        return None
+    return at_ms / 1000
 
 
 OWNER_FAMILIES: Final[tuple[GroupFamily, ...]] = (
-    (fairness.BUSIEST_MEMBER, _busiest),
-    (fairness.UNOWNED_PARTITIONS, single_sample(lambda report: report.assignment.unowned_partitions)),
-    (fairness.ASSIGNMENT_TIMESTAMP_SECONDS, single_sample(_assigned_at_seconds)),
+    GroupFamily(fairness.BUSIEST_MEMBER, _busiest),
+    GroupFamily(fairness.UNOWNED_PARTITIONS, single_sample(_unowned_partitions)),
+    GroupFamily(fairness.ASSIGNMENT_TIMESTAMP_SECONDS, single_sample(_assigned_at_seconds)),
 )

@@ -25,9 +25,9 @@ def _by_label(report: GroupReport, counts: Mapping[str, int] | None) -> Iterator
 
 
 REBALANCE_FAMILIES: Final[tuple[GroupFamily, ...]] = (
-    (rebalances.REBALANCES, single_sample(lambda report: report.rebalances.total)),
-    (rebalances.REBALANCES_FAILED, single_sample(lambda report: report.rebalances.failed)),
-    (rebalances.EMPTY_TRANSITIONS, single_sample(lambda report: report.rebalances.empty_transitions)),
-    (rebalances.REBALANCES_BY_CAUSE, _by_cause),
-    (rebalances.MOVED_PARTITIONS, _moved),
+    GroupFamily(rebalances.REBALANCES, single_sample(lambda report: report.rebalances.total)),
+    GroupFamily(rebalances.REBALANCES_FAILED, single_sample(lambda report: report.rebalances.failed)),
+    GroupFamily(rebalances.EMPTY_TRANSITIONS, single_sample(lambda report: report.rebalances.empty_transitions)),
+    GroupFamily(rebalances.REBALANCES_BY_CAUSE, _by_cause),
+    GroupFamily(rebalances.MOVED_PARTITIONS, _moved),
 )

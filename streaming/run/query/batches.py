@@ -125,7 +125,7 @@ class BatchSink:
         gaps = [gap for event in closed for gap in event.gaps]
         self._write_tables(updates, partition_batches, gaps, partition_states, batch_id)
         batch_seconds = time.monotonic() - started
-        self._monitor_state.put_health(batch_seconds=batch_seconds)
+        self._monitor_state.put_batch_end(batch_seconds, self._clock.monitor_ms())
         _log.debug(
             "%s: batch %d: %d groups, %d partitions, %.2f s",
             self._cluster,

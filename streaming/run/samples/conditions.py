@@ -18,6 +18,7 @@ from streaming.evaluation.conditions.silence import Silence
 from streaming.evaluation.conditions.unowned import UnownedNow, unowned_now
 from streaming.evaluation.lag.lag import ClusterSample, blocked_partitions
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation
+from streaming.evaluation.limits import LimitsOf, default_limits
 from streaming.evaluation.rebalances.detectors import Limits
 from streaming.state.monitor_state import MonitorState
 from streaming.state.monitor_view import MonitorView
@@ -43,11 +44,19 @@ class GroupConditions:
     it is possible that the append was committed. So the rows are read again.
     """
 
-    def __init__(self, cluster: str, monitor_state: MonitorState, tables: DeltaTables, limits: Limits) -> None:
+    def __init__(
+        self,
+        cluster: str,
+        monitor_state: MonitorState,
+        tables: DeltaTables,
+        limits: Limits,
+        limits_of: LimitsOf = default_limits,
+    ) -> None:
+        """`limits` apply to all groups. `limits_of` returns the limits of one group."""
         self._cluster = cluster
         self._monitor_state = monitor_state
         self._tables = tables
-        self._tracker = ConditionTracker(limits)
+        self._tracker = ConditionTracker(limits, limits_of)
         self._must_restore = True
 
     def after_sample(self, sample: ClusterSample, lag: LagEvaluation, silence: Silence) -> None:

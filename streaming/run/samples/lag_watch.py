@@ -9,12 +9,22 @@ from typing import Protocol
 
 import msgspec
 import numpy as np
+import pyarrow.compute as pc
 from pyarrow.lib import ArrowException
 
+from streaming.combine.wire import Int64Array
+from streaming.config.settings import ADMIN_API_SOURCE
 from streaming.evaluation.conditions.silence import Silence
 from streaming.evaluation.fairness.throughput import WINDOW_MS, end_offset_rates
+from streaming.evaluation.lag.expiry import Starts, expiry_starts
 from streaming.evaluation.lag.lag import ClusterSample, LagReport, TopicPartition, lag_report
-from streaming.evaluation.lag.lag_evaluation import LagEvaluation, evaluate_lag, observed_rows, read_up_to_of_groups
+from streaming.evaluation.lag.lag_evaluation import (
+    LagEvaluation,
+    RetentionInputs,
+    evaluate_lag,
+    observed_rows,
+    read_up_to_of_groups,
+)
 from streaming.evaluation.lag.lag_seconds import END_OFFSET_POINTS
 from streaming.evaluation.lag.next_offsets import (
     FetchResult,
@@ -25,7 +35,8 @@ from streaming.evaluation.lag.next_offsets import (
     rows_with_lag,
     topic_partitions,
 )
-from streaming.evaluation.lag.retention import LOG_START_POINTS
+from streaming.evaluation.lag.rates import CommitPoints, Float64Array
+from streaming.evaluation.lag.retention import LOG_START_POINTS, Loss, Losses, LossKey, losses
 from streaming.evaluation.lag.sampled_offsets import SampledOffsets
 from streaming.evaluation.lag.status import StatusRules, is_suspect
 from streaming.evaluation.lag.unsubscribed import ReadTopics, is_unsubscribed, read_topics
@@ -34,6 +45,7 @@ from streaming.events import POLLED_PARTITION
 from streaming.group.codec import StateVersionError
 from streaming.group.snapshot import GroupSnapshot
 from streaming.run.cluster_clock import ClusterClock
+from streaming.run.samples.retention_settings import RetentionSettings
 from streaming.spark.files import Files
 from streaming.state.committed_offsets import CommittedOffsets, CommittedOffsetsView
 from streaming.state.monitor_view import MonitorView
@@ -76,6 +88,7 @@ class _Stored(msgspec.Struct, frozen=True):
     starts: Versioned
     windows: Versioned
     clock_corrections_ms: dict[int, int] = {}
+    losses: list[tuple[LossKey, Loss]] = []
 
 
 class LagWatch:
@@ -92,13 +105,18 @@ class LagWatch:
         limits: Limits,
         brokers: LogReader,
         clock: ClusterClock,
+        settings: RetentionSettings | None = None,
     ) -> None:
+        """Without `settings`, the retention settings of the cluster are unknown."""
         self._cluster = cluster
+        self._settings = settings or RetentionSettings(cluster)
+        self._losses: Losses = {}
         self._brokers = brokers
         self._clock = clock
         self._next_offsets = NextOffsets()
         self._unmoved = (-1, UnmovedCommits())
         self._suspects: frozenset[int] = frozenset()
+        self._commit_points = (-1, CommitPoints())
         self._committed_offsets = committed_offsets
         self._files = files
         self._limits = limits
@@ -130,7 +148,7 @@ class LagWatch:
                 reason,
             )
             return
-        self._ends, self._starts = ends, starts
+        self._ends, self._starts, self._losses = ends, starts, dict(stored.losses)
         self._clock.restore(stored.clock_corrections_ms)
         _log.info("%s: restored samples of %d topic partitions", self._cluster, len(self._ends))
 
@@ -144,7 +162,11 @@ class LagWatch:
         self._stored_seconds = time.monotonic()
         corrections_ms = dict(self._clock.corrections_ms())
         stored = _Stored(
-            self._ends.encode(), self._starts.encode(), self._committed_offsets.stored_windows(), corrections_ms
+            self._ends.encode(),
+            self._starts.encode(),
+            self._committed_offsets.stored_windows(),
+            corrections_ms,
+            list(self._losses.items()),
         )
         self._files.write(STORED, msgspec.msgpack.encode(stored))
 
@@ -179,16 +201,45 @@ class LagWatch:
         read_up_to_ms = read_up_to_of_groups(report.partitions["group_id"], times_ms, sample, polled_at_ms)
         self._sampled_at_ms = sample.sampled_at_ms
         rules = StatusRules(allowed_lag=self._limits.allowed_lag)
-        evaluated = evaluate_lag(report, self._ends, self._starts, windows, read_up_to_ms, rules, before.lag)
+        consumed = self._consume_rates(view, sample.sampled_at_ms, read_up_to_ms.fill_null(-1).to_numpy())
+        retained = self._retention_inputs(report, before)
+        evaluated = evaluate_lag(report, self._ends, self._starts, windows, read_up_to_ms, rules, retained, consumed)
+        self._losses = losses(evaluated.partitions, self._losses)
         self._suspects = frozenset(view.rows[is_suspect(evaluated.partitions)].tolist())
         return evaluated
+
+    def _consume_rates(self, view: CommittedOffsetsView, sampled_at_ms: int, read_up_to_ms: Int64Array) -> Float64Array:
+        """Add the commits of the view, and return the consume rate of each commit's partition.
+
+        If rows were renumbered, all rates are unknown for a minute.
+        """
+        if self._commit_points[0] != view.numbering:
+            self._commit_points = (view.numbering, CommitPoints())
+        points, commits = self._commit_points[1], view.commits
+        offsets, times_ms = (commits[name].to_numpy() for name in ("committed_offset", "commit_timestamp_ms"))
+        points.add(view.rows, offsets, times_ms, sampled_at_ms, read_up_to_ms)
+        return points.rates(view.rows, read_up_to_ms)
+
+    @property
+    def settings_not_known(self) -> tuple[str, ...]:
+        """The retention settings that the brokers did not return."""
+        return self._settings.not_known
+
+    def _retention_inputs(self, report: LagReport, before: MonitorView) -> RetentionInputs:
+        has_lag = pc.greater(report.partitions["lag"], 0)
+        topics = pc.unique(report.partitions["topic"].filter(has_lag)).to_pylist()
+        self._settings.request_if_due(topics, report.sampled_at_ms)
+        offsets_ms = self._settings.offsets_retention_ms
+        starts = {} if offsets_ms is None else _expiry_starts(report, before)
+        return RetentionInputs(self._losses, self._settings.topic_retention_ms, starts, offsets_ms)
 
     def _count_from_next_offsets(self, view: CommittedOffsetsView, report: LagReport) -> LagReport:
         """If a fetch found the record that a group reads next, count the lag of the group from this record."""
         if self._unmoved[0] != view.numbering:
             self._unmoved, self._suspects = (view.numbering, UnmovedCommits()), frozenset()
         committed, now_ms = report.partitions["committed_offset"].to_numpy(), report.sampled_at_ms
-        unmoved_ms = self._unmoved[1].for_ms(view.rows, committed, now_ms)
+        commit_times_ms = report.partitions["commit_timestamp_ms"].to_numpy()
+        unmoved_ms = self._unmoved[1].for_ms(view.rows, committed, now_ms, commit_times_ms)
         at = rows_with_lag(report, unmoved_ms, np.isin(view.rows, list(self._suspects)))
         stable = self._brokers.last_stable_offsets(topic_partitions(report, at)) if len(at) else {}
         rows = rows_near_end(report, at, unmoved_ms, stable)
@@ -222,3 +273,12 @@ class LagWatch:
                 reads = read_topics(record.snapshot)
             self._read_topics[group_id] = (record.snapshot, reads)
         return {group_id: reads for group_id, (_, reads) in self._read_topics.items()}
+
+
+def _expiry_starts(report: LagReport, before: MonitorView) -> Starts:
+    """Return the starts of `expiry.py`. They are unknown in the polling mode, in which commits have no known time."""
+    if before.health.source == ADMIN_API_SOURCE:
+        return {}
+    group_ids = pc.unique(report.partitions["group_id"]).to_pylist()
+    snapshots = {group_id: record.snapshot for group_id, record in before.groups.items()}
+    return expiry_starts(group_ids, snapshots, before.listing)

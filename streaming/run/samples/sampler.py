@@ -109,6 +109,8 @@ class Sampler:
         subscribed = {topic for record in before.groups.values() for topic in record.topics_to_sample()}
         sample = self._lag_watch.sample(subscribed.union(pc.unique(view.commits["topic"]).to_pylist()))
         lag = self._lag_watch.evaluate(view, before, sample)
+        if self._lag_watch.settings_not_known != before.health.settings_not_known:
+            self._monitor_state.put_health(settings_not_known=self._lag_watch.settings_not_known)
         self._monitor_state.put_sample(sample, lag, listing)
         now = self._monitor_state.view()
         is_evaluated = after.feedback.send(before, now, listing, sample)

@@ -136,6 +136,7 @@ def test_missing_values_are_shown_as_unknown():
         "group_id": "a",
         "group_type": None,
         "state": None,
+        "coordinator": 1,
         "protocol_type": "consumer",
         "protocol": None,
         "protocol_source": None,
@@ -144,9 +145,10 @@ def test_missing_values_are_shown_as_unknown():
         "members": None,
         "not_reported": "group_authorization_failed",
         "conditions": None,
+        "monitor": None,
     }
     cells = [list(column.cells) for column in _table([group], None, verbose=False).columns]
-    assert cells == [["a"], ["?"], ["?"], ["?"], ["?"], ["?"]]
+    assert cells == [["a"], ["?"], ["?"], ["?"], ["?"], ["?"], ["1"]]
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from streaming.cli.config import config
 from streaming.config.environment import ENVIRONMENT_PREFIX
 from streaming.config.load import ConfigError, Settings, load_settings
 from streaming.config.redaction import REDACTED, hide_secrets, is_harmless
+from streaming.config.section import Section
 from streaming.config.security import SecuritySettings
 
 
@@ -47,7 +48,7 @@ def test_the_environment_wins_over_the_file_and_the_file_over_the_defaults(
 EVERY = [
     (section, key)
     for section, field in Settings.model_fields.items()
-    if section != "clusters"
+    if isinstance(field.default, Section)
     for key in type(field.default).model_fields
 ] + [("kafka__security", key) for key in SecuritySettings.model_fields]
 
@@ -230,6 +231,7 @@ def test_config_check_prints_all_settings_as_valid_toml(file: Path) -> None:
     file.write_text(
         "[kafka]\ncluster = 'quotes \" and \\ and é'\n[spark.conf]\n'spark.sql.x' = 'y'\n"
         "[paths]\ncheckpoint = '/c'\ntables = '/t'\n"
+        "[[groups]]\nmatch = '\\d+'\nteam = 'é'\n[[groups]]\nmatch = 'b'\nignore_alerts = false\n"
     )
     status, output = checked("--config", str(file))
     assert status == 0
@@ -292,6 +294,9 @@ def test_no_secret_is_printed_by_config_check(file: Path, line: str) -> None:
         "[clusters]\neu = 'hunter2'",
         "[clusters.eu]\nbootstrap_servers = 'me:hunter2@b:1'",
         "[spark]\nconf = 'http://me:hunter2@proxy'",
+        "[links]\npage_url = 'https://me:hunter2@monitor'",
+        "[links]\ngrafana_url = 'https://grafana/?auth_token=hunter2'",
+        "groups = 'hunter2'",
     ],
 )
 def test_no_secret_is_printed_by_an_error(file: Path, line: str) -> None:

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 import streaming.config.environment
 import streaming.config.redaction
+import streaming.config.refusals
 from assignors.model import GroupSpec, MemberSubscription
 from streaming.child_process import ChildProcess
 from streaming.cli import main
@@ -262,6 +263,8 @@ def test_no_child_process_inherits_a_setting(tmp_path: Path, monkeypatch: pytest
         assert "OF_THE_STRATEGY" in environment
 
 
-@pytest.mark.parametrize("module", [streaming.config.environment, streaming.config.redaction])
+@pytest.mark.parametrize(
+    "module", [streaming.config.environment, streaming.config.redaction, streaming.config.refusals]
+)
 def test_the_examples_in_the_docstrings_are_true(module: object) -> None:
     assert doctest.testmod(module).failed == 0  # type: ignore[arg-type]

@@ -113,6 +113,33 @@ def test_an_append_whose_response_was_lost_is_not_repeated(root: Path, monkeypat
     assert stored_offsets(root) == [1]
 
 
+def test_each_failed_append_is_reported_to_the_checkpoint_that_wrote(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk stops all tables while `/metrics` continues. Without a count, no alert would fire."""
+    shared = open_tables(root)
+    failures: dict[str, int] = {"one": 0, "two": 0}
+    writers = {name: shared.for_checkpoint(name) for name in failures}
+    for name, tables in writers.items():
+        tables.on_write_failure = lambda name=name: failures.update({name: failures[name] + 1})
+    original_commit = delta_module._commit
+
+    def refuse(*_: object) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(delta_module, "_commit", refuse)
+    for append in (
+        lambda: writers["one"].append(QUARANTINE, rows_at([1])),
+        lambda: writers["one"].append_batches({QUARANTINE: rows_at([1])}, 0),
+        lambda: writers["two"].append(QUARANTINE, rows_at([1])),
+    ):
+        with pytest.raises(OSError, match="no space"):
+            append()
+    monkeypatch.setattr(delta_module, "_commit", original_commit)
+    writers["one"].append(QUARANTINE, rows_at([1]))
+    assert failures == {"one": 2, "two": 1}, "the successful append does not count"
+
+
 def test_an_append_without_rows_commits_nothing(root: Path) -> None:
     tables = open_tables(root)
     tables.append_batches({QUARANTINE: rows_at([]), GROUP_GENERATIONS: GROUP_GENERATIONS.schema.empty_table()}, 0)

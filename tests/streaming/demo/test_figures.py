@@ -21,10 +21,12 @@ def test_every_figure_is_found_in_what_the_monitor_exposes():
     monitor_state = MonitorState()
     monitor_state.put_batch([_record("g"), _seen("new")], [])
     monitor_state.put_sample(ClusterSample(0), None)
-    monitor_state.put_health(ready=True, was_ready=True, batch_seconds=0.5)
+    monitor_state.put_health(ready=True, was_ready=True)
+    monitor_state.put_batch_end(0.5, 0)
+    monitor_state.put_batch_end(1.5, 0)
     figures = _scraped(monitor_state)
     assert figures.ready
-    assert figures.last_batch_seconds == 0.5
+    assert figures.mean_batch_seconds == 1.0
     expected = GroupFigures(
         "g",
         strategy="range",
@@ -33,9 +35,8 @@ def test_every_figure_is_found_in_what_the_monitor_exposes():
         idle_members=1,
         generation=7,
         rebalances=5,
-        min_partitions=0,
         max_partitions=2,
-        max_to_mean_ratio=2.0,
+        excess_partitions=1,
         drift_partitions=1,
     )
     assert figures.groups["g"] == expected
@@ -59,7 +60,7 @@ def test_before_the_monitor_is_ready_the_screen_shows_no_groups():
 
 def test_drift_is_that_of_the_groups_own_strategy_and_no_other():
     text = (
-        'rebalance_monitor_group_state{cluster="c",group="g",protocol="roundrobin",state="Stable"} 1\n'
+        'rebalance_monitor_group_info{cluster="c",group="g",protocol="roundrobin",state="Stable"} 1\n'
         'rebalance_monitor_drift_partitions{cluster="c",group="g",strategy="range"} 4\n'
     )
     assert read_figures(text).groups["g"].drift_partitions is None

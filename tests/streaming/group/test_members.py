@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from streaming.events import TopicMetadata, TopicsSampled
 from streaming.group.members import GroupMember, members
 from streaming.group.snapshot import GroupSnapshot
-from streaming.protocol.modern import MemberAssignment
+from streaming.protocol.modern import ClassicProtocols, MemberAssignment
 from tests.streaming.groups import (
     advanced,
     current,
@@ -40,6 +42,8 @@ def test_the_assignment_of_a_classic_member_is_also_its_target() -> None:
             assigned=(("orders", 0), ("orders", 1)),
             target=(("orders", 0), ("orders", 1)),
             pending_revocation=(),
+            session_timeout_ms=45_000,
+            rebalance_timeout_ms=300_000,
         ),
     )
 
@@ -62,6 +66,16 @@ def test_a_field_without_a_record_is_none_and_not_empty() -> None:
     assert (one.assigned, one.target, one.member_epoch) == (None, None, None)
     (idle,) = members(advanced([joined(0), epoch(1), target(2, held=()), current(3, held=())]))
     assert (idle.assigned, idle.target) == ((), ())
+
+
+def test_members_have_the_timeouts_of_their_protocol() -> None:
+    """KIP-848: the group's configuration sets the session timeout, except for members of the classic protocol."""
+    upgraded = replace(modern_member(), classic=ClassicProtocols(45_000, ("range",)))
+    events = [joined(0, "new", modern_member()), joined(1, "old", upgraded), epoch(2)]
+    timeouts = {one.member_id: one.session_timeout_ms for one in members(advanced(events))}
+    assert timeouts == {"new": None, "old": 45_000}
+    assert {one.rebalance_timeout_ms for one in members(advanced(events))} == {modern_member().rebalance_timeout_ms}
+    assert modern_member().rebalance_timeout_ms is not None
 
 
 def test_a_topic_without_a_name_is_shown_by_its_id() -> None:

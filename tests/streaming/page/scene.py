@@ -28,6 +28,7 @@ from streaming.evaluation.lag.commit_windows import CommitWindows
 from streaming.evaluation.lag.lag import LAG_SCHEMA, ClusterSample, LogEnds, lag_report
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation, evaluate_lag
 from streaming.evaluation.lag.lag_seconds import END_OFFSET_POINTS
+from streaming.evaluation.lag.rates import CommitPoints
 from streaming.evaluation.lag.retention import LOG_START_POINTS
 from streaming.evaluation.lag.sampled_offsets import SampledOffsets
 from streaming.evaluation.rebalances.detectors import Limits, conditions
@@ -165,7 +166,7 @@ def simulate(
     ]
     windows = CommitWindows(length=10, slot_ms=1000)
     ends, starts = SampledOffsets(END_OFFSET_POINTS), SampledOffsets(LOG_START_POINTS)
-    rows, table, sample = np.arange(len(keys)), pa.table({}), ClusterSample(0)
+    points, rows, table, sample = CommitPoints(), np.arange(len(keys)), pa.table({}), ClusterSample(0)
     for number in range(ROUNDS + 1):
         at_ms = NOW_MS - 2_000 - ROUND_MS * (ROUNDS - number)
         sample = ClusterSample(
@@ -185,13 +186,16 @@ def simulate(
         is_new = np.array([number <= commits[group].until_round for group, _, _ in keys], dtype=bool)
         windows.put(rows[is_new], offsets[is_new], np.array(commit_ms)[is_new], np.full(is_new.sum(), number))
         windows.observe(rows, np.full(len(keys), number), offsets, np.full(len(keys), 5_000 + 100 * number))
+        points.add(rows, offsets, np.array(commit_ms, dtype=np.int64), at_ms, np.full(len(keys), at_ms))
         columns = [*zip(*keys, strict=True)] or [[], [], []]
         table = pa.table(
             [pa.array(column) for column in (*columns, offsets, commit_ms)], schema=pa.schema(list(LAG_SCHEMA)[:5])
         )
     report = lag_report(table, sample)
-    read_up_to_ms = pa.array([sample.sampled_at_ms] * len(keys), pa.int64())
-    lag = evaluate_lag(report, ends, starts, windows.as_of(rows, np.full(len(keys), ROUNDS)), read_up_to_ms)
+    read_up_to_ms = np.full(len(keys), sample.sampled_at_ms)
+    seen = windows.as_of(rows, np.full(len(keys), ROUNDS))
+    consumed = points.rates(rows, read_up_to_ms)
+    lag = evaluate_lag(report, ends, starts, seen, pa.array(read_up_to_ms), consumed=consumed)
     return sample, lag, end_offset_rates(ends, sample.sampled_at_ms)
 
 

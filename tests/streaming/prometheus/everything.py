@@ -8,18 +8,23 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from assignors import assignor_named
 from streaming.combine.gaps import GapTotals
 from streaming.combine.partition_state import GapsClosed, PartitionSnapshot
 from streaming.evaluation.assignment.common_rules import Unowned
 from streaming.evaluation.conditions.unowned import UnownedNow
 from streaming.evaluation.fairness.imbalance import LAG, Imbalance
+from streaming.evaluation.group_update import GroupState, apply_batch
 from streaming.evaluation.lag.broker_clocks import ClockOffset
 from streaming.evaluation.lag.lag import LAG_SCHEMA, NO_END_OFFSET, LagReport
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation
 from streaming.group.listing import GroupListing, ListedGroup, ListingGap
+from streaming.group.snapshot import GroupSnapshot
 from streaming.state.monitor_state import MonitorState
 from streaming.state.monitor_view import WorkShares
+from tests.streaming.groups import member, written
 from tests.streaming.page.scene import NOW_MS, scene
+from tests.streaming.situations import known
 
 STALE_AFTER_MS = 60_000
 
@@ -28,8 +33,8 @@ def everything(tables: Path) -> MonitorState:
     """Return a monitor state whose scrape has every defined metric."""
     monitor_state = scene(tables).monitor_state
     partition_state = PartitionSnapshot(0, 9, -1, {"offset_commit": 7}, {"truncated": 1})
-    monitor_state.put_batch([], [partition_state])
-    monitor_state.put_gap_totals([GapsClosed((), {"billing": GapTotals((1, 0, 2, 0, 0, 1), 400_500)})])
+    monitor_state.put_batch([_half_owned()], [partition_state])
+    monitor_state.put_gap_totals([GapsClosed((), {"billing": GapTotals((1, 0, 2, *[0] * 7, 1), 400_500)})])
     view = monitor_state.view()
     rebalancing = ListedGroup("classic", "consumer", "PreparingRebalance", 1)
     listing = GroupListing(NOW_MS - 3_000, {"billing": rebalancing}, (ListingGap(2, "coordinator_load_in_progress"),))
@@ -46,15 +51,24 @@ def everything(tables: Path) -> MonitorState:
     monitor_state.put_work({"billing": WorkShares(evaluated.position, (lag,))})
     unowned = UnownedNow({Unowned("orders", 7, NOW_MS - 400_000): 12})
     monitor_state.put_conditions(view.conditions, {"billing": unowned})
-    monitor_state.put_health(batch_seconds=0.8, not_known=("leader",))
+    monitor_state.put_health(not_known=("leader",), folders={"checkpoint": str(tables), "tables": str(tables)})
+    monitor_state.put_batch_end(0.8, NOW_MS)
     return monitor_state
+
+
+def _half_owned() -> GroupState:
+    """Return a group whose only member holds two of three partitions."""
+    group, strategies = GroupState(GroupSnapshot("half-owned")), [assignor_named("range")]
+    for event in (written(5, 3, [member("half-owner", {"orders": [0, 1]})]), known(orders=3)):
+        group = apply_batch(group, [event], strategies).record
+    return group
 
 
 def _with_unusual_lag(lag: LagEvaluation) -> LagEvaluation:
     """Change the lag of some partitions.
 
-    One partition of `ledger` has no leader. Those of `reporting` are close to retention and blocked by an open
-    transaction.
+    One partition of `ledger` has no leader. Those of `reporting` are late, close to retention and blocked by an open
+    transaction. `fraud-detection` catches up.
     """
     table = lag.partitions
     is_leaderless = pc.and_(pc.equal(table["group_id"], "ledger"), pc.equal(table["partition"], 0))
@@ -65,7 +79,11 @@ def _with_unusual_lag(lag: LagEvaluation) -> LagEvaluation:
         ("unknown_reason", is_leaderless, NO_END_OFFSET),
         ("lag_seconds", is_leaderless, None),
         ("seconds_until_lost", is_near_retention, 5_400.0),
+        ("offsets_expire_ms", is_near_retention, NOW_MS + 7_200_000),
+        ("records_lost", is_near_retention, 9),
         ("is_blocked", is_near_retention, True),
+        ("lag_seconds", is_near_retention, 700.0),
+        ("consumed_records_per_second", pc.equal(table["group_id"], "fraud-detection"), 30.0),
     ):
         field = table.schema.field(name)
         column = pc.if_else(where, pa.scalar(value, field.type), table[name])

@@ -15,25 +15,28 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 from prometheus_client.samples import Sample
 
 from streaming.config.names import NameFilter
-from streaming.config.settings import MetricsSettings
 from streaming.evaluation.severity.rank import HELD_MS
 from streaming.group.members import members
 from streaming.prometheus.families.groups import GROUP_FAMILIES
-from streaming.prometheus.families.lag import COLUMN_FAMILIES
 from streaming.prometheus.families.members import member_families
-from streaming.prometheus.metric_selection import EVERY_METRIC, MetricSelection, select_metrics
+from streaming.prometheus.metric_selection import ExportOptions, MetricSelection
 from streaming.prometheus.metrics import Exporter
-from streaming.prometheus.series_limit import MAX_SERIES, TOP_K, UNBOUNDED, Bounds
+from streaming.prometheus.series_limit import UNLIMITED
 from streaming.signals import CLUSTER as OF_A_CLUSTER
-from streaming.signals import GRANULARITIES, GROUP, MEMBER, PARTITION, SIGNALS, TOPIC, exported_names
+from streaming.signals import GRANULARITIES, GROUP, MEMBER, OWN, PARTITION, SIGNALS, TOPIC, exported_names
+from streaming.signals.fairness import DRIFT_PARTITIONS
 from streaming.signals.partitions import PARTITION_LAG
 from streaming.state.monitor_state import MonitorState
 from tests.streaming.http.answers import answer
 from tests.streaming.page.scene import CLUSTER, NOW_MS
 from tests.streaming.prometheus.everything import STALE_AFTER_MS, everything
+from tests.streaming.prometheus.test_metric_selection import selected_by
 
 GRANULARITY = {name: signal.granularity for signal in SIGNALS.values() for name in exported_names(signal)}
-DROPPED, MEMORY = "rebalance_monitor_dropped_series", "rebalance_monitor_resident_memory_bytes"
+DROPPED = "rebalance_monitor_dropped_series"
+CHANGING = {DROPPED, "rebalance_monitor_resident_memory_bytes", "rebalance_monitor_disk_free_ratio"}
+"""Metrics whose values change between two scrapes of the same view, and the number of dropped series."""
+EVERY_METRIC = MetricSelection()
 Line = tuple[str, tuple[tuple[str, str], ...], float]
 
 
@@ -51,9 +54,10 @@ def whole(monitor_state: MonitorState) -> list[Sample]:
 
 
 def exporter_of(
-    monitor_state: MonitorState, shown: MetricSelection = EVERY_METRIC, bounds: Bounds = UNBOUNDED
+    monitor_state: MonitorState, selection: MetricSelection = EVERY_METRIC, max_series: int = UNLIMITED
 ) -> Exporter:
-    return Exporter([(CLUSTER, monitor_state)], lambda: NOW_MS, STALE_AFTER_MS, shown, bounds)
+    options = ExportOptions(selection, max_series)
+    return Exporter([(CLUSTER, monitor_state)], lambda: NOW_MS, STALE_AFTER_MS, options)
 
 
 def samples(exporter: Exporter) -> list[Sample]:
@@ -63,13 +67,15 @@ def samples(exporter: Exporter) -> list[Sample]:
 
 
 def lines(scrape: Iterable[Sample]) -> set[Line]:
-    """Return the samples for a comparison, without memory, which changes, and without the count of dropped series."""
-    compared = (one for one in scrape if one.name not in {DROPPED, MEMORY})
+    """Return the samples for a comparison."""
+    compared = (one for one in scrape if one.name not in CHANGING)
     return {(one.name, tuple(sorted(one.labels.items())), one.value) for one in compared}
 
 
-def dropped_by_reason(scrape: Iterable[Sample]) -> dict[str, float]:
-    return {one.labels["reason"]: one.value for one in scrape if one.name == DROPPED}
+def dropped(scrape: Iterable[Sample]) -> float:
+    """Return the number of dropped series."""
+    (count,) = (one.value for one in scrape if one.name == DROPPED)
+    return count
 
 
 def group_of(sample: Sample) -> str | None:
@@ -85,27 +91,38 @@ def by_group_and_granularity(scrape: Iterable[Sample]) -> Mapping[tuple[str | No
     return Counter((group_of(one), GRANULARITY[one.name]) for one in scrape)
 
 
-EVERY_BOUND = [Bounds(k, most) for k in (0, 1, 3, 100) for most in (1, 60, 100, 200, 400, 700, 900, 1_200, 100_000)]
+def _title(parameter: object) -> str:
+    return f"{parameter.granularity}-{parameter.top_k}" if isinstance(parameter, MetricSelection) else str(parameter)
 
 
-@pytest.mark.parametrize("bounds", EVERY_BOUND, ids=str)
+LIMITS = pytest.mark.parametrize("max_series", [1, 60, 100, 200, 400, 700, 900, 1_200, 100_000])
+SELECTIONS = pytest.mark.parametrize(
+    "selection", [EVERY_METRIC, *(MetricSelection(TOPIC, top_k=k) for k in (1, 3, 100))], ids=_title
+)
+
+
+@LIMITS
+@SELECTIONS
 def test_a_scrape_respects_its_limit_and_counts_the_dropped_series(
-    monitor_state: MonitorState, whole: list[Sample], bounds: Bounds
+    monitor_state: MonitorState, selection: MetricSelection, max_series: int
 ) -> None:
-    """Rule 5: the monitor's own health is always shown. A scrape without it would look like a failed one."""
-    scrape = samples(exporter_of(monitor_state, bounds=bounds))
+    """Rule 4: the monitor's own health is always shown. A scrape without it would look like a failed one."""
+    whole = samples(exporter_of(monitor_state, selection))
+    scrape = samples(exporter_of(monitor_state, selection, max_series))
     health = [one for one in whole if GRANULARITY[one.name] == OF_A_CLUSTER]
-    assert len(scrape) <= max(bounds.max_series, len(health))
-    assert len(scrape) + sum(dropped_by_reason(scrape).values()) == len(whole)
+    assert len(scrape) <= max(max_series, len(health))
+    assert len(scrape) + dropped(scrape) == len(whole)
     assert lines(health) <= lines(scrape)
 
 
-@pytest.mark.parametrize("bounds", EVERY_BOUND, ids=str)
+@LIMITS
 def test_a_scrape_shows_all_series_of_a_group_and_granularity_or_none(
-    monitor_state: MonitorState, whole: list[Sample], bounds: Bounds
+    monitor_state: MonitorState, max_series: int
 ) -> None:
     """A user would take a sum over half of a group's partitions for the group's lag."""
-    scrape = samples(exporter_of(monitor_state, bounds=bounds))
+    without_drift = MetricSelection(exclude=frozenset({DRIFT_PARTITIONS.name}))  # its series have two granularities
+    whole = samples(exporter_of(monitor_state, without_drift))
+    scrape = samples(exporter_of(monitor_state, without_drift, max_series))
     assert lines(scrape) <= lines(whole), "a shown series is the same as without limits"
     of_all, of_shown = by_group_and_granularity(whole), by_group_and_granularity(scrape)
     assert all(of_all[one] == shown for one, shown in of_shown.items())
@@ -117,31 +134,36 @@ def test_a_scrape_shows_all_series_of_a_group_and_granularity_or_none(
         assert ((group, granularity) in of_shown) == is_coarser, "no coarser granularity is missing"
 
 
-def test_the_k_worst_groups_are_shown_in_full_and_the_others_only_by_group(monitor_state: MonitorState) -> None:
-    scrape = samples(exporter_of(monitor_state, bounds=Bounds(2, 100_000)))
-    in_full = {group for group, granularity in by_group_and_granularity(scrape) if granularity == PARTITION} - {None}
+def test_the_k_worst_groups_are_shown_in_full_and_the_others_only_by_topic(
+    monitor_state: MonitorState, whole: list[Sample]
+) -> None:
+    """Details of the worst groups are the same as with full detail for every group. No series counts as dropped."""
+    selection = MetricSelection(TOPIC, top_k=2, family_sets=frozenset({OWN}))
+    scrape = samples(exporter_of(monitor_state, selection))
+    in_full = {group for group, granularity in by_group_and_granularity(scrape) if granularity == PARTITION}
     assert len(in_full) == 2
     assert {group for group, granularity in by_group_and_granularity(scrape) if granularity == GROUP} > in_full
-    assert dropped_by_reason(scrape)[TOP_K] > 0
-    assert dropped_by_reason(scrape)[MAX_SERIES] == 0
+    expected = {one for one in lines(whole) if _is_own_detail(one) and _group(one) in in_full}
+    assert {one for one in lines(scrape) if _group(one) in in_full} == expected
+    assert dropped(scrape) == 0
 
 
-def test_series_that_are_dropped_together_have_one_granularity() -> None:
-    """The rows of a table and the lines of a group are dropped as a whole, with every series from them."""
-    of_table = defaultdict(set)
-    for family in COLUMN_FAMILIES:
-        of_table[family.table].add(family.signal.granularity)
-    assert all(len(granularities) == 1 for granularities in of_table.values())
-    assert {signal.granularity for signal, _ in GROUP_FAMILIES} == {GROUP}
-    assert {signal.granularity for signal, _ in member_families(NameFilter())} == {MEMBER}
+def _is_own_detail(line: Line) -> bool:
+    return line[0].startswith("rebalance_monitor_") and GRANULARITY[line[0]] != MEMBER
+
+
+def test_each_family_of_groups_has_a_level_that_the_exporter_writes() -> None:
+    """The exporter writes cached text for three levels. It would never write a family of a different level."""
+    assert {one.granularity for one in GROUP_FAMILIES} == {GROUP, PARTITION}
+    assert {one.granularity for one in member_families(NameFilter())} == {MEMBER}
 
 
 def test_two_scrapes_of_the_same_view_are_equal(monitor_state: MonitorState) -> None:
     """If a series disappears and returns, Prometheus stores a new series each time."""
-    exporter = exporter_of(monitor_state, bounds=Bounds(4, 500))
+    exporter = exporter_of(monitor_state, MetricSelection(top_k=4), 500)
     first = samples(exporter)
     assert all(lines(samples(exporter)) == lines(first) for _ in range(3))
-    assert dropped_by_reason(samples(exporter)) == dropped_by_reason(first)
+    assert dropped(samples(exporter)) == dropped(first)
 
 
 @pytest.mark.parametrize(("later_ms", "is_different"), [(HELD_MS, False), (HELD_MS + 1, True)])
@@ -152,7 +174,8 @@ def test_a_group_without_trouble_stays_in_full_for_some_time_and_then_loses_its_
     view, changing, now_ms = monitor_state.view(), MonitorState(), [NOW_MS]
     assert view.sample is not None
     changing._view = view
-    exporter = Exporter([(CLUSTER, changing)], lambda: now_ms[0], STALE_AFTER_MS, EVERY_METRIC, Bounds(1, 100_000))
+    worst_in_full = ExportOptions(MetricSelection(TOPIC, top_k=1))
+    exporter = Exporter([(CLUSTER, changing)], lambda: now_ms[0], STALE_AFTER_MS, worst_in_full)
     before = _in_full(samples(exporter))
     now_ms[0] += later_ms
     changing._view = replace(view, sample=replace(view.sample, sampled_at_ms=now_ms[0]), conditions={}, listing=None)
@@ -160,9 +183,7 @@ def test_a_group_without_trouble_stays_in_full_for_some_time_and_then_loses_its_
     assert len(before) == len(_in_full(after)) == 1
     assert (_in_full(after) != before) == is_different
     if is_different:
-        new_exporter = Exporter(
-            [(CLUSTER, changing)], lambda: now_ms[0], STALE_AFTER_MS, EVERY_METRIC, Bounds(1, 100_000)
-        )
+        new_exporter = Exporter([(CLUSTER, changing)], lambda: now_ms[0], STALE_AFTER_MS, worst_in_full)
         assert lines(after) == lines(samples(new_exporter))
 
 
@@ -170,8 +191,14 @@ def _in_full(scrape: Iterable[Sample]) -> set[str | None]:
     return {group_of(one) for one in scrape if one.name == PARTITION_LAG.name}
 
 
-@pytest.mark.parametrize("bounds", [UNBOUNDED, Bounds(2, 100_000), Bounds(0, 500)], ids=str)
-def test_the_order_in_which_groups_became_known_changes_nothing(monitor_state: MonitorState, bounds: Bounds) -> None:
+@pytest.mark.parametrize(
+    ("selection", "max_series"),
+    [(EVERY_METRIC, UNLIMITED), (MetricSelection(TOPIC, top_k=2), UNLIMITED), (EVERY_METRIC, 500)],
+    ids=_title,
+)
+def test_the_order_in_which_groups_became_known_changes_nothing(
+    monitor_state: MonitorState, selection: MetricSelection, max_series: int
+) -> None:
     """After a restart, the groups are read in a different order."""
     view, other = monitor_state.view(), MonitorState()
     other._view = replace(
@@ -181,29 +208,27 @@ def test_the_order_in_which_groups_became_known_changes_nothing(monitor_state: M
         conditions=dict(reversed(view.conditions.items())),
         rebalancing_since_ms=dict(reversed(view.rebalancing_since_ms.items())),
     )
-    scrape = samples(exporter_of(other, bounds=bounds))
-    assert lines(scrape) == lines(samples(exporter_of(monitor_state, bounds=bounds)))
+    scrape = samples(exporter_of(other, selection, max_series))
+    assert lines(scrape) == lines(samples(exporter_of(monitor_state, selection, max_series)))
 
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 1_300), st.integers(1, 300))
 def test_a_higher_limit_hides_no_series(monitor_state: MonitorState, max_series: int, more: int) -> None:
-    less = lines(samples(exporter_of(monitor_state, bounds=Bounds(0, max_series))))
-    assert less <= lines(samples(exporter_of(monitor_state, bounds=Bounds(0, max_series + more))))
+    less = lines(samples(exporter_of(monitor_state, max_series=max_series)))
+    assert less <= lines(samples(exporter_of(monitor_state, max_series=max_series + more)))
 
 
 def test_before_it_is_ready_a_limited_scrape_has_only_health_and_drops_nothing() -> None:
-    scrape = samples(exporter_of(MonitorState(), bounds=Bounds(1, 1)))
+    scrape = samples(exporter_of(MonitorState(), MetricSelection(top_k=1), 1))
     assert {GRANULARITY[one.name] for one in scrape} == {OF_A_CLUSTER}
-    assert dropped_by_reason(scrape) == {TOP_K: 0, MAX_SERIES: 0}
+    assert dropped(scrape) == 0
 
 
 @pytest.mark.parametrize("granularity", ["group", "topic", "partition", "member"])
 def test_metrics_are_shown_down_to_the_configured_granularity(monitor_state: MonitorState, granularity: str) -> None:
-    shown = select_metrics(
-        MetricsSettings.model_validate({"granularity": granularity, "compatible_with": ["kafka_exporter"]})
-    )
-    scrape = {GRANULARITY[one.name] for one in samples(exporter_of(monitor_state, shown))}
+    selection = selected_by(granularity=granularity, top_k=0)
+    scrape = {GRANULARITY[one.name] for one in samples(exporter_of(monitor_state, selection))}
     assert scrape == set(GRANULARITIES[: GRANULARITIES.index(granularity) + 1])
 
 
@@ -213,7 +238,7 @@ def test_member_ids_are_only_in_scrapes_with_the_granularity_member(monitor_stat
     ids = {member.member_id for record in records for member in members(record.snapshot)}
     assert ids
     for granularity in (GROUP, TOPIC, PARTITION, MEMBER):
-        selection = select_metrics(MetricsSettings.model_validate({"granularity": granularity}))
+        selection = selected_by(granularity=granularity)
         text = answer(exporter_of(monitor_state, selection))
         assert any(member_id in text for member_id in ids) == (granularity == MEMBER)
 
@@ -231,7 +256,7 @@ def test_metric_names_of_other_exporters_are_shown_only_if_configured(
     monitor_state: MonitorState, compatible_with: list[str], expected: set[str]
 ) -> None:
     family_sets = {name: signal.family_set for signal in SIGNALS.values() for name in exported_names(signal)}
-    selection = select_metrics(MetricsSettings.model_validate({"compatible_with": compatible_with}))
+    selection = selected_by(compatible_with=compatible_with)
     assert {family_sets[one.name] for one in samples(exporter_of(monitor_state, selection))} == expected
 
 
@@ -249,7 +274,7 @@ def test_a_group_that_is_denied_has_no_series_and_the_others_keep_theirs(
         scrape = samples(exporter_of(monitor_state, MetricSelection(groups=names)))
         assert groups_of(scrape) == expected
         assert lines(scrape) == {line for line in lines(whole) if _group(line) in {None, *expected}}
-        assert dropped_by_reason(scrape) == {TOP_K: 0, MAX_SERIES: 0}
+        assert dropped(scrape) == 0
 
 
 def _group(line: Line) -> str | None:
@@ -274,9 +299,9 @@ def test_unprintable_names_are_filtered_by_their_shown_form(monitor_state: Monit
 
 
 def test_several_clusters_share_the_limit_and_each_counts_its_dropped_series(monitor_state: MonitorState) -> None:
-    """Rule 7: a cluster that needs less than its share leaves the rest to the others."""
+    """Rule 6: a cluster that needs less than its share leaves the rest to the others."""
     clusters = [("large", monitor_state), ("small", MonitorState())]
-    exporter = Exporter(clusters, lambda: NOW_MS, STALE_AFTER_MS, EVERY_METRIC, Bounds(0, 500))
+    exporter = Exporter(clusters, lambda: NOW_MS, STALE_AFTER_MS, ExportOptions(max_series=500))
     scrape = samples(exporter)
     assert len(scrape) <= 500
     assert len(scrape) > 400, "the small cluster leaves the rest of its share to the large one"

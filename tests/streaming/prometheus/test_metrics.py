@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -22,7 +23,7 @@ from streaming.evaluation.lag.lag import LAG_SCHEMA, ClusterSample, LogEnds
 from streaming.events import GroupEvent, TopicMetadata
 from streaming.group.snapshot import GroupSnapshot
 from streaming.prometheus.metrics import Exporter
-from streaming.signals import SUBJECTS
+from streaming.signals import SUBJECTS, exported_names
 from streaming.state.monitor_state import MonitorState
 from tests.streaming.groups import emptied, epoch, member, sampled, target, tombstoned, written
 from tests.streaming.http.answers import answer
@@ -35,7 +36,13 @@ PARTITIONS = 50
 Series = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 Commits = Mapping[tuple[str, str, int], int]
 
-HEALTH = {signal.name for subject in SUBJECTS for signal in subject.signals if subject.title == "The monitor itself"}
+HEALTH = {
+    name
+    for subject in SUBJECTS
+    for signal in subject.signals
+    for name in exported_names(signal)
+    if subject.title == "The monitor itself"
+}
 
 
 def exporter_of(monitor_state: MonitorState) -> Exporter:
@@ -132,11 +139,12 @@ def test_a_clock_that_is_ahead_does_not_make_a_sample_stale() -> None:
     assert named(scraped(monitor_state_of(sample=sample_of(NOW_MS - 120_000))), "rebalance_monitor_ready") == {"": 0}
 
 
-def test_before_it_was_ready_once_the_monitor_shows_only_its_own_health() -> None:
+def test_before_it_was_ready_once_the_monitor_shows_only_its_own_health(tmp_path: Path) -> None:
     """Rule: no verdict from a part of the log."""
     monitor_state = monitor_state_of([record("g", STABLE)], {("g", "orders", 0): 7}, ready=False)
     monitor_state.put_batch([], [PartitionSnapshot(0, 9, -1, {"offset_commit": 7}, {"truncated": 1})])
-    monitor_state.put_health(batch_seconds=0.8, not_known=("leader",))
+    monitor_state.put_health(not_known=("leader",), folders={"tables": str(tmp_path / "not-created-yet")})
+    monitor_state.put_batch_end(0.8, NOW_MS)
     assert {name for name, _ in scraped(monitor_state)} == HEALTH
     assert named(scraped(monitor_state), "rebalance_monitor_ready") == {"": 0}
 
@@ -151,16 +159,18 @@ def test_a_group_shows_its_members_verdicts_and_counters() -> None:
     series = scraped(monitor_state_of([record("g", STABLE)]))
     assert named(series, "rebalance_monitor_group_members") == {"group=g": 2}
     assert named(series, "rebalance_monitor_group_generation") == {"group=g": 3}
-    assert named(series, "rebalance_monitor_imbalance_ratio") == {"group=g": 2.0}
+    assert named(series, "rebalance_monitor_member_partitions_max") == {"group=g": 3}
     assert named(series, "rebalance_monitor_idle_members") == {"group=g": 1}
     assert named(series, "rebalance_monitor_drift_partitions", group="g") == {
         "strategy=range": 1,
         "strategy=roundrobin": 1,
     }
     assert named(series, "kafka_consumergroup_members") == {"consumergroup=g": 2}
-    assert named(series, "rebalance_monitor_group_state", group="g") == {
-        "group_type=classic,protocol=range,protocol_source=records,protocol_type=consumer,state=Stable": 1
-    }
+    (description,) = named(series, "rebalance_monitor_group_info", group="g")
+    assert {*description.split(",")} >= {
+        "group_type=classic", "protocol=range", "protocol_source=records", "protocol_type=consumer", "state=Stable",
+        "team=", "max_severity=critical", "ignore_alerts=false",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("counter", ["rebalances_total", "rebalances_failed_total", "empty_transitions_total"])
@@ -185,11 +195,10 @@ def test_empty_groups_keep_reporting() -> None:
         ([written(5, 3)], ["drift_partitions"], "topic metadata is not known yet"),
         (
             [epoch(5), target(6)],
-            ["group_members", "idle_members", "imbalance_ratio", "drift_partitions"],
+            ["group_members", "idle_members", "member_partitions_max", "drift_partitions"],
             "only the member's target is known",
         ),
-        ([written(5, 3, [member("m")])], ["imbalance_ratio"], "no partition is assigned, so there is no ratio"),
-        ([emptied(5, 3)], ["idle_members", "imbalance_ratio"], "a group without members has no shares"),
+        ([emptied(5, 3)], ["idle_members", "member_partitions_max"], "a group without members has no shares"),
     ],
 )
 def test_an_unknown_value_has_no_series(events: list[GroupEvent], absent: list[str], why: str) -> None:
@@ -264,7 +273,8 @@ def test_groups_blocked_by_an_open_transaction_are_unknown_and_all_others_are_kn
     series = scraped(monitor_state_of([record("g", STABLE), record("h", STABLE)], LAGGING, sample_of(held=[held])))
     shown = {name for name, labels in series if dict(labels).get("group", dict(labels).get("consumergroup")) == "g"}
     assert shown == {
-        "rebalance_monitor_group_state",
+        "rebalance_monitor_group_info",
+        "rebalance_monitor_group_limit",
         "rebalance_monitor_rebalances_total",
         "rebalance_monitor_rebalances_failed_total",
         "rebalance_monitor_empty_transitions_total",
@@ -272,8 +282,8 @@ def test_groups_blocked_by_an_open_transaction_are_unknown_and_all_others_are_kn
         "rebalance_monitor_assignment_verdict",
     }, "counters of read records stay, and the reason of the unknown lag is shown"
     assert named(series, "rebalance_monitor_assignment_verdict", group="g") == {"strategy=range,verdict=unknown": 1}
-    (state,) = named(series, "rebalance_monitor_group_state", group="g")
-    assert state.endswith("state=Unknown")
+    (description,) = named(series, "rebalance_monitor_group_info", group="g")
+    assert "state=Unknown" in description.split(",")
     assert named(series, "rebalance_monitor_offsets_topic_blocked")[f"partition={held}"] == 5
     assert named(series, "kafka_consumergroup_lag", consumergroup="h") == {"partition=0,topic=orders": 60}
 
@@ -377,7 +387,7 @@ def test_a_polled_group_has_no_generation_and_no_failed_rebalances_and_the_limit
     monitor_state = monitor_state_of([polled_record])
     monitor_state.put_health(source="admin-api", not_known=("generation_id", "leader"))
     series = scraped(monitor_state)
-    assert named(series, "rebalance_monitor_source") == {"source=admin-api": 1}
+    assert _sources(series) == {"admin-api"}
     assert named(series, "rebalance_monitor_source_limitation_info") == {
         "capability=generation_id": 1,
         "capability=leader": 1,
@@ -388,8 +398,12 @@ def test_a_polled_group_has_no_generation_and_no_failed_rebalances_and_the_limit
         assert named(series, unknown) == {}
 
 
+def _sources(series: Series) -> set[str]:
+    return {dict(labels)["source"] for name, labels in series if name == "rebalance_monitor_info"}
+
+
 def test_the_log_as_source_has_no_limitations() -> None:
     series = scraped(monitor_state_of([record("g", STABLE)]))
-    assert named(series, "rebalance_monitor_source") == {"source=offsets-topic": 1}
+    assert _sources(series) == {"offsets-topic"}
     assert named(series, "rebalance_monitor_source_limitation_info") == {}
     assert named(series, "rebalance_monitor_rebalances_failed_total", group="g") == {"": 0}

@@ -10,7 +10,7 @@ import pytest
 from streaming.prometheus.metrics import Exporter
 from streaming.signals import OWN, SIGNALS
 from tests.monitoring_programs import monitoring_programs
-from tests.streaming.http.answers import answer
+from tests.streaming.http.answers import whole_answer
 from tests.streaming.page.scene import CLUSTER, NOW_MS
 from tests.streaming.prometheus.everything import STALE_AFTER_MS, everything
 
@@ -25,7 +25,7 @@ def test_promtool_warns_only_about_two_names_of_kafka_exporter(tmp_path: Path) -
     """Runs `promtool check metrics` on a scrape with every metric."""
     exporter = Exporter([(CLUSTER, everything(tmp_path))], lambda: NOW_MS, STALE_AFTER_MS)
     command = [monitoring_programs().promtool, "check", "metrics"]
-    completed = subprocess.run(command, input=answer(exporter).encode(), capture_output=True, check=False)
+    completed = subprocess.run(command, input=whole_answer(exporter).encode(), capture_output=True, check=False)
     assert {line.split()[0] for line in completed.stderr.decode().splitlines()} == NAMES_WITH_WARNINGS
     assert completed.returncode == LINT
     assert not [name for name in NAMES_WITH_WARNINGS if SIGNALS[name].family_set == OWN]

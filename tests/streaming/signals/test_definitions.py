@@ -12,6 +12,7 @@ import pytest
 import streaming.signals
 from streaming.evaluation.assignment import drift
 from streaming.evaluation.conditions import silence
+from streaming.evaluation.conditions.commit_gaps import LONG_COMMIT_GAP
 from streaming.evaluation.conditions.reconciliation import STUCK_RECONCILIATION
 from streaming.evaluation.fairness import imbalance, participants
 from streaming.evaluation.lag import lag
@@ -20,6 +21,7 @@ from streaming.evaluation.rebalances import detectors, rebalances
 from streaming.evaluation.rebalances.rebalance_history import UNKNOWN_CAUSE
 from streaming.group import not_known
 from streaming.group.listing import GROUP_TYPES
+from streaming.run.samples.retention_settings import OFFSETS_RETENTION, TOPIC_RETENTION
 from streaming.signals import COUNTER, FAMILY_SETS, GRANULARITIES, HISTOGRAM, OWN, SIGNALS, Signal, exported_names
 from streaming.signals import fairness as of_fairness
 from streaming.signals import groups as of_groups
@@ -29,6 +31,8 @@ from streaming.signals import rebalances as of_rebalances
 from tests.promql import names_in_query
 
 EACH = pytest.mark.parametrize("signal", SIGNALS.values(), ids=list(SIGNALS))
+ONE_MEMBER_OF_A_GROUP = (of_fairness.BUSIEST_MEMBER, of_lag.GROUP_WORST_PARTITION_INFO)
+"""One series per group, and only if an alert uses it."""
 UNITS = ("seconds", "bytes", "ratio", "partitions", "members", "brokers")
 BY_EXPORTED_NAME = {name: signal for signal in SIGNALS.values() for name in exported_names(signal)}
 
@@ -79,12 +83,13 @@ def test_labels_are_unique_and_fit_the_granularity(signal: Signal) -> None:
         "client_host",
         "member_host",
     }
-    if signal != of_fairness.BUSIEST_MEMBER:  # one series per group, and only if an alert uses it
+    if signal not in ONE_MEMBER_OF_A_GROUP:
         assert bool(member_labels & set(signal.labels)) == (signal.granularity == "member")
     assert signal.granularity in GRANULARITIES
     assert signal.family_set in FAMILY_SETS
-    assert (signal.granularity == "partition") <= ("partition" in signal.labels)
-    assert (signal.granularity in {"topic", "partition"}) <= ("topic" in signal.labels)
+    if signal not in ONE_MEMBER_OF_A_GROUP:
+        assert ("partition" in signal.labels) <= (signal.granularity in {"partition", "cluster"})
+    assert (signal.granularity == "topic") <= ("topic" in signal.labels)
 
 
 @EACH
@@ -130,6 +135,7 @@ CONDITIONS = {
     silence.SILENT_GROUP,
     silence.SILENT_STATIC_MEMBER,
     STUCK_RECONCILIATION,
+    LONG_COMMIT_GAP,
 }
 VERDICTS = {
     drift.MATCH,
@@ -154,8 +160,12 @@ VERDICTS = {
         (of_fairness.WORK_IMBALANCE_RATIO, "measure", {imbalance.LAG, imbalance.THROUGHPUT}),
         (of_lag.LAG_UNKNOWN_PARTITIONS, "reason", set(lag.UNKNOWN_REASONS)),
         (of_lag.GROUP_STATUS, "status", {status.name for status in Status}),
-        (of_groups.GROUP_STATE, "group_type", set(GROUP_TYPES)),
-        (of_monitor.SOURCE_LIMITATION, "capability", set(not_known.POLLED) | {not_known.HIDDEN_GROUPS}),
+        (of_groups.GROUP_INFO, "group_type", set(GROUP_TYPES)),
+        (
+            of_monitor.SOURCE_LIMITATION,
+            "capability",
+            {*not_known.POLLED, not_known.HIDDEN_GROUPS, OFFSETS_RETENTION, TOPIC_RETENTION},
+        ),
     ],
 )
 def test_the_values_of_a_label_are_those_of_the_evaluation(

@@ -13,6 +13,7 @@ from streaming.evaluation.lag.lag import ClusterSample, LogEnds
 from streaming.events import GroupEvent, Position
 from streaming.group.listing import GroupListing, ListedGroup
 from streaming.group.snapshot import GroupSnapshot
+from streaming.state.batch_durations import BATCH_BUCKETS_SECONDS
 from streaming.state.monitor_state import MonitorState
 from streaming.state.monitor_view import MonitorView, WorkShares
 from tests.streaming.groups import advanced, sampled, tombstoned, written
@@ -195,3 +196,30 @@ def test_concurrent_updates_of_several_threads_lose_nothing() -> None:
     for thread in threads:
         thread.join()
     assert len(monitor_state.view().groups) == len(monitor_state.view().partition_states) == 400
+
+
+def test_the_durations_of_all_batches_are_a_histogram() -> None:
+    """The value of only the last batch would hide a slow batch between two scrapes."""
+    monitor_state = MonitorState()
+    for seconds, ended_ms in ((0.4, 1_000), (0.5, 2_000), (7.0, 9_000), (61.0, 70_000)):
+        monitor_state.put_batch_end(seconds, ended_ms)
+    health = monitor_state.view().health
+    assert dict(zip((*BATCH_BUCKETS_SECONDS, "more"), health.batch_durations.buckets, strict=True)) == {
+        0.5: 2, 1: 0, 2: 0, 5: 0, 10: 1, 20: 0, 30: 0, 60: 0, "more": 1,
+    }  # fmt: skip
+    assert health.batch_durations.sum_seconds == pytest.approx(68.9)
+    assert (health.batch_seconds, health.last_batch_ms) == (61.0, 70_000)
+
+
+def test_failed_writes_of_several_threads_are_all_counted() -> None:
+    """Batches and samples write in different threads."""
+    monitor_state = MonitorState()
+    writers = [
+        threading.Thread(target=lambda: [monitor_state.count_table_write_failure() for _ in range(200)])
+        for _ in range(4)
+    ]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert monitor_state.view().health.table_write_failures == 800

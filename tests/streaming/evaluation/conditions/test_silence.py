@@ -64,7 +64,7 @@ def test_a_group_waits_if_any_of_its_partitions_waits() -> None:
     commits = {("g", *AT): (300, 1), ("g", *OTHER): (100, 9), ("g", "unheard", 0): (5, 3), ("h", *AT): (300, 1)}
     found = silence(commits, {AT: busy(), OTHER: busy()}).by_group()
     assert found == {
-        "g": GroupCommits(NOW_MS - MINUTE_MS, 3, wait=True),
+        "g": GroupCommits(NOW_MS - MINUTE_MS, 3, wait=True, wait_seconds=1_200.0),
         "h": GroupCommits(NOW_MS - MINUTE_MS, 1, wait=False),
     }
 

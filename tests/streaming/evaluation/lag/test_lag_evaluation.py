@@ -11,9 +11,15 @@ import pytest
 from assignors.coordinator import coordinator_partition
 from streaming.evaluation.lag.commit_windows import CommitWindows
 from streaming.evaluation.lag.lag import LAG_SCHEMA, ClusterSample, lag_report
-from streaming.evaluation.lag.lag_evaluation import LagEvaluation, evaluate_lag, observed_rows, read_up_to_of_groups
+from streaming.evaluation.lag.lag_evaluation import (
+    LagEvaluation,
+    RetentionInputs,
+    evaluate_lag,
+    observed_rows,
+    read_up_to_of_groups,
+)
 from streaming.evaluation.lag.lag_seconds import END_OFFSET_POINTS
-from streaming.evaluation.lag.retention import LOG_START_POINTS
+from streaming.evaluation.lag.retention import LOG_START_POINTS, Losses, losses
 from streaming.evaluation.lag.sampled_offsets import SampledOffsets
 from streaming.evaluation.lag.status import DEFAULT_RULES, Status, StatusRules
 
@@ -122,15 +128,18 @@ def test_without_windows_only_the_status_is_missing() -> None:
 def test_a_commit_during_a_loss_does_not_move_its_start() -> None:
     """A group that was behind retention committed again, still behind. Its loss seemed to begin with that commit."""
     starts, ends = SampledOffsets(LOG_START_POINTS), SampledOffsets(END_OFFSET_POINTS)
-    before, since_ms = None, []
+    known: Losses = {}
+    since_ms = []
     for sampled_at_ms, committed, committed_at_ms in ((1_000, 5, 900), (2_000, 50, 1_900)):
         sample = ClusterSample(sampled_at_ms, {}, {("t", 0): 200}, {("t", 0): 100})
         starts.add(sample.log_start_offsets, sampled_at_ms)
         ends.add(sample.end_offsets, sampled_at_ms)
         commits = pa.table([["g"], ["t"], [0], [committed], [committed_at_ms]], names=LAG_SCHEMA.names[:5])
         report = lag_report(commits, sample)
-        before = evaluate_lag(report, ends, starts, None, pa.nulls(1, pa.int64()), before=before)
-        since_ms += before.partitions["lost_since_ms"].to_pylist()
+        retained = RetentionInputs(earlier=known)
+        found = evaluate_lag(report, ends, starts, None, pa.nulls(1, pa.int64()), retained=retained).partitions
+        known = losses(found, known)
+        since_ms += found["lost_since_ms"].to_pylist()
     assert since_ms == [1_000, 1_000]
 
 
@@ -147,9 +156,17 @@ def test_a_group_without_any_known_value_is_unknown() -> None:
         "lag_unknown": ["no_end_offset"],
         "lag_seconds": None,
         "lag_seconds_is_bound": None,
+        "last_commit_ms": 7,
+        "consumed_records_per_second": None,
+        "produced_records_per_second": None,
+        "catch_up_seconds": None,
+        "worst_topic": None,
+        "worst_partition": None,
         "blocked_partitions": None,
         "records_lost": None,
         "seconds_until_lost": None,
+        "offsets_expire_ms": None,
+        "seconds_until_expiry": None,
         "status": None,
     }
 

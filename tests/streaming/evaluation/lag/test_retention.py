@@ -11,8 +11,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streaming.evaluation.lag.lag import LAG_SCHEMA, ClusterSample, lag_report
-from streaming.evaluation.lag.retention import LOG_START_POINTS, RATE_WINDOW_MS, RETENTION_SCHEMA, Losses, retention
+from streaming.evaluation.lag.lag import (
+    LAG_SCHEMA,
+    MAYBE_ONLY_MARKERS,
+    NO_END_OFFSET,
+    ClusterSample,
+    LagReport,
+    lag_report,
+)
+from streaming.evaluation.lag.retention import (
+    LOG_START_POINTS,
+    RATE_WINDOW_MS,
+    RETENTION_SCHEMA,
+    Loss,
+    Losses,
+    losses,
+    retention,
+)
 from streaming.evaluation.lag.sampled_offsets import SampledOffsets
 
 Point = tuple[int, int]
@@ -39,13 +54,15 @@ def answer(  # noqa: PLR0913 - the inputs of the result
     end: int | None = END,
     commit_second: int = 0,
     earlier: Losses = MappingProxyType({}),
+    left_by_time: float | None = None,
 ) -> dict[str, Any]:
     """Return the result for one commit at the newest point's time."""
     columns = [["g"], ["orders"], [0], [committed], [commit_second * 1000]]
     commits = pa.table([pa.array(column) for column in columns], names=LAG_SCHEMA.names[:5])
     end_offsets = {} if end is None else {PARTITION: end}
     sample = ClusterSample(newest[1] * 1000, {}, end_offsets, {PARTITION: newest[0]})
-    table = retention(lag_report(commits, sample), starts, earlier)
+    left = pa.chunked_array([pa.array([left_by_time], pa.float64())])
+    table = retention(lag_report(commits, sample), starts, earlier, left)
     assert table.schema == RETENTION_SCHEMA
     (row,) = table.to_pylist()
     return dict(row)
@@ -91,13 +108,92 @@ def test_records_are_lost_since_the_first_sample_that_shows_it(  # noqa: PLR0913
 def test_the_start_time_of_a_loss_stays_while_the_loss_continues() -> None:
     """Points are thinned as they age, and a group can commit while it is behind. The start time stays."""
     first = answer(sampled(STAIRS), STAIRS[-1], 500)
-    earlier = {("g", *PARTITION): (first["lost_since_ms"], first["lost_since_kind"])}
+    earlier = {("g", *PARTITION): Loss(first["lost_since_ms"], first["lost_since_kind"], 500)}
     later = [*STAIRS, (3_000, 1_800)]
     assert answer(sampled(later), later[-1], 700, commit_second=1_700, earlier=earlier)["lost_since_ms"] == 600_000
     caught_up = answer(sampled(later), later[-1], 3_000, earlier=earlier)
     assert (caught_up["lost_since_ms"], caught_up["lost_since_kind"]) == (None, None)
     again = answer(sampled(later), later[-1], 2_999)
     assert again["lost_since_ms"] == 1_800_000
+
+
+def few_lost(earlier: Losses, reason: str | None = None) -> dict[str, Any]:
+    """Return the result for a group that lost five offsets, if no fetch shows a record there."""
+    starts = sampled([(0, 0), (505, 600)])
+    commits = pa.table([["g"], ["orders"], [0], [500], [0]], names=LAG_SCHEMA.names[:5])
+    report = lag_report(commits, ClusterSample(600_000, {}, {PARTITION: END}, {PARTITION: 505}))
+    rows = {"is_record": False, "unknown_reason": reason, "lag": None if reason else END - 500}
+    columns = [
+        pa.array([rows[name]], column.type) if name in rows else column
+        for name, column in zip(report.partitions.column_names, report.partitions.columns, strict=True)
+    ]
+    table = pa.table(columns, schema=report.partitions.schema)
+    (row,) = retention(LagReport(600_000, table), starts, earlier).to_pylist()
+    return dict(row)
+
+
+@pytest.mark.parametrize(
+    ("earlier_offset", "reason", "lost", "why"),
+    [
+        (None, None, None, "five offsets may be transaction markers, whose deletion is no loss"),
+        (500, None, 5, "the loss was known before the restart, and the group has not moved"),
+        (
+            500,
+            MAYBE_ONLY_MARKERS,
+            5,
+            "the lag is doubted, because the deleted records cannot be fetched. They are lost",
+        ),
+        (500, NO_END_OFFSET, None, "the partition has no leader: nothing is known now"),
+        (490, None, None, "the group committed: the offsets after its new commit may be markers"),
+    ],
+)
+def test_a_known_loss_of_a_few_records_stays_known(
+    earlier_offset: int | None, reason: str | None, lost: int | None, why: str
+) -> None:
+    """A fetch had shown the records. Retention deleted them, so no later fetch can show them: the alert resolved."""
+    earlier = {} if earlier_offset is None else {("g", *PARTITION): Loss(300_000, "exact", earlier_offset)}
+    row = few_lost(earlier, reason)
+    assert row["records_lost"] == lost, why
+    assert row["lost_since_ms"] == (300_000 if lost else None), why
+
+
+def test_a_loss_outlasts_samples_in_which_it_is_unknown() -> None:
+    """A partition without a leader has no log start. Its loss began anew when the leader returned."""
+    loss = Loss(600_000, "exact", 500)
+    lost = {"group_id": "g", "topic": "orders", "partition": 0, "committed_offset": 500}
+    schema = pa.schema([("records_lost", pa.int64()), ("lost_since_ms", pa.int64()), ("lost_since_kind", pa.string())])
+
+    def rows(*values: object) -> pa.Table:
+        return pa.table(
+            {**{name: [value] for name, value in lost.items()}}
+            | {field.name: pa.array([value], field.type) for field, value in zip(schema, values, strict=True)}
+        )
+
+    key = ("g", *PARTITION)
+    known = losses(rows(9, 600_000, "exact"))
+    assert known == {key: loss}
+    assert losses(rows(None, None, None), known) == {key: loss}, "unknown: it stays"
+    assert losses(rows(0, None, None), known) == {}, "the group committed past the loss: it ends"
+
+
+@pytest.mark.parametrize(
+    ("points", "committed", "left", "expected", "why"),
+    [
+        ([(0, 0), (0, 1_500)], 500, 900.0, (900.0, "estimate"), "a quiet topic: the log start never moved"),
+        ([(0, 0), (0, 1_500)], 500, 0.0, (0.0, "estimate"), "the record is as old as the retention"),
+        (STAIRS, 4_500, 900.0, (900.0, "estimate"), "both are known: the smaller estimate applies"),
+        (STAIRS, 4_500, 9_000.0, (1_200.0, "estimate"), "retention.bytes deletes first"),
+        (STAIRS, 12_501, 9_000.0, (9_000.0, "estimate"), "the rate gives only a bound"),
+        (STAIRS, 1_999, 9_000.0, (0.0, "estimate"), "records are already lost"),
+        (STAIRS, END, 9_000.0, (None, None), "nothing is unread"),
+    ],
+)
+def test_retention_by_time_limits_the_time_left(
+    points: list[Point], committed: int, left: float, expected: tuple[float | None, str | None], why: str
+) -> None:
+    """Before this rule, a quiet topic lost records without a warning, because a rate needs two moves in a day."""
+    row = answer(sampled(points), points[-1], committed, left_by_time=left)
+    assert (row["seconds_until_lost"], row["seconds_until_lost_kind"]) == expected, why
 
 
 @pytest.mark.parametrize(

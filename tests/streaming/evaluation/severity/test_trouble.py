@@ -37,7 +37,7 @@ def group(group_id: str = "g", **facts: object) -> GroupReport:
         Membership("classic", protocol="range", **given("state")),
         AssignmentReport((own,), **violation_counts),
         FairnessReport((shares,), **given("skewed_topics remedy")),
-        lag=GroupLag(**given("records unknown seconds status records_lost seconds_until_lost")),
+        lag=GroupLag(**given("records unknown seconds status records_lost seconds_until_lost seconds_until_expiry")),
         **waiting,
         **given("conditions not_known"),
     )
@@ -97,6 +97,9 @@ def group(group_id: str = "g", **facts: object) -> GroupReport:
             [(4, "records lost")],
             "rule 4 is reported once, for the loss that happened",
         ),
+        ({"seconds_until_expiry": 86_399.0}, [(4, "offsets expire")], "rule 4"),
+        ({"seconds_until_expiry": 0.0}, [(4, "offsets expire")], "rule 4: the broker checks every ten minutes"),
+        ({"seconds_until_expiry": 86_400.0}, [], "rule 4: a day is enough time"),
         ({"status": "REWIND"}, [(5, "REWIND")], "rule 5"),
         ({"status": "STALL"}, [(5, "STALL")], "rule 5"),
         ({"status": "STOP"}, [(5, "STOP")], "rule 5"),

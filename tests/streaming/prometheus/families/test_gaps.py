@@ -13,14 +13,11 @@ FAMILY = "rebalance_monitor_commit_gap_seconds"
 def test_known_commit_gaps_of_a_group_are_a_histogram() -> None:
     """Buckets are cumulative, as in Prometheus. The sum is in seconds."""
     monitor_state = monitor_state_of([record("g", [written(0, 1)])])
-    monitor_state.put_gap_totals([GapsClosed((), {"g": GapTotals((1, 0, 2, 0, 0, 1), 400_500)})])
+    monitor_state.put_gap_totals([GapsClosed((), {"g": GapTotals((1, 0, 2, *[0] * 7, 1), 400_500)})])
     series = scraped(monitor_state)
     assert named(series, f"{FAMILY}_bucket", group="g") == {
-        "le=1.0": 1,
-        "le=5.0": 1,
-        "le=15.0": 3,
-        "le=60.0": 3,
-        "le=300.0": 3,
+        **dict.fromkeys(("le=1.0", "le=2.0"), 1),
+        **dict.fromkeys(("le=3.0", "le=5.0", "le=7.0", "le=10.0", "le=15.0", "le=30.0", "le=60.0", "le=300.0"), 3),
         "le=+Inf": 4,
     }
     assert named(series, f"{FAMILY}_count", group="g") == {"": 4}
@@ -32,7 +29,7 @@ def test_a_group_without_a_known_gap_and_a_deleted_group_have_no_series() -> Non
     monitor_state = monitor_state_of(
         [record("unknown", [written(0, 1)]), record("over", [written(0, 1), tombstoned(1)])]
     )
-    monitor_state.put_gap_totals([GapsClosed((), {"unknown": GapTotals(), "over": GapTotals((1, 0, 0, 0, 0, 0), 1)})])
+    monitor_state.put_gap_totals([GapsClosed((), {"unknown": GapTotals(), "over": GapTotals((1, *[0] * 10), 1)})])
     assert not [series for series in scraped(monitor_state) if series[0].startswith(FAMILY)]
 
 
@@ -40,7 +37,7 @@ def test_totals_put_twice_count_once_and_disappear_with_the_group() -> None:
     """Rule: nothing twice. A batch that runs again has the same absolute totals."""
     monitor_state = monitor_state_of([record("g", [written(0, 1)])])
     for _ in range(2):
-        monitor_state.put_gap_totals([GapsClosed((), {"g": GapTotals((1, 0, 0, 0, 0, 0), 500)})])
-    assert monitor_state.view().gap_totals == {"g": GapTotals((1, 0, 0, 0, 0, 0), 500)}
+        monitor_state.put_gap_totals([GapsClosed((), {"g": GapTotals((1, *[0] * 10), 500)})])
+    assert monitor_state.view().gap_totals == {"g": GapTotals((1, *[0] * 10), 500)}
     monitor_state.put_gap_totals([GapsClosed((), {"g": None})])
     assert monitor_state.view().gap_totals == {}

@@ -16,7 +16,7 @@ from streaming.evaluation.assignment.drift import DRIFT
 from streaming.evaluation.lag.lag import LogEnds
 from streaming.page.group import group_detail
 from streaming.page.watched import WatchedCluster
-from streaming.prometheus.metric_selection import EVERY_METRIC, MetricSelection
+from streaming.prometheus.metric_selection import EVERYTHING, ExportOptions, MetricSelection
 from streaming.prometheus.metrics import Exporter
 from streaming.signals.members import MEMBER_EXPECTED_PARTITIONS, MEMBER_LAG, MEMBER_PARTITIONS
 from streaming.state.monitor_state import MonitorState
@@ -35,7 +35,7 @@ def monitor_state(tmp_path_factory: pytest.TempPathFactory) -> MonitorState:
 
 
 def samples_of(
-    monitor_state: MonitorState, name: str, shown: MetricSelection = EVERY_METRIC, now_ms: int = NOW_MS
+    monitor_state: MonitorState, name: str, shown: ExportOptions = EVERYTHING, now_ms: int = NOW_MS
 ) -> list[Sample]:
     """Return the samples of one metric."""
     text = answer(Exporter([(CLUSTER, monitor_state)], lambda: now_ms, STALE_AFTER_MS, shown))
@@ -91,8 +91,8 @@ def test_a_member_whose_partitions_are_unknown_has_no_series() -> None:
 def test_a_denied_topic_is_left_out_of_shares_but_not_of_a_members_lag(
     monitor_state: MonitorState,
 ) -> None:
-    shown = MetricSelection(topics=NameFilter(deny="orders"))
-    before, after = (samples_of(monitor_state, MEMBER_PARTITIONS.name, one) for one in (EVERY_METRIC, shown))
+    shown = ExportOptions(MetricSelection(topics=NameFilter(deny="orders")))
+    before, after = (samples_of(monitor_state, MEMBER_PARTITIONS.name, one) for one in (EVERYTHING, shown))
     assert after == [sample for sample in before if sample.labels["topic"] != "orders"] != before
     assert samples_of(monitor_state, MEMBER_LAG.name, shown) == samples_of(monitor_state, MEMBER_LAG.name)
 

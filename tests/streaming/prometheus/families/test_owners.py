@@ -1,13 +1,23 @@
-"""Tests of the metrics of the busiest member, of unowned partitions, and of the age of the assignment."""
+"""Tests of the metrics of owners: busiest member, unowned partitions, time of the assignment, worst partition."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import pyarrow as pa
 import pytest
 
+from streaming.config.names import NameFilter
 from streaming.evaluation.group_update import GroupState
+from streaming.evaluation.lag.lag_evaluation import LagEvaluation
+from streaming.evaluation.limits import GroupLimits
+from streaming.prometheus.families.owners import worst_partitions
+from streaming.prometheus.lines import Sample
+from streaming.state.monitor_state import MonitorState
 from tests.streaming.groups import emptied, member, written
+from tests.streaming.lags import evaluated_lag
 from tests.streaming.prometheus.families.test_imbalance import SKEWED, known, record, spread
-from tests.streaming.prometheus.test_metrics import monitor_state_of, named, scraped
+from tests.streaming.prometheus.test_metrics import monitor_state_of, named, sample_of, scraped
 
 BUSIEST = "rebalance_monitor_busiest_member"
 
@@ -51,20 +61,76 @@ def test_a_static_busiest_member_has_its_instance_id_as_label() -> None:
     assert labels.endswith("group_instance_id=pod-7")
 
 
-def test_partitions_without_an_owner_are_counted_and_none_is_zero() -> None:
-    """`orders-2` lost its owner. A group without members subscribes to no topic, so it has no series."""
+def test_partitions_without_an_owner_are_counted_and_a_group_with_all_owners_has_no_series() -> None:
+    """`orders-2` lost its owner. Healthy groups need no series, because the alert compares with 0."""
     all_three = written(5, 3, [member("a", {"orders": [0, 1, 2]})])
     complete = record(all_three, known(orders=3))
     group = record(all_three, written(6, 4, [member("b", {"orders": [0, 1]})]), known(orders=3))
     unowned = "rebalance_monitor_unowned_partitions"
     assert named(scraped(monitor_state_of([group])), unowned) == {"group=g": 1}
-    assert named(scraped(monitor_state_of([complete])), unowned) == {"group=g": 0}
+    assert named(scraped(monitor_state_of([complete])), unowned) == {}
     assert named(scraped(monitor_state_of([record(written(5, 3), emptied(6, 4))])), unowned) == {}
 
 
-def test_the_time_of_an_assignment_is_the_time_of_its_record() -> None:
-    """The busiest member has had too many partitions at least since this time."""
-    group = spread([0, 1, 2], [3], [4], [5], [6])
+@pytest.mark.parametrize(
+    ("group", "is_shown", "why"),
+    [
+        (spread([0, 1, 2], [3], [4], [5], [6]), True, "the busiest member has had too many partitions since this time"),
+        (
+            record(written(5, 3, [member("a", {"orders": [0, 2]}), member("b", {"orders": [1]})]), known(orders=3)),
+            True,
+            "the owners have differed from range since this time, although no assignment is fairer",
+        ),
+        (
+            record(written(5, 3, [member("a", {"orders": [0, 1]}), member("b", {"orders": [2]})]), known(orders=3)),
+            False,
+            "rule 4: an assignment without drift and without excess partitions needs no series",
+        ),
+    ],
+)
+def test_the_time_of_an_assignment_is_shown_if_its_drift_or_excess_is_of_interest(
+    group: GroupState, is_shown: bool, why: str
+) -> None:
+    """It is the time of the record."""
     assert group.evaluation is not None
     timestamps = named(scraped(monitor_state_of([group])), "rebalance_monitor_assignment_timestamp_seconds")
-    assert timestamps == {"group=g": group.evaluation.position.timestamp_ms / 1000}
+    assert timestamps == ({"group=g": group.evaluation.position.timestamp_ms / 1000} if is_shown else {}), why
+
+
+LATE = 700.0
+ONE_OWNER = record(written(5, 3, [member("a", {"orders": [0]}, instance_id="pod-0"), member("b", {})]))
+
+
+def worst_partition(seconds: Sequence[float], limit: float, topics: str) -> list[Sample]:
+    """Return the series of a group whose partitions of `orders` have these lags in seconds."""
+    state = MonitorState(lambda ids: dict.fromkeys(ids, GroupLimits(max_lag_seconds=limit)))
+    state.put_batch([ONE_OWNER], [])
+    state.put_health(ready=True, was_ready=True)
+    lags = {"group_id": ["g"] * len(seconds), "topic": ["orders"] * len(seconds), "partition": range(len(seconds))}
+    lag = evaluated_lag(
+        pa.table({**lags, "committed_offset": [90] * len(seconds), "commit_timestamp_ms": [1] * len(seconds)}),
+        sample_of(),
+    )
+    at = lag.partitions.column_names.index("lag_seconds")
+    late = LagEvaluation(lag.report, lag.partitions.set_column(at, "lag_seconds", pa.array(seconds)))
+    reports = state.reports(state.view(), is_fresh=True).recorded.values()
+    return worst_partitions(reports, late.groups, NameFilter(allow=topics))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "limit", "topics", "labels", "why"),
+    [
+        ([LATE, 650.0], 600, ".*", ("0", "client-a", "/127.0.0.1", "pod-0"), "its owner is known"),
+        ([LATE, 800.0], 600, ".*", ("1", "", "", ""), "it has no owner"),
+        ([LATE, 650.0], 900, ".*", None, "the lag is not above the group's limit"),
+        ([600.0, 1.0], 600, ".*", None, "the lag equals the limit"),
+        ([LATE, 650.0], 600, "payments", None, "the settings do not select the topic"),
+        ([0.0, 0.0], 0, ".*", None, "nothing waits"),
+    ],
+)
+def test_the_worst_partition_of_a_late_group_names_its_owner(
+    seconds: Sequence[float], limit: float, topics: str, labels: tuple[str, ...] | None, why: str
+) -> None:
+    """Rule 4: an alert on lag names the client and the host that the engineer on call must check."""
+    expected = [] if labels is None else [Sample(("g", "orders", *labels), 1)]
+    assert worst_partition(seconds, limit, topics) == expected, why

@@ -1,0 +1,12 @@
+"""The alerts, and the files for Prometheus and Alertmanager that result from them. DESIGN.md explains the policy.
+
+- `definition.py`: the parts of an alert, with the rules for severities.
+- `assignments.py`, `rebalances.py`, `progress.py`, `retention.py`, `coordinators.py`, `monitor.py`: the alerts.
+- `expressions.py`, `texts.py`, `links.py`: parts of expressions, texts and links that several alerts use.
+- `inhibition.py`: which alert suppresses which other alert.
+- `rules.py`, `files.py`: Prometheus' rules, and all files.
+"""
+
+from dashboards.alerts.links import FIRST_PANEL_NUMBER, PANEL_NUMBERS, panel_number
+
+__all__ = ["FIRST_PANEL_NUMBER", "PANEL_NUMBERS", "panel_number"]

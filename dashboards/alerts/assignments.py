@@ -1,0 +1,104 @@
+"""Alerts on the assignments of consumer groups."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dashboards.alerts.definition import CRITICAL, GROUP, WARNING, Alert, AlertFile, Level
+from dashboards.alerts.expressions import AND_ABOVE_MAX, NOT_ROLLING, condition_start, group_max, lines
+from dashboards.alerts.texts import (
+    IN_GROUP,
+    LAG_SECONDS,
+    RECORDS_WAIT,
+    SINCE_ASSIGNMENT,
+    START,
+    WORST_PARTITION,
+    known,
+    known_with,
+    number,
+)
+
+_EXCESS = group_max("excess_partitions")
+_SKEWED_AND_LATE = lines(f"{_EXCESS} > 0", NOT_ROLLING, AND_ABOVE_MAX)
+_SKEWED = lines(f"{_EXCESS} > 1", NOT_ROLLING, f"or {_EXCESS} > 0", NOT_ROLLING, AND_ABOVE_MAX)
+_MORE_THAN_FAIR = "{{ $value }} more than the fairest possible maximum."
+_BUSIEST = known(
+    "topk(1, rebalance_monitor_busiest_member@)",
+    f"{{{{ with first . }}}}Client {{{{ .Labels.client_id }}}} on {{{{ .Labels.client_host }}}}{{{{ with "
+    f".Labels.group_instance_id }}}} (instance {{{{ . }}}}){{{{ end }}}} holds {{{{ .Value }}}} partitions, "
+    f"{_MORE_THAN_FAIR}{{{{ end }}}}{{{{ else }}}}One member holds too many partitions, {_MORE_THAN_FAIR}",
+)
+_CAUSE = known(
+    "topk(1, rebalance_monitor_topic_skew@)",
+    "{{ with first . }} Cause: topic skew. The same members hold the extra partition of several topics.{{ with "
+    ".Labels.remedy }} What to do: change the group's strategy to {{ . }}. This strategy removes the topic skew.{{ "
+    "else }} What to do: compare the strategies in the what-if table on the group's page.{{ end }}{{ end }}{{ else }}"
+    + known_with(
+        "group_condition",
+        'condition="subscription_mismatch"',
+        " Cause: members subscribe to different topics. What to do: give each application its own group id, or finish "
+        "the deployment.{{ else }} Likely causes: a client uses its own strategy, or members subscribe to different "
+        "topics. What to do: compare the strategies in the what-if table on the group's page.",
+    ),
+)
+
+_UNOWNED = lines(condition_start("unowned_partitions"), NOT_ROLLING)
+
+ASSIGNMENTS: Final = AlertFile(
+    "2-assignments",
+    "Alerts on the assignments of consumer groups.",
+    (
+        Alert(
+            "KafkaAssignmentSkewed",
+            GROUP,
+            harm="One member does more than its fair share. If records wait too long at the same time, a fairer "
+            "assignment helps at once. A single partition more than necessary is no reason for an alert without lag.",
+            levels=(
+                Level(CRITICAL, _SKEWED_AND_LATE, "10m"),
+                Level(WARNING, _SKEWED, "10m"),
+            ),
+            summary=f"{IN_GROUP}the busiest member holds {{{{ $value }}}} {{{{ if eq $value 1.0 }}}}partition{{{{ "
+            f"else }}}}partitions{{{{ end }}}} more than necessary",
+            description=f"{_BUSIEST}{SINCE_ASSIGNMENT}{RECORDS_WAIT}{LAG_SECONDS}{WORST_PARTITION}{_CAUSE}",
+        ),
+        Alert(
+            "KafkaAssignmentDrift",
+            GROUP,
+            harm="The assignment breaks a rule of its own strategy, so a client has a defect or old metadata.",
+            levels=(
+                Level(
+                    WARNING,
+                    lines(
+                        "max by (cluster, group, strategy) "
+                        '(rebalance_monitor_assignment_verdict{verdict="drift"}) == 1',
+                        NOT_ROLLING,
+                    ),
+                    "10m",
+                ),
+            ),
+            summary=f"{IN_GROUP}the assignment does not follow the strategy {{{{ $labels.strategy }}}}",
+            description='{{ with printf "rebalance_monitor_drift_partitions{cluster=%q,group=%q,strategy=%q}" '
+            f"$labels.cluster $labels.group $labels.strategy | query }}}}Partitions with an owner that the strategy "
+            f"does not allow: {{{{ . | first | value }}}}.{{{{ else }}}}Some partitions have an owner that the "
+            f"strategy does not allow.{{{{ end }}}}{SINCE_ASSIGNMENT} Likely causes: the client that leads the group "
+            f"computes a different assignment, or it uses old topic metadata. What to do: find the partitions and the "
+            f"broken rule on the group's page. Compare the client versions of the members.",
+        ),
+        Alert(
+            "KafkaPartitionsUnowned",
+            GROUP,
+            harm="Nobody reads these partitions. If records wait there, they wait until somebody acts.",
+            levels=(
+                Level(CRITICAL, lines(_UNOWNED, "and on (cluster, group) rebalance_monitor_unowned_records > 0"), "1m"),
+                Level(WARNING, _UNOWNED, "1m"),
+            ),
+            summary=f"{IN_GROUP}partitions have no owner, so no member reads them",
+            description=number("rebalance_monitor_unowned_partitions@", "Subscribed partitions without an owner: #. ")
+            + f"They have had no owner since {START} or earlier."
+            + number("rebalance_monitor_unowned_records@", " # records wait in these partitions.", "humanize")
+            + " Likely causes: a topic got more partitions and the client has not read the new number yet, the "
+            "assignment leaves out partitions, or a cooperative rebalance does not finish. What to do: restart the "
+            "member that leads the group. The group's page shows its name. If that does not help, restart all members.",
+        ),
+    ),
+)

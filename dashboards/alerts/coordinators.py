@@ -1,0 +1,64 @@
+"""Alerts on coordinators and on __consumer_offsets. They explain the trouble of many groups."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dashboards.alerts.definition import CLUSTER, CRITICAL, WARNING, Alert, AlertFile, Level
+from dashboards.alerts.expressions import ALERTING, AND_READY, IN_TROUBLE, MEMBERS, lines
+from dashboards.alerts.texts import COUNT, IN_CLUSTER
+
+_WITH_MEMBERS = f'count by (cluster, coordinator) ({ALERTING}{{coordinator!=""}} and on (cluster, group) {MEMBERS} > 0)'
+# While one transaction is open, the last stable offset does not change. With many short ones, it does.
+_BLOCKED = lines(
+    "max by (cluster, partition) (rebalance_monitor_offsets_topic_blocked) > 0",
+    "and on (cluster, partition)",
+    "  max by (cluster, partition) (changes(rebalance_monitor_offsets_topic_last_stable_offset[2m])) == 0",
+    AND_READY,
+)
+
+COORDINATORS: Final = AlertFile(
+    "6-coordinators",
+    "Alerts on coordinators and on __consumer_offsets. They explain the trouble of many groups.",
+    (
+        Alert(
+            "KafkaCoordinatorTrouble",
+            CLUSTER,
+            harm="Many groups of one broker fail at once. One notification about the broker replaces one for each "
+            "group.",
+            levels=(
+                Level(
+                    CRITICAL,
+                    lines(
+                        f"{IN_TROUBLE} >= 5",
+                        "and on (cluster, coordinator)",
+                        f"  {IN_TROUBLE} / on (cluster, coordinator)",
+                        f"  {_WITH_MEMBERS} >= 0.5",
+                    ),
+                    "5m",
+                ),
+            ),
+            summary=f"{IN_CLUSTER}{{{{ $value }}}} groups of coordinator {{{{ $labels.coordinator }}}} are in trouble",
+            description="{{ $value }} groups are silent, stuck in a rebalance or far behind. Broker {{ "
+            "$labels.coordinator }} coordinates all of them, and they are at least half of its groups with members. "
+            "Alertmanager suppresses the alerts of these groups. Likely causes: the broker is overloaded or cannot "
+            "write __consumer_offsets, or clients cannot reach it. What to do: check this broker first: its log, its "
+            "disks, its network and the replicas of __consumer_offsets.",
+        ),
+        Alert(
+            "KafkaOffsetsBlockedByTransaction",
+            CLUSTER,
+            harm="While the transaction is open, consumers of these groups cannot start, and the monitor does not see "
+            "the groups.",
+            levels=(Level(CRITICAL, _BLOCKED, "15m", "5m"), Level(WARNING, _BLOCKED, "5m", "5m")),
+            summary=f"{IN_CLUSTER}an open transaction blocks partition {{{{ $labels.partition }}}} of "
+            f"__consumer_offsets",
+            description=f"One transaction stays open and blocks {COUNT} records. Kafka's default for "
+            f"transaction.max.timeout.ms is 15 minutes."
+            '{{ with printf "count(max by (group) (rebalance_monitor_group_info{cluster=%q,state=\\"Unknown\\"}))" '
+            "$labels.cluster | query }} Groups in state Unknown: {{ . | first | value }}.{{ end }} Consumers that "
+            "start now cannot fetch their offsets if their group belongs to this partition. Likely causes: a hanging "
+            "transaction. What to do: find the transaction with kafka-transactions.sh find-hanging, then abort it.",
+        ),
+    ),
+)

@@ -1,0 +1,120 @@
+"""Define which alerts suppress the notifications of other alerts.
+
+Rules:
+
+1. The alert for a cause suppresses the alerts for its effects.
+2. An alert never suppresses a more severe one. Otherwise, no notification about the harm would be sent.
+3. Targets are listed by name. A pattern such as `Kafka.+` would also suppress alerts of other products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from dashboards.alerts.definition import CRITICAL, GROUP, INFO, WARNING, Alert
+
+Matcher = tuple[str, str, str]
+"""A matcher of labels: name, operator (`=` or `=~`) and value."""
+
+_OF_GROUP: Final = ("cluster", "group")
+_SAME_ALERT: Final = ("alertname", "cluster", "group", "partition", "condition")
+_LOWER: Final[tuple[Matcher, ...]] = (("severity", "=~", f"{WARNING}|{INFO}"),)
+_DATA_LOSS: Final = ("KafkaRecordsLost", "KafkaRecordsAboutToBeLost", "KafkaOffsetsExpiring")
+
+
+@dataclass(frozen=True, slots=True)
+class Inhibition:
+    """One reason to suppress alerts. Alerts match if they have the same values of the labels `equal`.
+
+    With `only_if_critical`, sources of a lower severity suppress nothing.
+    """
+
+    why: str
+    sources: tuple[str, ...]
+    targets: tuple[str, ...]
+    equal: tuple[str, ...] = _OF_GROUP
+    only_if_critical: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class InhibitionRule:
+    """One rule of Alertmanager."""
+
+    why: str
+    source: tuple[Matcher, ...]
+    target: tuple[Matcher, ...]
+    equal: tuple[str, ...]
+
+
+def inhibitions(alerts: tuple[Alert, ...]) -> tuple[Inhibition, ...]:
+    """Return all reasons to suppress alerts."""
+    of_groups = tuple(alert.name for alert in alerts if alert.subject == GROUP)
+    of_clusters = tuple(alert.name for alert in alerts if alert.name.startswith("Kafka"))
+    several_levels = tuple(alert.name for alert in alerts if CRITICAL in alert.severities and len(alert.levels) > 1)
+    return (
+        Inhibition(
+            "If an alert fires with several severities, only the highest sends a notification.",
+            several_levels,
+            several_levels,
+            _SAME_ALERT,
+            only_if_critical=True,
+        ),
+        Inhibition(
+            "If the monitor is down or not ready, its values for groups are not current.",
+            ("RebalanceMonitorDown", "RebalanceMonitorStale"),
+            of_clusters,
+            ("cluster",),
+            only_if_critical=True,
+        ),
+        Inhibition(
+            "Many groups of one coordinator fail. The loss of data still needs an action for each group.",
+            ("KafkaCoordinatorTrouble",),
+            tuple(name for name in of_groups if name not in _DATA_LOSS),
+            ("cluster", "coordinator"),
+            only_if_critical=True,
+        ),
+        Inhibition(
+            "An open transaction hides the records of groups.",
+            ("KafkaOffsetsBlockedByTransaction",),
+            ("KafkaGroupUnknown",),
+            ("cluster",),
+        ),
+        Inhibition(
+            "A deployment ends by itself.",
+            ("KafkaRollingRestart",),
+            ("KafkaRebalanceStorm", "KafkaGroupStopped", "KafkaProtocolFault"),
+        ),
+        Inhibition(
+            "These alerts show why a group makes no progress.",
+            ("KafkaRebalanceStuck", "KafkaGroupSilent", "KafkaStaticMemberSilent", "KafkaGroupWithoutMembers"),
+            ("KafkaGroupStopped", "KafkaGroupLagging", "KafkaCommitGapLong"),
+        ),
+        Inhibition(
+            "A group that makes no progress falls behind.",
+            ("KafkaGroupStopped",),
+            ("KafkaGroupLagging",),
+        ),
+    )
+
+
+def inhibition_rules(alerts: tuple[Alert, ...]) -> Iterator[InhibitionRule]:
+    """Return Alertmanager's rules, so that a source suppresses only targets that are not more severe (rule 2).
+
+    A source of severity info suppresses warnings, because the deployment has this severity.
+    """
+    can_be_critical = {alert.name for alert in alerts if CRITICAL in alert.severities}
+    for one in inhibitions(alerts):
+        critical = tuple(name for name in one.sources if name in can_be_critical)
+        lower_targets = (_names(one.targets), *_LOWER)
+        if critical:
+            source = (_names(critical), ("severity", "=", CRITICAL))
+            target = lower_targets if one.equal == _SAME_ALERT else (_names(one.targets),)
+            yield InhibitionRule(one.why, source, target, one.equal)
+        if not one.only_if_critical:
+            yield InhibitionRule(one.why, (_names(one.sources),), lower_targets, one.equal)
+
+
+def _names(names: tuple[str, ...]) -> Matcher:
+    return ("alertname", "=~" if len(names) > 1 else "=", "|".join(names))

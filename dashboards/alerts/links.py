@@ -1,0 +1,77 @@
+"""Write the links of alerts. The addresses come from the labels of `rebalance_monitor_info`, so from `[links]`.
+
+1. `page_url`: the page of the group or of the cluster. If the setting is empty, the link starts with the address that
+   Prometheus scrapes.
+2. `dashboard_url`: the dashboard in Grafana. If the setting is empty, there is no link.
+3. `runbook_url`: the section of the runbook. If the setting is empty, the link opens the panel of the alert in Grafana.
+   Without an address of Grafana, it is the name of the file.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+from zlib import crc32
+
+from dashboards.alerts.definition import GROUP, MONITOR, Alert, Subject
+
+FIRST_PANEL_NUMBER: Final = 1_000
+PANEL_NUMBERS: Final = 1_000_000
+_CLUSTER: Final = "cluster={{ urlquery $labels.cluster }}"
+_DASHBOARD_UIDS: Final = {False: "rebalance-monitor-itself", True: "rebalance-monitor-group"}
+
+
+def panel_number(title: str) -> int:
+    """Return the number of a runbook panel. An alert's link opens the panel by this number (`viewPanel`).
+
+    The number depends only on the title. Rules and dashboards are not updated at the same time. If panels had
+    consecutive numbers, a new alert would change the numbers of other alerts. Then old links of these alerts would open
+    wrong panels. The numbers of all other panels are smaller.
+
+    >>> panel_number("KafkaAssignmentSkewed")
+    868679
+    """
+    return FIRST_PANEL_NUMBER + crc32(title.encode()) % PANEL_NUMBERS
+
+
+def links(alert: Alert) -> dict[str, str]:
+    """Return the three links of an alert."""
+    runbook, panel = f"#{alert.runbook_section.lower()}", panel_number(alert.runbook_section)
+    return {
+        "page_url": _with_info(
+            alert.subject, f'{{{{ or .Labels.page_url (printf "http://%s" .Labels.instance) }}}}{_page(alert.subject)}'
+        ),
+        "dashboard_url": _with_info(
+            alert.subject, f"{{{{ with .Labels.grafana_url }}}}{{{{ . }}}}{_dashboard(alert.subject)}{{{{ end }}}}"
+        ),
+        "runbook_url": _with_info(
+            alert.subject,
+            f"{{{{ if .Labels.runbook_url }}}}{{{{ .Labels.runbook_url }}}}{{{{ else if .Labels.grafana_url }}}}{{{{ "
+            f".Labels.grafana_url }}}}/d/rebalance-monitor-runbook?viewPanel={panel}{{{{ else "
+            f"}}}}dashboards/RUNBOOK.md{{{{ end }}}}",
+            otherwise="dashboards/RUNBOOK.md",
+        )
+        + runbook,
+    }
+
+
+def _page(subject: Subject) -> str:
+    return f"/groups/?id={{{{ urlquery $labels.group }}}}&{_CLUSTER}" if subject == GROUP else f"/?{_CLUSTER}"
+
+
+def _dashboard(subject: Subject) -> str:
+    board = f"/d/{_DASHBOARD_UIDS[subject == GROUP]}?var-{_CLUSTER}"
+    return f"{board}&var-group={{{{ urlquery $labels.group }}}}" if subject == GROUP else board
+
+
+def _with_info(subject: Subject, text: str, otherwise: str = "") -> str:
+    """Return a text with the labels of the monitor's info metric, or `otherwise` if the monitor is unknown.
+
+    If the monitor is down, its series ends after some minutes. So alerts about the monitor use the last value of a day.
+    """
+    selector = "rebalance_monitor_info{cluster=%q}"
+    query = f"last_over_time({selector}[1d])" if subject == MONITOR else selector
+    otherwise = f"{{{{ else }}}}{otherwise}" if otherwise else ""
+    return (
+        f'{{{{ with printf "{query}" $labels.cluster | query }}}}{{{{ with first . }}}}{text}{{{{ end }}}}'
+        f"{otherwise}{{{{ end }}}}"
+    )

@@ -1,0 +1,246 @@
+"""Alerts on the monitor itself. If it fails, no alert about a group can fire."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dashboards.alerts.definition import CRITICAL, MONITOR, WARNING, Alert, AlertFile, Level
+from dashboards.alerts.expressions import AND_READY, BEHIND_RECORDS, BEHIND_SECONDS, READY, lines
+from dashboards.alerts.texts import COUNT, DURATION, IN_CLUSTER, by_label
+
+# The alert keeps itself active, so a monitor that was removed or that stays down does not end it. Only a new scrape of
+# the cluster ends it. The last part covers a Prometheus that has scraped no monitor at all.
+_DOWN_BEFORE = 'last_over_time(ALERTS{alertname="RebalanceMonitorDown",cluster!=""}[1d])'
+_DOWN = lines(
+    "(",
+    "  max by (cluster) (last_over_time(rebalance_monitor_ready[1d]))",
+    f"  or max by (cluster) ({_DOWN_BEFORE})",
+    ")",
+    "unless on (cluster) rebalance_monitor_ready",
+    f"or absent(last_over_time(rebalance_monitor_ready[1d])) unless on () {_DOWN_BEFORE}",
+)
+
+# While the monitor restarts, its last value counts. If there is no value for 10 minutes, RebalanceMonitorDown fires.
+_NOT_READY = f"last_over_time({READY}[10m]) == 0"
+_BATCH_AGE = "time() - max by (cluster) (rebalance_monitor_last_batch_timestamp_seconds)"
+# A monitor that crashes whenever it is ready would end the alert each time, so the last hour counts, too.
+_CRASH_LOOP = lines(
+    f"  avg_over_time({READY}[1h]) < 0.5",
+    f"  and on (cluster) resets({READY}[1h]) > 1",
+    f"  unless on (cluster) min_over_time({READY}[15m]) == 1",
+)
+_STALE_CRITICAL = lines(
+    f"{_NOT_READY} unless on (cluster) {_BATCH_AGE} < 60",
+    "or",
+    f"{_BATCH_AGE} > 60 and on (cluster) {BEHIND_RECORDS} > 0",
+    "or (",
+    _CRASH_LOOP,
+    ")",
+)
+_STALE_WARNING = lines(
+    _NOT_READY,
+    "or",
+    f"{BEHIND_SECONDS} > 60 and on (cluster) {BEHIND_RECORDS} > 1000 {AND_READY}",
+    "or (",
+    _CRASH_LOOP,
+    ")",
+)
+
+# After a rebuild, the counter starts again, and the monitor counts old records. So the first part needs a monitor that
+# has been ready for 15 minutes. The second part covers a reason without a series in the last day: all of it is new.
+_QUARANTINE = lines(
+    "(",
+    "  max by (cluster, reason) (increase(rebalance_monitor_records_skipped_total[15m])) > 0",
+    f"  and on (cluster) min_over_time({READY}[15m]) == 1",
+    "  or (",
+    "    max by (cluster, reason) (rebalance_monitor_records_skipped_total)",
+    "    unless on (cluster, reason) last_over_time(rebalance_monitor_records_skipped_total[1d] offset 15m)",
+    "    and on (cluster) last_over_time(rebalance_monitor_ready[1d] offset 15m)",
+    "  )",
+    ")",
+    AND_READY,
+)
+
+
+def _in_cluster(query: str, text: str) -> str:
+    """Return a part of a text that appears only if a query about the cluster has a result. `@` is the selector."""
+    selected = query.replace("@", "{cluster=%q}")
+    return f'{{{{ with printf "{selected}" $labels.cluster | query }}}}{text}{{{{ end }}}}'
+
+
+_UNREAD = _in_cluster(
+    f"{BEHIND_RECORDS}@", " Unread records of __consumer_offsets: {{ . | first | value | humanize }}."
+)
+_READ_RATE = _in_cluster(
+    "max(sum by (instance) (rate(rebalance_monitor_records_read_total@[5m])))",
+    " The monitor reads {{ . | first | value | humanize }} records per second.",
+)
+_LAST_BATCH = _in_cluster(
+    "max(rebalance_monitor_last_batch_timestamp_seconds@)",
+    " The last batch ended at {{ . | first | value | humanizeTimestamp }}.",
+)
+_IS_NOT_READY = f"{READY}@ == 0"
+
+MONITOR_ITSELF: Final = AlertFile(
+    "7-monitor",
+    "Alerts on the monitor itself. If it fails, no alert about a group can fire.",
+    (
+        Alert(
+            "RebalanceMonitorDown",
+            MONITOR,
+            harm="Nobody would notice harm, because no alert about a group can fire. It ends when the cluster is "
+            "scraped again.",
+            levels=(Level(CRITICAL, _DOWN, "10m", "0s"),),
+            summary="{{ with $labels.cluster }}{{ . }}: Prometheus receives nothing from the monitor{{ else "
+            "}}Prometheus receives nothing from any rebalance monitor{{ end }}",
+            description="{{ with $labels.cluster }}Prometheus has received nothing from the monitor of {{ . }} for 10 "
+            "minutes.{{ else }}Prometheus receives nothing from any monitor.{{ end }} No alert on a group fires "
+            "during this time. What to do: check whether the monitor's process runs and whether Prometheus can reach "
+            "its port. If necessary, start the monitor. It continues where it stopped. If you do not monitor the "
+            "cluster any more, silence this alert.",
+        ),
+        Alert(
+            "RebalanceMonitorStale",
+            MONITOR,
+            harm="The monitor shows the past. If it also makes no progress, nobody would notice harm.",
+            levels=(Level(CRITICAL, _STALE_CRITICAL, "15m", "5m"), Level(WARNING, _STALE_WARNING, "15m", "5m")),
+            summary=IN_CLUSTER
+            + _in_cluster(
+                _IS_NOT_READY,
+                "the monitor is not ready{{ else }}the monitor is behind __consumer_offsets",
+            ),
+            description="For 15 minutes or more, "
+            + _in_cluster(
+                _IS_NOT_READY,
+                "the monitor has not been ready, or it keeps losing readiness. Alerts on the groups of this cluster "
+                "do not fire during this time.{{ else }}the monitor has been behind, so its values are old.",
+            )
+            + f"{_UNREAD}{_READ_RATE}{_LAST_BATCH} Likely causes: the monitor still catches up, its query fails, a "
+            f"batch hangs, it does not reach the brokers, or it has too few cores. What to do: read the monitor's "
+            f"log. If the monitor still reads records, wait or give it more cores. If it reads none, restart it. It "
+            f"continues where it stopped.",
+        ),
+        Alert(
+            "RebalanceMonitorRestarts",
+            MONITOR,
+            harm="The monitor fails again and again, and it must catch up each time.",
+            # `increase` extrapolates: three restarts give 3.0 or a little more, two restarts never give 2.5.
+            levels=(
+                Level(
+                    WARNING,
+                    "max by (cluster) (increase(rebalance_monitor_query_restarts_total[30m])) >= 2.5",
+                    "0s",
+                    "15m",
+                ),
+            ),
+            summary=f"{IN_CLUSTER}the monitor fails again and again, or it cannot watch the cluster",
+            description="In half an hour, the monitor restarted its query, or tried again to watch the cluster, {{ "
+            "printf "
+            '"%.0f" $value }} times. It must catch up each time. What to do: read the monitor\'s log. It names the '
+            "error in one line.",
+        ),
+        Alert(
+            "RebalanceMonitorTablesFailing",
+            MONITOR,
+            harm="The history in the tables gets gaps, and with a full disk the monitor stops.",
+            levels=(
+                Level(
+                    WARNING,
+                    lines(
+                        "max by (cluster) (increase(rebalance_monitor_table_write_failures_total[10m])) > 0",
+                        "or",
+                        "min by (cluster, folder) (100 * rebalance_monitor_disk_free_ratio) < 10",
+                    ),
+                    "15m",
+                ),
+            ),
+            summary=f"{IN_CLUSTER}{{{{ with $labels.folder }}}}the disk of the folder {{{{ . }}}} has {{{{ printf "
+            f'"%.0f" '
+            "$value }} % free space{{ else }}the monitor cannot write its tables{{ end }}",
+            description='{{ with $labels.folder }}The disk of paths.{{ . }} has only {{ printf "%.0f" $value }} % free '
+            "space. If it is full, the monitor stops. What to do: free or add space, or shorten the retention of the "
+            "tables.{{ else }}Writes to Delta tables have failed for 15 minutes. The monitor tries each write again, "
+            "and its values wait meanwhile. Likely causes: the storage is full, slow, or refuses the credentials. "
+            "What to do: read the monitor's log. It names the table and the error.{{ end }}",
+        ),
+        Alert(
+            "RebalanceMonitorQuarantineGrows",
+            MONITOR,
+            harm="The monitor cannot use some records, so a client or a Kafka version is newer than the monitor knows.",
+            levels=(Level(WARNING, _QUARANTINE, "5m", "15m"),),
+            summary=f"{IN_CLUSTER}the monitor cannot use records of __consumer_offsets ({{{{ $labels.reason }}}})",
+            description=f"Within 15 minutes, the monitor ignored {COUNT} records of __consumer_offsets, completely or "
+            f"for one member. The reason is {{{{ $labels.reason }}}}. The content of these records is unknown. Likely "
+            f"causes: a client library writes subscriptions or assignments in its own format (the column field names "
+            f"a member); Kafka is newer than this monitor (unknown_record_type, unknown_value_version); a program "
+            f"other than Kafka wrote the records, or the partition count of the topic changed (foreign_partition). "
+            f"What to do: see the table quarantine, then update the client or the monitor. For foreign_partition, see "
+            f"the runbook.",
+        ),
+        Alert(
+            "RebalanceMonitorIncomplete",
+            MONITOR,
+            harm="Some groups are not shown or not listed, so alerts on these groups may not fire.",
+            levels=(
+                Level(
+                    WARNING,
+                    lines(
+                        'max by (cluster, reason) (rebalance_monitor_dropped_series{reason="max_series"}) > 0',
+                        "or",
+                        "max by (cluster, reason) (rebalance_monitor_group_listing_gaps) > 0",
+                    ),
+                    "15m",
+                ),
+            ),
+            summary=IN_CLUSTER
+            + by_label(
+                "reason",
+                {
+                    "max_series": f"/metrics leaves out {COUNT} series",
+                    "cluster_describe_not_authorized": "groups may be missing from the listing",
+                    "any other": "the listing of groups lacks {{ $value }} {{ if eq $value 1.0 }}broker{{ else "
+                    "}}brokers{{ end }}",
+                },
+            )
+            + " ({{ $labels.reason }})",
+            description=by_label(
+                "reason",
+                {
+                    "max_series": f"The setting metrics.max_series removes {COUNT} series from /metrics. Alerts on "
+                    f"some groups may not fire. What to do: raise the limit, choose a coarser metrics.granularity, or "
+                    f"exclude groups that you do not need.",
+                    "cluster_describe_not_authorized": "All brokers answer, but the monitor's user does not have "
+                    "DESCRIBE on the cluster. So the listing contains only groups that this user may describe. Other "
+                    "groups are unknown, and the monitor does not see their rebalances in progress. What to do: grant "
+                    "the monitor's user DESCRIBE on the cluster.",
+                    "any other": "Brokers whose listing of groups is missing or incomplete: {{ $value }}. The reason "
+                    "is {{ $labels.reason }}. The monitor does not see rebalances in progress on these brokers, and "
+                    "it keeps groups that ended there. What to do: check whether these brokers are up. Grant the "
+                    "monitor's user DESCRIBE on groups and on the cluster.",
+                },
+            ),
+        ),
+        Alert(
+            "RebalanceMonitorClocksDiffer",
+            MONITOR,
+            harm="Lag in seconds and commit gaps compare times of several clocks, so a wrong clock makes them wrong.",
+            levels=(
+                # The largest possible error is subtracted, so the alert fires only for a proven difference.
+                Level(
+                    WARNING,
+                    lines(
+                        "max by (cluster, broker) (",
+                        "  abs(rebalance_monitor_clock_offset_seconds) - rebalance_monitor_clock_offset_within_seconds",
+                        ") > 5",
+                    ),
+                    "15m",
+                ),
+            ),
+            summary=f"{IN_CLUSTER}the clocks of broker {{{{ $labels.broker }}}} and of the monitor differ by "
+            f"{DURATION} or more",
+            description="The monitor corrects its own times by the proven part of the difference. It cannot correct "
+            "times that Prometheus and Grafana compare with their own clocks. It cannot correct differences between "
+            "the brokers. What to do: synchronize the clocks of the brokers and of the monitor (NTP).",
+        ),
+    ),
+)

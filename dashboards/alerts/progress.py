@@ -1,0 +1,187 @@
+"""Alerts on commits and lag of consumer groups."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dashboards.alerts.definition import CRITICAL, GROUP, WARNING, Alert, AlertFile, Level
+from dashboards.alerts.expressions import (
+    ABOVE_CRITICAL,
+    ABOVE_MAX,
+    ALERTING,
+    AND_ABOVE_MAX,
+    AND_READY,
+    MEMBERS,
+    NOT_ROLLING,
+    condition_start,
+    group_max,
+    lines,
+)
+from dashboards.alerts.texts import (
+    DURATION,
+    GROUP_MEMBERS,
+    IN_GROUP,
+    LAG_SECONDS,
+    LAST_COMMIT,
+    RATES,
+    RECORDS_WAIT,
+    START,
+    WORST_PARTITION,
+    known,
+    known_with,
+)
+
+# Some applications commit without members: Flink, Spark, and consumers with assign(). They have a recent commit.
+_NO_CONSUMER = lines(
+    f"  {MEMBERS} == 0",
+    "  unless on (cluster, group)",
+    "  time() - max by (cluster, group) (rebalance_monitor_group_last_commit_timestamp_seconds) < 900",
+)
+_LAGGING = lines("unless on (cluster, group) (", _NO_CONSUMER, ")")
+_STOPPED = lines(
+    'max by (cluster, group) (rebalance_monitor_group_status{status=~"STOP|STALL"}) == 1',
+    f"and on (cluster, group) {MEMBERS} > 0",
+)
+_SILENT_MEMBER = condition_start("silent_static_member")
+_IS_STALLED = 'status="STALL"'
+
+PROGRESS: Final = AlertFile(
+    "4-progress",
+    "Alerts on commits and lag of consumer groups.",
+    (
+        Alert(
+            "KafkaGroupLagging",
+            GROUP,
+            harm="Records wait for longer than the owner of the group accepts.",
+            levels=(
+                Level(CRITICAL, lines(ABOVE_CRITICAL, _LAGGING), "15m"),
+                Level(WARNING, lines(ABOVE_MAX, _LAGGING), "15m"),
+            ),
+            summary=f"{IN_GROUP}the group is {DURATION} behind",
+            description=f"The next record that the group has to read was written {DURATION} ago"
+            + known("rebalance_monitor_group_lag_seconds_is_bound@ == 1", " or earlier")
+            + f".{RECORDS_WAIT}{RATES}{GROUP_MEMBERS}{WORST_PARTITION} What to do: see on the group's page which "
+            f"partitions lag. If all partitions lag, the group has too few members, or its members are too slow. If "
+            f"only the partitions of one member lag, that member has too many partitions or is slow.",
+        ),
+        Alert(
+            "KafkaGroupStopped",
+            GROUP,
+            harm="The group has members, but a partition makes no progress: it gets no commit, or always the same one.",
+            levels=(
+                Level(CRITICAL, lines(_STOPPED, AND_ABOVE_MAX), "15m"),
+                Level(WARNING, lines(_STOPPED, NOT_ROLLING), "15m"),
+            ),
+            summary=IN_GROUP
+            + known_with(
+                "group_status",
+                _IS_STALLED,
+                "the group commits the same offset again and again{{ else }}the group has members, but it stopped "
+                "committing",
+            ),
+            description=known_with(
+                "group_status",
+                _IS_STALLED,
+                "The committed offset of a partition does not advance, although the group commits and records wait.{{ "
+                "else }}A partition has had no commit for longer than its last ten commits took.",
+            )
+            + f"{RECORDS_WAIT}{LAG_SECONDS}{GROUP_MEMBERS}{WORST_PARTITION}"
+            + known_with(
+                "group_status",
+                _IS_STALLED,
+                " Likely causes: a member cannot process a record and retries it for ever. What to do: find the "
+                "partition with status STALL on the group's page and read the log of its owner. Skip or repair the "
+                "record.{{ else }} Likely causes: a member hangs or fails, or the partition has no owner. What to do: "
+                "find the partitions with status STOP and their owners on the group's page. Restart these members.",
+            ),
+        ),
+        Alert(
+            "KafkaGroupSilent",
+            GROUP,
+            harm="The group has members and records wait, but no member commits anything.",
+            levels=(Level(CRITICAL, condition_start("silent_group"), "5m"),),
+            summary=f"{IN_GROUP}no member commits, and records wait",
+            description=f"No member of the group has committed since before {START}. The group is not in a rebalance, "
+            f"and new records arrive.{RECORDS_WAIT}{LAG_SECONDS}{GROUP_MEMBERS} Likely causes: the members hang, fail "
+            f"on every record, or do not commit. What to do: read the log of one member and take a thread dump. Then "
+            f"restart the members.",
+        ),
+        Alert(
+            "KafkaStaticMemberSilent",
+            GROUP,
+            harm="A static member keeps its partitions without work, and no other member may take them over.",
+            levels=(
+                Level(CRITICAL, lines(_SILENT_MEMBER, AND_ABOVE_MAX), "5m"),
+                Level(WARNING, _SILENT_MEMBER, "5m"),
+            ),
+            summary=f"{IN_GROUP}a static member commits none of its partitions",
+            description=f"A static member has committed none of its partitions since before {START}, although a "
+            f"different member has committed. The group's page names the static "
+            f"member.{RECORDS_WAIT}{LAG_SECONDS}{WORST_PARTITION} No other member gets its partitions until "
+            f"session.timeout.ms has passed. Likely causes: the member's group.instance.id is fenced, or the member "
+            f"hangs. What to do: restart that instance.",
+        ),
+        Alert(
+            "KafkaGroupWithoutMembers",
+            GROUP,
+            harm="Nobody consumes, and records have waited for longer than the limit. It ends when the group consumes "
+            "again, is deleted, or has ignore_alerts.",
+            levels=(Level(CRITICAL, lines(ABOVE_MAX, "and on (cluster, group) (", _NO_CONSUMER, ")"), "5m"),),
+            summary=f"{IN_GROUP}the group has no members, and records wait",
+            description=f"The group has no members and does not commit. The oldest uncommitted record is {DURATION} "
+            f"old.{RECORDS_WAIT}{LAST_COMMIT} Likely causes: the application is down, or it was scaled to zero. What "
+            f"to do: start the application. If it was retired, delete the group. If it runs only at times, set "
+            f"max_lag_seconds or ignore_alerts for the group.",
+        ),
+        Alert(
+            "KafkaGroupVanished",
+            GROUP,
+            harm="Kafka deletes only groups without members. If a group with members is gone, its offsets may be lost.",
+            levels=(
+                Level(
+                    WARNING,
+                    lines(
+                        f"last_over_time({MEMBERS}[1h]) > 0",
+                        "unless on (cluster, group) rebalance_monitor_group_info",
+                        'unless on (cluster) rebalance_monitor_dropped_series{reason="max_series"} > 0',
+                        AND_READY,
+                    ),
+                    "10m",
+                    "0s",
+                ),
+            ),
+            summary=f"{IN_GROUP}the group had members, and the monitor does not find it any more",
+            description="The group had {{ $value }} members when the monitor last saw it, within the last hour. Now "
+            "the monitor does not find the group. Kafka deletes only groups without members. Likely causes: records "
+            "of __consumer_offsets were lost, or the monitor's settings now exclude the group. What to do: run "
+            "kafka-consumer-groups.sh --describe --group. If Kafka does not know the group, its offsets are gone. In "
+            "this case, check auto.offset.reset before you restart the members.",
+            labels_of_groups=f"topk by (cluster, group) (1, last_over_time({ALERTING}[1h]))",
+        ),
+        Alert(
+            "KafkaGroupRewound",
+            GROUP,
+            harm="The group processes records a second time, which its owner may not expect.",
+            levels=(
+                Level(WARNING, 'max by (cluster, group) (rebalance_monitor_group_status{status="REWIND"}) == 1', "2m"),
+            ),
+            summary=f"{IN_GROUP}a committed offset was moved back",
+            description=f"The group committed a lower offset of a partition than before. It has not reached the "
+            f"previous offset again yet, so it processes records a second time.{RECORDS_WAIT}{LAG_SECONDS} Likely "
+            f"causes: an operator reset the offsets, auto.offset.reset took effect, or a member commits old offsets. "
+            f"What to do: find out who reset the offsets. If it was not an operator, compare the members' logs with "
+            f"the times in the table partition_status.",
+        ),
+        Alert(
+            "KafkaGroupUnknown",
+            GROUP,
+            harm="The monitor does not know the state of the group, so no other alert can fire for it.",
+            levels=(Level(WARNING, group_max('group_info{state="Unknown"}'), "1h"),),
+            summary=f"{IN_GROUP}the state of the group has been unknown for an hour",
+            description="The monitor does not know the members and the assignment of the group, so other alerts "
+            "cannot fire for it. Likely causes: records of the group are missing, a client writes records in its own "
+            "format, or an open transaction blocks the group's partition of __consumer_offsets. What to do: see the "
+            "reason on the group's page. Look for the group in the table quarantine.",
+        ),
+    ),
+)

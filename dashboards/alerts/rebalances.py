@@ -1,0 +1,171 @@
+"""Alerts on the rebalances of consumer groups. The value of each alert is the start time of its condition."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dashboards.alerts.definition import CRITICAL, GROUP, INFO, WARNING, Alert, AlertFile, Level
+from dashboards.alerts.expressions import ABOVE_MAX, AND_ABOVE_MAX, NOT_ROLLING, condition_start, lines
+from dashboards.alerts.texts import (
+    GROUP_MEMBERS,
+    IN_GROUP,
+    LAG_SECONDS,
+    RECORDS_WAIT,
+    START,
+    by_label,
+    known,
+    known_with,
+)
+
+_STORM = condition_start("rebalance_storm|flapping_member")
+_STUCK = condition_start("stuck_rebalance|stuck_reconciliation", "cluster, group, condition")
+_STUCK_REBALANCE = condition_start("stuck_rebalance", "cluster, group, condition")
+_FAULTS = condition_start("endless_cooperative_rejoin|duplicate_claims", "cluster, group, condition")
+_MIXED = condition_start("eager_and_cooperative_mixed", "cluster, group, condition")
+
+_FLAPPING = known_with(
+    "group_condition",
+    'condition="flapping_member"',
+    " One member joins and leaves again and again. The group's page names it.",
+)
+_LONG_GAP = known_with(
+    "group_condition", 'condition="long_commit_gap"', " A commit gap was longer than the group's limit."
+)
+_CAUSE = known(
+    "topk(1, increase(rebalance_monitor_rebalances_by_cause_total@[10m]) > 0)",
+    ' The most frequent cause is {{ . | first | label "cause" }}.',
+)
+_COMMIT_GAP_LIMIT = known_with(
+    "group_limit",
+    'limit="max_commit_gap_seconds"',
+    "the limit of {{ . | first | value | humanizeDuration }}{{ else }}its limit",
+)
+
+REBALANCES: Final = AlertFile(
+    "3-rebalances",
+    "Alerts on rebalances of consumer groups. The value of each alert is the start time of its "
+    "condition.\nstreaming/evaluation/rebalances/detectors.py and streaming/evaluation/conditions/ define the "
+    "conditions.",
+    (
+        Alert(
+            "KafkaRollingRestart",
+            GROUP,
+            harm="It sends no notification. While it fires, Alertmanager suppresses warnings that a deployment "
+            "explains.",
+            levels=(Level(INFO, condition_start("rolling_restart"), "0s", "5m"),),
+            summary=f"{IN_GROUP}members are replaced one after the other",
+            description=f"A rolling restart has been in progress since {START}. Each member that leaves or joins "
+            f"causes a rebalance. What to do: nothing. Static membership (group.instance.id) would avoid these "
+            f"rebalances.",
+        ),
+        Alert(
+            "KafkaRebalanceStorm",
+            GROUP,
+            harm="The group spends its time on rebalances instead of records, or one member keeps interrupting all "
+            "others.",
+            levels=(
+                Level(
+                    CRITICAL,
+                    lines(
+                        _STORM,
+                        "and on (cluster, group) (",
+                        f"  {ABOVE_MAX}",
+                        '  or on (cluster, group) rebalance_monitor_group_condition{condition="long_commit_gap"}',
+                        ")",
+                    ),
+                    "5m",
+                ),
+                Level(WARNING, _STORM, "5m"),
+            ),
+            summary=f"{IN_GROUP}the group rebalances again and again",
+            description=f"The group has rebalanced again and again since "
+            f"{START}.{_CAUSE}{_FLAPPING}{GROUP_MEMBERS}{_LONG_GAP}{RECORDS_WAIT}{LAG_SECONDS} Under an eager "
+            f"strategy, no member works during a rebalance. Likely causes: the work for one poll takes longer than "
+            f"max.poll.interval.ms, a member is killed again and again, or two processes have the same "
+            f"group.instance.id. What to do: see on the group's page which members leave and join. Read the logs of "
+            f"these members.",
+        ),
+        Alert(
+            "KafkaCommitGapLong",
+            GROUP,
+            harm="A rebalance kept the group from its work for longer than its owner accepts, and the next one will "
+            "too.",
+            levels=(Level(WARNING, condition_start("long_commit_gap"), "0s"),),
+            summary=f"{IN_GROUP}a rebalance interrupted the commits for too long",
+            description=f"The time without commits around a rebalance was longer than {_COMMIT_GAP_LIMIT}. The "
+            f"monitor first saw this at {START}. Records waited meanwhile, or they were processed twice. Likely "
+            f"causes: a member ended without leaving the group and its session.timeout.ms is long, members restore "
+            f"their state, or the strategy is eager. What to do: see the cause and the length of the last rebalances "
+            f"on the group's page. Consider static membership or a cooperative strategy.",
+        ),
+        Alert(
+            "KafkaRebalanceStuck",
+            GROUP,
+            harm="A rebalance that does not finish stops all members, or one member of a KIP-848 group.",
+            levels=(
+                Level(
+                    CRITICAL,
+                    lines(
+                        f"{_STUCK_REBALANCE} and on (cluster, group) rebalance_monitor_group_lag > 0",
+                        "or",
+                        f"{_STUCK} {AND_ABOVE_MAX}",
+                    ),
+                    "2m",
+                ),
+                Level(WARNING, _STUCK, "2m"),
+            ),
+            summary=IN_GROUP
+            + by_label(
+                "condition",
+                {
+                    "stuck_rebalance": "a rebalance does not finish",
+                    "stuck_reconciliation": "a member does not reach its target assignment",
+                },
+            ),
+            description=by_label(
+                "condition",
+                {
+                    "stuck_rebalance": f"The rebalance did not finish within the allowed time, which ended at "
+                    f"{START}. No member makes progress. Likely causes: a member hangs and does not rejoin, or its "
+                    f"process has ended and its session has not timed out yet.",
+                    "stuck_reconciliation": f"A member of this KIP-848 group did not reach its target assignment "
+                    f"within the allowed time, which ended at {START}. Only this member makes no progress. Likely "
+                    f"causes: the member hangs, or it does not give up a partition.",
+                },
+            )
+            + f"{RECORDS_WAIT}{LAG_SECONDS} What to do: find the member that does not respond "
+            f"(kafka-consumer-groups.sh --describe --members) and restart it.",
+        ),
+        Alert(
+            "KafkaProtocolFault",
+            GROUP,
+            harm="The clients do not follow the rebalance protocol, so records may be processed twice or not at all.",
+            levels=(Level(WARNING, lines(_FAULTS, "or", f"{_MIXED} {NOT_ROLLING}"), "5m"),),
+            summary=IN_GROUP
+            + by_label(
+                "condition",
+                {
+                    "endless_cooperative_rejoin": "cooperative rebalances do not end",
+                    "duplicate_claims": "two members claimed the same partition",
+                    "eager_and_cooperative_mixed": "the group mixes eager and cooperative strategies",
+                },
+            ),
+            description=by_label(
+                "condition",
+                {
+                    "endless_cooperative_rejoin": f"Since {START}, the group rebalances although no member joins, "
+                    f"leaves or changes anything. Likely causes: the assignor of the client that leads the group "
+                    f"never reaches a final assignment. What to do: update that client, or use a different strategy.",
+                    "duplicate_claims": f"Two members joined and claimed the same partition for the same generation. "
+                    f"The monitor first saw this at {START}. Records may have been processed twice. Likely causes: a "
+                    f"member that the group had removed came back, or a client is old. What to do: look for "
+                    f"duplicates downstream. Update old clients.",
+                    "eager_and_cooperative_mixed": f"Members claim owned partitions although the strategy is eager, "
+                    f"or the strategy changed and changed back. The monitor first saw this at {START}. Partitions may "
+                    f"have two owners or none. Likely causes: an unfinished upgrade. What to do: give all members the "
+                    f"same list of strategies, in two rolling bounces.",
+                },
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,80 @@
+"""Alerts on records and offsets that Kafka deletes before a group has used them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dashboards.alerts.definition import CRITICAL, GROUP, WARNING, Alert, AlertFile, Level
+from dashboards.alerts.expressions import group_max, group_min, lines
+from dashboards.alerts.texts import (
+    COUNT,
+    DURATION,
+    GROUP_MEMBERS,
+    IN_GROUP,
+    LAG_SECONDS,
+    LAST_COMMIT,
+    RECORDS_WAIT,
+    WORST_PARTITION,
+)
+
+_NOT_LOST_YET = f"unless on (cluster, group) ({group_max('group_records_lost')} > 0)"
+_UNTIL_LOST = group_min("group_seconds_until_lost")
+_EXPIRE = group_min("group_offsets_expire_timestamp_seconds")
+_LAST_COMMIT_TIME = group_max("group_last_commit_timestamp_seconds")
+
+RETENTION: Final = AlertFile(
+    "5-retention",
+    "Alerts on records and offsets that Kafka deletes before a group has used them.",
+    (
+        Alert(
+            "KafkaRecordsLost",
+            GROUP,
+            harm="Retention deleted records that the group had not read. It ends when the committed offsets have "
+            "moved past the loss.",
+            levels=(Level(CRITICAL, f"{group_max('group_records_lost')} > 0", "1m"),),
+            summary=f"{IN_GROUP}up to {COUNT} records were deleted before the group read them",
+            description=f"Retention deleted {COUNT} offsets that the group had not "
+            f"committed.{LAG_SECONDS}{GROUP_MEMBERS}{WORST_PARTITION} Likely causes: the group was too slow, or it "
+            f"was down for longer than the topic's retention. What to do: read the present retention.ms of the topic, "
+            f"then raise it at once, to stop the loss. Then reduce the lag. Inform the owners of the data. If the "
+            f"group was retired, delete it.",
+        ),
+        Alert(
+            "KafkaRecordsAboutToBeLost",
+            GROUP,
+            harm="It is the last chance to raise the retention or to catch up before unread records are deleted.",
+            levels=(
+                Level(CRITICAL, lines(f"{_UNTIL_LOST} < 3600", _NOT_LOST_YET), "5m"),
+                Level(WARNING, lines(f"{_UNTIL_LOST} < 21600", _NOT_LOST_YET), "15m"),
+            ),
+            summary=f"{IN_GROUP}retention deletes unread records in {DURATION}",
+            description=f"At the present rate, retention deletes unread records in {DURATION}, unless the group "
+            f"commits them before.{RECORDS_WAIT}{LAG_SECONDS}{GROUP_MEMBERS}{WORST_PARTITION} What to do: find the "
+            f"topics with lag on the group's page. Read the present retention.ms (or retention.bytes) of these "
+            f"topics, then raise it. Then reduce the lag. If the group was retired, delete it.",
+        ),
+        Alert(
+            "KafkaOffsetsExpiring",
+            GROUP,
+            harm="After the committed offsets are deleted, the group skips records or reads all of them again.",
+            levels=(
+                Level(
+                    WARNING,
+                    lines(
+                        f"{_EXPIRE} - time() < 86400",
+                        # With offsets.retention.minutes below two days, the last half of this time counts instead.
+                        "unless on (cluster, group)",
+                        f"  {_EXPIRE} - time() > 0.5 * ({_EXPIRE} - {_LAST_COMMIT_TIME})",
+                    ),
+                    "5m",
+                ),
+            ),
+            summary=f"{IN_GROUP}Kafka deletes the group's committed offsets {{{{ if gt $value 0.0 }}}}in "
+            f"{DURATION}{{{{ else }}}}at any moment{{{{ end }}}}",
+            description=f"The group is inactive, and offsets.retention.minutes of the brokers has almost "
+            f"passed.{LAST_COMMIT}{RECORDS_WAIT} If the group starts after the deletion, auto.offset.reset decides "
+            f"where: it skips records (latest) or reads all of them again (earliest). What to do: start the "
+            f"application before that time. If the group was retired, delete it or set ignore_alerts.",
+        ),
+    ),
+)

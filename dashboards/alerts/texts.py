@@ -1,0 +1,84 @@
+"""Write the texts of alerts. Prometheus fills in the values when it evaluates an alert.
+
+A text queries metrics. If a value is unknown, the text leaves out the sentence about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+_OF_GROUP = "{cluster=%q,group=%q}"
+
+
+def known(query: str, text: str) -> str:
+    """Return a part of a text that appears only if a query about the group has a result.
+
+    In `query`, `@` stands for the selector of the group. In `text`, `.` is the result.
+    """
+    escaped = query.replace('"', '\\"').replace("@", _OF_GROUP)
+    count = query.count("@")
+    labels = " ".join(["$labels.cluster $labels.group"] * count)
+    return f'{{{{ with printf "{escaped}" {labels} | query }}}}{text}{{{{ end }}}}'
+
+
+def known_with(metric: str, matcher: str, text: str) -> str:
+    """Return the same for the series of a metric with a further matcher."""
+    selector = f"rebalance_monitor_{metric}{{cluster=%q,group=%q,{matcher}}}".replace('"', '\\"')
+    return f'{{{{ with printf "{selector}" $labels.cluster $labels.group | query }}}}{text}{{{{ end }}}}'
+
+
+def number(query: str, text: str, unit: str = "") -> str:
+    """Return a part of a text with the value of a query. `#` in the text is the value, formatted by `unit`."""
+    formatted = f"{{{{ . | first | value{f' | {unit}' if unit else ''} }}}}"
+    return known(query, text.replace("#", formatted))
+
+
+def by_label(label: str, texts: Mapping[str, str]) -> str:
+    """Return a text that depends on the value of a label. The last text is for all other values.
+
+    >>> by_label("x", {"a": "one", "b": "two"})
+    '{{ if eq $labels.x "a" }}one{{ else }}two{{ end }}'
+    """
+    *others, (_, last) = texts.items()
+    chosen = "{{ else ".join(
+        f'{"" if at else "{{ "}if eq $labels.{label} "{value}" }}}}{text}' for at, (value, text) in enumerate(others)
+    )
+    return f"{chosen}{{{{ else }}}}{last}{{{{ end }}}}"
+
+
+START: Final = "{{ $value | humanizeTimestamp }}"
+DURATION: Final = "{{ $value | humanizeDuration }}"
+COUNT: Final = "{{ $value | humanize }}"
+
+IN_GROUP: Final = "{{ $labels.group }} on {{ $labels.cluster }}: "
+IN_CLUSTER: Final = "{{ $labels.cluster }}: "
+
+RECORDS_WAIT: Final = number("rebalance_monitor_group_lag@", " # records wait.", "humanize")
+LAG_SECONDS: Final = number(
+    "rebalance_monitor_group_lag_seconds@", " The oldest uncommitted record is # old.", "humanizeDuration"
+)
+GROUP_MEMBERS: Final = number("rebalance_monitor_group_members@", " The group has # members.")
+SINCE_ASSIGNMENT: Final = number(
+    "rebalance_monitor_assignment_timestamp_seconds@", " The assignment has been in use since #.", "humanizeTimestamp"
+)
+LAST_COMMIT: Final = number(
+    "rebalance_monitor_group_last_commit_timestamp_seconds@", " Its last commit was at #.", "humanizeTimestamp"
+)
+RATES: Final = (
+    number("rebalance_monitor_group_consumed_records_per_second@", " The group reads # records per second.", "humanize")
+    + number(
+        "rebalance_monitor_group_produced_records_per_second@", " Producers write # records per second.", "humanize"
+    )
+    + known(
+        "rebalance_monitor_group_produced_records_per_second@ > rebalance_monitor_group_consumed_records_per_second@",
+        " The lag grows.",
+    )
+    + number("rebalance_monitor_group_catch_up_seconds@", " The group needs # to catch up.", "humanizeDuration")
+)
+WORST_PARTITION: Final = known(
+    "rebalance_monitor_group_worst_partition_info@",
+    "{{ with first . }} Partition {{ .Labels.partition }} of topic {{ .Labels.topic }} is the furthest behind.{{ with "
+    ".Labels.client_id }} Its owner is client {{ . }}{{ end }}{{ with .Labels.client_host }} on {{ . }}{{ end }}{{ "
+    "with .Labels.group_instance_id }} (instance {{ . }}){{ end }}{{ if .Labels.client_id }}.{{ end }}{{ end }}",
+)

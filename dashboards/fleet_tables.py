@@ -1,0 +1,257 @@
+"""Define the tables of the dashboard of all groups. Each table shows the groups with the worst problem of one kind."""
+
+from __future__ import annotations
+
+from dashboards.boards import (
+    group_link,
+)
+from dashboards.panels import AnyPanel, PanelSpec
+from dashboards.promql import (
+    FLEET,
+    bottom_k,
+    for_same_groups,
+    repeat_for_rows,
+    sum_by,
+    top_k,
+)
+from dashboards.tables import Column, Label, Measure, ranked_table
+from dashboards.words import (
+    ANY,
+    CATCH_UP,
+    CONDITIONS,
+    FINE,
+    SECONDS_BEHIND,
+    SECONDS_LEFT,
+    SINCE,
+    SOME,
+    STATES,
+    STATUSES,
+    STORM,
+    WATCH,
+    Steps,
+    catch_up_query,
+    label_mappings,
+)
+from streaming.signals.fairness import (
+    ASSIGNMENT_TIMESTAMP_SECONDS,
+    ASSIGNMENT_VERDICT,
+    BUSIEST_MEMBER,
+    DRIFT_PARTITIONS,
+    EXCESS_PARTITIONS,
+    TOPIC_SKEW,
+)
+from streaming.signals.groups import GROUP_INFO
+from streaming.signals.lag import (
+    GROUP_LAG,
+    GROUP_LAG_SECONDS,
+    GROUP_LAST_COMMIT_TIMESTAMP_SECONDS,
+    GROUP_OFFSETS_EXPIRE_TIMESTAMP_SECONDS,
+    GROUP_RECORDS_LOST,
+    GROUP_SECONDS_UNTIL_LOST,
+    GROUP_STATUS,
+)
+from streaming.signals.rebalances import (
+    GROUP_CONDITION,
+    GROUP_CONDITION_TIMESTAMP_SECONDS,
+    MOVED_PARTITIONS,
+    REBALANCES,
+)
+
+CLUSTER = Label("Cluster", "cluster", width=140)
+TEAM = Label("Team", "team", width=120)
+GROUP = Label("Group", "group", links=[group_link()])
+NO_DEPLOYMENT, NO_PROGRESS, IS_DRIFT = 'condition!="rolling_restart"', 'status=~"STOP|STALL|REWIND"', 'verdict="drift"'
+ABOVE_LIMIT = f"{FLEET.series(GROUP_LAG_SECONDS)} > on (cluster, group) {FLEET.limit('max_lag_seconds')}"
+_EXPIRY: Steps = ((86_400, WATCH), (3 * 86_400, FINE))
+_NO_PROBLEM_KNOWN = (
+    "No group is known to have this problem. If the numbers above are missing, the monitor does not "
+    "know whether a group has it."
+)
+
+
+def lag_in_time() -> AnyPanel:
+    """Return the table of the groups with the largest lag in time."""
+    spec = PanelSpec(
+        "Largest lag in time",
+        "Age of the next record that the group must read, in the partition with the largest lag in time. Limit: the "
+        "group's `max_lag_seconds`. Catches up in: time until the group has no lag, if its rates stay the same. `not "
+        "at this rate`: its producers are at least as fast as the group. The cell is empty if a rate is unknown.",
+        "Every group has read all records, or the lag in time is not known yet. The monitor needs some samples before "
+        "it knows this lag.",
+        "no known lag",
+        width=24,
+    )
+    selected = top_k(f"{FLEET.series(GROUP_LAG_SECONDS)} > 0")
+    columns: list[Column] = [
+        *(GROUP, CLUSTER, TEAM, Label("State", "state", label_mappings(STATES))),
+        Measure("Lag in time", selected, unit="s", steps=SECONDS_BEHIND),
+        Measure("Limit", for_same_groups(FLEET.limit("max_lag_seconds"), selected), unit="s"),
+        Measure("Lag in records", for_same_groups(FLEET.series(GROUP_LAG), selected)),
+        Measure("Catches up in", for_same_groups(catch_up_query(FLEET), selected), unit="s", mappings=CATCH_UP),
+        Label("Status", "status", label_mappings(STATUSES)),
+        Measure("", for_same_groups(FLEET.series(GROUP_STATUS), selected)),
+        Measure("", for_same_groups(FLEET.series_by("cluster, group, team, state", GROUP_INFO), selected)),
+    ]
+    return ranked_table(spec, columns, sort_by="Lag in time")
+
+
+def conditions() -> AnyPanel:
+    """Return the table of the active conditions."""
+    spec = PanelSpec(
+        "Active conditions",
+        "All active conditions. Groups with the most conditions come first. The group's page shows the members and the "
+        "cause.",
+        _NO_PROBLEM_KNOWN,
+        "no known condition",
+    )
+    selected = top_k(f"count by (cluster, group) ({FLEET.series(GROUP_CONDITION)})")
+    columns: list[Column] = [
+        *(GROUP, CLUSTER, Label("Condition", "condition", label_mappings(CONDITIONS))),
+        Measure(
+            "Since", for_same_groups(f"1000 * {FLEET.series(GROUP_CONDITION_TIMESTAMP_SECONDS)}", selected), unit=SINCE
+        ),
+        Measure("Conditions", repeat_for_rows(selected, "cluster, group", FLEET.series(GROUP_CONDITION))),
+    ]
+    return ranked_table(spec, columns, sort_by="Conditions")
+
+
+def coordinators() -> AnyPanel:
+    """Return the table of the groups with trouble by their coordinator."""
+    spec = PanelSpec(
+        "Groups with trouble, by coordinator",
+        "A group has trouble if its lag is above its limit, if it makes no progress, or if it has an active condition "
+        "other than a rolling restart. If one broker coordinates most of these groups, look at this broker first.",
+        _NO_PROBLEM_KNOWN,
+        "no known trouble",
+    )
+    of_groups = FLEET.series_by("cluster, coordinator, group", GROUP_INFO)
+    trouble = " or ".join(
+        f"count by (cluster, group) ({one})"
+        for one in (
+            ABOVE_LIMIT,
+            FLEET.series(GROUP_STATUS, NO_PROGRESS),
+            FLEET.series(GROUP_CONDITION, NO_DEPLOYMENT),
+        )
+    )
+    by = "count by (cluster, coordinator)"
+    selected = top_k(f"{by} ({for_same_groups(of_groups, f'({trouble})')})")
+    columns: list[Column] = [
+        *(Label("Coordinator", "coordinator"), CLUSTER),
+        Measure("With trouble", selected, steps=SOME),
+        Measure("All groups", f"{by} ({of_groups}) and on (cluster, coordinator) {selected}"),
+    ]
+    return ranked_table(spec, columns, sort_by="With trouble")
+
+
+def lag_in_records() -> AnyPanel:
+    """Return the table of the groups with the largest lag in records."""
+    spec = PanelSpec(
+        "Largest lag in records",
+        "Records that the group has not committed. A group is not listed if the lag of one of its partitions is "
+        "unknown.",
+        "Every group has read all records, or no lag is known.",
+        "no known lag",
+    )
+    selected = top_k(f"{FLEET.series(GROUP_LAG)} > 0")
+    columns: list[Column] = [
+        *(GROUP, CLUSTER),
+        Measure("Lag in records", selected),
+        Label("Status", "status", label_mappings(STATUSES)),
+        Measure("", for_same_groups(FLEET.series(GROUP_STATUS), selected)),
+    ]
+    return ranked_table(spec, columns, sort_by="Lag in records")
+
+
+def retention() -> AnyPanel:
+    """Return the table of the groups whose unread records are deleted first."""
+    spec = PanelSpec(
+        "Records that retention deletes before the group reads them",
+        "Time until retention deletes records that the group has not committed, and records that are already lost. "
+        "The shortest time comes first. 0 means that records are already lost.",
+        _NO_PROBLEM_KNOWN,
+        "no record is known to be in danger",
+    )
+    selected = bottom_k(FLEET.series(GROUP_SECONDS_UNTIL_LOST))
+    columns: list[Column] = [
+        *(GROUP, CLUSTER),
+        Measure("Time left", selected, unit="s", steps=SECONDS_LEFT),
+        Measure("Lost records", for_same_groups(FLEET.series(GROUP_RECORDS_LOST), selected), steps=ANY),
+    ]
+    return ranked_table(spec, columns, sort_by="Time left", largest_first=False)
+
+
+def expiry() -> AnyPanel:
+    """Return the table of the groups whose committed offsets expire first."""
+    spec = PanelSpec(
+        "Committed offsets that expire first",
+        "Time until the broker can delete a committed offset of an inactive group. After that, the group starts again "
+        "at the position that `auto.offset.reset` selects.",
+        f"No group is inactive and has committed offsets. {GROUP_OFFSETS_EXPIRE_TIMESTAMP_SECONDS.unknown}",
+        "no offset is known to expire",
+    )
+    selected = bottom_k(FLEET.series(GROUP_OFFSETS_EXPIRE_TIMESTAMP_SECONDS))
+    last_commit = f"1000 * {FLEET.series(GROUP_LAST_COMMIT_TIMESTAMP_SECONDS)}"
+    columns: list[Column] = [
+        *(GROUP, CLUSTER),
+        Measure("Time left", f"{selected} - time()", unit="s", steps=_EXPIRY),
+        Measure("Last commit", for_same_groups(last_commit, selected), unit=SINCE),
+    ]
+    return ranked_table(spec, columns, sort_by="Time left", largest_first=False)
+
+
+def drift() -> AnyPanel:
+    """Return the table of the groups with the most drift."""
+    spec = PanelSpec(
+        "Worst drift",
+        "Partitions whose owner breaks a rule of the group's own strategy. The group's page and the table "
+        "`assignment_drift` list these partitions and their expected owners.",
+        _NO_PROBLEM_KNOWN,
+        "no known drift",
+    )
+    of_own = f"on (cluster, group, strategy) {FLEET.selector(ASSIGNMENT_VERDICT, IS_DRIFT)}"
+    drift = Measure("Drift partitions", top_k(f"({FLEET.series(DRIFT_PARTITIONS)} and {of_own}) > 0"), steps=ANY)
+    return ranked_table(spec, [GROUP, CLUSTER, Label("Strategy", "strategy"), drift], sort_by="Drift partitions")
+
+
+def skew() -> AnyPanel:
+    """Return the table of the groups with the most excess partitions."""
+    spec = PanelSpec(
+        "Worst skew",
+        "Excess: partitions of the busiest member beyond the fairest possible maximum. A difference that every "
+        "assignment has does not count. Client and host identify the busiest member. Topic skew: the part of the "
+        "excess that exists because the strategy assigns each topic separately, as range does. Remedy: the strategy "
+        "that would remove the topic skew.",
+        _NO_PROBLEM_KNOWN,
+        "no known skew",
+    )
+    selected = top_k(f"{FLEET.series(EXCESS_PARTITIONS)} > 0")
+    columns: list[Column] = [
+        *(GROUP, CLUSTER),
+        Measure("Excess", selected, steps=SOME),
+        *(Label("Client", "client_id"), Label("Host", "client_host")),
+        Measure("Most partitions", for_same_groups(FLEET.series(BUSIEST_MEMBER), selected)),
+        Measure("Lag in time", for_same_groups(FLEET.series(GROUP_LAG_SECONDS), selected), unit="s"),
+        Measure("Since", for_same_groups(f"1000 * {FLEET.series(ASSIGNMENT_TIMESTAMP_SECONDS)}", selected), unit=SINCE),
+        Measure("Topic skew", for_same_groups(FLEET.series(TOPIC_SKEW), selected)),
+        Label("Remedy", "remedy"),
+    ]
+    return ranked_table(spec, columns, sort_by="Excess")
+
+
+def most_rebalances() -> AnyPanel:
+    """Return the table of the groups with the most rebalances."""
+    spec = PanelSpec(
+        "Most rebalances in the time range",
+        "Each rebalance interrupts the group or a part of it. Needless moves: partitions that changed their owner "
+        "although an equally balanced assignment would not move them.",
+        "No group is known to have rebalanced in the time range.",
+        "no known rebalance",
+    )
+    selected = top_k(f"{FLEET.increase_in_range(REBALANCES)} > 0")
+    needless = sum_by("cluster, group", FLEET.increase_in_range(MOVED_PARTITIONS, 'necessary="false"'))
+    columns: list[Column] = [
+        *(GROUP, CLUSTER),
+        Measure("Rebalances", selected, steps=STORM),
+        Measure("Needless moves", for_same_groups(needless, selected), steps=SOME),
+    ]
+    return ranked_table(spec, columns, sort_by="Rebalances")

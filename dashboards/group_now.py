@@ -1,0 +1,300 @@
+"""Define the first screen of the dashboard of one group, and the description of the group.
+
+The first screen is 24 grid units high. It uses only metrics that the monitor exports for every group. One exception is
+the cause of a rebalance: groups without this detail show only the number of rebalances.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dashboards.panels import COUNT, AnyPanel, DisplayOptions, PanelSpec, Query, bar_panel, line_panel, stat_panel
+from dashboards.promql import ONE_GROUP, sum_by
+from dashboards.runbook import firing_alerts_panel
+from dashboards.tables import Column, Label, Measure, ranked_table
+from dashboards.words import (
+    ACT,
+    ANY,
+    CATCH_UP,
+    CAUSES,
+    CONDITIONS,
+    FINE,
+    LAG_LIMITS,
+    NEITHER,
+    SINCE,
+    SOME,
+    STATES,
+    STATUSES,
+    VERDICTS,
+    WATCH,
+    Word,
+    catch_up_query,
+    code_mappings,
+    code_query,
+    label_mappings,
+    value_mapping,
+)
+from streaming.signals import Signal
+from streaming.signals.fairness import (
+    ASSIGNMENT_TIMESTAMP_SECONDS,
+    ASSIGNMENT_VERDICT,
+    BUSIEST_MEMBER,
+    EXCESS_PARTITIONS,
+    UNOWNED_PARTITIONS,
+)
+from streaming.signals.groups import GROUP_INFO, GROUP_LIMIT, GROUP_MEMBERS
+from streaming.signals.lag import (
+    GROUP_CONSUMED_RECORDS_PER_SECOND,
+    GROUP_LAG,
+    GROUP_LAG_SECONDS,
+    GROUP_LAST_COMMIT_TIMESTAMP_SECONDS,
+    GROUP_PRODUCED_RECORDS_PER_SECOND,
+    GROUP_STATUS,
+)
+from streaming.signals.rebalances import GROUP_CONDITION_TIMESTAMP_SECONDS, REBALANCES, REBALANCES_BY_CAUSE
+
+_LAG_LIMIT_COLORS = {"max_lag_seconds": WATCH, "critical_lag_seconds": ACT}
+_RECORDS_PER_SECOND = DisplayOptions(unit="cps", colors={"consumed": NEITHER, "produced": "orange"})
+
+
+def keeping_up() -> list[AnyPanel]:
+    """Return the panels for the question whether the group keeps up."""
+    return [*_lag_stats(), _lag_in_time(), _lag_in_records(), _rates()]
+
+
+def fairness_now() -> list[AnyPanel]:
+    """Return the panels for the question whether the work is shared fairly."""
+    verdict = (
+        "Result of comparing the assignment with the group's own strategy. `differs from java`: the leader's client "
+        "library is known to differ from Java's. `withheld`: a cooperative rebalance assigns partitions in its next "
+        "round."
+    )
+    excess = "Partitions of the busiest member beyond the fairest possible maximum."
+    unowned = "Partitions without an owner, in topics to which members subscribe."
+    unowned_spec = _stat_spec("Unowned partitions", unowned, UNOWNED_PARTITIONS, width=4)
+    return [
+        _label_panel(
+            _stat_spec("Assignment", verdict, ASSIGNMENT_VERDICT, width=4), ASSIGNMENT_VERDICT, "verdict", VERDICTS
+        ),
+        _number_panel(
+            _stat_spec("Excess partitions", excess, EXCESS_PARTITIONS, width=4),
+            EXCESS_PARTITIONS,
+            DisplayOptions(steps=SOME),
+        ),
+        _number_panel(replace(unowned_spec, empty_text="none known"), UNOWNED_PARTITIONS, DisplayOptions(steps=ANY)),
+        _busiest(),
+    ]
+
+
+def latest_events() -> list[AnyPanel]:
+    """Return the panels for the question what just happened."""
+    return [_rebalances(), _conditions(), firing_alerts_panel(ONE_GROUP, width=8, height=6)]
+
+
+def about_the_group() -> list[AnyPanel]:
+    """Return the tables that describe the group and its limits."""
+    return [_description(), _limits()]
+
+
+def rebalance_increase() -> str:
+    """Return a query for the rebalances in each time step, by cause.
+
+    If the causes are not exported for this group, the cause is `not exported`.
+    """
+    causes = sum_by("cause", ONE_GROUP.increase(REBALANCES_BY_CAUSE, "$__interval"))
+    total = f"sum({ONE_GROUP.increase(REBALANCES, '$__interval')})"
+    return f'{causes} or on () label_replace({total}, "cause", "not exported", "", "")'
+
+
+def _lag_stats() -> list[AnyPanel]:
+    state, status = "The state of the group, with Kafka's name.", "The worst status of the group's partitions."
+    members = "Number of members in the last recorded generation."
+    return [
+        _label_panel(_stat_spec("State", state, GROUP_INFO), GROUP_INFO, "state", STATES),
+        _label_panel(_stat_spec("Status", status, GROUP_STATUS), GROUP_STATUS, "status", STATUSES),
+        _number_panel(_stat_spec("Members", members, GROUP_MEMBERS), GROUP_MEMBERS),
+        _number_panel(_stat_spec("Record lag", "Records that the group has not committed.", GROUP_LAG), GROUP_LAG),
+        _time_lag(),
+        _lag_limit(),
+        _catch_up(),
+        _last_commit(),
+    ]
+
+
+def _time_lag() -> AnyPanel:
+    how_to_read = "Age of the next record that the group must read, in the partition with the largest lag in time."
+    display = DisplayOptions(unit="s", mappings=[value_mapping({"0": ("none", FINE)})])
+    return _number_panel(_stat_spec("Time lag", how_to_read, GROUP_LAG_SECONDS), GROUP_LAG_SECONDS, display)
+
+
+def _last_commit() -> AnyPanel:
+    signal = GROUP_LAST_COMMIT_TIMESTAMP_SECONDS
+    spec = _stat_spec("Last commit", "Time of the last commit of any partition of the group.", signal)
+    return stat_panel(spec, f"1000 * {ONE_GROUP.series(signal)}", DisplayOptions(unit=SINCE))
+
+
+def _stat_spec(title: str, how_to_read: str, signal: Signal, width: int = 3) -> PanelSpec:
+    return PanelSpec(title, how_to_read, signal.unknown, width=width, height=4)
+
+
+def _label_panel(spec: PanelSpec, signal: Signal, label: str, words: tuple[Word, ...]) -> AnyPanel:
+    return stat_panel(spec, code_query(ONE_GROUP, signal, label, words), DisplayOptions(mappings=code_mappings(words)))
+
+
+def _number_panel(spec: PanelSpec, signal: Signal, display: DisplayOptions = COUNT) -> AnyPanel:
+    return stat_panel(spec, ONE_GROUP.series(signal), display)
+
+
+def _lag_limit() -> AnyPanel:
+    spec = PanelSpec(
+        "Lag limit",
+        "The lag in time, compared with the limits of this group: `max_lag_seconds` (warning) and "
+        "`critical_lag_seconds` (critical).",
+        GROUP_LAG_SECONDS.unknown,
+        width=3,
+        height=4,
+    )
+    lag = ONE_GROUP.series(GROUP_LAG_SECONDS)
+    above = (f"({lag} > bool {ONE_GROUP.limit(name)})" for name in _LAG_LIMIT_COLORS)
+    query = f"{LAG_LIMITS[0].code} + {' + '.join(above)}"
+    return stat_panel(spec, query, DisplayOptions(mappings=code_mappings(LAG_LIMITS)))
+
+
+def _catch_up() -> AnyPanel:
+    spec = PanelSpec(
+        "Catches up in",
+        "Time until the group has no lag, if it continues to consume and its producers continue to produce at the "
+        "present rates. `not at this rate`: the producers are at least as fast as the group.",
+        "The lag or a rate is unknown. A rate needs the commits of at least one minute.",
+        width=3,
+        height=4,
+    )
+    return stat_panel(spec, catch_up_query(ONE_GROUP), DisplayOptions(unit="s", mappings=CATCH_UP))
+
+
+def _lag_in_time() -> AnyPanel:
+    spec = PanelSpec(
+        "Lag in time",
+        "Age of the next record that the group must read, in the partition with the largest lag in time. A dashed line "
+        "is a limit of the group. It is drawn while the lag is above a tenth of this limit.",
+        GROUP_LAG_SECONDS.unknown,
+        width=8,
+        height=6,
+    )
+    lag = ONE_GROUP.series(GROUP_LAG_SECONDS)
+    limits = ONE_GROUP.series(GROUP_LIMIT, f'limit=~"{"|".join(_LAG_LIMIT_COLORS)}"')
+    near = f"{limits} < on (cluster, group) group_left () 10 * {lag}"
+    display = DisplayOptions(unit="s", colors=_LAG_LIMIT_COLORS, limits=tuple(_LAG_LIMIT_COLORS))
+    return line_panel(spec, [Query(lag, "lag"), Query(near, "{{limit}}")], display)
+
+
+def _lag_in_records() -> AnyPanel:
+    spec = PanelSpec(
+        "Lag in records",
+        "Records that the group has not committed. If the lag rises all the time, the group does not keep up. If the "
+        "lag rises in steps, look for rebalances at the times of the steps.",
+        GROUP_LAG.unknown,
+        width=8,
+        height=6,
+    )
+    return line_panel(spec, [Query(ONE_GROUP.series(GROUP_LAG), "records")])
+
+
+def _rates() -> AnyPanel:
+    spec = PanelSpec(
+        "Consumed and produced records",
+        "Records per second that the group commits, and that its producers add to the same partitions. Both are means "
+        "of the last five minutes. If the produced rate is higher, the lag grows.",
+        GROUP_CONSUMED_RECORDS_PER_SECOND.unknown,
+        width=8,
+        height=6,
+    )
+    queries = [
+        Query(ONE_GROUP.series(GROUP_CONSUMED_RECORDS_PER_SECOND), "consumed"),
+        Query(ONE_GROUP.series(GROUP_PRODUCED_RECORDS_PER_SECOND), "produced"),
+    ]
+    return line_panel(spec, queries, _RECORDS_PER_SECOND)
+
+
+def _busiest() -> AnyPanel:
+    spec = PanelSpec(
+        "Busiest member",
+        "The busiest member and the start time of the assignment. The table has a row only if this member has more "
+        "partitions than necessary.",
+        BUSIEST_MEMBER.unknown,
+        "no member is known to have too many",
+        height=4,
+    )
+    start_ms, busiest = f"1000 * {ONE_GROUP.series(ASSIGNMENT_TIMESTAMP_SECONDS)}", ONE_GROUP.selector(BUSIEST_MEMBER)
+    since = f"{start_ms} and on (cluster, group) {busiest}"
+    columns: list[Column] = [
+        *(Label("Client", "client_id"), Label("Host", "client_host"), Label("Instance", "group_instance_id")),
+        Measure("Partitions", ONE_GROUP.series(BUSIEST_MEMBER), steps=SOME),
+        Measure("Since", since, unit=SINCE),
+    ]
+    return ranked_table(spec, columns, sort_by="Partitions")
+
+
+def _rebalances() -> AnyPanel:
+    spec = PanelSpec(
+        "Rebalances",
+        "Rebalances in each time step, by primary cause. Blue: members joined or left. Orange: the strategy, a "
+        "subscription or a topic changed. Lightest blue: second round of a cooperative rebalance. Red: no record "
+        "explains the rebalance. `not exported`: the number is known, but the causes are not exported for this group. "
+        "The group's page shows them.",
+        "The group did not rebalance at that time, or no monitor was ready.",
+        "no known rebalance",
+        width=8,
+        height=6,
+    )
+    colors = {**CAUSES, "not exported": NEITHER}
+    return bar_panel(spec, [Query(rebalance_increase(), "{{cause}}")], DisplayOptions(colors=colors))
+
+
+def _conditions() -> AnyPanel:
+    spec = PanelSpec(
+        "Active conditions",
+        "Conditions that are active now, for example a rebalance storm, and their start times. A rolling restart is "
+        "not a problem. The group's page shows the members and the cause.",
+        "No condition is known to be active. If the panel `State` is empty, the monitor is not ready.",
+        "no known condition",
+        width=8,
+        height=6,
+    )
+    since = f"1000 * {ONE_GROUP.series(GROUP_CONDITION_TIMESTAMP_SECONDS)}"
+    columns: list[Column] = [
+        Label("Condition", "condition", label_mappings(CONDITIONS)),
+        Measure("Since", since, unit=SINCE),
+    ]
+    return ranked_table(spec, columns, sort_by="Since")
+
+
+def _description() -> AnyPanel:
+    spec = PanelSpec(
+        "The group",
+        "Type, protocol and coordinator of the group, with Kafka's names. Team, highest severity and ignored alerts "
+        "come from the entries `[[groups]]` in the settings of the monitor.",
+        GROUP_INFO.unknown,
+        width=16,
+        height=5,
+    )
+    columns: list[Column] = [
+        *(Label("Type", "group_type"), Label("Protocol type", "protocol_type"), Label("Strategy", "protocol")),
+        *(Label("Strategy is from", "protocol_source"), Label("State", "state", label_mappings(STATES))),
+        *(Label("Coordinator", "coordinator"), Label("Team", "team")),
+        *(Label("Highest severity", "max_severity"), Label("Alerts ignored", "ignore_alerts")),
+        Measure("", ONE_GROUP.series(GROUP_INFO)),
+    ]
+    return ranked_table(spec, columns, sort_by="Type")
+
+
+def _limits() -> AnyPanel:
+    spec = PanelSpec(
+        "Limits of the group",
+        "Alerts compare the group with these limits. The entries `[[groups]]` in the settings of the monitor set them.",
+        GROUP_LIMIT.unknown,
+        width=8,
+        height=5,
+    )
+    columns: list[Column] = [Label("Limit", "limit"), Measure("Value", ONE_GROUP.series(GROUP_LIMIT), unit="s")]
+    return ranked_table(spec, columns, sort_by="Value")

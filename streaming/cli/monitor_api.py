@@ -1,0 +1,89 @@
+"""Requests the groups of a running monitor from its JSON API (`streaming/page/API.md`).
+
+A name and password come from the user's `.netrc` file, as with `curl --netrc`. They are never part of a command line.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import netrc
+from collections.abc import Mapping
+from contextlib import closing
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from streaming.config.load import Settings
+from streaming.errors import RemedyError
+
+TIMEOUT_SECONDS = 15.0
+_GROUPS = "/api/v1/groups"
+
+
+class MonitorNotReadableError(RemedyError):
+    """The monitor did not return its groups."""
+
+
+Reported = Mapping[str, Mapping[str, Any]]
+"""The groups in the API of a monitor, by group id."""
+
+
+def request_reports(
+    settings: Settings, monitor: str | None, cluster: str | None, *, is_other_cluster: bool
+) -> tuple[Reported | None, list[str]]:
+    """Request the groups of the cluster from the monitor. Return None if no address is known. Also return warnings.
+
+    If the address comes from the settings, an error is only a warning, because the brokers have answered.
+    """
+    if monitor is not None:
+        return request_groups(monitor, cluster if is_other_cluster else settings.kafka.cluster), []
+    if is_other_cluster or not settings.links.page_url:
+        return None, []
+    try:
+        return request_groups(settings.links.page_url, settings.kafka.cluster), []
+    except MonitorNotReadableError as error:
+        return None, [str(error)]
+
+
+def request_groups(url: str, cluster: str | None) -> Reported:
+    """Return the groups of a cluster by group id, as the API describes them. Raises MonitorNotReadableError.
+
+    `cluster` is not necessary if the monitor watches one cluster.
+    """
+    if urlsplit(url).scheme not in {"http", "https"}:
+        raise MonitorNotReadableError(f"{url!r} is not the address of a monitor: start it with http:// or https://")
+    try:
+        status, body = _get(url, _GROUPS + (f"?cluster={quote(cluster, safe='')}" if cluster else ""))
+        document = json.loads(body) if status in {200, 404, 503} else {}
+    except (OSError, HTTPException, ValueError) as error:
+        raise MonitorNotReadableError(f"the monitor at {url} does not answer ({error}): is it running?") from error
+    if status == 401:
+        raise MonitorNotReadableError(f"the monitor at {url} requires a name and a password: add them to ~/.netrc")
+    if status != 200:
+        reason = document.get("error") or f"status {status}"
+        raise MonitorNotReadableError(f"the monitor at {url} returned no groups: {reason}")
+    if len(document.get("clusters", ())) > 1:
+        raise MonitorNotReadableError(f"the monitor at {url} watches several clusters: select one with --cluster")
+    return {group["group_id"]: group for group in document["groups"]}
+
+
+def _get(url: str, path: str) -> tuple[int, bytes]:
+    parts = urlsplit(url)
+    connect = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+    with closing(connect(parts.hostname or "", parts.port, timeout=TIMEOUT_SECONDS)) as connection:
+        connection.request("GET", parts.path.rstrip("/") + path, headers=_credentials(parts.hostname or ""))
+        response: HTTPResponse = connection.getresponse()
+        return response.status, response.read()
+
+
+def _credentials(host: str) -> Mapping[str, str]:
+    try:
+        known = netrc.netrc().authenticators(host)
+    except FileNotFoundError:
+        return {}
+    except (netrc.NetrcParseError, UnicodeDecodeError):
+        raise MonitorNotReadableError("~/.netrc cannot be read: correct its syntax and its permissions") from None
+    if known is None:
+        return {}
+    return {"Authorization": "Basic " + base64.b64encode(f"{known[0]}:{known[2]}".encode()).decode()}

@@ -1,0 +1,74 @@
+"""Find the groups that do not commit around a rebalance while records wait.
+
+The rule numbers continue those of `reconciliation.py`.
+
+18. `long_commit_gap`: the group has members, and these conditions are met.
+    - The last commit is older than the group's limit `max_commit_gap_seconds`.
+    - The group has not committed since its last rebalance, or listings show a rebalance in progress.
+    - Records have waited for longer than the limit. The oldest of them was written at most `window_seconds` after the
+      rebalance. If records were written only later, the rebalance is not the cause.
+    If it is unknown whether records wait, the condition is unknown.
+19. If the group had no members before, the gap counts from the moment when it got members. So a nightly job that starts
+    has no gap of one day.
+20. The condition lasts for at least `window_seconds`. So a gap that ended a moment ago is still visible.
+
+The tables `rebalances` and `commit_gaps`, and the histogram of commit gaps, contain each gap (`combine/gaps.py`). A gap
+in these tables is not always harmful: the group of a quiet topic does not commit for an hour, because it receives no
+record. No record of `__consumer_offsets` shows whether records waited. So this condition follows from samples, while
+the gap lasts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from streaming.evaluation.conditions.silence import GroupCommits
+from streaming.evaluation.rebalances.detectors import Limits
+from streaming.evaluation.rebalances.rebalance_summary import RebalanceSummary
+
+LONG_COMMIT_GAP = "long_commit_gap"
+
+
+def long_commit_gap(  # noqa: PLR0913, PLR0917 - the inputs of the rules
+    recent: Sequence[RebalanceSummary],
+    rebalancing_since_ms: int | None,
+    commits: GroupCommits | None,
+    now_ms: int,
+    limits: Limits,
+    max_gap_seconds: float,
+) -> Mapping[str, str | None]:
+    """Return the text of the active condition, or nothing (rules 18 and 19). None: unknown.
+
+    >>> recent = [RebalanceSummary(100_000, 2, "rebalance", (), "range", 3)]
+    >>> commits = GroupCommits(last_ms=90_000, partitions=1, wait=True, wait_seconds=400.0)
+    >>> long_commit_gap(recent, None, commits, 500_000, Limits(), 300)
+    {'long_commit_gap': 'no commits for 410 s around the rebalance at 00:01:40 UTC; the limit is 300 s'}
+    """
+    is_rebalancing = rebalancing_since_ms is not None
+    if commits is None or not (is_rebalancing or (recent and recent[-1].members)):
+        return {}
+    rebalance_ms = recent[-1].timestamp_ms if rebalancing_since_ms is None else rebalancing_since_ms
+    gap_ms = now_ms - max(commits.last_ms, _members_since_ms(recent))
+    if gap_ms <= 1000 * max_gap_seconds or (commits.last_ms >= rebalance_ms and not is_rebalancing):
+        return {}
+    if commits.wait_seconds <= max_gap_seconds:
+        return {LONG_COMMIT_GAP: None} if commits.wait is None else {}
+    if now_ms - 1000 * commits.wait_seconds > rebalance_ms + 1000 * limits.window_seconds:
+        return {}
+    gap = f"no commits for {gap_ms // 1000} s around the rebalance at {_time_of_day(rebalance_ms)} UTC"
+    return {LONG_COMMIT_GAP: f"{gap}; the limit is {max_gap_seconds:g} s"}
+
+
+def _time_of_day(at_ms: int) -> str:
+    seconds = at_ms // 1000
+    return f"{seconds // 3600 % 24:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+
+
+def _members_since_ms(recent: Sequence[RebalanceSummary]) -> int:
+    """Return the time of the first rebalance after the group had no members. 0: not within the known rebalances."""
+    since_ms, had_members = 0, True
+    for rebalance in recent:
+        if rebalance.members and not had_members:
+            since_ms = rebalance.timestamp_ms
+        had_members = bool(rebalance.members)
+    return since_ms

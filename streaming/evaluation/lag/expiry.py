@@ -1,0 +1,85 @@
+"""Find the time at which the brokers may delete the committed offsets of a group without members.
+
+The brokers keep a committed offset for `offsets.retention.minutes`, counted from its *start*. Rules:
+
+1. While a group has members, the offsets of its subscribed topics do not expire. So there is no result.
+2. A classic group with a protocol type: the start is the time when the group became Empty (`currentStateTimestamp` of
+   its record). If the record has no such time (before version 2), rule 3 applies.
+3. A KIP-848 group, a streams group, and a group that only commits: the start is the time of each commit.
+4. The result is unknown in these cases: no broker returned `offsets.retention.minutes`, the state of the group is
+   unknown, a listing shows the group outside the state Empty, or the monitor polls the coordinators (`admin-api`),
+   because they do not return these times.
+5. If a group became Empty before a commit, rule 2 still counts from the Empty state. So a client that commits under the
+   name of a group without members does not extend the time.
+
+The brokers check every `offsets.retention.check.interval.ms` (10 minutes), so the offsets are deleted a little later. A
+record in version 1 has its own expiry time, which wins. Only clients that send OffsetCommit in version 2 to 4 with a
+retention time cause such records. The monitor does not read this time.
+
+Source: KIP-211, Kafka `OffsetMetadataManager.cleanupExpiredOffsets`, `OffsetExpirationConditionImpl`, and
+`offsetExpirationCondition` of `ClassicGroup`, `ConsumerGroup` and `StreamsGroup`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streaming.group.listing import GroupListing
+from streaming.group.snapshot import EMPTY, GroupSnapshot
+
+EACH_COMMIT: Final = None
+"""The start is the time of each commit (rule 3)."""
+
+Starts = Mapping[str, int | None]
+"""The start by group id: the time when the group became Empty, or EACH_COMMIT. Absent: rules 1 and 4."""
+
+EXPIRY_SCHEMA = pa.schema([("offsets_expire_ms", pa.int64()), ("seconds_until_expiry", pa.float64())])
+"""The time of rules 2 and 3, and the seconds from the sample until then (0 if it has passed). Null: rules 1 and 4."""
+
+
+def expiry_starts(
+    group_ids: Iterable[str], snapshots: Mapping[str, GroupSnapshot], listing: GroupListing | None
+) -> Starts:
+    """Return the starts of the groups with committed offsets. `listing`: None if unknown."""
+    starts: dict[str, int | None] = {}
+    for group_id in group_ids:
+        snapshot, listed = snapshots.get(group_id), listing.groups.get(group_id) if listing else None
+        if listed is not None and listed.state not in {EMPTY, None}:
+            continue
+        if snapshot is None or snapshot.is_over:
+            if listed is not None and listed.state == EMPTY:
+                starts[group_id] = EACH_COMMIT
+        elif snapshot.state == EMPTY and not snapshot.is_polled:
+            starts[group_id] = _start(snapshot)
+    return starts
+
+
+def _start(snapshot: GroupSnapshot) -> int | None:
+    """Apply rules 2 and 3 to a group in the state Empty."""
+    group = snapshot.classic
+    return group.current_state_timestamp_ms if group is not None and group.protocol_type else EACH_COMMIT
+
+
+def expiry(partitions: pa.Table, starts: Starts, retention_ms: int | None, now_ms: int) -> pa.Table:
+    """Return the expiry time of each committed offset (EXPIRY_SCHEMA). `partitions` has LAG_SCHEMA.
+
+    >>> commits = pa.table({"group_id": ["empty", "simple", "busy"], "commit_timestamp_ms": [1_000, 2_000, 3_000]})
+    >>> answer = expiry(commits, {"empty": 5_000, "simple": EACH_COMMIT}, 60_000, 15_000)
+    >>> answer["offsets_expire_ms"].to_pylist(), answer["seconds_until_expiry"].to_pylist()
+    ([65000, 62000, None], [50.0, 47.0, None])
+    """
+    rows = partitions.num_rows
+    if retention_ms is None or not starts:
+        return pa.table([pa.nulls(rows, field.type) for field in EXPIRY_SCHEMA], schema=EXPIRY_SCHEMA)
+    groups = partitions["group_id"].combine_chunks().dictionary_encode()
+    ids = groups.dictionary.to_pylist()
+    is_known = pa.array([group_id in starts for group_id in ids], pa.bool_()).take(groups.indices)
+    became_empty_ms = pa.array([starts.get(group_id) for group_id in ids], pa.int64()).take(groups.indices)
+    start_ms = pc.coalesce(became_empty_ms, partitions["commit_timestamp_ms"].combine_chunks())
+    expire_ms = pc.if_else(is_known, pc.add(start_ms, retention_ms), None)
+    left = pc.divide(pc.subtract(expire_ms, now_ms).cast(pa.float64()), 1000.0)
+    return pa.table([expire_ms, pc.max_element_wise(left, 0.0, skip_nulls=False)], schema=EXPIRY_SCHEMA)

@@ -1,0 +1,223 @@
+"""Compute consume rates from committed offsets, and produce rates from sampled end offsets, in records per second.
+
+Both rates are averages over a window of WINDOW_MS (five minutes). An unknown rate is null, never 0. Rules for the
+consume rate of a group partition:
+
+1. A point is (committed offset, time of the commit). The time is the coordinator's timestamp, so a commit that the
+   monitor reads late counts at its own time. A timestamp later than the sample counts as the time of the sample.
+2. A new commit becomes a point at the next sample. Each slot of SLOT_MS has one point: the slot's last commit. POINTS
+   slots cover the window.
+3. The points start again if the committed offset or the timestamp decreases (a rewind, a new topic, a coordinator
+   whose clock is behind), or if the offset changes at the same timestamp. They also start again if the partition was
+   absent in the sample before, because its commits were deleted or not shown. Points are not stored, so they start
+   again when the monitor restarts.
+4. Between two commits, the committed offset rises evenly. So a commit every 60 s has the same rate as a commit every
+   second. If nothing was committed for longer than WINDOW_MS, the rise takes only the last WINDOW_MS before the commit,
+   or the time since the monitor last read the group's commits, whichever is longer.
+5. The window ends at the last commit. If the time since the last commit is longer than the longest interval between
+   two commits, the difference counts as time without progress, and the window ends later. Intervals of WINDOW_MS or
+   more are pauses and do not count here. So after the last commit, the rate falls to 0 within two windows. The present
+   time is the time up to which the group's partition of `__consumer_offsets` was read.
+6. The rate is unknown if the points cover less than MIN_SPAN_MS, except in one case: if the last commit is older than
+   the window, the rate is 0.
+
+Rules for the produce rate of a topic partition:
+
+7. The end offset also rises evenly between two samples. So the rate is known after a restart, because the sampled end
+   offsets are stored. The rate is unknown if the samples cover less than MIN_SPAN_MS. If the end offset decreases, all
+   samples before are removed (`offset_points`, rule 2).
+
+Rules for rows and groups:
+
+8. If an open transaction blocks the group, or if the topic or the partition does not exist, both rates are unknown.
+9. The rate of a group is the sum of its partitions. Deleted partitions do not count, because nothing can be written to
+   them or read from them. If the rate of any other partition is unknown, the sum is unknown.
+10. Time to catch up = lag / (consume rate - produce rate). It is unknown if there is no lag, or if the difference is
+    not above MIN_GAIN of the larger rate. A smaller difference may be an error of the two rates.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streaming.combine.wire import BoolArray, Int64Array
+from streaming.evaluation.lag.lag import BLOCKED, PARTITION_DELETED, TOPIC_DELETED, LagReport
+from streaming.evaluation.lag.sampled_offsets import SampledOffsets
+
+WINDOW_MS = 300_000
+MIN_SPAN_MS = 60_000
+SLOT_MS = 30_000
+POINTS = WINDOW_MS // SLOT_MS + 2
+"""Points per group partition. They use 192 bytes."""
+
+MIN_GAIN = 0.02
+
+RATES_SCHEMA = pa.schema([("consumed_records_per_second", pa.float64()), ("produced_records_per_second", pa.float64())])
+
+DELETED = pa.array([TOPIC_DELETED, PARTITION_DELETED])
+"""Reasons for an unknown lag of partitions that do not exist (rules 8 and 9)."""
+
+_WITHOUT_RATES = pa.array([BLOCKED, TOPIC_DELETED, PARTITION_DELETED])
+_FIRST_ROWS = 64
+_NONE = -1
+"""Means that there is no point, or no time."""
+
+Float64Array = npt.NDArray[np.float64]
+
+
+class CommitPoints:
+    """The last commits of many rows (rules 1 to 3). The caller numbers the rows.
+
+    >>> points, row = CommitPoints(), np.array([0])
+    >>> for at_ms in range(0, 120_001, 20_000):
+    ...     points.add(row, np.array([at_ms // 20]), np.array([at_ms]), at_ms, np.array([at_ms]))
+    >>> points.rates(row, np.array([120_000])).tolist()
+    [50.0]
+    """
+
+    def __init__(self) -> None:
+        # Points are aligned to the right, so the newest is last.
+        self._offsets: Int64Array = np.full((_FIRST_ROWS, POINTS), _NONE, dtype=np.int64)
+        self._times_ms: Int64Array = np.full((_FIRST_ROWS, POINTS), _NONE, dtype=np.int64)
+        self._samples_of: Int64Array = np.full(_FIRST_ROWS, _NONE, dtype=np.int64)
+        self._read_up_to_ms: Int64Array = np.full(_FIRST_ROWS, _NONE, dtype=np.int64)
+        self._samples = 0
+
+    def add(
+        self,
+        rows: Int64Array,
+        offsets: Int64Array,
+        commit_times_ms: Int64Array,
+        sampled_at_ms: int,
+        read_up_to_ms: Int64Array,
+    ) -> None:
+        """Add the last commits of one sample. The rows are distinct.
+
+        `read_up_to_ms` is the time up to which the commits of each row were read. It is negative if it is unknown.
+        """
+        self._grow(int(rows.max(initial=-1)) + 1)
+        times_ms = np.clip(commit_times_ms, 0, sampled_at_ms)
+        last_offsets, last_ms = self._offsets[rows, -1], self._times_ms[rows, -1]
+        starts = (self._samples_of[rows] != self._samples) | (last_ms == _NONE)
+        starts |= (offsets < last_offsets) | (times_ms < last_ms) | ((times_ms == last_ms) & (offsets != last_offsets))
+        read_before_ms = self._read_up_to_ms[rows]
+        self._samples += 1
+        self._samples_of[rows], self._read_up_to_ms[rows] = self._samples, read_up_to_ms
+        self._times_ms[rows[starts]] = _NONE
+        self._append(rows[starts], offsets[starts], times_ms[starts])
+        is_new = ~starts & (times_ms > last_ms)
+        pause_end_ms = np.minimum(read_before_ms, times_ms - WINDOW_MS)
+        follows_pause = is_new & (pause_end_ms > last_ms)
+        self._append(rows[follows_pause], last_offsets[follows_pause], pause_end_ms[follows_pause])
+        self._append(rows[is_new], offsets[is_new], times_ms[is_new])
+
+    def rates(self, rows: Int64Array, read_up_to_ms: Int64Array) -> Float64Array:
+        """Return the consume rate of each row (rules 4 to 6). NaN means unknown."""
+        offsets, times_ms = self._offsets[rows], self._times_ms[rows]
+        is_point = times_ms != _NONE
+        newest_ms, newest = times_ms[:, -1], offsets[:, -1]
+        first_ms = np.take_along_axis(times_ms, np.argmax(is_point, axis=1)[:, np.newaxis], axis=1)[:, 0]
+        end_ms = np.maximum(newest_ms, read_up_to_ms - _longest_interval_ms(times_ms, is_point))
+        begin_ms = np.maximum(end_ms - WINDOW_MS, first_ms)
+        elapsed_ms = np.maximum(end_ms - begin_ms, 1)
+        rates: Float64Array = (newest - _offset_at(offsets, times_ms, begin_ms)) * 1000 / elapsed_ms
+        is_known = (newest_ms - first_ms >= MIN_SPAN_MS) | (newest_ms <= read_up_to_ms - WINDOW_MS)
+        return np.where(is_known & (newest_ms != _NONE) & (read_up_to_ms >= 0), rates, np.nan)
+
+    def _append(self, rows: Int64Array, offsets: Int64Array, times_ms: Int64Array) -> None:
+        """Append one point per row. It replaces the last point if both are in one slot (rule 2).
+
+        The first point of a row is not replaced, because the points would then cover less time.
+        """
+        shares_slot = self._times_ms[rows, -1] // SLOT_MS == times_ms // SLOT_MS
+        moved = rows[~(shares_slot & (self._times_ms[rows, -2] != _NONE))]
+        for matrix in (self._offsets, self._times_ms):
+            matrix[moved, :-1] = matrix[moved, 1:]
+        self._offsets[rows, -1], self._times_ms[rows, -1] = offsets, times_ms
+
+    def _grow(self, rows: int) -> None:
+        missing = rows - len(self._samples_of)
+        if missing > 0:
+            more = max(missing, len(self._samples_of))
+            blank = np.full((more, POINTS), _NONE, dtype=np.int64)
+            self._offsets, self._times_ms = (
+                np.concatenate([matrix, blank]) for matrix in (self._offsets, self._times_ms)
+            )
+            self._samples_of, self._read_up_to_ms = (
+                np.concatenate([column, blank[:, 0]]) for column in (self._samples_of, self._read_up_to_ms)
+            )
+
+
+def _longest_interval_ms(times_ms: Int64Array, is_point: BoolArray) -> Int64Array:
+    """Return the longest interval between two neighbouring points that is not a pause (rule 5)."""
+    intervals_ms = np.where(is_point[:, :-1], np.diff(times_ms, axis=1), 0)
+    longest_ms: Int64Array = np.where(intervals_ms < WINDOW_MS, intervals_ms, 0).max(axis=1)
+    return longest_ms
+
+
+def _offset_at(offsets: Int64Array, times_ms: Int64Array, at_ms: Int64Array) -> Float64Array:
+    """Return the committed offset of each row at a time, by rule 4. No row has its first point after this time."""
+    newest_at = times_ms.shape[1] - 1
+    right = np.minimum((times_ms <= at_ms[:, np.newaxis]).sum(axis=1), newest_at)[:, np.newaxis]
+    left = np.maximum(right - 1, 0)
+    left_ms, right_ms, left_offset, right_offset = (
+        np.take_along_axis(matrix, at, axis=1)[:, 0] for matrix in (times_ms, offsets) for at in (left, right)
+    )
+    width_ms = np.maximum(right_ms - left_ms, 1)
+    share = np.where(at_ms >= right_ms, 1.0, (at_ms - left_ms) / width_ms)
+    found: Float64Array = np.where(share == 1.0, right_offset, left_offset + share * (right_offset - left_offset))
+    return found
+
+
+def produce_rates(ends: SampledOffsets, sampled_at_ms: int) -> Float64Array:
+    """Return the produce rate of each row of `ends` (rule 7). NaN means unknown.
+
+    >>> ends = SampledOffsets(limit=60)
+    >>> for offset, at_ms in [(100, 0), (100, 30_000), (700, 60_000)]:
+    ...     _ = ends.add({("orders", 0): offset}, at_ms)
+    >>> produce_rates(ends, 60_000).tolist()
+    [10.0]
+    """
+    rows, points = np.arange(len(ends)), ends.points
+    newest = np.maximum(points.counts[rows] - 1, 0)
+    right = np.minimum(points.first_since(rows, sampled_at_ms - WINDOW_MS), newest)
+    left = np.maximum(right - 1, 0)
+    left_ms, right_ms = points.times_ms[rows, left], points.times_ms[rows, right]
+    begin_ms = np.where(right > 0, sampled_at_ms - WINDOW_MS, right_ms)
+    share = np.where(right > 0, (begin_ms - left_ms) / np.maximum(right_ms - left_ms, 1), 1.0)
+    left_offset, right_offset = points.offsets[rows, left], points.offsets[rows, right]
+    begin_offset = left_offset + share * (right_offset - left_offset)
+    elapsed_ms = sampled_at_ms - begin_ms
+    rates = (points.offsets[rows, newest] - begin_offset) * 1000 / np.maximum(elapsed_ms, 1)
+    is_known = ends.sampled_at(rows, sampled_at_ms) & (elapsed_ms >= MIN_SPAN_MS)
+    return np.where(is_known, rates, np.nan)
+
+
+def rates(report: LagReport, ends: SampledOffsets, consumed: Float64Array | None) -> pa.Table:
+    """Return both rates of each row of the report (RATES_SCHEMA, rule 8).
+
+    `ends` must contain the sample of the report. `consumed` are the consume rates of the rows. If it is None, they are
+    unknown.
+    """
+    partitions = report.partitions
+    rows = ends.rows(partitions["topic"].combine_chunks(), partitions["partition"].to_numpy())
+    produced = np.append(produce_rates(ends, report.sampled_at_ms), np.nan)[rows]  # NO_ROW is the last entry
+    has_none = pc.is_in(partitions["unknown_reason"].combine_chunks(), value_set=_WITHOUT_RATES).to_numpy(
+        zero_copy_only=False
+    )
+    columns = [np.full(len(rows), np.nan) if consumed is None else consumed, produced]
+    return pa.table([pa.array(column, mask=has_none | np.isnan(column)) for column in columns], schema=RATES_SCHEMA)
+
+
+def catch_up_seconds(lag: pa.Array, consumed: pa.Array, produced: pa.Array) -> pa.Array:
+    """Return the time to catch up in seconds, from columns of equal length (rule 10).
+
+    >>> catch_up_seconds(pa.array([600, 600, 0]), pa.array([30.0, 10.0, 9.0]), pa.array([10.0, 30.0, 9.0])).to_pylist()
+    [30.0, None, None]
+    """
+    gain = pc.subtract(consumed, produced)
+    is_shrinking = pc.greater(gain, pc.multiply(pc.max_element_wise(consumed, produced), MIN_GAIN))
+    return pc.if_else(pc.and_(is_shrinking, pc.greater(lag, 0)), pc.divide(lag.cast(pa.float64()), gain), None)

@@ -1,0 +1,46 @@
+"""Estimate the time until retention by time deletes the record that a group reads next.
+
+The age of this record is the lag in seconds (`lag_seconds.py`). Rules:
+
+1. A topic deletes records by time if its `cleanup.policy` contains `delete` and its `retention.ms` is not -1. Only then
+   there is an estimate: `retention.ms` minus the age, at least 0. Kafka deletes whole segments, when the newest record
+   of the segment is older than `retention.ms`. So the real loss is later than the estimate, by up to one segment.
+2. If the age is only a lower bound, the record may be older, so the estimate is unknown. The exception: if the lower
+   bound has reached `retention.ms`, the estimate is 0.
+3. If the settings of the topic are unknown, the estimate is unknown.
+
+Limits: `retention.bytes` and DeleteRecords can delete the record earlier. Kafka compares the timestamps of the records.
+If a producer writes timestamps of the past, Kafka deletes these records earlier. The error of the age
+(`within_seconds`) is also the error of the estimate.
+
+Source: Kafka, `UnifiedLog.deleteRetentionMsBreachedSegments`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streaming.evaluation.lag.lag_seconds import AT_LEAST
+
+RetentionMs = Mapping[str, int]
+"""`retention.ms` of the topics that delete records by time. A topic with unknown settings is absent."""
+
+
+def seconds_left(topics: pa.ChunkedArray, lag_seconds: pa.Table, retention_ms: RetentionMs) -> pa.ChunkedArray:
+    """Return the estimate of each row in seconds. Null: unknown, or the topic does not delete records by time.
+
+    `lag_seconds` has LAG_SECONDS_SCHEMA.
+
+    >>> ages = pa.table({"lag_seconds": [600.0, 5.0], "lag_seconds_kind": ["exact", "exact"]})
+    >>> seconds_left(pa.chunked_array([["orders", "compacted"]]), ages, {"orders": 3_600_000}).to_pylist()
+    [3000.0, None]
+    """
+    encoded = topics.combine_chunks().dictionary_encode()
+    limits_ms = pa.array(map(retention_ms.get, encoded.dictionary.to_pylist()), pa.int64()).take(encoded.indices)
+    left = pc.subtract(pc.divide(limits_ms.cast(pa.float64()), 1000.0), lag_seconds["lag_seconds"])
+    is_bound = pc.equal(lag_seconds["lag_seconds_kind"].cast(pa.string()), AT_LEAST)
+    is_open = pc.and_(is_bound, pc.greater(left, 0.0))
+    return pc.if_else(is_open, None, pc.max_element_wise(left, 0.0, skip_nulls=False))

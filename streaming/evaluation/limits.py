@@ -1,0 +1,47 @@
+"""The limits of a group: how late the group may be, how severe its alerts may be, and which team owns it.
+
+The settings (`[[groups]]`) set these limits. A group without an entry has the default limits. Alert rules compare the
+lag and the commit gaps of a group with its limits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+Severity = Literal["critical", "warning", "info"]
+CRITICAL: Final = "critical"
+WARNING: Final = "warning"
+INFO: Final = "info"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLimits:
+    """The limits of one group. All times are in seconds.
+
+    - `team`: the owner of the group. Alerts have it as a label. It is empty if no owner is configured.
+    - `max_lag_seconds`: an alert of severity `warning` fires above this lag.
+    - `critical_lag_seconds`: an alert of severity `critical` fires above this lag. It is at least `max_lag_seconds`.
+    - `max_commit_gap_seconds`: longest acceptable time without commits around a rebalance.
+    - `severity`: the highest severity that an alert about the group may have.
+    - `ignore_alerts`: if True, no alert fires for the group.
+    """
+
+    team: str = ""
+    max_lag_seconds: float = 600
+    critical_lag_seconds: float = 3600
+    max_commit_gap_seconds: float = 300
+    severity: Severity = CRITICAL
+    ignore_alerts: bool = False
+
+
+DEFAULT_LIMITS: Final = GroupLimits()
+
+LimitsOf = Callable[[Collection[str]], Mapping[str, GroupLimits]]
+"""A function that returns the limits of each group in a collection of group ids."""
+
+
+def default_limits(group_ids: Collection[str]) -> Mapping[str, GroupLimits]:
+    """Return the limits of groups without settings of their own."""
+    return dict.fromkeys(group_ids, DEFAULT_LIMITS)

@@ -1,0 +1,121 @@
+"""Keep the retention settings of the brokers and of the topics with lag. They change rarely, so requests are rare.
+
+1. A known setting is requested again after KNOWN_FOR_MS. An unknown setting is requested again after RETRY_AFTER_MS.
+2. Only topics with lag are requested, at most TOPICS_PER_SAMPLE in one sample. Topics that were never requested come
+   first.
+3. The settings are optional. A failed request never fails the sample.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from kafka.errors import KafkaError
+
+_log = logging.getLogger(__name__)
+
+KNOWN_FOR_MS = 3_600_000
+RETRY_AFTER_MS = 600_000
+TOPICS_PER_SAMPLE = 100
+
+OFFSETS_RETENTION, TOPIC_RETENTION = "offsets_retention", "topic_retention"
+_RIGHTS = {
+    OFFSETS_RETENTION: "the brokers did not return offsets.retention.minutes, so it is unknown when the offsets of"
+    " inactive groups expire (optional right: DESCRIBE_CONFIGS on the cluster)",
+    TOPIC_RETENTION: "the brokers did not return retention.ms of some topics, so the time until records are lost may be"
+    " unknown (optional right: DESCRIBE_CONFIGS on the topics)",
+}
+
+
+class ConfigReader(Protocol):
+    """Requests about settings (`sampling/configs.py`)."""
+
+    def offsets_retention_ms(self) -> int | None:
+        """Return the shortest `offsets.retention.minutes` of all brokers in milliseconds. None: unknown."""
+
+    def topic_retention_ms(self, topics: Sequence[str]) -> Mapping[str, int]:
+        """Return `retention.ms` of topics. Negative: no retention by time. Absent: unknown."""
+
+
+class _Setting(NamedTuple):
+    """A setting, and the time of its last request. None: unknown."""
+
+    value: int | None
+    requested_at_ms: int
+
+    def is_due(self, now_ms: int) -> bool:
+        valid_ms = RETRY_AFTER_MS if self.value is None else KNOWN_FOR_MS
+        return not 0 <= now_ms - self.requested_at_ms < valid_ms
+
+
+class RetentionSettings:
+    """The settings of one cluster. Only the sampler's thread uses it."""
+
+    def __init__(self, cluster: str, configs: ConfigReader | None = None) -> None:
+        """If `configs` is None, all settings are unknown."""
+        self._cluster = cluster
+        self._configs = configs
+        self._of_offsets: _Setting | None = None
+        self._of_topics: dict[str, _Setting] = {}
+        self._reported: set[str] = set()
+
+    @property
+    def offsets_retention_ms(self) -> int | None:
+        """Time for which the brokers keep the committed offsets of inactive groups. None: unknown."""
+        return None if self._of_offsets is None else self._of_offsets.value
+
+    @property
+    def topic_retention_ms(self) -> Mapping[str, int]:
+        """`retention.ms` of the topics with lag that delete records by time."""
+        known = ((topic, setting.value) for topic, setting in self._of_topics.items())
+        return {topic: value for topic, value in known if value is not None and value >= 0}
+
+    @property
+    def not_known(self) -> tuple[str, ...]:
+        """The settings that the brokers did not return."""
+        is_unknown = {
+            OFFSETS_RETENTION: self._of_offsets is not None and self._of_offsets.value is None,
+            TOPIC_RETENTION: any(setting.value is None for setting in self._of_topics.values()),
+        }
+        return tuple(name for name, unknown in is_unknown.items() if unknown)
+
+    def request_if_due(self, topics_with_lag: Collection[str], now_ms: int) -> None:
+        """Request the settings that are due. Settings of topics without lag are removed."""
+        if self._configs is None:
+            return
+        if self._of_offsets is None or self._of_offsets.is_due(now_ms):
+            self._of_offsets = _Setting(self._request_offsets_retention(self._configs), now_ms)
+        known = {topic: self._of_topics[topic] for topic in topics_with_lag if topic in self._of_topics}
+        due = self._due_topics(topics_with_lag, now_ms)
+        found = self._request_topics(self._configs, due) if due else {}
+        self._of_topics = {**known, **{topic: _Setting(found.get(topic), now_ms) for topic in due}}
+        self._report()
+
+    def _due_topics(self, topics: Collection[str], now_ms: int) -> list[str]:
+        """Apply rules 1 and 2."""
+        requested = {topic: self._of_topics.get(topic) for topic in topics}
+        due = [topic for topic, setting in requested.items() if setting is None or setting.is_due(now_ms)]
+        return sorted(due, key=lambda topic: (requested[topic] is not None, topic))[:TOPICS_PER_SAMPLE]
+
+    def _request_offsets_retention(self, configs: ConfigReader) -> int | None:
+        try:
+            return configs.offsets_retention_ms()
+        except KafkaError as error:
+            _log.debug("%s: %s", self._cluster, error)
+            return None
+
+    def _request_topics(self, configs: ConfigReader, topics: Sequence[str]) -> Mapping[str, int]:
+        try:
+            return configs.topic_retention_ms(topics)
+        except KafkaError as error:
+            _log.debug("%s: %s", self._cluster, error)
+            return {}
+
+    def _report(self) -> None:
+        """Log each missing setting once."""
+        for name in self.not_known:
+            if name not in self._reported:
+                self._reported.add(name)
+                _log.info("%s: %s", self._cluster, _RIGHTS[name])

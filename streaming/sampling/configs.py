@@ -1,0 +1,85 @@
+"""Request settings of brokers and topics (DescribeConfigs).
+
+Required rights, both optional: DESCRIBE_CONFIGS on the cluster, and DESCRIBE_CONFIGS on the topics. If a right is
+missing, the values that depend on the settings are unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from kafka.admin import ConfigResourceType
+from kafka.errors import KafkaError, NoError
+from kafka.protocol.admin import DescribeConfigsRequest
+
+from streaming.sampling.connection import Connection, Message
+
+OFFSETS_RETENTION = "offsets.retention.minutes"
+RETENTION_MS, CLEANUP_POLICY = "retention.ms", "cleanup.policy"
+_MINUTE_MS = 60_000
+
+NO_RETENTION_BY_TIME = -1
+"""Returned for a topic that does not delete records by time."""
+
+
+class Configs:
+    """Requests about settings. A setting that no broker returns is unknown."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def offsets_retention_ms(self) -> int | None:
+        """Return the time for which the brokers keep committed offsets of inactive groups. None: unknown.
+
+        Each broker has its own value, and the coordinator of a group applies its value. So the shortest value of all
+        brokers is returned.
+        """
+        brokers = self._connection.broker_ids()
+        requests = [
+            (broker, _request(ConfigResourceType.BROKER, [str(broker)], [OFFSETS_RETENTION])) for broker in brokers
+        ]
+        found = [
+            settings for response in self._connection.ask_each(requests) for settings in _settings(response).values()
+        ]
+        minutes = [number for settings in found if (number := _number(settings.get(OFFSETS_RETENTION))) is not None]
+        return min(minutes) * _MINUTE_MS if minutes else None
+
+    def topic_retention_ms(self, topics: Sequence[str]) -> Mapping[str, int]:
+        """Return `retention.ms` of topics, or NO_RETENTION_BY_TIME. A topic with unknown settings is absent."""
+        request = _request(ConfigResourceType.TOPIC, topics, [RETENTION_MS, CLEANUP_POLICY])
+        (response,) = self._connection.ask_each([(None, request)])
+        by_topic = {topic: _retention_ms(settings) for topic, settings in _settings(response).items()}
+        return {topic: retention_ms for topic, retention_ms in by_topic.items() if retention_ms is not None}
+
+
+def _request(kind: ConfigResourceType, names: Sequence[str], settings: Sequence[str]) -> Message:
+    resource = DescribeConfigsRequest.DescribeConfigsResource
+    resources = [
+        resource(resource_type=kind.value, resource_name=name, configuration_keys=list(settings)) for name in names
+    ]
+    return DescribeConfigsRequest(resources=resources, include_synonyms=False)
+
+
+def _settings(response: Message | KafkaError) -> Mapping[str, Mapping[str, str | None]]:
+    """Return the settings of each resource in the response. A resource with an error is absent."""
+    if isinstance(response, KafkaError):
+        return {}
+    return {
+        result.resource_name: {config.name: config.value for config in result.configs}
+        for result in response.results
+        if result.error_code == NoError.errno
+    }
+
+
+def _retention_ms(settings: Mapping[str, str | None]) -> int | None:
+    retention_ms, policy = _number(settings.get(RETENTION_MS)), settings.get(CLEANUP_POLICY)
+    if retention_ms is None or policy is None:
+        return None
+    return retention_ms if "delete" in policy.split(",") and retention_ms >= 0 else NO_RETENTION_BY_TIME
+
+
+def _number(text: str | None) -> int | None:
+    try:
+        return None if text is None else int(text)
+    except ValueError:
+        return None

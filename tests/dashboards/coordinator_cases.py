@@ -1,0 +1,117 @@
+"""Define cases in which alerts on coordinators and transactions fire, and cases in which they must not fire."""
+
+from __future__ import annotations
+
+from tests.dashboards.rules import BOTH, CRITICAL, WARNING, AlertCase, group, of_cluster, of_group
+
+OF_COORDINATOR = {"cluster": "prod", "coordinator": "2"}
+OF_PARTITION = {"cluster": "prod", "partition": "7"}
+
+
+def groups(troubled: int, healthy: int, ends: str = "300", members: int = 3, metric: str = "silent") -> dict[str, str]:
+    """Return the series of groups of broker 2: `troubled` are silent or far behind, `healthy` are not."""
+    series = {}
+    for number in range(troubled + healthy):
+        name = f"group-{number}"
+        series |= group(group=name, coordinator="2") | of_group("group_members", f"{members}x300", group=name)
+        if number < troubled and metric == "silent":
+            series |= of_group("group_condition", f"1x{ends} stale", condition="silent_group", group=name)
+        elif number < troubled:
+            series |= of_group("group_lag_seconds", f"7200x{ends} stale", group=name)
+    return series
+
+
+def blocked(records: str, last_stable_offset: str) -> dict[str, str]:
+    """Return the series of the blocked records of a partition and of its last stable offset."""
+    return of_cluster("offsets_topic_blocked", records, partition="7") | of_cluster(
+        "offsets_topic_last_stable_offset", last_stable_offset, partition="7"
+    )
+
+
+TROUBLE = (
+    AlertCase(
+        "KafkaCoordinatorTrouble",
+        "six of eight groups of a broker are silent",
+        "10m",
+        (CRITICAL,),
+        groups(6, 2),
+        labels=OF_COORDINATOR,
+        says=(
+            "prod: 6 groups of coordinator 2 are in trouble",
+            (
+                "6 groups are silent, stuck in a rebalance or far behind. Broker 2 coordinates all of them, and they "
+                "are at least half of its groups with members. Alertmanager suppresses the alerts of these groups. "
+                "Likely causes: the broker is overloaded or cannot write __consumer_offsets, or clients cannot reach "
+                "it. What to do: check this broker first: its log, its disks, its network and the replicas of "
+                "__consumer_offsets."
+            ),
+        ),
+    ),
+    AlertCase("KafkaCoordinatorTrouble", "six groups are far behind", "10m", (CRITICAL,), groups(6, 0, metric="lag")),
+    AlertCase("KafkaCoordinatorTrouble", "four groups are too few", "10m", (), groups(4, 0)),
+    AlertCase("KafkaCoordinatorTrouble", "six of twenty groups have problems of their own", "10m", (), groups(6, 14)),
+    AlertCase(
+        "KafkaCoordinatorTrouble", "retired groups do not count", "10m", (), groups(6, 0, members=0, metric="lag")
+    ),
+    AlertCase("KafkaCoordinatorTrouble", "the broker has recovered", "40m", (), groups(6, 2, ends="20")),
+    AlertCase(
+        "KafkaCoordinatorTrouble",
+        "two monitors count each group once",
+        "10m",
+        (),
+        groups(4, 0)
+        | of_group("group_condition", "1x300", condition="silent_group", group="group-0", instance="b:9560"),
+    ),
+)
+
+TRANSACTIONS = (
+    AlertCase(
+        "KafkaOffsetsBlockedByTransaction",
+        "a transaction that does not end",
+        "25m",
+        BOTH,
+        blocked("900x300", "100x300") | group(state="Unknown"),
+        labels=OF_PARTITION,
+        says=(
+            "prod: an open transaction blocks partition 7 of __consumer_offsets",
+            (
+                "One transaction stays open and blocks 900 records. Kafka's default for transaction.max.timeout.ms "
+                "is 15 minutes. Groups in state Unknown: 1. Consumers that start now cannot fetch their offsets if "
+                "their group belongs to this partition. Likely causes: a hanging transaction. What to do: find the "
+                "transaction with kafka-transactions.sh find-hanging, then abort it."
+            ),
+        ),
+    ),
+    AlertCase("KafkaOffsetsBlockedByTransaction", "eight minutes", "8m", (WARNING,), blocked("9x300", "100x300")),
+    AlertCase("KafkaOffsetsBlockedByTransaction", "three minutes", "3m", (), blocked("9x300", "100x300")),
+    AlertCase(
+        "KafkaOffsetsBlockedByTransaction",
+        "short transactions one after the other",
+        "60m",
+        (),
+        blocked("5x9 0x1 5x9 0x1 5x9 0x1 5x9 0x1 5x9 0x1 5x9 0x1", "100+5x300"),
+    ),
+    AlertCase(
+        "KafkaOffsetsBlockedByTransaction",
+        "exactly-once traffic in which a different transaction is open at each moment",
+        "60m",
+        (),
+        blocked("5x300", "100+5x300"),
+    ),
+    AlertCase(
+        "KafkaOffsetsBlockedByTransaction",
+        "transactions of 15 minutes one after the other, the allowed maximum",
+        "42m",
+        (WARNING,),
+        blocked("5x300", "100x14 200x14 300x14 400x300"),
+    ),
+    AlertCase(
+        "KafkaOffsetsBlockedByTransaction",
+        "the transaction was aborted",
+        "60m",
+        (),
+        blocked("900x30 0x300", "100x30 1000x300"),
+    ),
+)
+
+COORDINATORS = (*TROUBLE, *TRANSACTIONS)

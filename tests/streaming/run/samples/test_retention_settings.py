@@ -1,0 +1,104 @@
+"""Tests of the requests for retention settings: few, bounded, and never fatal."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+
+import pytest
+from kafka.errors import KafkaConnectionError
+
+from streaming.run.samples.retention_settings import (
+    KNOWN_FOR_MS,
+    OFFSETS_RETENTION,
+    RETRY_AFTER_MS,
+    TOPIC_RETENTION,
+    TOPICS_PER_SAMPLE,
+    RetentionSettings,
+)
+
+WEEK_MS = 7 * 24 * 3_600_000
+
+
+class Configs:
+    """Brokers that return some settings, and record the requests."""
+
+    def __init__(self, offsets_ms: int | None = WEEK_MS, **topics: int) -> None:
+        self.offsets_ms, self.topics = offsets_ms, topics
+        self.is_down = False
+        self.offset_requests, self.topic_requests = 0, list[Sequence[str]]()
+
+    def offsets_retention_ms(self) -> int | None:
+        """Return the setting of the brokers."""
+        self.offset_requests += 1
+        if self.is_down:
+            raise KafkaConnectionError
+        return self.offsets_ms
+
+    def topic_retention_ms(self, topics: Sequence[str]) -> Mapping[str, int]:
+        """Return the settings of the known topics."""
+        self.topic_requests.append(topics)
+        if self.is_down:
+            raise KafkaConnectionError
+        return {topic: self.topics[topic] for topic in topics if topic in self.topics}
+
+
+def test_a_known_setting_is_requested_once_per_hour() -> None:
+    configs = Configs(orders=WEEK_MS)
+    settings = RetentionSettings("eu", configs)
+    for now_ms in range(0, KNOWN_FOR_MS, 600_000):
+        settings.request_if_due(["orders"], now_ms)
+    assert (configs.offset_requests, configs.topic_requests) == (1, [["orders"]])
+    configs.topics["orders"] = 1_000
+    settings.request_if_due(["orders"], KNOWN_FOR_MS)
+    assert settings.topic_retention_ms == {"orders": 1_000}
+    assert configs.offset_requests == 2
+
+
+def test_a_missing_right_is_reported_once_and_requested_again_rarely(caplog: pytest.LogCaptureFixture) -> None:
+    """The rights are optional, so a missing right is no warning."""
+    configs = Configs(None, orders=WEEK_MS)
+    settings = RetentionSettings("eu", configs)
+    with caplog.at_level(logging.INFO):
+        for now_ms in range(0, RETRY_AFTER_MS, 5_000):
+            settings.request_if_due(["orders", "secret"], now_ms)
+    assert (configs.offset_requests, len(configs.topic_requests)) == (1, 1)
+    assert settings.not_known == (OFFSETS_RETENTION, TOPIC_RETENTION)
+    assert [line.levelname for line in caplog.records] == ["INFO", "INFO"]
+    configs.offsets_ms, configs.topics["secret"] = WEEK_MS, WEEK_MS
+    settings.request_if_due(["orders", "secret"], RETRY_AFTER_MS)
+    assert (settings.not_known, settings.offsets_retention_ms) == ((), WEEK_MS)
+    assert configs.topic_requests[1:] == [["secret"]], "the known topic is not requested again"
+
+
+def test_many_topics_are_requested_in_several_samples() -> None:
+    """A cluster with 10,000 topics must not get one request with all of them."""
+    topics = [f"t{number:03}" for number in range(TOPICS_PER_SAMPLE + 30)]
+    configs = Configs(**dict.fromkeys(topics, WEEK_MS))
+    settings = RetentionSettings("eu", configs)
+    for now_ms in (0, 5_000, 10_000):
+        settings.request_if_due(topics, now_ms)
+    assert [len(names) for names in configs.topic_requests] == [TOPICS_PER_SAMPLE, 30]
+    assert settings.topic_retention_ms.keys() == set(topics)
+    settings.request_if_due([], 15_000)
+    assert settings.topic_retention_ms == {}, "deleted topics do not use memory"
+
+
+def test_a_topic_without_retention_by_time_is_known_and_has_no_limit() -> None:
+    settings = RetentionSettings("eu", Configs(compacted=-1))
+    settings.request_if_due(["compacted"], 0)
+    assert (settings.topic_retention_ms, settings.not_known) == ({}, ())
+
+
+def test_brokers_that_do_not_answer_do_not_fail_the_sample() -> None:
+    configs = Configs(orders=WEEK_MS)
+    configs.is_down = True
+    settings = RetentionSettings("eu", configs)
+    settings.request_if_due(["orders"], 0)
+    assert settings.not_known == (OFFSETS_RETENTION, TOPIC_RETENTION)
+
+
+def test_without_a_reader_nothing_is_known_and_nothing_is_missing() -> None:
+    settings = RetentionSettings("eu")
+    settings.request_if_due(["orders"], 0)
+    assert (settings.offsets_retention_ms, settings.topic_retention_ms, settings.not_known) == (None, {}, ())
