@@ -3,7 +3,8 @@
 `make test-clients` runs `python -m tests.clients.run [PART OF A GROUP'S NAME ...]`. It installs the libraries and runs
 the groups of `groups.py` through every step of `scenario.py` on a real broker. After each step, it compares the
 monitor's output with values computed from Kafka's responses. It waits until they are equal, because the monitor's next
-sample can be late. Values that still differ after the time limit fail the run.
+sample can be late. A real Prometheus evaluates the alert rules with short delays. After each step, no alert may
+fire for a group that has settled. Values that still differ after the time limit fail the run, and so do alerts.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from dashboards.alerts.expressions import ALERTING
 from tests.clients.comparison import Difference, GroupComparison
 from tests.clients.groups import GroupPlan, select_plans
 from tests.clients.installing import install
@@ -25,11 +27,14 @@ from tests.clients.scenario import ALL_LEFT, STEPS, TOPIC_GREW, LiveGroup, Step
 from tests.clients.stage import Stage, open_stage, waves
 from tests.end_to_end.kafka_reference import KafkaReference
 from tests.end_to_end.monitor_process import MonitorProcess
+from tests.end_to_end.prometheus_process import RealPrometheus, rules_with_short_delays
 
 _LIMIT_SECONDS = 3600.0
 _EQUAL_SECONDS = 120.0
 _PAUSE_SECONDS = 1.0
-_OF_MEMBERS = {"METRICS__GRANULARITY": "member"}
+_SETTINGS = {"METRICS__GRANULARITY": "member", "EVALUATION__STORM_WINDOW_SECONDS": "15"}
+"""With the default window, the steps of this run would be a rebalance storm in each group."""
+_ALERTS_END_SECONDS = 60.0
 _MISSING = Difference("the group", "shown", "not shown")
 
 
@@ -63,6 +68,7 @@ class _Run:
     stage: Stage
     monitor: MonitorProcess
     admin: KafkaReference
+    prometheus: RealPrometheus
     until: float
     steps: int = 0
     failures: list[str] = field(default_factory=list)
@@ -79,6 +85,9 @@ class _Run:
                 self._fail(group.plan, step, one)
             if last := found[name].last:
                 self._last[name] = last
+        plans = {group.plan.name: group.plan for group in groups}
+        for group_id, alerts in self._until_quiet(groups).items():
+            self._fail(plans[group_id], step, Difference("alerts of a healthy group", [], alerts))
         self.steps += len(groups)
         equal = sum(not found[group.plan.name].differences for group in groups)
         seconds = time.monotonic() - began
@@ -100,6 +109,26 @@ class _Run:
                 break
             time.sleep(_PAUSE_SECONDS)
         return found
+
+    def _until_quiet(self, groups: Sequence[LiveGroup]) -> dict[str, list[str]]:
+        """Wait until no alert fires for these groups. Return the alerts that still fire at the end, by group id.
+
+        A group that the rules do not see at all has the alert `no rule sees it`.
+        """
+        deadline = time.monotonic() + _ALERTS_END_SECONDS
+        while firing := self._firing({group.plan.name for group in groups}):
+            if time.monotonic() > deadline:
+                break
+            time.sleep(_PAUSE_SECONDS)
+        return firing
+
+    def _firing(self, group_ids: Collection[str]) -> dict[str, list[str]]:
+        seen = {one.labels["group"] for one in self.prometheus.query(ALERTING)}
+        firing = {group_id: ["no rule sees it"] for group_id in group_ids if group_id not in seen}
+        for one in self.prometheus.query('ALERTS{alertstate="firing", severity!="info", group!=""}'):
+            if one.labels["group"] in group_ids:
+                firing.setdefault(one.labels["group"], []).append(one.labels["alertname"])
+        return firing
 
     def _compare_once(self, groups: Sequence[LiveGroup], step: Step) -> dict[str, _ComparisonResult]:
         shown = read_monitor(self.monitor, [group.plan.name for group in groups])
@@ -136,11 +165,13 @@ def main() -> None:
     missing = install(LIBRARIES, progress=report)
     wanted = [plan for plan in select_plans(sys.argv[1:]) if not missing.keys() & set(plan.libraries)]
     with tempfile.TemporaryDirectory(prefix="clients-") as name, open_stage(Path(name)) as stage:
-        monitor = MonitorProcess(stage.bootstrap_servers, Path(name) / "monitor", _OF_MEMBERS).start()
+        monitor = MonitorProcess(stage.bootstrap_servers, Path(name) / "monitor", _SETTINGS).start()
         monitor.wait_until_ready()
         admin = KafkaReference(stage.bootstrap_servers)
-        run = _Run(stage, monitor, admin, began + _LIMIT_SECONDS)
-        not_run = _run_waves(run, waves(wanted))
+        rules = rules_with_short_delays(Path(name) / "rules")
+        with RealPrometheus(Path(name) / "prometheus", [f"127.0.0.1:{monitor.port}"], rule_files=rules) as prometheus:
+            run = _Run(stage, monitor, admin, prometheus, began + _LIMIT_SECONDS)
+            not_run = _run_waves(run, waves(wanted))
         admin.close()
         monitor.stop()
     for library, reason in missing.items():

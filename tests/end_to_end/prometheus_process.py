@@ -20,11 +20,22 @@ from typing_extensions import Self
 
 from streaming.child_process import ChildProcess
 from streaming.embedded.ports import free_port
+from tests.dashboards.rules import FILES
 from tests.end_to_end.monitor_process import until
 from tests.monitoring_programs import monitoring_programs
 
 START_SECONDS = 60.0
 GRACE_SECONDS = 20.0
+
+
+def rules_with_short_delays(folder: Path) -> list[Path]:
+    """Write the project's rules. Each alert fires after five seconds, and ends as soon as its expression ends."""
+    folder.mkdir()
+    for file in FILES:
+        delayed = re.sub(r"^( +for: ).*$", r"\g<1>5s", file.read_text(), flags=re.MULTILINE)
+        text = re.sub(r"^( +keep_firing_for: ).*$", r"\g<1>0s", delayed, flags=re.MULTILINE)
+        (folder / file.name).write_text(text)
+    return sorted(folder.iterdir())
 
 
 class Sample(NamedTuple):

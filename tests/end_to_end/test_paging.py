@@ -24,10 +24,15 @@ import pytest
 import yaml
 
 from streaming.embedded import EmbeddedBroker
-from tests.dashboards.rules import FILES, RUNBOOK
+from tests.dashboards.rules import RUNBOOK
 from tests.end_to_end.conftest import Demo
 from tests.end_to_end.monitor_process import MonitorProcess, until
-from tests.end_to_end.prometheus_process import NotificationReceiver, RealAlertmanager, RealPrometheus
+from tests.end_to_end.prometheus_process import (
+    NotificationReceiver,
+    RealAlertmanager,
+    RealPrometheus,
+    rules_with_short_delays,
+)
 from tests.end_to_end.runbook import commands_of_blocks, run_in_shell
 
 pytestmark = pytest.mark.slow
@@ -36,15 +41,6 @@ GROUP = "demo-range"
 SLOW_GROUP = "demo-slow"
 ALERTMANAGER = Path(__file__).parents[2] / "deploy" / "compose" / "alertmanager.yaml"
 NOTIFIED_SECONDS = 120.0
-
-
-def rules_with_short_delays(folder: Path) -> list[Path]:
-    """Write the rules with a delay of five seconds for each alert, which is enough for the first scrape."""
-    folder.mkdir()
-    for file in FILES:
-        text = re.sub(r"^( +for: ).*$", r"\g<1>5s", file.read_text(), flags=re.MULTILINE)
-        (folder / file.name).write_text(text)
-    return sorted(folder.iterdir())
 
 
 def configuration_with_webhook(address: str) -> dict[str, Any]:
