@@ -83,8 +83,9 @@ ASSIGNMENTS: Final = AlertFile(
             f"$labels.cluster $labels.group $labels.strategy | query }}}}Partitions whose present owner breaks a rule "
             f"of the strategy: {{{{ . | first | value }}}}.{{{{ else }}}}The present owner of some partitions breaks a "
             f"rule of the strategy.{{{{ end }}}}{SINCE_ASSIGNMENT} Likely causes: the client that leads the group "
-            f"computes a different assignment, or this client uses old topic metadata. What to do: find the partitions "
-            f"and the broken rule on the group's page. Compare the client versions of the members.",
+            f"computes an assignment that differs from the strategy, or this client uses old topic metadata. What to "
+            f"do: find the partitions and the broken rule on the group's page. Compare the client versions of the "
+            f"members.",
         ),
         Alert(
             "KafkaPartitionsUnowned",

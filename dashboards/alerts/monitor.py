@@ -96,8 +96,8 @@ MONITOR_ITSELF: Final = AlertFile(
             description="{{ with $labels.cluster }}Prometheus has received nothing from the monitor of {{ . }} for 10 "
             "minutes.{{ else }}Prometheus receives nothing from any monitor.{{ end }} No alert about a group can fire "
             "during this time. What to do: check whether the monitor's process runs and whether Prometheus can reach "
-            "its port. If necessary, start the monitor. The monitor continues at its last position. If you do not "
-            "monitor the cluster any more, silence this alert.",
+            "the monitor's port. If necessary, start the monitor. The monitor continues at its last position. If you "
+            "do not monitor the cluster any more, silence this alert.",
         ),
         Alert(
             "RebalanceMonitorStale",
@@ -172,11 +172,11 @@ MONITOR_ITSELF: Final = AlertFile(
             summary=f"{IN_CLUSTER}the monitor cannot use records of __consumer_offsets ({{{{ $labels.reason }}}})",
             description=f"Within 15 minutes, the monitor ignored {COUNT} records of __consumer_offsets. It ignored "
             f"each of these records completely, or only the part about one member. The reason is {{{{ $labels.reason "
-            f"}}}}. The content of the ignored parts is unknown. Likely causes: if the column field names a member, a "
-            f"client library writes subscriptions or assignments in its own format. If the reason is "
-            f"unknown_record_type or unknown_value_version, Kafka is newer than this monitor. If the reason is "
-            f"foreign_partition, a program other than Kafka wrote the records, or the partition count of the topic "
-            f"changed. What to do: see the table quarantine, then update the client or the monitor. For "
+            f"}}}}. The content of the ignored parts is unknown. Likely causes: if the column field of the table "
+            f"quarantine names a member, a client library writes subscriptions or assignments in its own format. If "
+            f"the reason is unknown_record_type or unknown_value_version, Kafka is newer than this monitor. If the "
+            f"reason is foreign_partition, a program other than Kafka wrote the records, or the partition count of the "
+            f"topic changed. What to do: see the table quarantine, then update the client or the monitor. For "
             f"foreign_partition, see the runbook.",
         ),
         Alert(

@@ -104,7 +104,7 @@ PROGRESS: Final = AlertFile(
             harm="The group has members, and records wait, but no member commits an offset.",
             levels=(Level(CRITICAL, condition_start("silent_group"), "5m"),),
             summary=f"{IN_GROUP}no member commits, and records wait",
-            description=f"The last commit of any member was before {START}. The group is not in a rebalance, and new "
+            description=f"The last commit of the group was before {START}. The group is not in a rebalance, and new "
             f"records arrive.{RECORDS_WAIT}{LAG_SECONDS}{GROUP_MEMBERS} Likely causes: the members hang, fail on every "
             f"record, or do not commit. What to do: read the log of one member and take a thread dump. Then restart "
             f"the members.",
@@ -120,9 +120,9 @@ PROGRESS: Final = AlertFile(
             ),
             summary=f"{IN_GROUP}a static member does not commit",
             description=f"The last commit of a static member was before {START}. A different member has committed "
-            f"later. The group's page names the static member.{RECORDS_WAIT}{LAG_SECONDS}{WORST_PARTITION} No other "
-            f"member gets the partitions of the static member until session.timeout.ms has passed. Likely causes: the "
-            f"member's group.instance.id is fenced, or the member hangs. What to do: restart the static member.",
+            f"later. The group's page names the static member.{RECORDS_WAIT}{LAG_SECONDS}{WORST_PARTITION} Other "
+            f"members get the partitions of the static member only after session.timeout.ms has passed. Likely causes: "
+            f"the member's group.instance.id is fenced, or the member hangs. What to do: restart the static member.",
         ),
         Alert(
             "KafkaGroupWithoutMembers",
@@ -133,8 +133,8 @@ PROGRESS: Final = AlertFile(
             summary=f"{IN_GROUP}the group has no members, and records wait",
             description=f"The group has no members and does not commit. The oldest uncommitted record is {DURATION} "
             f"old.{RECORDS_WAIT}{LAST_COMMIT} Likely causes: the application is down, or it was scaled to zero. What "
-            f"to do: start the application. If the application is no longer needed, delete the group. If it runs only "
-            f"from time to time, set max_lag_seconds or ignore_alerts for the group.",
+            f"to do: start the application. If the application is no longer needed, delete the group. If the "
+            f"application runs only from time to time, set max_lag_seconds or ignore_alerts for the group.",
         ),
         Alert(
             "KafkaGroupVanished",

@@ -48,10 +48,10 @@ RETENTION: Final = AlertFile(
                 Level(WARNING, lines(f"{_UNTIL_LOST} < 21600", _NOT_LOST_YET), "15m"),
             ),
             summary=f"{IN_GROUP}retention deletes unread records in {DURATION}",
-            description=f"At the present rate, retention deletes unread records in {DURATION}, unless the group "
-            f"commits them before.{RECORDS_WAIT}{LAG_SECONDS}{GROUP_MEMBERS}{WORST_PARTITION} What to do: find the "
-            f"topics with lag on the group's page. Read the present retention.ms (or retention.bytes) of these topics. "
-            f"Raise this value. Then reduce the lag. If the group is no longer needed, delete it.",
+            description=f"At the present rate, retention deletes unread records in {DURATION}. If the group commits "
+            f"these records before, they are not lost.{RECORDS_WAIT}{LAG_SECONDS}{GROUP_MEMBERS}{WORST_PARTITION} What "
+            f"to do: find the topics with lag on the group's page. Read the present retention.ms (or retention.bytes) "
+            f"of these topics. Raise this value. Then reduce the lag. If the group is no longer needed, delete it.",
         ),
         Alert(
             "KafkaOffsetsExpiring",
@@ -71,11 +71,11 @@ RETENTION: Final = AlertFile(
             ),
             summary=f"{IN_GROUP}Kafka deletes the group's committed offsets {{{{ if gt $value 0.0 }}}}in "
             f"{DURATION}{{{{ else }}}}at any moment{{{{ end }}}}",
-            description=f"The group is inactive, and offsets.retention.minutes of the brokers has almost "
-            f"passed.{LAST_COMMIT}{RECORDS_WAIT} If the group starts after the deletion, auto.offset.reset decides "
-            f"where the group begins. With latest, the group skips records. With earliest, the group reads all records "
-            f"again. What to do: start the application before the deletion. If the group is no longer needed, delete "
-            f"it or set ignore_alerts.",
+            description=f"The group is inactive. The time after which Kafka deletes its offsets "
+            f"(offsets.retention.minutes) has almost passed.{LAST_COMMIT}{RECORDS_WAIT} If the group starts after the "
+            f"deletion, auto.offset.reset decides where the group begins. With latest, the group skips records. With "
+            f"earliest, the group reads all records again. What to do: start the application before the deletion. If "
+            f"the group is no longer needed, delete it or set ignore_alerts.",
         ),
     ),
 )

@@ -250,9 +250,9 @@ ASSIGNMENTS = (
             "payments on prod: the assignment does not follow the strategy range",
             (
                 "Partitions whose present owner breaks a rule of the strategy: 2. The assignment has been in use since "
-                "2023-11-14 22:13:20 +0000 UTC. Likely causes: the client that leads the group computes a different "
-                "assignment, or this client uses old topic metadata. What to do: find the partitions and the broken "
-                "rule on the group's page. Compare the client versions of the members."
+                "2023-11-14 22:13:20 +0000 UTC. Likely causes: the client that leads the group computes an assignment "
+                "that differs from the strategy, or this client uses old topic metadata. What to do: find the "
+                "partitions and the broken rule on the group's page. Compare the client versions of the members."
             ),
         ),
         labels={**OF_GROUP, "strategy": "range"},

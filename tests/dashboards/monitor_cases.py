@@ -44,8 +44,8 @@ DOWN = (
             (
                 "Prometheus has received nothing from the monitor of prod for 10 minutes. No alert about a group can "
                 "fire during this time. What to do: check whether the monitor's process runs and whether Prometheus "
-                "can reach its port. If necessary, start the monitor. The monitor continues at its last position. If "
-                "you do not monitor the cluster any more, silence this alert."
+                "can reach the monitor's port. If necessary, start the monitor. The monitor continues at its last "
+                "position. If you do not monitor the cluster any more, silence this alert."
             ),
         ),
     ),
@@ -226,12 +226,12 @@ QUARANTINE = (
             (
                 "Within 15 minutes, the monitor ignored 30 records of __consumer_offsets. It ignored each of these "
                 "records completely, or only the part about one member. The reason is unknown_value_version. The "
-                "content of the ignored parts is unknown. Likely causes: if the column field names a member, a client "
-                "library writes subscriptions or assignments in its own format. If the reason is unknown_record_type "
-                "or unknown_value_version, Kafka is newer than this monitor. If the reason is foreign_partition, a "
-                "program other than Kafka wrote the records, or the partition count of the topic changed. What to do: "
-                "see the table quarantine, then update the client or the monitor. For foreign_partition, see the "
-                "runbook."
+                "content of the ignored parts is unknown. Likely causes: if the column field of the table quarantine "
+                "names a member, a client library writes subscriptions or assignments in its own format. If the reason "
+                "is unknown_record_type or unknown_value_version, Kafka is newer than this monitor. If the reason is "
+                "foreign_partition, a program other than Kafka wrote the records, or the partition count of the topic "
+                "changed. What to do: see the table quarantine, then update the client or the monitor. For "
+                "foreign_partition, see the runbook."
             ),
         ),
         labels={"cluster": "prod", "reason": "unknown_value_version"},

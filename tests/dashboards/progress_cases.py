@@ -236,7 +236,7 @@ SILENT = (
         says=(
             "payments on prod: no member commits, and records wait",
             (
-                "The last commit of any member was before 2023-11-14 22:13:20 +0000 UTC. The group is not in a "
+                "The last commit of the group was before 2023-11-14 22:13:20 +0000 UTC. The group is not in a "
                 "rebalance, and new records arrive. 12k records wait. The oldest uncommitted record is 5m 0s old. The "
                 "group has 3 members. Likely causes: the members hang, fail on every record, or do not commit. What to "
                 "do: read the log of one member and take a thread dump. Then restart the members."
@@ -274,7 +274,7 @@ SILENT = (
                 "The last commit of a static member was before 2023-11-14 22:13:20 +0000 UTC. A different member has "
                 "committed later. The group's page names the static member. 12k records wait. The oldest uncommitted "
                 "record is 15m 0s old. Partition 3 of topic orders is the furthest behind. Its owner is client app-2 "
-                "on /10.0.0.7 (instance pod-2). No other member gets the partitions of the static member until "
+                "on /10.0.0.7 (instance pod-2). Other members get the partitions of the static member only after "
                 "session.timeout.ms has passed. Likely causes: the member's group.instance.id is fenced, or the member "
                 "hangs. What to do: restart the static member."
             ),
@@ -332,8 +332,8 @@ WITHOUT_MEMBERS = (
                 "The group has no members and does not commit. The oldest uncommitted record is 36m 0s old. 709 "
                 "records wait. The last commit of the group was at 1970-01-01 00:50:00 +0000 UTC. Likely causes: the "
                 "application is down, or it was scaled to zero. What to do: start the application. If the application "
-                "is no longer needed, delete the group. If it runs only from time to time, set max_lag_seconds or "
-                "ignore_alerts for the group."
+                "is no longer needed, delete the group. If the application runs only from time to time, set "
+                "max_lag_seconds or ignore_alerts for the group."
             ),
         ),
     ),
