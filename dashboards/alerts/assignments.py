@@ -21,7 +21,7 @@ from dashboards.alerts.texts import (
 _EXCESS = group_max("excess_partitions")
 _SKEWED_AND_LATE = lines(f"{_EXCESS} > 0", NOT_ROLLING, AND_ABOVE_MAX)
 _SKEWED = lines(f"{_EXCESS} > 1", NOT_ROLLING, f"or {_EXCESS} > 0", NOT_ROLLING, AND_ABOVE_MAX)
-_MORE_THAN_FAIR = "{{ $value }} more than the fairest possible maximum."
+_MORE_THAN_FAIR = "{{ $value }} more than the busiest member would hold in the fairest assignment."
 _BUSIEST = known(
     "topk(1, rebalance_monitor_busiest_member@)",
     f"{{{{ with first . }}}}Client {{{{ .Labels.client_id }}}} on {{{{ .Labels.client_host }}}}{{{{ with "
@@ -51,20 +51,22 @@ ASSIGNMENTS: Final = AlertFile(
         Alert(
             "KafkaAssignmentSkewed",
             GROUP,
-            harm="One member does more than its fair share. If records wait too long at the same time, a fairer "
-            "assignment helps at once. A single partition more than necessary is no reason for an alert without lag.",
+            harm="One member holds more partitions than necessary. If records also wait too long, a fairer assignment "
+            "helps at once. If the member holds only one partition too many, the alert fires only if records wait too "
+            "long.",
             levels=(
                 Level(CRITICAL, _SKEWED_AND_LATE, "10m"),
                 Level(WARNING, _SKEWED, "10m"),
             ),
-            summary=f"{IN_GROUP}the busiest member holds {{{{ $value }}}} {{{{ if eq $value 1.0 }}}}partition{{{{ "
-            f"else }}}}partitions{{{{ end }}}} more than necessary",
+            summary=f"{IN_GROUP}the busiest member holds {{{{ $value }}}} {{{{ if eq $value 1.0 }}}}partition{{{{ else "
+            f"}}}}partitions{{{{ end }}}} more than necessary",
             description=f"{_BUSIEST}{SINCE_ASSIGNMENT}{RECORDS_WAIT}{LAG_SECONDS}{WORST_PARTITION}{_CAUSE}",
         ),
         Alert(
             "KafkaAssignmentDrift",
             GROUP,
-            harm="The assignment breaks a rule of its own strategy, so a client has a defect or old metadata.",
+            harm="The assignment breaks a rule of the group's strategy. This means that a client has a defect or uses "
+            "old metadata.",
             levels=(
                 Level(
                     WARNING,
@@ -78,25 +80,27 @@ ASSIGNMENTS: Final = AlertFile(
             ),
             summary=f"{IN_GROUP}the assignment does not follow the strategy {{{{ $labels.strategy }}}}",
             description='{{ with printf "rebalance_monitor_drift_partitions{cluster=%q,group=%q,strategy=%q}" '
-            f"$labels.cluster $labels.group $labels.strategy | query }}}}Partitions with an owner that the strategy "
-            f"does not allow: {{{{ . | first | value }}}}.{{{{ else }}}}Some partitions have an owner that the "
-            f"strategy does not allow.{{{{ end }}}}{SINCE_ASSIGNMENT} Likely causes: the client that leads the group "
-            f"computes a different assignment, or it uses old topic metadata. What to do: find the partitions and the "
-            f"broken rule on the group's page. Compare the client versions of the members.",
+            f"$labels.cluster $labels.group $labels.strategy | query }}}}Partitions whose present owner breaks a rule "
+            f"of the strategy: {{{{ . | first | value }}}}.{{{{ else }}}}The present owner of some partitions breaks a "
+            f"rule of the strategy.{{{{ end }}}}{SINCE_ASSIGNMENT} Likely causes: the client that leads the group "
+            f"computes an assignment that differs from the strategy, or this client uses old topic metadata. What to "
+            f"do: find the partitions and the broken rule on the group's page. Compare the client versions of the "
+            f"members.",
         ),
         Alert(
             "KafkaPartitionsUnowned",
             GROUP,
-            harm="Nobody reads these partitions. If records wait there, they wait until somebody acts.",
+            harm="Some partitions have no owner, so no member reads them. Records in these partitions wait until "
+            "somebody acts.",
             levels=(
                 Level(CRITICAL, lines(_UNOWNED, "and on (cluster, group) rebalance_monitor_unowned_records > 0"), "1m"),
                 Level(WARNING, _UNOWNED, "1m"),
             ),
             summary=f"{IN_GROUP}partitions have no owner, so no member reads them",
             description=number("rebalance_monitor_unowned_partitions@", "Subscribed partitions without an owner: #. ")
-            + f"They have had no owner since {START} or earlier."
+            + f"The partitions have had no owner since {START} or earlier."
             + number("rebalance_monitor_unowned_records@", " # records wait in these partitions.", "humanize")
-            + " Likely causes: a topic got more partitions and the client has not read the new number yet, the "
+            + " Likely causes: somebody added partitions to a topic and the client does not see them yet, the "
             "assignment leaves out partitions, or a cooperative rebalance does not finish. What to do: restart the "
             "member that leads the group. The group's page shows its name. If that does not help, restart all members.",
         ),

@@ -24,8 +24,8 @@ COORDINATORS: Final = AlertFile(
         Alert(
             "KafkaCoordinatorTrouble",
             CLUSTER,
-            harm="Many groups of one broker fail at once. One notification about the broker replaces one for each "
-            "group.",
+            harm="Many groups with the same coordinator fail at once. One notification about this broker replaces the "
+            "notifications about the groups.",
             levels=(
                 Level(
                     CRITICAL,
@@ -40,24 +40,24 @@ COORDINATORS: Final = AlertFile(
             ),
             summary=f"{IN_CLUSTER}{{{{ $value }}}} groups of coordinator {{{{ $labels.coordinator }}}} are in trouble",
             description="{{ $value }} groups are silent, stuck in a rebalance or far behind. Broker {{ "
-            "$labels.coordinator }} coordinates all of them, and they are at least half of its groups with members. "
-            "Alertmanager suppresses the alerts of these groups. Likely causes: the broker is overloaded or cannot "
-            "write __consumer_offsets, or clients cannot reach it. What to do: check this broker first: its log, its "
-            "disks, its network and the replicas of __consumer_offsets.",
+            "$labels.coordinator }} coordinates all of these groups. They are at least half of the broker's groups "
+            "with members. Alertmanager suppresses the alerts about these groups. Likely causes: the broker is "
+            "overloaded or cannot write __consumer_offsets, or clients cannot reach the broker. What to do: first "
+            "check the log, the disks and the network of this broker. Also check the replicas of __consumer_offsets.",
         ),
         Alert(
             "KafkaOffsetsBlockedByTransaction",
             CLUSTER,
-            harm="While the transaction is open, consumers of these groups cannot start, and the monitor does not see "
-            "the groups.",
+            harm="While the transaction is open, consumers of the groups in this partition cannot start. The monitor "
+            "does not see these groups.",
             levels=(Level(CRITICAL, _BLOCKED, "15m", "5m"), Level(WARNING, _BLOCKED, "5m", "5m")),
             summary=f"{IN_CLUSTER}an open transaction blocks partition {{{{ $labels.partition }}}} of "
             f"__consumer_offsets",
-            description=f"One transaction stays open and blocks {COUNT} records. Kafka's default for "
-            f"transaction.max.timeout.ms is 15 minutes."
+            description=f"One transaction stays open and blocks {COUNT} records. By default, the timeout of a "
+            f"transaction is at most 15 minutes (transaction.max.timeout.ms)."
             '{{ with printf "count(max by (group) (rebalance_monitor_group_info{cluster=%q,state=\\"Unknown\\"}))" '
-            "$labels.cluster | query }} Groups in state Unknown: {{ . | first | value }}.{{ end }} Consumers that "
-            "start now cannot fetch their offsets if their group belongs to this partition. Likely causes: a hanging "
+            "$labels.cluster | query }} Groups in state Unknown: {{ . | first | value }}.{{ end }} A consumer that "
+            "starts now cannot fetch its offsets if its group belongs to this partition. Likely causes: a hanging "
             "transaction. What to do: find the transaction with kafka-transactions.sh find-hanging, then abort it.",
         ),
     ),

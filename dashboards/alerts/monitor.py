@@ -88,21 +88,21 @@ MONITOR_ITSELF: Final = AlertFile(
         Alert(
             "RebalanceMonitorDown",
             MONITOR,
-            harm="Nobody would notice harm, because no alert about a group can fire. It ends when the cluster is "
-            "scraped again.",
+            harm="No alert about a group can fire, so nobody would notice problems of groups. The alert ends when "
+            "Prometheus scrapes the cluster again.",
             levels=(Level(CRITICAL, _DOWN, "10m", "0s"),),
             summary="{{ with $labels.cluster }}{{ . }}: Prometheus receives nothing from the monitor{{ else "
             "}}Prometheus receives nothing from any rebalance monitor{{ end }}",
             description="{{ with $labels.cluster }}Prometheus has received nothing from the monitor of {{ . }} for 10 "
-            "minutes.{{ else }}Prometheus receives nothing from any monitor.{{ end }} No alert on a group fires "
+            "minutes.{{ else }}Prometheus receives nothing from any monitor.{{ end }} No alert about a group can fire "
             "during this time. What to do: check whether the monitor's process runs and whether Prometheus can reach "
-            "its port. If necessary, start the monitor. It continues where it stopped. If you do not monitor the "
-            "cluster any more, silence this alert.",
+            "the monitor's port. If necessary, start the monitor. The monitor continues at its last position. If you "
+            "do not monitor the cluster any more, silence this alert.",
         ),
         Alert(
             "RebalanceMonitorStale",
             MONITOR,
-            harm="The monitor shows the past. If it also makes no progress, nobody would notice harm.",
+            harm="The monitor shows old values. If it also makes no progress, nobody would notice problems of groups.",
             levels=(Level(CRITICAL, _STALE_CRITICAL, "15m", "5m"), Level(WARNING, _STALE_WARNING, "15m", "5m")),
             summary=IN_CLUSTER
             + _in_cluster(
@@ -112,13 +112,14 @@ MONITOR_ITSELF: Final = AlertFile(
             description="For 15 minutes or more, "
             + _in_cluster(
                 _IS_NOT_READY,
-                "the monitor has not been ready, or it keeps losing readiness. Alerts on the groups of this cluster "
-                "do not fire during this time.{{ else }}the monitor has been behind, so its values are old.",
+                "the monitor has not been ready, or it has lost readiness again and again. Alerts about the groups of "
+                "this cluster cannot fire during this time.{{ else }}the monitor has been behind __consumer_offsets, "
+                "so its values are old.",
             )
-            + f"{_UNREAD}{_READ_RATE}{_LAST_BATCH} Likely causes: the monitor still catches up, its query fails, a "
-            f"batch hangs, it does not reach the brokers, or it has too few cores. What to do: read the monitor's "
-            f"log. If the monitor still reads records, wait or give it more cores. If it reads none, restart it. It "
-            f"continues where it stopped.",
+            + f"{_UNREAD}{_READ_RATE}{_LAST_BATCH} Likely causes: the monitor is still catching up, its query fails, a "
+            f"batch hangs, or the monitor cannot reach the brokers or has too few cores. What to do: read the "
+            f"monitor's log. If the monitor still reads records, wait or give it more cores. If the monitor reads no "
+            f"records, restart it. The monitor continues at its last position.",
         ),
         Alert(
             "RebalanceMonitorRestarts",
@@ -134,15 +135,14 @@ MONITOR_ITSELF: Final = AlertFile(
                 ),
             ),
             summary=f"{IN_CLUSTER}the monitor fails again and again, or it cannot watch the cluster",
-            description="In half an hour, the monitor restarted its query, or tried again to watch the cluster, {{ "
-            "printf "
-            '"%.0f" $value }} times. It must catch up each time. What to do: read the monitor\'s log. It names the '
-            "error in one line.",
+            description="Within half an hour, the monitor failed to watch the cluster {{ printf "
+            '"%.0f" $value }} times. After each failure, it started again and had to catch up. What to do: read the '
+            "monitor's log. The log describes each error in one line.",
         ),
         Alert(
             "RebalanceMonitorTablesFailing",
             MONITOR,
-            harm="The history in the tables gets gaps, and with a full disk the monitor stops.",
+            harm="The history in the tables gets gaps. If the disk becomes full, the monitor stops.",
             levels=(
                 Level(
                     WARNING,
@@ -158,29 +158,32 @@ MONITOR_ITSELF: Final = AlertFile(
             f'"%.0f" '
             "$value }} % free space{{ else }}the monitor cannot write its tables{{ end }}",
             description='{{ with $labels.folder }}The disk of paths.{{ . }} has only {{ printf "%.0f" $value }} % free '
-            "space. If it is full, the monitor stops. What to do: free or add space, or shorten the retention of the "
-            "tables.{{ else }}Writes to Delta tables have failed for 15 minutes. The monitor tries each write again, "
-            "and its values wait meanwhile. Likely causes: the storage is full, slow, or refuses the credentials. "
-            "What to do: read the monitor's log. It names the table and the error.{{ end }}",
+            "space. If this disk becomes full, the monitor stops. What to do: free space on the disk, make the disk "
+            "larger, or shorten the retention of the tables.{{ else }}Writes to Delta tables have failed for 15 "
+            "minutes. The monitor tries each failed write again. Until a write succeeds, its values are missing in the "
+            "tables. Likely causes: the storage is full, is slow, or refuses the credentials. What to do: read the "
+            "monitor's log. The log names the table and the error.{{ end }}",
         ),
         Alert(
             "RebalanceMonitorQuarantineGrows",
             MONITOR,
-            harm="The monitor cannot use some records, so a client or a Kafka version is newer than the monitor knows.",
+            harm="The monitor cannot use some records, usually because a client or Kafka is newer than this monitor.",
             levels=(Level(WARNING, _QUARANTINE, "5m", "15m"),),
             summary=f"{IN_CLUSTER}the monitor cannot use records of __consumer_offsets ({{{{ $labels.reason }}}})",
-            description=f"Within 15 minutes, the monitor ignored {COUNT} records of __consumer_offsets, completely or "
-            f"for one member. The reason is {{{{ $labels.reason }}}}. The content of these records is unknown. Likely "
-            f"causes: a client library writes subscriptions or assignments in its own format (the column field names "
-            f"a member); Kafka is newer than this monitor (unknown_record_type, unknown_value_version); a program "
-            f"other than Kafka wrote the records, or the partition count of the topic changed (foreign_partition). "
-            f"What to do: see the table quarantine, then update the client or the monitor. For foreign_partition, see "
-            f"the runbook.",
+            description=f"Within 15 minutes, the monitor ignored {COUNT} records of __consumer_offsets. It ignored "
+            f"each of these records completely, or only the part about one member. The reason is {{{{ $labels.reason "
+            f"}}}}. The content of the ignored parts is unknown. Likely causes: if the column field of the table "
+            f"quarantine names a member, a client library writes subscriptions or assignments in its own format. If "
+            f"the reason is unknown_record_type or unknown_value_version, Kafka is newer than this monitor. If the "
+            f"reason is foreign_partition, a program other than Kafka wrote the records, or the partition count of the "
+            f"topic changed. What to do: see the table quarantine, then update the client or the monitor. For "
+            f"foreign_partition, see the runbook.",
         ),
         Alert(
             "RebalanceMonitorIncomplete",
             MONITOR,
-            harm="Some groups are not shown or not listed, so alerts on these groups may not fire.",
+            harm="Some groups are missing in the metrics or in the listing of groups, so alerts about these groups may "
+            "not fire.",
             levels=(
                 Level(
                     WARNING,
@@ -198,32 +201,33 @@ MONITOR_ITSELF: Final = AlertFile(
                 {
                     "max_series": f"/metrics leaves out {COUNT} series",
                     "cluster_describe_not_authorized": "groups may be missing from the listing",
-                    "any other": "the listing of groups lacks {{ $value }} {{ if eq $value 1.0 }}broker{{ else "
-                    "}}brokers{{ end }}",
+                    "any other": "the listing of groups is incomplete for {{ $value }} {{ if eq $value 1.0 }}broker{{ "
+                    "else }}brokers{{ end }}",
                 },
             )
             + " ({{ $labels.reason }})",
             description=by_label(
                 "reason",
                 {
-                    "max_series": f"The setting metrics.max_series removes {COUNT} series from /metrics. Alerts on "
+                    "max_series": f"The setting metrics.max_series removes {COUNT} series from /metrics. Alerts about "
                     f"some groups may not fire. What to do: raise the limit, choose a coarser metrics.granularity, or "
                     f"exclude groups that you do not need.",
-                    "cluster_describe_not_authorized": "All brokers answer, but the monitor's user does not have "
-                    "DESCRIBE on the cluster. So the listing contains only groups that this user may describe. Other "
-                    "groups are unknown, and the monitor does not see their rebalances in progress. What to do: grant "
-                    "the monitor's user DESCRIBE on the cluster.",
+                    "cluster_describe_not_authorized": "All brokers answer, but the monitor's user does not have the "
+                    "right DESCRIBE on the cluster. So the listing contains only groups that this user may describe. "
+                    "Other groups are unknown, and the monitor does not see their rebalances while they are in "
+                    "progress. What to do: grant the monitor's user the right DESCRIBE on the cluster.",
                     "any other": "Brokers whose listing of groups is missing or incomplete: {{ $value }}. The reason "
-                    "is {{ $labels.reason }}. The monitor does not see rebalances in progress on these brokers, and "
-                    "it keeps groups that ended there. What to do: check whether these brokers are up. Grant the "
-                    "monitor's user DESCRIBE on groups and on the cluster.",
+                    "is {{ $labels.reason }}. The monitor does not see rebalances in progress on these brokers. It "
+                    "also still shows groups that no longer exist there. What to do: check whether these brokers are "
+                    "up. Grant the monitor's user the right DESCRIBE on groups and on the cluster.",
                 },
             ),
         ),
         Alert(
             "RebalanceMonitorClocksDiffer",
             MONITOR,
-            harm="Lag in seconds and commit gaps compare times of several clocks, so a wrong clock makes them wrong.",
+            harm="The monitor computes lag in seconds and commit gaps from the times of several clocks. If a clock is "
+            "wrong, these values are wrong.",
             levels=(
                 # The largest possible error is subtracted, so the alert fires only for a proven difference.
                 Level(
@@ -238,9 +242,10 @@ MONITOR_ITSELF: Final = AlertFile(
             ),
             summary=f"{IN_CLUSTER}the clocks of broker {{{{ $labels.broker }}}} and of the monitor differ by "
             f"{DURATION} or more",
-            description="The monitor corrects its own times by the proven part of the difference. It cannot correct "
-            "times that Prometheus and Grafana compare with their own clocks. It cannot correct differences between "
-            "the brokers. What to do: synchronize the clocks of the brokers and of the monitor (NTP).",
+            description="The monitor corrects its own times by the part of the difference that is certain. It cannot "
+            "correct times that Prometheus and Grafana compare with their own clocks. It also cannot correct "
+            "differences between the brokers. What to do: synchronize the clocks of the brokers and of the monitor "
+            "(NTP).",
         ),
     ),
 )

@@ -67,7 +67,8 @@ PROGRESS: Final = AlertFile(
         Alert(
             "KafkaGroupStopped",
             GROUP,
-            harm="The group has members, but a partition makes no progress: it gets no commit, or always the same one.",
+            harm="The group has members, but a partition makes no progress. The group does not commit an offset of "
+            "this partition, or it commits the same offset again and again.",
             levels=(
                 Level(CRITICAL, lines(_STOPPED, AND_ABOVE_MAX), "15m"),
                 Level(WARNING, lines(_STOPPED, NOT_ROLLING), "15m"),
@@ -83,60 +84,63 @@ PROGRESS: Final = AlertFile(
                 "group_status",
                 _IS_STALLED,
                 "The committed offset of a partition does not advance, although the group commits and records wait.{{ "
-                "else }}A partition has had no commit for longer than its last ten commits took.",
+                "else }}For a partition, the time since the last commit is longer than the time span of the last ten "
+                "commits.",
             )
             + f"{RECORDS_WAIT}{LAG_SECONDS}{GROUP_MEMBERS}{WORST_PARTITION}"
             + known_with(
                 "group_status",
                 _IS_STALLED,
-                " Likely causes: a member cannot process a record and retries it for ever. What to do: find the "
-                "partition with status STALL on the group's page and read the log of its owner. Skip or repair the "
-                "record.{{ else }} Likely causes: a member hangs or fails, or the partition has no owner. What to do: "
-                "find the partitions with status STOP and their owners on the group's page. Restart these members.",
+                " Likely causes: a member cannot process a record and tries the same record again and again. What to "
+                "do: find the partition with status STALL on the group's page. Read the log of its owner. Skip or "
+                "repair the record.{{ else }} Likely causes: a member hangs or fails, or the partition has no owner. "
+                "What to do: find the partitions with status STOP on the group's page. Restart the owners of these "
+                "partitions.",
             ),
         ),
         Alert(
             "KafkaGroupSilent",
             GROUP,
-            harm="The group has members and records wait, but no member commits anything.",
+            harm="The group has members, and records wait, but no member commits an offset.",
             levels=(Level(CRITICAL, condition_start("silent_group"), "5m"),),
             summary=f"{IN_GROUP}no member commits, and records wait",
-            description=f"No member of the group has committed since before {START}. The group is not in a rebalance, "
-            f"and new records arrive.{RECORDS_WAIT}{LAG_SECONDS}{GROUP_MEMBERS} Likely causes: the members hang, fail "
-            f"on every record, or do not commit. What to do: read the log of one member and take a thread dump. Then "
-            f"restart the members.",
+            description=f"The last commit of the group was before {START}. The group is not in a rebalance, and new "
+            f"records arrive.{RECORDS_WAIT}{LAG_SECONDS}{GROUP_MEMBERS} Likely causes: the members hang, fail on every "
+            f"record, or do not commit. What to do: read the log of one member and take a thread dump. Then restart "
+            f"the members.",
         ),
         Alert(
             "KafkaStaticMemberSilent",
             GROUP,
-            harm="A static member keeps its partitions without work, and no other member may take them over.",
+            harm="A static member keeps its partitions but does not commit. Kafka does not give these partitions to "
+            "other members.",
             levels=(
                 Level(CRITICAL, lines(_SILENT_MEMBER, AND_ABOVE_MAX), "5m"),
                 Level(WARNING, _SILENT_MEMBER, "5m"),
             ),
-            summary=f"{IN_GROUP}a static member commits none of its partitions",
-            description=f"A static member has committed none of its partitions since before {START}, although a "
-            f"different member has committed. The group's page names the static "
-            f"member.{RECORDS_WAIT}{LAG_SECONDS}{WORST_PARTITION} No other member gets its partitions until "
-            f"session.timeout.ms has passed. Likely causes: the member's group.instance.id is fenced, or the member "
-            f"hangs. What to do: restart that instance.",
+            summary=f"{IN_GROUP}a static member does not commit",
+            description=f"The last commit of a static member was before {START}. A different member has committed "
+            f"later. The group's page names the static member.{RECORDS_WAIT}{LAG_SECONDS}{WORST_PARTITION} Other "
+            f"members get the partitions of the static member only after session.timeout.ms has passed. Likely causes: "
+            f"the member's group.instance.id is fenced, or the member hangs. What to do: restart the static member.",
         ),
         Alert(
             "KafkaGroupWithoutMembers",
             GROUP,
-            harm="Nobody consumes, and records have waited for longer than the limit. It ends when the group consumes "
-            "again, is deleted, or has ignore_alerts.",
+            harm="No member consumes, and records have waited for longer than the limit. The alert ends when the group "
+            "consumes again, is deleted, or has ignore_alerts.",
             levels=(Level(CRITICAL, lines(ABOVE_MAX, "and on (cluster, group) (", _NO_CONSUMER, ")"), "5m"),),
             summary=f"{IN_GROUP}the group has no members, and records wait",
             description=f"The group has no members and does not commit. The oldest uncommitted record is {DURATION} "
             f"old.{RECORDS_WAIT}{LAST_COMMIT} Likely causes: the application is down, or it was scaled to zero. What "
-            f"to do: start the application. If it was retired, delete the group. If it runs only at times, set "
-            f"max_lag_seconds or ignore_alerts for the group.",
+            f"to do: start the application. If the application is no longer needed, delete the group. If the "
+            f"application runs only from time to time, set max_lag_seconds or ignore_alerts for the group.",
         ),
         Alert(
             "KafkaGroupVanished",
             GROUP,
-            harm="Kafka deletes only groups without members. If a group with members is gone, its offsets may be lost.",
+            harm="Kafka deletes only groups without members. If a group with members disappears, its offsets may be "
+            "lost.",
             levels=(
                 Level(
                     WARNING,
@@ -150,38 +154,38 @@ PROGRESS: Final = AlertFile(
                     "0s",
                 ),
             ),
-            summary=f"{IN_GROUP}the group had members, and the monitor does not find it any more",
-            description="The group had {{ $value }} members when the monitor last saw it, within the last hour. Now "
-            "the monitor does not find the group. Kafka deletes only groups without members. Likely causes: records "
-            "of __consumer_offsets were lost, or the monitor's settings now exclude the group. What to do: run "
-            "kafka-consumer-groups.sh --describe --group. If Kafka does not know the group, its offsets are gone. In "
-            "this case, check auto.offset.reset before you restart the members.",
+            summary=f"{IN_GROUP}the group had members, but the monitor no longer finds the group",
+            description="The group had {{ $value }} members within the last hour. Now the monitor does not find the "
+            "group. Kafka deletes only groups without members. Likely causes: records of __consumer_offsets were lost, "
+            "or the monitor's settings now exclude the group. What to do: run kafka-consumer-groups.sh --describe "
+            "--group. If Kafka does not know the group, its offsets are lost. In this case, check auto.offset.reset "
+            "before you restart the members.",
             labels_of_groups=f"topk by (cluster, group) (1, last_over_time({ALERTING}[1h]))",
         ),
         Alert(
             "KafkaGroupRewound",
             GROUP,
-            harm="The group processes records a second time, which its owner may not expect.",
+            harm="The group processes records a second time. The owner of the group may not expect this.",
             levels=(
                 Level(WARNING, 'max by (cluster, group) (rebalance_monitor_group_status{status="REWIND"}) == 1', "2m"),
             ),
-            summary=f"{IN_GROUP}a committed offset was moved back",
-            description=f"The group committed a lower offset of a partition than before. It has not reached the "
-            f"previous offset again yet, so it processes records a second time.{RECORDS_WAIT}{LAG_SECONDS} Likely "
+            summary=f"{IN_GROUP}the group committed a lower offset than before",
+            description=f"For a partition, the group committed a lower offset than before. The group has not reached "
+            f"the previous offset yet, so it processes records a second time.{RECORDS_WAIT}{LAG_SECONDS} Likely "
             f"causes: an operator reset the offsets, auto.offset.reset took effect, or a member commits old offsets. "
-            f"What to do: find out who reset the offsets. If it was not an operator, compare the members' logs with "
+            f"What to do: find out who reset the offsets. If no operator reset them, compare the members' logs with "
             f"the times in the table partition_status.",
         ),
         Alert(
             "KafkaGroupUnknown",
             GROUP,
-            harm="The monitor does not know the state of the group, so no other alert can fire for it.",
+            harm="The monitor does not know the state of the group, so most other alerts about the group cannot fire.",
             levels=(Level(WARNING, group_max('group_info{state="Unknown"}'), "1h"),),
             summary=f"{IN_GROUP}the state of the group has been unknown for an hour",
-            description="The monitor does not know the members and the assignment of the group, so other alerts "
-            "cannot fire for it. Likely causes: records of the group are missing, a client writes records in its own "
-            "format, or an open transaction blocks the group's partition of __consumer_offsets. What to do: see the "
-            "reason on the group's page. Look for the group in the table quarantine.",
+            description="The monitor does not know the members and the assignment of the group, so most other alerts "
+            "about this group cannot fire. Likely causes: records of the group are missing, a client writes records in "
+            "its own format, or an open transaction blocks the group's partition of __consumer_offsets. What to do: "
+            "see the reason on the group's page. Look for the group in the table quarantine.",
         ),
     ),
 )

@@ -26,7 +26,7 @@ _MIXED = condition_start("eager_and_cooperative_mixed", "cluster, group, conditi
 _FLAPPING = known_with(
     "group_condition",
     'condition="flapping_member"',
-    " One member joins and leaves again and again. The group's page names it.",
+    " One member joins and leaves again and again. The group's page names this member.",
 )
 _LONG_GAP = known_with(
     "group_condition", 'condition="long_commit_gap"', " A commit gap was longer than the group's limit."
@@ -38,7 +38,7 @@ _CAUSE = known(
 _COMMIT_GAP_LIMIT = known_with(
     "group_limit",
     'limit="max_commit_gap_seconds"',
-    "the limit of {{ . | first | value | humanizeDuration }}{{ else }}its limit",
+    "the limit of {{ . | first | value | humanizeDuration }}{{ else }}the group's limit",
 )
 
 REBALANCES: Final = AlertFile(
@@ -50,8 +50,8 @@ REBALANCES: Final = AlertFile(
         Alert(
             "KafkaRollingRestart",
             GROUP,
-            harm="It sends no notification. While it fires, Alertmanager suppresses warnings that a deployment "
-            "explains.",
+            harm="The alert sends no notification. While the alert fires, Alertmanager suppresses warnings whose cause "
+            "is the deployment.",
             levels=(Level(INFO, condition_start("rolling_restart"), "0s", "5m"),),
             summary=f"{IN_GROUP}members are replaced one after the other",
             description=f"A rolling restart has been in progress since {START}. Each member that leaves or joins "
@@ -61,8 +61,8 @@ REBALANCES: Final = AlertFile(
         Alert(
             "KafkaRebalanceStorm",
             GROUP,
-            harm="The group spends its time on rebalances instead of records, or one member keeps interrupting all "
-            "others.",
+            harm="The group spends its time on rebalances and not on records, or one member interrupts all other "
+            "members again and again.",
             levels=(
                 Level(
                     CRITICAL,
@@ -79,8 +79,8 @@ REBALANCES: Final = AlertFile(
             ),
             summary=f"{IN_GROUP}the group rebalances again and again",
             description=f"The group has rebalanced again and again since "
-            f"{START}.{_CAUSE}{_FLAPPING}{GROUP_MEMBERS}{_LONG_GAP}{RECORDS_WAIT}{LAG_SECONDS} Under an eager "
-            f"strategy, no member works during a rebalance. Likely causes: the work for one poll takes longer than "
+            f"{START}.{_CAUSE}{_FLAPPING}{GROUP_MEMBERS}{_LONG_GAP}{RECORDS_WAIT}{LAG_SECONDS} With an eager strategy, "
+            f"no member works during a rebalance. Likely causes: the work for one poll takes longer than "
             f"max.poll.interval.ms, a member is killed again and again, or two processes have the same "
             f"group.instance.id. What to do: see on the group's page which members leave and join. Read the logs of "
             f"these members.",
@@ -88,20 +88,21 @@ REBALANCES: Final = AlertFile(
         Alert(
             "KafkaCommitGapLong",
             GROUP,
-            harm="A rebalance kept the group from its work for longer than its owner accepts, and the next one will "
-            "too.",
+            harm="Because of a rebalance, no member committed for longer than the owner of the group accepts. The next "
+            "rebalance will probably cause the same problem.",
             levels=(Level(WARNING, condition_start("long_commit_gap"), "0s"),),
             summary=f"{IN_GROUP}a rebalance interrupted the commits for too long",
-            description=f"The time without commits around a rebalance was longer than {_COMMIT_GAP_LIMIT}. The "
-            f"monitor first saw this at {START}. Records waited meanwhile, or they were processed twice. Likely "
-            f"causes: a member ended without leaving the group and its session.timeout.ms is long, members restore "
-            f"their state, or the strategy is eager. What to do: see the cause and the length of the last rebalances "
-            f"on the group's page. Consider static membership or a cooperative strategy.",
+            description=f"The time without commits around a rebalance was longer than {_COMMIT_GAP_LIMIT}. The monitor "
+            f"first saw this at {START}. Records waited during this time, or the group processed some records twice. "
+            f"Likely causes: a member ended without leaving the group and its session.timeout.ms is long, members "
+            f"restore their state, or the strategy is eager. What to do: on the group's page, see the cause and the "
+            f"length of the last rebalances. Consider static membership or a cooperative strategy.",
         ),
         Alert(
             "KafkaRebalanceStuck",
             GROUP,
-            harm="A rebalance that does not finish stops all members, or one member of a KIP-848 group.",
+            harm="In a classic group, a rebalance that does not finish stops all members. In a KIP-848 group, it stops "
+            "one member.",
             levels=(
                 Level(
                     CRITICAL,
@@ -125,8 +126,8 @@ REBALANCES: Final = AlertFile(
             description=by_label(
                 "condition",
                 {
-                    "stuck_rebalance": f"The rebalance did not finish within the allowed time, which ended at "
-                    f"{START}. No member makes progress. Likely causes: a member hangs and does not rejoin, or its "
+                    "stuck_rebalance": f"The rebalance did not finish within the allowed time, which ended at {START}. "
+                    f"No member makes progress. Likely causes: a member hangs and does not rejoin, or a member's "
                     f"process has ended and its session has not timed out yet.",
                     "stuck_reconciliation": f"A member of this KIP-848 group did not reach its target assignment "
                     f"within the allowed time, which ended at {START}. Only this member makes no progress. Likely "
@@ -134,7 +135,7 @@ REBALANCES: Final = AlertFile(
                 },
             )
             + f"{RECORDS_WAIT}{LAG_SECONDS} What to do: find the member that does not respond "
-            f"(kafka-consumer-groups.sh --describe --members) and restart it.",
+            f"(kafka-consumer-groups.sh --describe --members) and restart this member.",
         ),
         Alert(
             "KafkaProtocolFault",
@@ -153,17 +154,18 @@ REBALANCES: Final = AlertFile(
             description=by_label(
                 "condition",
                 {
-                    "endless_cooperative_rejoin": f"Since {START}, the group rebalances although no member joins, "
-                    f"leaves or changes anything. Likely causes: the assignor of the client that leads the group "
-                    f"never reaches a final assignment. What to do: update that client, or use a different strategy.",
+                    "endless_cooperative_rejoin": f"Since {START}, the group has rebalanced again and again, although "
+                    f"no member joins, leaves or changes anything. Likely causes: the assignor of the client that "
+                    f"leads the group never reaches a final assignment. What to do: update this client, or use a "
+                    f"different strategy.",
                     "duplicate_claims": f"Two members joined and claimed the same partition for the same generation. "
                     f"The monitor first saw this at {START}. Records may have been processed twice. Likely causes: a "
-                    f"member that the group had removed came back, or a client is old. What to do: look for "
-                    f"duplicates downstream. Update old clients.",
-                    "eager_and_cooperative_mixed": f"Members claim owned partitions although the strategy is eager, "
-                    f"or the strategy changed and changed back. The monitor first saw this at {START}. Partitions may "
-                    f"have two owners or none. Likely causes: an unfinished upgrade. What to do: give all members the "
-                    f"same list of strategies, in two rolling bounces.",
+                    f"removed member joined again, or a client has an old version. What to do: search the downstream "
+                    f"systems for duplicates. Update old clients.",
+                    "eager_and_cooperative_mixed": f"Members claim owned partitions although the strategy is eager, or "
+                    f"the group changed its strategy and then changed it back. The monitor first saw this at {START}. "
+                    f"Partitions may have two owners or none. Likely causes: an unfinished upgrade. What to do: give "
+                    f"all members the same list of strategies, in two rolling bounces.",
                 },
             ),
         ),

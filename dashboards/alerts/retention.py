@@ -29,34 +29,34 @@ RETENTION: Final = AlertFile(
         Alert(
             "KafkaRecordsLost",
             GROUP,
-            harm="Retention deleted records that the group had not read. It ends when the committed offsets have "
-            "moved past the loss.",
+            harm="Retention deleted records that the group had not read. The alert ends when the committed offsets are "
+            "higher than the offsets of the lost records.",
             levels=(Level(CRITICAL, f"{group_max('group_records_lost')} > 0", "1m"),),
             summary=f"{IN_GROUP}up to {COUNT} records were deleted before the group read them",
-            description=f"Retention deleted {COUNT} offsets that the group had not "
-            f"committed.{LAG_SECONDS}{GROUP_MEMBERS}{WORST_PARTITION} Likely causes: the group was too slow, or it "
-            f"was down for longer than the topic's retention. What to do: read the present retention.ms of the topic, "
-            f"then raise it at once, to stop the loss. Then reduce the lag. Inform the owners of the data. If the "
-            f"group was retired, delete it.",
+            description=f"Retention deleted {COUNT} offsets that the group had not committed "
+            f"yet.{LAG_SECONDS}{GROUP_MEMBERS}{WORST_PARTITION} Likely causes: the group was too slow, or it was down "
+            f"for longer than the topic's retention. What to do: read the present retention.ms of the topic. Raise "
+            f"this value at once to stop the loss. Then reduce the lag. Inform the owners of the data. If the group is "
+            f"no longer needed, delete it.",
         ),
         Alert(
             "KafkaRecordsAboutToBeLost",
             GROUP,
-            harm="It is the last chance to raise the retention or to catch up before unread records are deleted.",
+            harm="This is the last chance to raise the retention or to catch up before Kafka deletes unread records.",
             levels=(
                 Level(CRITICAL, lines(f"{_UNTIL_LOST} < 3600", _NOT_LOST_YET), "5m"),
                 Level(WARNING, lines(f"{_UNTIL_LOST} < 21600", _NOT_LOST_YET), "15m"),
             ),
             summary=f"{IN_GROUP}retention deletes unread records in {DURATION}",
-            description=f"At the present rate, retention deletes unread records in {DURATION}, unless the group "
-            f"commits them before.{RECORDS_WAIT}{LAG_SECONDS}{GROUP_MEMBERS}{WORST_PARTITION} What to do: find the "
-            f"topics with lag on the group's page. Read the present retention.ms (or retention.bytes) of these "
-            f"topics, then raise it. Then reduce the lag. If the group was retired, delete it.",
+            description=f"At the present rate, retention deletes unread records in {DURATION}. If the group commits "
+            f"these records before, they are not lost.{RECORDS_WAIT}{LAG_SECONDS}{GROUP_MEMBERS}{WORST_PARTITION} What "
+            f"to do: find the topics with lag on the group's page. Read the present retention.ms (or retention.bytes) "
+            f"of these topics. Raise this value. Then reduce the lag. If the group is no longer needed, delete it.",
         ),
         Alert(
             "KafkaOffsetsExpiring",
             GROUP,
-            harm="After the committed offsets are deleted, the group skips records or reads all of them again.",
+            harm="After Kafka has deleted the committed offsets, the group skips records or reads all records again.",
             levels=(
                 Level(
                     WARNING,
@@ -71,10 +71,11 @@ RETENTION: Final = AlertFile(
             ),
             summary=f"{IN_GROUP}Kafka deletes the group's committed offsets {{{{ if gt $value 0.0 }}}}in "
             f"{DURATION}{{{{ else }}}}at any moment{{{{ end }}}}",
-            description=f"The group is inactive, and offsets.retention.minutes of the brokers has almost "
-            f"passed.{LAST_COMMIT}{RECORDS_WAIT} If the group starts after the deletion, auto.offset.reset decides "
-            f"where: it skips records (latest) or reads all of them again (earliest). What to do: start the "
-            f"application before that time. If the group was retired, delete it or set ignore_alerts.",
+            description=f"The group is inactive. The time after which Kafka deletes its offsets "
+            f"(offsets.retention.minutes) has almost passed.{LAST_COMMIT}{RECORDS_WAIT} If the group starts after the "
+            f"deletion, auto.offset.reset decides where the group begins. With latest, the group skips records. With "
+            f"earliest, the group reads all records again. What to do: start the application before the deletion. If "
+            f"the group is no longer needed, delete it or set ignore_alerts.",
         ),
     ),
 )

@@ -63,7 +63,9 @@ SINCE_ASSIGNMENT: Final = number(
     "rebalance_monitor_assignment_timestamp_seconds@", " The assignment has been in use since #.", "humanizeTimestamp"
 )
 LAST_COMMIT: Final = number(
-    "rebalance_monitor_group_last_commit_timestamp_seconds@", " Its last commit was at #.", "humanizeTimestamp"
+    "rebalance_monitor_group_last_commit_timestamp_seconds@",
+    " The last commit of the group was at #.",
+    "humanizeTimestamp",
 )
 RATES: Final = (
     number("rebalance_monitor_group_consumed_records_per_second@", " The group reads # records per second.", "humanize")

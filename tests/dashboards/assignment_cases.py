@@ -76,11 +76,12 @@ SKEWED = (
         says=(
             "payments on prod: the busiest member holds 5 partitions more than necessary",
             (
-                "Client app on /10.0.0.7 holds 16 partitions, 5 more than the fairest possible maximum. The "
-                "assignment has been in use since 2023-11-14 22:13:20 +0000 UTC. 12k records wait. The oldest "
-                "uncommitted record is 15m 0s old. Partition 3 of topic orders is the furthest behind. Its owner is "
-                "client app-2 on /10.0.0.7. Cause: topic skew. The same members hold the extra partition of several "
-                "topics. What to do: change the group's strategy to sticky. This strategy removes the topic skew."
+                "Client app on /10.0.0.7 holds 16 partitions, 5 more than the busiest member would hold in the fairest "
+                "assignment. The assignment has been in use since 2023-11-14 22:13:20 +0000 UTC. 12k records wait. The "
+                "oldest uncommitted record is 15m 0s old. Partition 3 of topic orders is the furthest behind. Its "
+                "owner is client app-2 on /10.0.0.7. Cause: topic skew. The same members hold the extra partition of "
+                "several topics. What to do: change the group's strategy to sticky. This strategy removes the topic "
+                "skew."
             ),
         ),
     ),
@@ -147,9 +148,9 @@ SKEWED = (
         says=(
             'a"b\\c/{{ $value }} é&d=#? on prod: the busiest member holds 2 partitions more than necessary',
             (
-                "One member holds too many partitions, 2 more than the fairest possible maximum. Likely causes: a "
-                "client uses its own strategy, or members subscribe to different topics. What to do: compare the "
-                "strategies in the what-if table on the group's page."
+                "One member holds too many partitions, 2 more than the busiest member would hold in the fairest "
+                "assignment. Likely causes: a client uses its own strategy, or members subscribe to different topics. "
+                "What to do: compare the strategies in the what-if table on the group's page."
             ),
         ),
     ),
@@ -162,9 +163,9 @@ SKEWED = (
         says=(
             "payments on prod: the busiest member holds 2 partitions more than necessary",
             (
-                "One member holds too many partitions, 2 more than the fairest possible maximum. Cause: members "
-                "subscribe to different topics. What to do: give each application its own group id, or finish the "
-                "deployment."
+                "One member holds too many partitions, 2 more than the busiest member would hold in the fairest "
+                "assignment. Cause: members subscribe to different topics. What to do: give each application its own "
+                "group id, or finish the deployment."
             ),
         ),
     ),
@@ -248,10 +249,10 @@ ASSIGNMENTS = (
         says=(
             "payments on prod: the assignment does not follow the strategy range",
             (
-                "Partitions with an owner that the strategy does not allow: 2. The assignment has been in use since "
-                "2023-11-14 22:13:20 +0000 UTC. Likely causes: the client that leads the group computes a different "
-                "assignment, or it uses old topic metadata. What to do: find the partitions and the broken rule on "
-                "the group's page. Compare the client versions of the members."
+                "Partitions whose present owner breaks a rule of the strategy: 2. The assignment has been in use since "
+                "2023-11-14 22:13:20 +0000 UTC. Likely causes: the client that leads the group computes an assignment "
+                "that differs from the strategy, or this client uses old topic metadata. What to do: find the "
+                "partitions and the broken rule on the group's page. Compare the client versions of the members."
             ),
         ),
         labels={**OF_GROUP, "strategy": "range"},
@@ -291,9 +292,9 @@ ASSIGNMENTS = (
         says=(
             "payments on prod: partitions have no owner, so no member reads them",
             (
-                "Subscribed partitions without an owner: 2. They have had no owner since 2023-11-14 22:13:20 +0000 "
-                "UTC or earlier. 150 records wait in these partitions. Likely causes: a topic got more partitions "
-                "and the client has not read the new number yet, the assignment leaves out partitions, or a "
+                "Subscribed partitions without an owner: 2. The partitions have had no owner since 2023-11-14 22:13:20 "
+                "+0000 UTC or earlier. 150 records wait in these partitions. Likely causes: somebody added partitions "
+                "to a topic and the client does not see them yet, the assignment leaves out partitions, or a "
                 "cooperative rebalance does not finish. What to do: restart the member that leads the group. The "
                 "group's page shows its name. If that does not help, restart all members."
             ),

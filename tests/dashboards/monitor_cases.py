@@ -42,10 +42,10 @@ DOWN = (
         says=(
             "prod: Prometheus receives nothing from the monitor",
             (
-                "Prometheus has received nothing from the monitor of prod for 10 minutes. No alert on a group fires "
-                "during this time. What to do: check whether the monitor's process runs and whether Prometheus can "
-                "reach its port. If necessary, start the monitor. It continues where it stopped. If you do not "
-                "monitor the cluster any more, silence this alert."
+                "Prometheus has received nothing from the monitor of prod for 10 minutes. No alert about a group can "
+                "fire during this time. What to do: check whether the monitor's process runs and whether Prometheus "
+                "can reach the monitor's port. If necessary, start the monitor. The monitor continues at its last "
+                "position. If you do not monitor the cluster any more, silence this alert."
             ),
         ),
     ),
@@ -116,12 +116,13 @@ STALE = (
         says=(
             "prod: the monitor is not ready",
             (
-                "For 15 minutes or more, the monitor has not been ready, or it keeps losing readiness. Alerts on the "
-                "groups of this cluster do not fire during this time. Unread records of __consumer_offsets: 60k. The "
-                "monitor reads 0 records per second. The last batch ended at 1970-01-01 00:01:00 +0000 UTC. Likely "
-                "causes: the monitor still catches up, its query fails, a batch hangs, it does not reach the "
-                "brokers, or it has too few cores. What to do: read the monitor's log. If the monitor still reads "
-                "records, wait or give it more cores. If it reads none, restart it. It continues where it stopped."
+                "For 15 minutes or more, the monitor has not been ready, or it has lost readiness again and again. "
+                "Alerts about the groups of this cluster cannot fire during this time. Unread records of "
+                "__consumer_offsets: 60k. The monitor reads 0 records per second. The last batch ended at 1970-01-01 "
+                "00:01:00 +0000 UTC. Likely causes: the monitor is still catching up, its query fails, a batch hangs, "
+                "or the monitor cannot reach the brokers or has too few cores. What to do: read the monitor's log. If "
+                "the monitor still reads records, wait or give it more cores. If the monitor reads no records, restart "
+                "it. The monitor continues at its last position."
             ),
         ),
     ),
@@ -143,12 +144,12 @@ STALE = (
         says=(
             "prod: the monitor is behind __consumer_offsets",
             (
-                "For 15 minutes or more, the monitor has been behind, so its values are old. Unread records of "
-                "__consumer_offsets: 20k. The monitor reads 100 records per second. The last batch ended at "
-                "1970-01-01 00:20:00 +0000 UTC. Likely causes: the monitor still catches up, its query fails, a "
-                "batch hangs, it does not reach the brokers, or it has too few cores. What to do: read the monitor's "
-                "log. If the monitor still reads records, wait or give it more cores. If it reads none, restart it. "
-                "It continues where it stopped."
+                "For 15 minutes or more, the monitor has been behind __consumer_offsets, so its values are old. Unread "
+                "records of __consumer_offsets: 20k. The monitor reads 100 records per second. The last batch ended at "
+                "1970-01-01 00:20:00 +0000 UTC. Likely causes: the monitor is still catching up, its query fails, a "
+                "batch hangs, or the monitor cannot reach the brokers or has too few cores. What to do: read the "
+                "monitor's log. If the monitor still reads records, wait or give it more cores. If the monitor reads "
+                "no records, restart it. The monitor continues at its last position."
             ),
         ),
     ),
@@ -223,13 +224,14 @@ QUARANTINE = (
         says=(
             "prod: the monitor cannot use records of __consumer_offsets (unknown_value_version)",
             (
-                "Within 15 minutes, the monitor ignored 30 records of __consumer_offsets, completely or for one "
-                "member. The reason is unknown_value_version. The content of these records is unknown. Likely "
-                "causes: a client library writes subscriptions or assignments in its own format (the column field "
-                "names a member); Kafka is newer than this monitor (unknown_record_type, unknown_value_version); a "
-                "program other than Kafka wrote the records, or the partition count of the topic changed "
-                "(foreign_partition). What to do: see the table quarantine, then update the client or the monitor. "
-                "For foreign_partition, see the runbook."
+                "Within 15 minutes, the monitor ignored 30 records of __consumer_offsets. It ignored each of these "
+                "records completely, or only the part about one member. The reason is unknown_value_version. The "
+                "content of the ignored parts is unknown. Likely causes: if the column field of the table quarantine "
+                "names a member, a client library writes subscriptions or assignments in its own format. If the reason "
+                "is unknown_record_type or unknown_value_version, Kafka is newer than this monitor. If the reason is "
+                "foreign_partition, a program other than Kafka wrote the records, or the partition count of the topic "
+                "changed. What to do: see the table quarantine, then update the client or the monitor. For "
+                "foreign_partition, see the runbook."
             ),
         ),
         labels={"cluster": "prod", "reason": "unknown_value_version"},
@@ -286,8 +288,9 @@ OTHERS = (
         says=(
             "prod: the monitor fails again and again, or it cannot watch the cluster",
             (
-                "In half an hour, the monitor restarted its query, or tried again to watch the cluster, 6 times. It "
-                "must catch up each time. What to do: read the monitor's log. It names the error in one line."
+                "Within half an hour, the monitor failed to watch the cluster 6 times. After each failure, it started "
+                "again and had to catch up. What to do: read the monitor's log. The log describes each error in one "
+                "line."
             ),
         ),
     ),
@@ -322,9 +325,9 @@ OTHERS = (
         says=(
             "prod: the monitor cannot write its tables",
             (
-                "Writes to Delta tables have failed for 15 minutes. The monitor tries each write again, and its "
-                "values wait meanwhile. Likely causes: the storage is full, slow, or refuses the credentials. What "
-                "to do: read the monitor's log. It names the table and the error."
+                "Writes to Delta tables have failed for 15 minutes. The monitor tries each failed write again. Until a "
+                "write succeeds, its values are missing in the tables. Likely causes: the storage is full, is slow, or "
+                "refuses the credentials. What to do: read the monitor's log. The log names the table and the error."
             ),
         ),
     ),
@@ -339,8 +342,8 @@ OTHERS = (
         says=(
             "prod: the disk of the folder tables has 7 % free space",
             (
-                "The disk of paths.tables has only 7 % free space. If it is full, the monitor stops. What to do: "
-                "free or add space, or shorten the retention of the tables."
+                "The disk of paths.tables has only 7 % free space. If this disk becomes full, the monitor stops. What "
+                "to do: free space on the disk, make the disk larger, or shorten the retention of the tables."
             ),
         ),
     ),
@@ -375,9 +378,9 @@ OTHERS = (
         says=(
             "prod: /metrics leaves out 4k series (max_series)",
             (
-                "The setting metrics.max_series removes 4k series from /metrics. Alerts on some groups may not fire. "
-                "What to do: raise the limit, choose a coarser metrics.granularity, or exclude groups that you do "
-                "not need."
+                "The setting metrics.max_series removes 4k series from /metrics. Alerts about some groups may not "
+                "fire. What to do: raise the limit, choose a coarser metrics.granularity, or exclude groups that you "
+                "do not need."
             ),
         ),
     ),
@@ -403,12 +406,12 @@ OTHERS = (
         of_cluster("group_listing_gaps", "2x300", reason="group_authorization_failed"),
         labels={**CLUSTER, "reason": "group_authorization_failed"},
         says=(
-            "prod: the listing of groups lacks 2 brokers (group_authorization_failed)",
+            "prod: the listing of groups is incomplete for 2 brokers (group_authorization_failed)",
             (
                 "Brokers whose listing of groups is missing or incomplete: 2. The reason is "
-                "group_authorization_failed. The monitor does not see rebalances in progress on these brokers, and "
-                "it keeps groups that ended there. What to do: check whether these brokers are up. Grant the "
-                "monitor's user DESCRIBE on groups and on the cluster."
+                "group_authorization_failed. The monitor does not see rebalances in progress on these brokers. It also "
+                "still shows groups that no longer exist there. What to do: check whether these brokers are up. Grant "
+                "the monitor's user the right DESCRIBE on groups and on the cluster."
             ),
         ),
     ),
@@ -421,12 +424,12 @@ OTHERS = (
         | of_cluster("group_listing_gaps", "1x300", reason="timed_out", instance="b"),
         labels={**CLUSTER, "reason": "timed_out"},
         says=(
-            "prod: the listing of groups lacks 1 broker (timed_out)",
+            "prod: the listing of groups is incomplete for 1 broker (timed_out)",
             (
                 "Brokers whose listing of groups is missing or incomplete: 1. The reason is timed_out. The monitor "
-                "does not see rebalances in progress on these brokers, and it keeps groups that ended there. What to "
-                "do: check whether these brokers are up. Grant the monitor's user DESCRIBE on groups and on the "
-                "cluster."
+                "does not see rebalances in progress on these brokers. It also still shows groups that no longer exist "
+                "there. What to do: check whether these brokers are up. Grant the monitor's user the right DESCRIBE on "
+                "groups and on the cluster."
             ),
         ),
     ),
@@ -440,9 +443,10 @@ OTHERS = (
         says=(
             "prod: groups may be missing from the listing (cluster_describe_not_authorized)",
             (
-                "All brokers answer, but the monitor's user does not have DESCRIBE on the cluster. So the listing "
-                "contains only groups that this user may describe. Other groups are unknown, and the monitor does "
-                "not see their rebalances in progress. What to do: grant the monitor's user DESCRIBE on the cluster."
+                "All brokers answer, but the monitor's user does not have the right DESCRIBE on the cluster. So the "
+                "listing contains only groups that this user may describe. Other groups are unknown, and the monitor "
+                "does not see their rebalances while they are in progress. What to do: grant the monitor's user the "
+                "right DESCRIBE on the cluster."
             ),
         ),
     ),
@@ -462,9 +466,9 @@ OTHERS = (
         says=(
             "prod: the clocks of broker 1 and of the monitor differ by 58.5s or more",
             (
-                "The monitor corrects its own times by the proven part of the difference. It cannot correct times "
-                "that Prometheus and Grafana compare with their own clocks. It cannot correct differences between "
-                "the brokers. What to do: synchronize the clocks of the brokers and of the monitor (NTP)."
+                "The monitor corrects its own times by the part of the difference that is certain. It cannot correct "
+                "times that Prometheus and Grafana compare with their own clocks. It also cannot correct differences "
+                "between the brokers. What to do: synchronize the clocks of the brokers and of the monitor (NTP)."
             ),
         ),
         labels={"cluster": "prod", "broker": "1"},

@@ -44,12 +44,12 @@ LAGGING = (
         says=(
             "payments on prod: the group is 2h 0m 0s behind",
             (
-                "The next record that the group has to read was written 2h 0m 0s ago or earlier. 12k records wait. "
-                "The group reads 100 records per second. Producers write 150 records per second. The lag grows. The "
-                "group has 3 members. Partition 3 of topic orders is the furthest behind. Its owner is client app-2 "
-                "on /10.0.0.7. What to do: see on the group's page which partitions lag. If all partitions lag, the "
-                "group has too few members, or its members are too slow. If only the partitions of one member lag, "
-                "that member has too many partitions or is slow."
+                "The next record that the group has to read was written 2h 0m 0s ago or earlier. 12k records wait. The "
+                "group reads 100 records per second. Producers write 150 records per second. The lag grows. The group "
+                "has 3 members. Partition 3 of topic orders is the furthest behind. Its owner is client app-2 on "
+                "/10.0.0.7. What to do: see on the group's page which partitions lag. If all partitions lag, the group "
+                "has too few members, or its members are too slow. If only the partitions of one member lag, that "
+                "member has too many partitions or is slow."
             ),
         ),
     ),
@@ -66,11 +66,11 @@ LAGGING = (
         says=(
             "payments on prod: the group is 15m 0s behind",
             (
-                "The next record that the group has to read was written 15m 0s ago. 12k records wait. The group "
-                "reads 160 records per second. Producers write 150 records per second. The group needs 20m 0s to "
-                "catch up. The group has 3 members. What to do: see on the group's page which partitions lag. If all "
-                "partitions lag, the group has too few members, or its members are too slow. If only the partitions "
-                "of one member lag, that member has too many partitions or is slow."
+                "The next record that the group has to read was written 15m 0s ago. 12k records wait. The group reads "
+                "160 records per second. Producers write 150 records per second. The group needs 20m 0s to catch up. "
+                "The group has 3 members. What to do: see on the group's page which partitions lag. If all partitions "
+                "lag, the group has too few members, or its members are too slow. If only the partitions of one member "
+                "lag, that member has too many partitions or is slow."
             ),
         ),
     ),
@@ -106,10 +106,10 @@ LAGGING = (
         says=(
             "payments on prod: the group is 2h 0m 0s behind",
             (
-                "The next record that the group has to read was written 2h 0m 0s ago. 12k records wait. The group "
-                "has 3 members. What to do: see on the group's page which partitions lag. If all partitions lag, the "
-                "group has too few members, or its members are too slow. If only the partitions of one member lag, "
-                "that member has too many partitions or is slow."
+                "The next record that the group has to read was written 2h 0m 0s ago. 12k records wait. The group has "
+                "3 members. What to do: see on the group's page which partitions lag. If all partitions lag, the group "
+                "has too few members, or its members are too slow. If only the partitions of one member lag, that "
+                "member has too many partitions or is slow."
             ),
         ),
     ),
@@ -175,11 +175,11 @@ STOPPED = (
         says=(
             "payments on prod: the group has members, but it stopped committing",
             (
-                "A partition has had no commit for longer than its last ten commits took. 12k records wait. The "
-                "oldest uncommitted record is 15m 0s old. The group has 3 members. Partition 3 of topic orders is "
-                "the furthest behind. Its owner is client app-2 on /10.0.0.7. Likely causes: a member hangs or "
-                "fails, or the partition has no owner. What to do: find the partitions with status STOP and their "
-                "owners on the group's page. Restart these members."
+                "For a partition, the time since the last commit is longer than the time span of the last ten commits. "
+                "12k records wait. The oldest uncommitted record is 15m 0s old. The group has 3 members. Partition 3 "
+                "of topic orders is the furthest behind. Its owner is client app-2 on /10.0.0.7. Likely causes: a "
+                "member hangs or fails, or the partition has no owner. What to do: find the partitions with status "
+                "STOP on the group's page. Restart the owners of these partitions."
             ),
         ),
     ),
@@ -193,9 +193,9 @@ STOPPED = (
             "payments on prod: the group commits the same offset again and again",
             (
                 "The committed offset of a partition does not advance, although the group commits and records wait. "
-                "12k records wait. The oldest uncommitted record is 5m 0s old. The group has 3 members. Likely "
-                "causes: a member cannot process a record and retries it for ever. What to do: find the partition "
-                "with status STALL on the group's page and read the log of its owner. Skip or repair the record."
+                "12k records wait. The oldest uncommitted record is 5m 0s old. The group has 3 members. Likely causes: "
+                "a member cannot process a record and tries the same record again and again. What to do: find the "
+                "partition with status STALL on the group's page. Read the log of its owner. Skip or repair the record."
             ),
         ),
     ),
@@ -236,10 +236,10 @@ SILENT = (
         says=(
             "payments on prod: no member commits, and records wait",
             (
-                "No member of the group has committed since before 2023-11-14 22:13:20 +0000 UTC. The group is not "
-                "in a rebalance, and new records arrive. 12k records wait. The oldest uncommitted record is 5m 0s "
-                "old. The group has 3 members. Likely causes: the members hang, fail on every record, or do not "
-                "commit. What to do: read the log of one member and take a thread dump. Then restart the members."
+                "The last commit of the group was before 2023-11-14 22:13:20 +0000 UTC. The group is not in a "
+                "rebalance, and new records arrive. 12k records wait. The oldest uncommitted record is 5m 0s old. The "
+                "group has 3 members. Likely causes: the members hang, fail on every record, or do not commit. What to "
+                "do: read the log of one member and take a thread dump. Then restart the members."
             ),
         ),
     ),
@@ -269,14 +269,14 @@ SILENT = (
             group_instance_id="pod-2",
         ),
         says=(
-            "payments on prod: a static member commits none of its partitions",
+            "payments on prod: a static member does not commit",
             (
-                "A static member has committed none of its partitions since before 2023-11-14 22:13:20 +0000 UTC, "
-                "although a different member has committed. The group's page names the static member. 12k records "
-                "wait. The oldest uncommitted record is 15m 0s old. Partition 3 of topic orders is the furthest "
-                "behind. Its owner is client app-2 on /10.0.0.7 (instance pod-2). No other member gets its "
-                "partitions until session.timeout.ms has passed. Likely causes: the member's group.instance.id is "
-                "fenced, or the member hangs. What to do: restart that instance."
+                "The last commit of a static member was before 2023-11-14 22:13:20 +0000 UTC. A different member has "
+                "committed later. The group's page names the static member. 12k records wait. The oldest uncommitted "
+                "record is 15m 0s old. Partition 3 of topic orders is the furthest behind. Its owner is client app-2 "
+                "on /10.0.0.7 (instance pod-2). Other members get the partitions of the static member only after "
+                "session.timeout.ms has passed. Likely causes: the member's group.instance.id is fenced, or the member "
+                "hangs. What to do: restart the static member."
             ),
         ),
     ),
@@ -330,9 +330,10 @@ WITHOUT_MEMBERS = (
             "payments on prod: the group has no members, and records wait",
             (
                 "The group has no members and does not commit. The oldest uncommitted record is 36m 0s old. 709 "
-                "records wait. Its last commit was at 1970-01-01 00:50:00 +0000 UTC. Likely causes: the application "
-                "is down, or it was scaled to zero. What to do: start the application. If it was retired, delete the "
-                "group. If it runs only at times, set max_lag_seconds or ignore_alerts for the group."
+                "records wait. The last commit of the group was at 1970-01-01 00:50:00 +0000 UTC. Likely causes: the "
+                "application is down, or it was scaled to zero. What to do: start the application. If the application "
+                "is no longer needed, delete the group. If the application runs only from time to time, set "
+                "max_lag_seconds or ignore_alerts for the group."
             ),
         ),
     ),
@@ -421,13 +422,13 @@ VANISHED = (
         (WARNING,),
         GONE | group("1x30 stale"),
         says=(
-            "payments on prod: the group had members, and the monitor does not find it any more",
+            "payments on prod: the group had members, but the monitor no longer finds the group",
             (
-                "The group had 3 members when the monitor last saw it, within the last hour. Now the monitor does "
-                "not find the group. Kafka deletes only groups without members. Likely causes: records of "
-                "__consumer_offsets were lost, or the monitor's settings now exclude the group. What to do: run "
-                "kafka-consumer-groups.sh --describe --group. If Kafka does not know the group, its offsets are "
-                "gone. In this case, check auto.offset.reset before you restart the members."
+                "The group had 3 members within the last hour. Now the monitor does not find the group. Kafka deletes "
+                "only groups without members. Likely causes: records of __consumer_offsets were lost, or the monitor's "
+                "settings now exclude the group. What to do: run kafka-consumer-groups.sh --describe --group. If Kafka "
+                "does not know the group, its offsets are lost. In this case, check auto.offset.reset before you "
+                "restart the members."
             ),
         ),
     ),
@@ -478,13 +479,13 @@ OTHERS = (
         (WARNING,),
         MEMBERS | IN_TIME | status("REWIND"),
         says=(
-            "payments on prod: a committed offset was moved back",
+            "payments on prod: the group committed a lower offset than before",
             (
-                "The group committed a lower offset of a partition than before. It has not reached the previous "
-                "offset again yet, so it processes records a second time. 12k records wait. The oldest uncommitted "
-                "record is 5m 0s old. Likely causes: an operator reset the offsets, auto.offset.reset took effect, "
-                "or a member commits old offsets. What to do: find out who reset the offsets. If it was not an "
-                "operator, compare the members' logs with the times in the table partition_status."
+                "For a partition, the group committed a lower offset than before. The group has not reached the "
+                "previous offset yet, so it processes records a second time. 12k records wait. The oldest uncommitted "
+                "record is 5m 0s old. Likely causes: an operator reset the offsets, auto.offset.reset took effect, or "
+                "a member commits old offsets. What to do: find out who reset the offsets. If no operator reset them, "
+                "compare the members' logs with the times in the table partition_status."
             ),
         ),
     ),
@@ -504,10 +505,10 @@ OTHERS = (
         says=(
             "payments on prod: the state of the group has been unknown for an hour",
             (
-                "The monitor does not know the members and the assignment of the group, so other alerts cannot fire "
-                "for it. Likely causes: records of the group are missing, a client writes records in its own format, "
-                "or an open transaction blocks the group's partition of __consumer_offsets. What to do: see the "
-                "reason on the group's page. Look for the group in the table quarantine."
+                "The monitor does not know the members and the assignment of the group, so most other alerts about "
+                "this group cannot fire. Likely causes: records of the group are missing, a client writes records in "
+                "its own format, or an open transaction blocks the group's partition of __consumer_offsets. What to "
+                "do: see the reason on the group's page. Look for the group in the table quarantine."
             ),
         ),
     ),

@@ -19,9 +19,9 @@ ROLLING_RESTART = (
         says=(
             "payments on prod: members are replaced one after the other",
             (
-                "A rolling restart has been in progress since 2023-11-14 22:13:20 +0000 UTC. Each member that "
-                "leaves or joins causes a rebalance. What to do: nothing. Static membership (group.instance.id) "
-                "would avoid these rebalances."
+                "A rolling restart has been in progress since 2023-11-14 22:13:20 +0000 UTC. Each member that leaves "
+                "or joins causes a rebalance. What to do: nothing. Static membership (group.instance.id) would avoid "
+                "these rebalances."
             ),
         ),
     ),
@@ -45,12 +45,12 @@ STORMS = (
         says=(
             "payments on prod: the group rebalances again and again",
             (
-                "The group has rebalanced again and again since 2023-11-14 22:13:20 +0000 UTC. The most frequent "
-                "cause is member_gone. The group has 4 members. 12k records wait. The oldest uncommitted record is "
-                "15m 0s old. Under an eager strategy, no member works during a rebalance. Likely causes: the work "
-                "for one poll takes longer than max.poll.interval.ms, a member is killed again and again, or two "
-                "processes have the same group.instance.id. What to do: see on the group's page which members leave "
-                "and join. Read the logs of these members."
+                "The group has rebalanced again and again since 2023-11-14 22:13:20 +0000 UTC. The most frequent cause "
+                "is member_gone. The group has 4 members. 12k records wait. The oldest uncommitted record is 15m 0s "
+                "old. With an eager strategy, no member works during a rebalance. Likely causes: the work for one poll "
+                "takes longer than max.poll.interval.ms, a member is killed again and again, or two processes have the "
+                "same group.instance.id. What to do: see on the group's page which members leave and join. Read the "
+                "logs of these members."
             ),
         ),
     ),
@@ -72,10 +72,10 @@ STORMS = (
             "payments on prod: the group rebalances again and again",
             (
                 "The group has rebalanced again and again since 2023-11-14 22:13:20 +0000 UTC. One member joins and "
-                "leaves again and again. The group's page names it. Under an eager strategy, no member works during "
-                "a rebalance. Likely causes: the work for one poll takes longer than max.poll.interval.ms, a member "
-                "is killed again and again, or two processes have the same group.instance.id. What to do: see on the "
-                "group's page which members leave and join. Read the logs of these members."
+                "leaves again and again. The group's page names this member. With an eager strategy, no member works "
+                "during a rebalance. Likely causes: the work for one poll takes longer than max.poll.interval.ms, a "
+                "member is killed again and again, or two processes have the same group.instance.id. What to do: see "
+                "on the group's page which members leave and join. Read the logs of these members."
             ),
         ),
     ),
@@ -110,11 +110,11 @@ COMMIT_GAPS = (
         says=(
             "payments on prod: a rebalance interrupted the commits for too long",
             (
-                "The time without commits around a rebalance was longer than the limit of 5m 0s. The monitor first "
-                "saw this at 2023-11-14 22:13:20 +0000 UTC. Records waited meanwhile, or they were processed twice. "
-                "Likely causes: a member ended without leaving the group and its session.timeout.ms is long, members "
-                "restore their state, or the strategy is eager. What to do: see the cause and the length of the last "
-                "rebalances on the group's page. Consider static membership or a cooperative strategy."
+                "The time without commits around a rebalance was longer than the limit of 5m 0s. The monitor first saw "
+                "this at 2023-11-14 22:13:20 +0000 UTC. Records waited during this time, or the group processed some "
+                "records twice. Likely causes: a member ended without leaving the group and its session.timeout.ms is "
+                "long, members restore their state, or the strategy is eager. What to do: on the group's page, see the "
+                "cause and the length of the last rebalances. Consider static membership or a cooperative strategy."
             ),
         ),
     ),
@@ -143,9 +143,9 @@ STUCK_REBALANCES = (
             "payments on prod: a rebalance does not finish",
             (
                 "The rebalance did not finish within the allowed time, which ended at 2023-11-14 22:13:20 +0000 UTC. "
-                "No member makes progress. Likely causes: a member hangs and does not rejoin, or its process has "
-                "ended and its session has not timed out yet. 7 records wait. What to do: find the member that does "
-                "not respond (kafka-consumer-groups.sh --describe --members) and restart it."
+                "No member makes progress. Likely causes: a member hangs and does not rejoin, or a member's process "
+                "has ended and its session has not timed out yet. 7 records wait. What to do: find the member that "
+                "does not respond (kafka-consumer-groups.sh --describe --members) and restart this member."
             ),
         ),
     ),
@@ -167,9 +167,9 @@ STUCK_REBALANCES = (
             "payments on prod: a member does not reach its target assignment",
             (
                 "A member of this KIP-848 group did not reach its target assignment within the allowed time, which "
-                "ended at 2023-11-14 22:13:20 +0000 UTC. Only this member makes no progress. Likely causes: the "
-                "member hangs, or it does not give up a partition. 7 records wait. What to do: find the member that "
-                "does not respond (kafka-consumer-groups.sh --describe --members) and restart it."
+                "ended at 2023-11-14 22:13:20 +0000 UTC. Only this member makes no progress. Likely causes: the member "
+                "hangs, or it does not give up a partition. 7 records wait. What to do: find the member that does not "
+                "respond (kafka-consumer-groups.sh --describe --members) and restart this member."
             ),
         ),
     ),
@@ -210,9 +210,10 @@ FAULTS = (
                 (
                     "payments on prod: cooperative rebalances do not end",
                     (
-                        "Since 2023-11-14 22:13:20 +0000 UTC, the group rebalances although no member joins, leaves "
-                        "or changes anything. Likely causes: the assignor of the client that leads the group never "
-                        "reaches a final assignment. What to do: update that client, or use a different strategy."
+                        "Since 2023-11-14 22:13:20 +0000 UTC, the group has rebalanced again and again, although no "
+                        "member joins, leaves or changes anything. Likely causes: the assignor of the client that "
+                        "leads the group never reaches a final assignment. What to do: update this client, or use a "
+                        "different strategy."
                     ),
                 ),
             ),
@@ -222,10 +223,10 @@ FAULTS = (
                 (
                     "payments on prod: the group mixes eager and cooperative strategies",
                     (
-                        "Members claim owned partitions although the strategy is eager, or the strategy changed and "
-                        "changed back. The monitor first saw this at 2023-11-14 22:13:20 +0000 UTC. Partitions may "
-                        "have two owners or none. Likely causes: an unfinished upgrade. What to do: give all members "
-                        "the same list of strategies, in two rolling bounces."
+                        "Members claim owned partitions although the strategy is eager, or the group changed its "
+                        "strategy and then changed it back. The monitor first saw this at 2023-11-14 22:13:20 +0000 "
+                        "UTC. Partitions may have two owners or none. Likely causes: an unfinished upgrade. What to "
+                        "do: give all members the same list of strategies, in two rolling bounces."
                     ),
                 ),
             ),
@@ -235,10 +236,10 @@ FAULTS = (
                 (
                     "payments on prod: two members claimed the same partition",
                     (
-                        "Two members joined and claimed the same partition for the same generation. The monitor "
-                        "first saw this at 2023-11-14 22:13:20 +0000 UTC. Records may have been processed twice. "
-                        "Likely causes: a member that the group had removed came back, or a client is old. What to "
-                        "do: look for duplicates downstream. Update old clients."
+                        "Two members joined and claimed the same partition for the same generation. The monitor first "
+                        "saw this at 2023-11-14 22:13:20 +0000 UTC. Records may have been processed twice. Likely "
+                        "causes: a removed member joined again, or a client has an old version. What to do: search the "
+                        "downstream systems for duplicates. Update old clients."
                     ),
                 ),
             ),

@@ -112,7 +112,8 @@ def test_a_warning_names_group_member_amount_start_cause_and_remedy(alerting: Al
     summary = f"{GROUP} on demo: the busiest member holds 5 partitions more than necessary"
     assert alert["annotations"]["summary"] == summary
     description = re.match(
-        r"Client (\S+) on /127\.0\.0\.1 holds 16 partitions, 5 more than the fairest possible maximum\."
+        r"Client (\S+) on /127\.0\.0\.1 holds 16 partitions, 5 more than the busiest member would hold in the "
+        r"fairest assignment\."
         r" The assignment has been in use since (\S+ \S+) \+0000 UTC\.",
         alert["annotations"]["description"],
     )
