@@ -14,7 +14,8 @@ _INTRODUCTION = """\
 `python -m tests.metrics_reference` writes this page from `streaming/signals/`. The tests check it.
 
 The default address is `127.0.0.1:9560/metrics`. The format is Prometheus' text format or OpenMetrics. At start,
-the monitor reads the log to its end. During this time, the monitor exports only metrics that describe itself.
+the monitor reads the log to its end. During this time, it exports only metrics that describe the
+monitor.
 
 **An unknown value has no series.** An unknown value is never exported as 0, -1, NaN or the last known value. A
 comparison such as `== 0` does not match an absent series. Use `absent(...)` or `unless` to find an absent series. A

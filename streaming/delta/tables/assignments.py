@@ -67,7 +67,11 @@ ASSIGNMENT_DRIFT = Table(
             ),
             column("violations", pa.list_(pa.string()), "the broken rules, if the verdict is drift"),
             column("assigned_by", pa.string(), _ASSIGNED_BY),
-            column("evidence", pa.list_(pa.string()), "data from the leader that the monitor used to find assigned_by"),
+            column(
+                "evidence",
+                pa.list_(pa.string()),
+                "data that the group leader wrote. The monitor derives assigned_by from these data",
+            ),
             NOT_KNOWN,
             column(
                 "metadata_sampled_time",

@@ -68,5 +68,5 @@ GENERATION = column(
     "generation of a classic group, or epoch of any other group. Null for a classic group if source.kind is admin-api",
 )
 NOT_KNOWN = column(
-    "not_known", pa.list_(pa.string()), "missing information because of which the verdict is unknown or uncertain"
+    "not_known", pa.list_(pa.string()), "information that was missing when the monitor evaluated the assignment"
 )

@@ -37,8 +37,8 @@ ASSIGNMENT_IMBALANCE = Table(
     "assignment_imbalance",
     "the work of one generation, and how this work is distributed. The distribution is among members, among client"
     " hosts, or among the subscribers of one topic. If measure is partitions, each evaluated record has one row. If"
-    " measure is lag or throughput, a sample has a row only if the score changed. A score changed if it moved by ten"
-    " points or more, became known or became unknown",
+    " measure is lag or throughput, a sample has a row only if the score changed by at least ten points, became known"
+    " or became unknown",
     pa.schema(
         [
             *_MEASURED,
@@ -200,8 +200,8 @@ WHAT_IF = Table(
             column(
                 "widest_topic_spread",
                 pa.int32(),
-                "largest spread of all topics. The spread of a topic is the difference between two of its"
-                " subscribers: the one with the most partitions of the topic and the one with the fewest",
+                "largest spread of all topics. The spread of a topic is max - min. max and min are the largest and"
+                " the smallest number of partitions of the topic that one subscriber holds",
             ),
             column(
                 "widest_spread_topic", pa.string(), "the topic with the largest spread. Null if the largest spread is 0"
@@ -215,8 +215,8 @@ WHAT_IF = Table(
             column(
                 "removes_topic_skew",
                 pa.bool_(),
-                "true if the strategy removes the topic skew and moves fewer partitions than all other strategies"
-                " that remove it. Null if there is no skew",
+                "true if the strategy removes the topic skew with the smallest number of moved partitions. Null if"
+                " there is no skew",
             ),
         ]
     ),

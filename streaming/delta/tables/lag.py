@@ -101,7 +101,7 @@ PARTITION_STATUS = Table(
                 pa.int64(),
                 "number of offsets that retention deleted before the group committed them. Null if unknown",
             ),
-            column("lost_since_time", TIME, "time at which the first records were lost. Null if no records are lost"),
+            column("lost_since_time", TIME, "time at which the loss of records started. Null if no records are lost"),
             column(
                 "lost_since_kind",
                 pa.string(),
@@ -112,8 +112,8 @@ PARTITION_STATUS = Table(
                 "seconds_until_lost",
                 pa.float64(),
                 "estimated time until retention deletes records that the group has not committed, in seconds. The"
-                " estimate uses the current rate and the topic's retention.ms. 0 if records are already lost. Null if"
-                " unknown, or if there is no lag",
+                " estimate uses the current growth rate of the log start offset and the topic's retention.ms. 0 if"
+                " records are already lost. Null if unknown, or if there is no lag",
             ),
             column(
                 "seconds_until_lost_kind",

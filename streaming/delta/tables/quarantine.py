@@ -12,8 +12,8 @@ from streaming.delta.tables.columns import (
 
 QUARANTINE = Table(
     "quarantine",
-    "one record that the monitor could not decode. Either the whole record could not be decoded, or only its data"
-    " about one member",
+    "one record that the monitor could not decode. In some of these records, only the part about one member could not"
+    " be decoded",
     pa.schema(
         [
             *RECORD,
