@@ -201,8 +201,8 @@ class TableSettings(Section):
     versions_kept_hours: int = Field(
         2,
         ge=1,
-        description="Number of hours for which an old version of a table stays readable. A query must not take"
-        " longer. Time travel is possible for the same number of hours.",
+        description="Number of hours for which an old version of a table stays readable. A query must not run longer"
+        " than this number of hours. Time travel is possible for the same number of hours.",
     )
 
 
@@ -263,8 +263,9 @@ class MetricsSettings(Section):
     top_k: int = Field(
         20,
         ge=0,
-        description="Number of groups in each cluster that /metrics always shows with all details down to partitions."
-        " These are the worst groups of the cluster. They have all details even if granularity is group or topic.",
+        description="Number of groups in each cluster that /metrics always shows with all details of the level"
+        " partition. These groups are the worst groups of the cluster. /metrics shows their details even if"
+        " granularity is group or topic.",
     )
     include: tuple[MetricName, ...] = Field(
         (),
@@ -342,7 +343,7 @@ class SamplingSettings(Section):
 
 
 class EvaluationSettings(Section):
-    """How the monitor evaluates groups."""
+    """Rules for the evaluation of groups."""
 
     strategies: tuple[str, ...] = Field(
         ("range", "roundrobin", "sticky", "cooperative-sticky", "uniform", "server-range"),

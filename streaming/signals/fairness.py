@@ -74,8 +74,8 @@ IMBALANCE_SCORE: Final = Signal(
         {"measure": ("partitions", "lag", "throughput"), "scope": ("member", "host")},
     ),
     granularity=PARTITION,
-    help="Fairness score from 0 to 100. The score is 100 if no valid assignment shares the work more evenly. The"
-    " score is 0 if one member or client host has all the work, although a different assignment could avoid this.",
+    help="Fairness score from 0 to 100. The score is 100 if the work is shared as evenly as possible. The score is 0"
+    " if one member or client host has all the work, although a different assignment could avoid this.",
     unknown=f"{_MEMBERS_UNKNOWN} For lag and throughput, the value is also unknown if the monitor has not measured the"
     " current assignment yet, or if the lag or throughput of a partition is unknown.",
     example='bottomk(10, rebalance_monitor_imbalance_score{measure="partitions", scope="member"} < 100)',

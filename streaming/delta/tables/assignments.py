@@ -76,8 +76,8 @@ ASSIGNMENT_DRIFT = Table(
             column(
                 "metadata_sampled_time",
                 TIME,
-                "sampling time of the topic metadata that the verdict uses. If the metadata have several sampling"
-                " times, the oldest time",
+                "sampling time of the topic metadata that the verdict uses. If these metadata have several sampling"
+                " times, this is the oldest time",
             ),
         ]
     ),

@@ -32,18 +32,18 @@ RECORD = (
     column(
         "offsets_topic_partition",
         pa.int32(),
-        "number of the partition of __consumer_offsets. If source.kind is admin-api, the number is -1",
+        "number of the partition of __consumer_offsets. The number is -1 if source.kind is admin-api",
     ),
     column(
         "offsets_topic_offset",
         pa.int64(),
-        "offset of the record in this partition. If source.kind is admin-api, a sequence number",
+        "offset of the record in this partition. If source.kind is admin-api, this is a sequence number",
     ),
     column(
         "record_time",
         TIME,
-        "the coordinator's timestamp of the record. If the state of the group is Gone, time of the listing of groups."
-        " If source.kind is admin-api, time of the poll",
+        "the coordinator's timestamp of the record. If the state of the group is Gone, this is the time of the"
+        " listing of groups. If source.kind is admin-api, this is the time of the poll",
     ),
 )
 GROUP = column("group_id", pa.string(), "id of the consumer group")
@@ -59,8 +59,8 @@ SAMPLED = (
 SAMPLED_PARTITION = (
     *SAMPLED,
     GROUP,
-    column("topic", pa.string(), "topic"),
-    column("partition", pa.int32(), "partition"),
+    column("topic", pa.string(), "name of the topic"),
+    column("partition", pa.int32(), "number of the partition in the topic"),
 )
 GENERATION = column(
     "generation_id",

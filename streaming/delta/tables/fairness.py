@@ -23,7 +23,9 @@ _SKEW = pa.struct([("members", pa.list_(pa.string())), ("topics", pa.int32()), (
 
 _MEASURED = (
     CLUSTER,
-    column("date", pa.date32(), "UTC date of sampled_time. If sampled_time is null, UTC date of record_time"),
+    column(
+        "date", pa.date32(), "UTC date of sampled_time. If sampled_time is null, this is the UTC date of record_time"
+    ),
     *RECORD[2:],
     column(
         "sampled_time",
@@ -35,10 +37,10 @@ _MEASURED = (
 
 ASSIGNMENT_IMBALANCE = Table(
     "assignment_imbalance",
-    "the work of one generation, and how this work is distributed. The distribution is among members, among client"
-    " hosts, or among the subscribers of one topic. If measure is partitions, each evaluated record has one row. If"
-    " measure is lag or throughput, a sample has a row only if the score changed by at least ten points, became known"
-    " or became unknown",
+    "the work of one generation, and how this work is distributed. The row shows the distribution among members,"
+    " among client hosts, or among the subscribers of one topic. If measure is partitions, each evaluated record has"
+    " one row for each distribution. If measure is lag or throughput, a sample has a row only if the score changed by"
+    " at least ten points, became known or became unknown",
     pa.schema(
         [
             *_MEASURED,
@@ -59,8 +61,8 @@ ASSIGNMENT_IMBALANCE = Table(
             column(
                 "participants",
                 pa.int32(),
-                "number of members or client hosts that the row compares. If this number is unknown, all numeric"
-                " columns of the row are null",
+                "number of members or client hosts that the row compares. If this number is unknown, this column and"
+                " all following numeric columns are null",
             ),
             column("total", pa.float64(), "total work. The unit depends on the column measure"),
             column(
@@ -76,8 +78,8 @@ ASSIGNMENT_IMBALANCE = Table(
             column(
                 "busiest",
                 pa.string(),
-                "the member or host with the most work. If several members or hosts have the most work, the first of"
-                " them in alphabetical order. Null if there is no work",
+                "the member or host with the most work. If several members or hosts have the most work, this is the"
+                " first of them in alphabetical order. Null if there is no work",
             ),
             column(
                 "idle", pa.int32(), "number of members or hosts without a partition. Null if measure is not partitions"
@@ -91,26 +93,27 @@ ASSIGNMENT_IMBALANCE = Table(
             column(
                 "max_to_mean_ratio",
                 pa.float64(),
-                "the column largest, divided by the mean work. 1 if the work is shared evenly. Null if total is 0",
+                "the column largest, divided by the mean work. The value is 1 if the work is shared evenly. Null if"
+                " total is 0",
             ),
             column(
                 "coefficient_of_variation",
                 pa.float64(),
-                "standard deviation of the work, divided by the mean work. 0 if the work is shared evenly. Null if"
-                " total is 0",
+                "standard deviation of the work, divided by the mean work. The value is 0 if the work is shared"
+                " evenly. Null if total is 0",
             ),
             column(
                 "gini",
                 pa.float64(),
-                "Gini coefficient of the work. 0 if the work is shared evenly. (participants - 1) / participants if"
-                " one member or host has all the work. Null if total is 0",
+                "Gini coefficient of the work. The value is 0 if the work is shared evenly. The value is"
+                " (participants - 1) / participants if one member or host has all the work. Null if total is 0",
             ),
             column(
                 "score",
                 pa.float64(),
-                "fairness score from 0 to 100. 100 if no valid assignment is fairer. 0 if one member or host has all"
-                " the work, although a different assignment could avoid this. Null if unknown. score_reason then"
-                " contains the reason",
+                "fairness score from 0 to 100. The score is 100 if the work is shared as evenly as possible. The"
+                " score is 0 if one member or host has all the work, although a different assignment could avoid"
+                " this. The score is null if it is unknown. In this case, score_reason contains the reason",
             ),
             column(
                 "score_reason",
@@ -123,13 +126,14 @@ ASSIGNMENT_IMBALANCE = Table(
                 "excess",
                 pa.float64(),
                 "work of the busiest member or host, minus the work of the busiest member or host in the fairest"
-                " valid assignment. The unit depends on the column measure. 0 if both amounts of work are equal",
+                " valid assignment. The unit depends on the column measure. The value is 0 if both amounts of work"
+                " are equal",
             ),
             column(
                 "unknown_reason",
                 pa.string(),
-                "reason why the numeric columns are null: lag_unknown, throughput_unknown, host_unknown,"
-                " member_assignment. Otherwise empty",
+                "reason why the row has no numbers: lag_unknown, throughput_unknown, host_unknown, member_assignment."
+                " Otherwise empty",
             ),
             column("unknown_partitions", pa.int32(), "number of partitions with unknown work"),
             column(
@@ -148,10 +152,10 @@ ASSIGNMENT_IMBALANCE = Table(
 
 WHAT_IF = Table(
     "what_if",
-    "the assignment that one strategy would compute for one evaluated generation. The assignment is for the group as"
-    " it is, for one additional member, or for one member fewer. If one batch evaluates several generations of a"
-    " group, only the last of these generations has rows. A group with more than 500 partitions has rows only for the"
-    " group as it is. A group with more than 20,000 partitions has no rows",
+    "the assignment that one strategy would compute for one evaluated generation. The row assumes that the group has"
+    " no change, one additional member, or one member fewer. If one batch evaluates several generations of a group,"
+    " only the last of these generations has rows. A group with more than 500 partitions has only rows without a"
+    " change. A group with more than 20,000 partitions has no rows",
     pa.schema(
         [
             *RECORD,
@@ -177,7 +181,8 @@ WHAT_IF = Table(
             column(
                 "score",
                 pa.float64(),
-                "fairness score from 0 to 100. 100 if no valid assignment is fairer. Null if unknown",
+                "fairness score from 0 to 100. The score is 100 if the partitions are shared as evenly as possible."
+                " Null if unknown",
             ),
             column(
                 "excess_partitions",
@@ -200,8 +205,8 @@ WHAT_IF = Table(
             column(
                 "widest_topic_spread",
                 pa.int32(),
-                "largest spread of all topics. The spread of a topic is max - min. max and min are the largest and"
-                " the smallest number of partitions of the topic that one subscriber holds",
+                "largest spread of all topics. The spread of a topic compares the subscribers of the topic. It is the"
+                " largest number of partitions that one subscriber holds, minus the smallest number",
             ),
             column(
                 "widest_spread_topic", pa.string(), "the topic with the largest spread. Null if the largest spread is 0"
@@ -210,7 +215,7 @@ WHAT_IF = Table(
                 "rounds",
                 pa.int32(),
                 "number of rebalances that the group needs to reach the assignment. A cooperative strategy needs two"
-                " rebalances. 0 in a row with the strategy (today)",
+                " rebalances. The number is 0 in a row with the strategy (today)",
             ),
             column(
                 "removes_topic_skew",

@@ -151,9 +151,9 @@ REBALANCES = Table(
             column(
                 "changes",
                 pa.list_(_MEMBER_CHANGE),
-                "members that changed: they joined, left, rejoined (a static member with a new member id), changed"
-                " their subscription, or have different partitions than before. revoked and assigned are net changes."
-                " If the name of a topic is unknown, the topic is listed by its id",
+                "members with a change. Possible changes: the member joined, left, rejoined (a static member with a"
+                " new member id), changed its subscription, or has different partitions than before. revoked and"
+                " assigned are net changes. If the name of a topic is unknown, the topic is listed by its id",
             ),
             column(
                 "moved_partitions",
@@ -164,8 +164,8 @@ REBALANCES = Table(
             column(
                 "fewest_moves",
                 pa.int32(),
-                "smallest number of moves that leads to an assignment at least as balanced as the actual assignment."
-                " Null if a partition has no owner or two owners",
+                "smallest number of moves to reach an assignment that is at least as balanced as the actual"
+                " assignment. Null if a partition has no owner or two owners",
             ),
             column(
                 "fewest_is_exact", pa.bool_(), "true if fewest_moves is exact. false if fewest_moves is a lower bound"
@@ -173,8 +173,8 @@ REBALANCES = Table(
             column(
                 "withheld_partitions",
                 pa.int32(),
-                "number of partitions that a member must give up before their new owner gets them (first round of a"
-                " cooperative rebalance, KIP-429)",
+                "number of partitions that one member must give up before a different member gets them. This is the"
+                " first round of a cooperative rebalance (KIP-429)",
             ),
             column("unowned", NAMED_PARTITIONS, "partitions without an owner. Withheld partitions are included"),
             column(
@@ -206,8 +206,8 @@ REBALANCES = Table(
             column(
                 "conditions",
                 pa.list_(pa.string()),
-                "active conditions that this rebalance and the earlier rebalances show, for example rebalance_storm."
-                " The metric rebalance_monitor_group_condition uses the same names",
+                "active conditions of the group after this rebalance, for example rebalance_storm. Only conditions"
+                " that rebalances show are listed. The metric rebalance_monitor_group_condition uses the same names",
             ),
             column(
                 "rebalances_by_cause_total",
@@ -255,8 +255,8 @@ GROUP_CONDITIONS = Table(
             column(
                 "read_up_to_time",
                 TIME,
-                "time of the newest record that the monitor had read when it wrote this row. Null if the group no"
-                " longer exists",
+                "time up to which the monitor had read the group's records when it wrote this row. Null if the group"
+                " no longer exists",
             ),
         ]
     ),
@@ -264,11 +264,11 @@ GROUP_CONDITIONS = Table(
 
 COMMIT_GAPS = Table(
     "commit_gaps",
-    "one commit gap: the time around one rebalance in which no member of the group committed. In the table"
-    " rebalances, the row of the same rebalance has the same position. The monitor writes a row when it closes the"
-    " gap. At the latest, it closes the gap when it reads a record that is more than evaluation.stuck_after_seconds"
-    " newer than the rebalance. This record must be in the same __consumer_offsets partition. If source.kind is"
-    " admin-api, the table has no rows",
+    "one commit gap. A commit gap is the time around one rebalance in which no member of the group committed. In the"
+    " table rebalances, the row of the same rebalance has the same position. The monitor writes a row when it closes"
+    " the gap. At the latest, the monitor closes the gap when it reads a record that is more than"
+    " evaluation.stuck_after_seconds newer than the rebalance. This record must be in the same __consumer_offsets"
+    " partition. If source.kind is admin-api, the table has no rows",
     pa.schema(
         [
             *RECORD,
@@ -306,8 +306,9 @@ COMMIT_GAPS = Table(
             column(
                 "silent_partitions",
                 pa.int32(),
-                "number of partitions that had a commit before the rebalance, but no commit between the rebalance and"
-                " the end of the gap. Either there was nothing to commit, or no member committed. Null if unknown",
+                "number of partitions that had a commit before the rebalance, but no commit from the rebalance until"
+                " the monitor closed the gap. Either there was nothing to commit, or no member committed. Null if"
+                " unknown",
             ),
             column(
                 "usual_interval_ms",

@@ -18,7 +18,11 @@ GROUP_LAG = Table(
     pa.schema(
         [
             *SAMPLED_PARTITION,
-            column("committed_offset", pa.int64(), "offset of the next record that the group will read"),
+            column(
+                "committed_offset",
+                pa.int64(),
+                "committed offset of the group. The group continues to read at this offset",
+            ),
             column("commit_time", TIME, "the coordinator's timestamp of the commit"),
             column(
                 "end_offset",
@@ -93,8 +97,16 @@ PARTITION_STATUS = Table(
                 " rules. Two rules mean that the status is unknown: 8 (an open transaction blocks the group) and 9"
                 " (maybe only transaction markers are left)",
             ),
-            column("completeness", pa.float64(), "share of the last ten commits that the monitor knows, from 0 to 1"),
-            column("committed_offset", pa.int64(), "offset of the next record that the group will read"),
+            column(
+                "completeness",
+                pa.float64(),
+                "share of the last ten commits that the monitor knows, as a number from 0 to 1",
+            ),
+            column(
+                "committed_offset",
+                pa.int64(),
+                "committed offset of the group. The group continues to read at this offset",
+            ),
             column("lag", pa.int64(), "number of records that the group has not committed yet. Null if unknown"),
             column(
                 "records_lost",

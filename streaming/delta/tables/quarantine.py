@@ -12,8 +12,8 @@ from streaming.delta.tables.columns import (
 
 QUARANTINE = Table(
     "quarantine",
-    "one record that the monitor could not decode. In some of these records, only the part about one member could not"
-    " be decoded",
+    "one record that the monitor could not decode. In some cases, the monitor could decode everything except the data"
+    " of one member",
     pa.schema(
         [
             *RECORD,
