@@ -62,7 +62,7 @@ EXCESS_PARTITIONS: Final = Signal(
     unit="partitions",
     help="Partitions of the busiest member, minus the partitions of the busiest member in the fairest valid"
     " assignment. The value is 0 if the two numbers are equal.",
-    unknown=f"{_MEMBERS_UNKNOWN} The value is also unknown if the partition count of a topic is uncertain, or if the"
+    unknown=f"{_MEMBERS_UNKNOWN} The series is also absent if the partition count of a topic is uncertain, or if the"
     " members have too many different subscriptions.",
     example="topk(10, rebalance_monitor_excess_partitions > 0)",
 )
@@ -76,8 +76,8 @@ IMBALANCE_SCORE: Final = Signal(
     granularity=PARTITION,
     help="Fairness score from 0 to 100. The score is 100 if the work is shared as evenly as possible. The score is 0"
     " if one member or client host has all the work, although a different assignment could avoid this.",
-    unknown=f"{_MEMBERS_UNKNOWN} For lag and throughput, the value is also unknown if the monitor has not measured the"
-    " current assignment yet, or if the lag or throughput of a partition is unknown.",
+    unknown=f"{_MEMBERS_UNKNOWN} For lag and throughput, the series is also absent if the monitor has not measured the"
+    " current assignment yet. Another possible reason is that the lag or throughput of a partition is unknown.",
     example='bottomk(10, rebalance_monitor_imbalance_score{measure="partitions", scope="member"} < 100)',
 )
 WORK_IMBALANCE_RATIO: Final = Signal(
@@ -97,9 +97,9 @@ TOPIC_SKEW: Final = Signal(
     name="rebalance_monitor_topic_skew",
     unit="partitions",
     labels=(*OF_A_GROUP, "remedy"),
-    help="Surplus partitions of members that hold the extra partition of several topics. Each topic alone is shared"
-    " evenly, but the sum over all topics is not. The range strategy causes topic skew. The label `remedy` names the"
-    " strategy that removes the skew. The label is empty if no such strategy is known.",
+    help="Number of surplus partitions of members that hold the extra partition of several topics. Each topic alone"
+    " is shared evenly, but all topics together are not shared evenly. The range strategy causes topic skew. The"
+    " label `remedy` names the strategy that removes the skew. The label is empty if no such strategy is known.",
     unknown="The group has no topic skew, or the topic skew is unknown.",
     example='rebalance_monitor_topic_skew{remedy!=""} > 0',
 )
@@ -128,7 +128,7 @@ IDLE_MEMBERS: Final = Signal(
     name="rebalance_monitor_idle_members",
     unit="members",
     granularity=PARTITION,
-    help="Members without partitions.",
+    help="Number of members without partitions.",
     unknown=_MEMBERS_UNKNOWN,
     example="sum by (cluster) (rebalance_monitor_idle_members)",
 )
@@ -136,8 +136,9 @@ AVOIDABLE_IDLE_MEMBERS: Final = Signal(
     name="rebalance_monitor_avoidable_idle_members",
     unit="members",
     granularity=PARTITION,
-    help="Members that have no partitions, although a different valid assignment could give them some.",
-    unknown=f"{_MEMBERS_UNKNOWN} The value is also unknown if the partition count of a topic is uncertain, or if the"
+    help="Number of members that have no partitions, although a different valid assignment could give them some"
+    " partitions.",
+    unknown=f"{_MEMBERS_UNKNOWN} The series is also absent if the partition count of a topic is uncertain, or if the"
     " members have too many different subscriptions.",
     example="rebalance_monitor_avoidable_idle_members > 0",
 )
@@ -163,9 +164,9 @@ BUSIEST_MEMBER: Final = Signal(
 UNOWNED_PARTITIONS: Final = Signal(
     name="rebalance_monitor_unowned_partitions",
     unit="partitions",
-    help="Partitions without an owner in existing topics to which members subscribe. The value also counts partitions"
-    " that never had an owner. The value does not count partitions that a cooperative rebalance will assign in its"
-    " next round.",
+    help="Number of partitions without an owner. Only partitions of existing topics to which members subscribe are"
+    " counted. Partitions that never had an owner are included. Partitions that a cooperative rebalance will assign"
+    " in its next round are not included.",
     unknown="Every partition has an owner, or the value is unknown. The value is unknown if a subscribed topic was"
     " not sampled yet, or if the assignment of a member is unknown. The value is also unknown if the group is"
     " rebalancing, has no members, or does not distribute partitions among members. Another possible reason is an"
@@ -175,8 +176,9 @@ UNOWNED_PARTITIONS: Final = Signal(
 UNOWNED_RECORDS: Final = Signal(
     name="rebalance_monitor_unowned_records",
     unit="records",
-    help="Records that wait in partitions without an owner. If the group never committed an offset of a partition,"
-    " the value counts all records of this partition. Otherwise, the value counts only the lag of this partition.",
+    help="Number of records that wait in partitions without an owner. If the group never committed an offset of a"
+    " partition, the value counts all records of this partition. Otherwise, the value counts only the lag of this"
+    " partition.",
     unknown="Every partition has an owner. The series is also absent if an offset of a partition without an owner is"
     " unknown.",
     example="rebalance_monitor_unowned_records > 0",
@@ -186,7 +188,8 @@ ASSIGNMENT_TIMESTAMP_SECONDS: Final = Signal(
     unit="seconds",
     help="Time of the record that contains the evaluated assignment, in seconds since 1970. The series exists only for"
     " groups with drift or with excess partitions. The metrics of fairness and drift describe this assignment.",
-    unknown="The group has no drift and no excess partitions, or both are unknown.",
+    unknown="The group has no drift and no excess partitions, or the monitor does not know whether the group has"
+    " drift or excess partitions.",
     example="time() - rebalance_monitor_assignment_timestamp_seconds"
     " and on (cluster, group) rebalance_monitor_excess_partitions > 0",
 )

@@ -79,7 +79,7 @@ GROUP_SUM_LAG: Final = Signal(
     unit="records",
     labels=_GROUP,
     family_set=KAFKA_LAG_EXPORTER,
-    help="Records that the group has not committed yet.",
+    help="Number of records that the group has not committed yet.",
     unknown=f"The lag of at least one partition is unknown. {_SEE_REASONS}",
     example="sum by (cluster_name) (kafka_consumergroup_group_sum_lag)",
 )
@@ -89,7 +89,7 @@ GROUP_TOPIC_SUM_LAG: Final = Signal(
     labels=("cluster_name", "group", "topic"),
     granularity=TOPIC,
     family_set=KAFKA_LAG_EXPORTER,
-    help="Records of the topic that the group has not committed yet.",
+    help="Number of records of the topic that the group has not committed yet.",
     unknown=f"The lag of at least one partition is unknown. {_SEE_REASONS}",
     example="topk(10, kafka_consumergroup_group_topic_sum_lag)",
 )

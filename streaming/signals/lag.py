@@ -16,7 +16,7 @@ _UNKNOWN_EVERYWHERE = "The value is unknown for every partition of the group."
 GROUP_LAG: Final = Signal(
     name="rebalance_monitor_group_lag",
     unit="records",
-    help="Records that the group has not committed yet.",
+    help="Number of records that the group has not committed yet.",
     unknown="The lag of at least one partition is unknown. A sum without this partition would be too small. The"
     " metric `rebalance_monitor_lag_unknown_partitions` shows the reason.",
     example="topk(10, rebalance_monitor_group_lag)",
@@ -60,7 +60,7 @@ LAG_UNKNOWN_PARTITIONS: Final = Signal(
 GROUP_BLOCKED_PARTITIONS: Final = Signal(
     name="rebalance_monitor_group_blocked_partitions",
     unit="partitions",
-    help="Partitions in which the group has read all records that come before an open transaction.",
+    help="Number of partitions in which the group has read all records that come before an open transaction.",
     unknown="There is no such partition, or an open transaction blocks the group's last commits.",
     example="rebalance_monitor_group_blocked_partitions > 0",
 )
@@ -85,7 +85,7 @@ GROUP_STATUS_COMPLETENESS: Final = Signal(
 GROUP_RECORDS_LOST: Final = Signal(
     name="rebalance_monitor_group_records_lost",
     unit="records",
-    help="Offsets that retention deleted before the group committed them.",
+    help="Number of offsets that retention deleted before the group committed them.",
     unknown="Retention deleted no such offset, or the value is unknown for every partition of the group.",
     example="rebalance_monitor_group_records_lost > 0",
 )

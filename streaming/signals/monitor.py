@@ -17,7 +17,7 @@ READY: Final = Signal(
     unit="boolean",
     labels=OF_A_CLUSTER,
     granularity=CLUSTER,
-    help="1 if the monitor has read the log to its end and has a recent sample of the brokers.",
+    help="1 if the monitor has read the log to its end and has a recent sample of the brokers. Otherwise 0.",
     unknown=_ALWAYS,
     example="rebalance_monitor_ready == 0",
 )
@@ -59,7 +59,7 @@ SOURCE_LIMITATION: Final = Signal(
     granularity=CLUSTER,
     help="1 for each kind of information that the configured source or the brokers do not provide. To get"
     " `offsets_retention` and `topic_retention`, the monitor needs the optional right DESCRIBE_CONFIGS.",
-    unknown="The source and the brokers provide this information.",
+    unknown="The source and the brokers provide this information, so there is no series.",
     example='rebalance_monitor_source_limitation_info{capability="hidden_groups"}',
 )
 RECORDS_READ: Final = Signal(
@@ -78,9 +78,9 @@ RECORDS_SKIPPED: Final = Signal(
     unit="records",
     labels=(*OF_A_CLUSTER, "reason"),
     granularity=CLUSTER,
-    help="Number of records that the monitor ignored, by reason. The monitor ignored the whole record, or the part"
-    " for one member. The table `quarantine` has a row for each ignored record. Only records with the reason"
-    " foreign_partition have no row.",
+    help="Number of records that the monitor ignored, by reason. The monitor ignores either the whole record or the"
+    " part for one member. The table `quarantine` has a row for each ignored record, except for records with the"
+    " reason foreign_partition.",
     unknown="The monitor has not ignored any record for this reason.",
     example="increase(rebalance_monitor_records_skipped_total[1h]) > 0",
 )
@@ -207,9 +207,9 @@ DROPPED_SERIES: Final = Signal(
     labels=(*OF_A_CLUSTER, "reason"),
     label_values=MappingProxyType({"reason": ("max_series",)}),
     granularity=CLUSTER,
-    help="Number of series that the settings select but this scrape does not contain. The reason is always"
-    " `max_series`, because only the setting metrics.max_series limits a scrape. Series that the settings do not"
-    " select do not count. For example, metrics.exclude and metrics.granularity select series.",
+    help="Number of series that the settings select, but that this scrape does not contain. The label `reason` is"
+    " always `max_series`, because only the setting metrics.max_series limits a scrape. The value does not count"
+    " series that the settings metrics.exclude or metrics.granularity remove.",
     unknown=_ALWAYS,
     example="rebalance_monitor_dropped_series > 0",
 )

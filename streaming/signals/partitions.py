@@ -19,7 +19,7 @@ TOPIC_LAG: Final = Signal(
     unit="records",
     labels=_OF_A_TOPIC,
     granularity=TOPIC,
-    help="Records of the topic that the group has not committed yet.",
+    help="Number of records of the topic that the group has not committed yet.",
     unknown="The lag of at least one partition of the topic is unknown. A sum without this partition would be too"
     f" small. {_SEE_REASONS}",
     example="topk(10, rebalance_monitor_topic_lag)",
@@ -29,7 +29,7 @@ PARTITION_LAG: Final = Signal(
     unit="records",
     labels=_OF_A_PARTITION,
     granularity=PARTITION,
-    help="Records of the partition that the group has not committed yet.",
+    help="Number of records of the partition that the group has not committed yet.",
     unknown="The end offset of the partition is unknown, or the end offset is smaller than the committed offset."
     f" {_SEE_REASONS}",
     example="max by (cluster, group, topic) (rebalance_monitor_partition_lag)"
@@ -52,7 +52,7 @@ PARTITION_STATUS: Final = Signal(
     granularity=PARTITION,
     help="1 for the current status of the partition. All other statuses have no series.",
     unknown="The lag of the partition is unknown, or the monitor has not seen a commit of the partition yet. The"
-    " status is also unknown if the remaining offsets may be only transaction markers. Another possible reason is"
-    " that the group has read all records before an open transaction.",
+    " series is also absent if the remaining offsets may be only transaction markers. Another possible reason is that"
+    " the group has read all records before an open transaction.",
     example='rebalance_monitor_partition_status{status=~"STOP|STALL|REWIND"}',
 )

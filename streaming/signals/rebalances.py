@@ -71,10 +71,10 @@ MOVED_PARTITIONS: Final = Signal(
     labels=(*OF_A_GROUP, "necessary"),
     label_values=MappingProxyType({"necessary": ("true", "false", "unknown")}),
     granularity=PARTITION,
-    help="Partitions that moved from one owner to a different owner. `necessary=false` means that the partition did"
-    " not have to move. An assignment that is at least as balanced as the actual assignment would have left the"
-    " partition in place. `necessary=unknown` means that the monitor does not know the smallest possible number of"
-    " moves.",
+    help="Number of partitions that moved from one owner to a different owner. `necessary=false` means that the"
+    " partition did not have to move. An assignment that is at least as balanced as the actual assignment would have"
+    " left the partition in place. `necessary=unknown` means that the monitor does not know the smallest possible"
+    " number of moves.",
     unknown="The group has no moved partition with this value of the label `necessary`.",
     example='topk(10, increase(rebalance_monitor_moved_partitions_total{necessary="false"}[1d]))',
 )
