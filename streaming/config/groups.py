@@ -35,18 +35,23 @@ Pattern = Annotated[str, AfterValidator(_check_pattern)]
 
 
 class GroupEntry(Section):
-    """Limits and owner of the groups whose id matches `match`. A later entry has precedence over an earlier entry."""
+    """Limits and owner of all groups with an id that matches `match`. Later entries override earlier entries."""
 
-    match: Pattern = Field(min_length=1, description="Regular expression (RE2). It must match the whole group id.")
-    team: str | None = Field(None, description="Owner of the groups. Alerts have it as the label `team`.")
+    match: Pattern = Field(
+        min_length=1,
+        description="Regular expression (RE2) for group ids. The expression must match the whole group id.",
+    )
+    team: str | None = Field(None, description="Owner of the groups. Alerts show the owner in the label `team`.")
     max_lag_seconds: Seconds | None = Field(
         None,
-        description=f"A warning fires above this lag in seconds. Default: {DEFAULT_LIMITS.max_lag_seconds}.",
+        description="A warning fires if the lag is longer than this number of seconds. Default:"
+        f" {DEFAULT_LIMITS.max_lag_seconds}.",
     )
     critical_lag_seconds: Seconds | None = Field(
         None,
-        description="A critical alert fires above this lag in seconds. If it is lower than max_lag_seconds,"
-        f" max_lag_seconds is used. Default: {DEFAULT_LIMITS.critical_lag_seconds}.",
+        description="A critical alert fires if the lag is longer than this number of seconds. If the value is smaller"
+        " than max_lag_seconds, the monitor uses max_lag_seconds instead. Default:"
+        f" {DEFAULT_LIMITS.critical_lag_seconds}.",
     )
     max_commit_gap_seconds: Seconds | None = Field(
         None,
@@ -59,7 +64,8 @@ class GroupEntry(Section):
         f" Default: {DEFAULT_LIMITS.severity}.",
     )
     ignore_alerts: bool | None = Field(
-        None, description="If true, no alert fires for the groups. The monitor still shows them. Default: false."
+        None,
+        description="If true, no alert fires for the groups, but the monitor still shows the groups. Default: false.",
     )
 
 

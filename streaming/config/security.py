@@ -88,44 +88,58 @@ TokenEndpoint = Annotated[str, AfterValidator(_check_no_user)]
 
 
 class SecuritySettings(Section):
-    """Authentication and encryption between the monitor and the brokers, for Spark's Kafka source and all requests."""
+    """Authentication and encryption of all connections to the brokers. Spark's Kafka source uses the same settings."""
 
     protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
-        "PLAINTEXT", description="Kafka's security.protocol. SSL and SASL_SSL encrypt all connections."
+        "PLAINTEXT", description="Kafka's setting security.protocol. SSL and SASL_SSL encrypt all connections."
     )
     ca_file: CertificateFile | None = Field(
         None,
-        description="PEM file with the CA certificates that sign the brokers' certificates. If not set, the CA"
-        " certificates of the system are used.",
+        description="PEM file with the CA certificates that sign the brokers' certificates. If not set, the monitor"
+        " uses the CA certificates of the system.",
     )
     verify_hostname: bool = Field(
-        True, description="If true, the certificate of a broker must match the broker's host name."
+        True, description="If true, the monitor checks that the certificate of a broker matches the broker's host name."
     )
-    certificate_file: CertificateFile | None = Field(None, description="PEM file with the client's certificate (mTLS).")
-    key_file: KeyFile | None = Field(None, description="PEM file with the client's private key in PKCS#8.")
-    key_password: SecretStr | None = Field(None, description="Password of key_file, if the key has one.")
-    key_password_file: SecretFile | None = Field(None, description="File with the password of the key.")
+    certificate_file: CertificateFile | None = Field(
+        None, description="PEM file with the client certificate of the monitor (mTLS)."
+    )
+    key_file: KeyFile | None = Field(
+        None, description="PEM file with the private key of the monitor in the format PKCS#8."
+    )
+    key_password: SecretStr | None = Field(
+        None, description="Password of the private key in key_file, if the key has a password."
+    )
+    key_password_file: SecretFile | None = Field(
+        None, description="File that contains the password of the private key in key_file."
+    )
     mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"] | None = Field(
-        None, description="Kafka's sasl.mechanism, for SASL_PLAINTEXT and SASL_SSL."
+        None, description="Kafka's setting sasl.mechanism. It applies only to SASL_PLAINTEXT and SASL_SSL."
     )
-    username: str | None = Field(None, min_length=1, description="User name for PLAIN and SCRAM.")
-    password: SecretStr | None = Field(None, min_length=1, description="Password of username.")
-    password_file: SecretFile | None = Field(None, description="File with the password of username.")
+    username: str | None = Field(None, min_length=1, description="User name for the mechanisms PLAIN and SCRAM.")
+    password: SecretStr | None = Field(None, min_length=1, description="Password of the user in the setting username.")
+    password_file: SecretFile | None = Field(
+        None, description="File that contains the password of the user in the setting username."
+    )
     oauth_token_endpoint: TokenEndpoint | None = Field(
-        None, pattern="^https?://", description="URL of the token endpoint (client credentials grant)."
+        None,
+        pattern="^https?://",
+        description="URL of the token endpoint. The monitor uses the client credentials grant.",
     )
     oauth_client_id: str | None = Field(
-        None, min_length=1, description="Client id of the monitor at the token endpoint."
+        None, min_length=1, description="Client id with which the monitor authenticates at the token endpoint."
     )
     oauth_client_secret: SecretStr | None = Field(
-        None, min_length=1, description="Client secret of the monitor at the token endpoint."
+        None, min_length=1, description="Client secret with which the monitor authenticates at the token endpoint."
     )
-    oauth_client_secret_file: SecretFile | None = Field(None, description="File with the client secret.")
-    oauth_scope: str | None = Field(None, description="Scope to request, if the token endpoint requires one.")
+    oauth_client_secret_file: SecretFile | None = Field(None, description="File that contains the client secret.")
+    oauth_scope: str | None = Field(
+        None, description="OAuth scope that the monitor requests, if the token endpoint requires a scope."
+    )
     oauth_ca_file: CertificateFile | None = Field(
         None,
-        description="PEM file with the CA certificates that sign the token endpoint's certificate. If not set, the CA"
-        " certificates of the system are used.",
+        description="PEM file with the CA certificates that sign the token endpoint's certificate. If not set, the"
+        " monitor uses the CA certificates of the system.",
     )
 
     @property

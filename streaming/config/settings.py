@@ -86,7 +86,7 @@ class KafkaSettings(Section):
     )
     cluster: str = Field("default", min_length=1, description="Name of the cluster in tables and labels.")
     connect_timeout_seconds: Seconds = Field(
-        30, description="Time to wait for a broker at start. After this time the connection fails."
+        30, description="Maximum time to wait for a broker at start. After this time, the connection fails."
     )
     security: SecuritySettings = SecuritySettings()
 
@@ -97,29 +97,29 @@ SourceKind = Literal["offsets-topic", "admin-api"]
 
 
 class ClusterSettings(Section):
-    """A further cluster that the monitor watches besides the cluster of [kafka]. Each cluster has its own query."""
+    """An additional cluster to watch, besides the cluster in [kafka]. Each cluster has its own streaming query."""
 
     bootstrap_servers: BootstrapServers = Field(description="Addresses of brokers as host:port, separated by commas.")
     cluster: str | None = Field(
         None,
         min_length=1,
-        description="Name of the cluster in tables and labels. If not set, the name of the section is used.",
+        description="Name of the cluster in tables and labels. If not set, the monitor uses the name of the section.",
     )
     connect_timeout_seconds: Seconds | None = Field(
-        None, description="Time to wait for a broker. If not set, the value in [kafka] is used."
+        None, description="Maximum time to wait for a broker of this cluster. If not set, the value in [kafka] is used."
     )
     source_kind: SourceKind | None = Field(
         None, description="Value of source.kind for this cluster. If not set, the value in [source] is used."
     )
     checkpoint: AbsolutePath | None = Field(
         None,
-        description="Folder of the checkpoint of this cluster's query. If not set, the monitor adds `-clusters/NAME`"
-        " to the path in paths.checkpoint. NAME is the name of the section.",
+        description="Folder of the checkpoint of this cluster's query. If not set, the path is paths.checkpoint with"
+        " `-clusters/NAME` at its end. NAME is the name of the section.",
     )
     security: SecuritySettings | None = Field(
         None,
-        description="Security settings of this cluster. If set, this section replaces all of [kafka.security]."
-        " If not set, [kafka.security] is used.",
+        description="Security settings of this cluster. If set, this section replaces the whole section"
+        " [kafka.security]. If not set, [kafka.security] is used.",
     )
 
 
@@ -128,9 +128,9 @@ class SourceSettings(Section):
 
     kind: SourceKind = Field(
         OFFSETS_TOPIC_SOURCE,
-        description="offsets-topic: read __consumer_offsets. admin-api: ask the brokers every"
-        " sampling.interval_seconds. Use admin-api if you cannot read that topic. It provides less information. The"
-        " value cannot change after the checkpoint is created.",
+        description="offsets-topic: the monitor reads the topic __consumer_offsets. admin-api: the monitor asks the"
+        " brokers every sampling.interval_seconds. Use admin-api if you have no right to read __consumer_offsets."
+        " admin-api provides less information. You cannot change the value after the checkpoint is created.",
     )
     max_records_per_batch: int = Field(2_000_000, ge=1, description="Maximum number of records in one micro-batch.")
     trigger_seconds: Seconds = Field(2, description="Interval between micro-batches while there are new records.")
@@ -141,22 +141,24 @@ class SparkSettings(Section):
 
     master: SparkMaster = Field(
         "local[2]",
-        description="Spark master URL. local[n] runs n tasks at a time. With several clusters, it runs n tasks for each"
-        " cluster.",
+        description="Spark master URL. local[n] runs at most n tasks at the same time. If the monitor watches several"
+        " clusters, local[n] runs n tasks for each cluster.",
     )
     driver_memory: str = Field("1g", description="Heap size of the driver's JVM.")
     shuffle_partitions: int = Field(
-        2, ge=1, description="Number of state partitions. The value cannot change after the checkpoint is created."
+        2, ge=1, description="Number of state partitions. You cannot change the value after the checkpoint is created."
     )
-    combine_tasks: int = Field(2, ge=1, description="Number of Python tasks that read and reduce the log in parallel.")
+    combine_tasks: int = Field(2, ge=1, description="Number of parallel Python tasks that read and reduce the log.")
     log_level: str = Field(
-        "ERROR", pattern="^(TRACE|DEBUG|INFO|WARN|ERROR|FATAL|OFF)$", description="Spark's log level."
+        "ERROR", pattern="^(TRACE|DEBUG|INFO|WARN|ERROR|FATAL|OFF)$", description="Log level of Spark."
     )
-    conf: SparkConf = Field({}, description="Further Spark properties. The monitor passes them to Spark unchanged.")
+    conf: SparkConf = Field(
+        {}, description="Additional Spark properties. The monitor passes these properties to Spark unchanged."
+    )
 
 
 class PathSettings(Section):
-    """Folders where the monitor stores its data. Each path that Spark can access is allowed."""
+    """Folders where the monitor stores its data. The paths can be any paths that Spark can access."""
 
     checkpoint: AbsolutePath = Field(
         default_factory=lambda: str(_state_home() / "checkpoint"),
@@ -164,7 +166,7 @@ class PathSettings(Section):
     )
     tables: AbsolutePath = Field(
         default_factory=lambda: str(_state_home() / "tables"),
-        description="Root folder of the Delta tables. All clusters share it.",
+        description="Root folder of the Delta tables. All clusters use this folder.",
     )
 
     @model_validator(mode="after")
@@ -190,17 +192,17 @@ def are_disjoint(first: str, second: str) -> bool:
 class TableSettings(Section):
     """Limits on the size of the Delta tables."""
 
-    retention_days: int = Field(
-        90, ge=1, description="The monitor deletes rows that are older than this number of days."
-    )
+    retention_days: int = Field(90, ge=1, description="Number of days after which the monitor deletes a row.")
     maintenance_interval_seconds: Seconds = Field(
-        900, description="Interval of table maintenance, which merges small files and deletes old rows."
+        900,
+        description="Interval between two runs of table maintenance. The maintenance merges small files and deletes"
+        " old rows.",
     )
     versions_kept_hours: int = Field(
         2,
         ge=1,
-        description="Number of hours for which a reader can use the table version that it opened. Time travel is"
-        " possible for the same number of hours.",
+        description="Number of hours for which an old version of a table stays readable. A query must not run longer"
+        " than this number of hours. Time travel is possible for the same number of hours.",
     )
 
 
@@ -208,11 +210,15 @@ class MetricsSettings(Section):
     """The HTTP port and the limits of /metrics. These limits do not apply to tables and pages."""
 
     host: str = Field(
-        "127.0.0.1", description="Address to listen on. The default accepts connections from this machine only."
+        "127.0.0.1",
+        description="Address on which the port listens. The default accepts connections from this machine only.",
     )
-    port: int = Field(9560, ge=0, le=65535, description="Port of /metrics and the pages. 0 selects a free port.")
+    port: int = Field(
+        9560, ge=0, le=65535, description="Number of the port for /metrics and the pages. 0 selects a free port."
+    )
     tls_certificate_file: str = Field(
-        "", description="PEM file with a certificate and its chain. If set, the port uses TLS."
+        "",
+        description="PEM file with the certificate of the port and the certificate's chain. If set, the port uses TLS.",
     )
     tls_key_file: str = Field(
         "",
@@ -221,59 +227,63 @@ class MetricsSettings(Section):
     )
     basic_auth_users_file: str = Field(
         "",
-        description="File with the users who can read the port. Each line is NAME:HASH. HASH is a bcrypt hash, as"
-        " `htpasswd -B` writes it. Set the mode of the file to 600 (chmod 600). If this setting is empty,"
-        " everybody can read the port.",
+        description="File with the users who can read the port. Each line has the format NAME:HASH. HASH is a bcrypt"
+        " hash in the format of `htpasswd -B`. Set the mode of this file to 600 (chmod 600). If this setting is"
+        " empty, everybody can read the port.",
     )
 
     groups_allow: Pattern = Field(
         ".*",
         min_length=1,
-        description="Regular expression (RE2) for the groups that /metrics shows. It must match the whole group id.",
+        description="Regular expression (RE2) for the groups that /metrics shows. The expression must match the whole"
+        " group id.",
     )
     groups_deny: Pattern = Field(
         "",
-        description="Regular expression for the groups that /metrics does not show, even if groups_allow matches them."
-        " If empty, no group is denied.",
+        description="Regular expression (RE2) for groups that /metrics does not show. A group that matches is not"
+        " shown, even if groups_allow also matches. If this setting is empty, no group is denied.",
     )
     topics_allow: Pattern = Field(
         ".*",
         min_length=1,
-        description="Regular expression (RE2) for the topics that /metrics shows. It must match the whole name. The"
-        " sums of a group still include all its topics.",
+        description="Regular expression (RE2) for the topics that /metrics shows. The expression must match the whole"
+        " name of the topic. The sums of a group still include all topics of the group.",
     )
     topics_deny: Pattern = Field(
         "",
-        description="Regular expression for the topics that /metrics does not show, even if topics_allow matches them."
-        " If empty, no topic is denied.",
+        description="Regular expression (RE2) for topics that /metrics does not show. A topic that matches is not"
+        " shown, even if topics_allow also matches. If this setting is empty, no topic is denied.",
     )
     granularity: Literal["group", "topic", "partition", "member"] = Field(
         "topic",
-        description="Level of detail of every group in /metrics: group, topic, partition or member. Each level includes"
-        " the levels before it. partition exports all details of every group. Only member adds labels of members.",
+        description="Level of detail in /metrics for every group: group, topic, partition or member. Each level"
+        " includes all previous levels. Only the level member exports the metrics of members. The level partition"
+        " exports all other details of every group.",
     )
     top_k: int = Field(
         20,
         ge=0,
-        description="Number of worst groups of each cluster that /metrics shows with all details, down to partitions,"
-        " even if granularity is group or topic.",
+        description="Number of groups in each cluster that /metrics always shows with all details of the level"
+        " partition. These groups are the worst groups of the cluster. /metrics shows their details even if"
+        " granularity is group or topic.",
     )
     include: tuple[MetricName, ...] = Field(
         (),
-        description="Names of metrics that /metrics contains for every group, even if granularity is coarser."
-        " dashboards/METRICS.md lists the names.",
+        description="Names of metrics that /metrics contains for every group, even if the setting granularity"
+        " excludes them. dashboards/METRICS.md lists all names.",
     )
     exclude: tuple[MetricName, ...] = Field((), description="Names of metrics that /metrics never contains.")
     compatible_with: tuple[Literal["kafka_exporter", "kafka_lag_exporter"], ...] = Field(
         (),
-        description="Other exporters whose metrics /metrics also contains, complete for every group and partition."
-        ' With ["kafka_exporter"], dashboards for kafka_exporter work unchanged.',
+        description="Other exporters whose metrics /metrics also contains. /metrics then contains these metrics for"
+        ' every group and partition. With ["kafka_exporter"], dashboards for kafka_exporter work unchanged.',
     )
     max_series: int = Field(
         1_500_000,
         ge=1_000,
-        description="Maximum number of series in /metrics. Above this number, the monitor drops the finest series of"
-        " the groups with the least trouble first. rebalance_monitor_dropped_series counts the dropped series.",
+        description="Maximum number of series in /metrics. If there are more series, the monitor drops some of them."
+        " It first drops the most detailed series of the groups with the least trouble. The metric"
+        " rebalance_monitor_dropped_series counts the dropped series.",
     )
 
     @model_validator(mode="after")
@@ -290,18 +300,20 @@ class MetricsSettings(Section):
 
 
 class LinkSettings(Section):
-    """Addresses that alerts link to. An on-call engineer opens them in a browser."""
+    """Addresses that alerts link to. An on-call engineer opens these addresses in a browser."""
 
     page_url: str = Field(
         "",
-        description="Address of the monitor's pages, for example https://monitor.example.com. If empty, alerts link to"
-        " the address that Prometheus scrapes.",
+        description="Address of the monitor's pages, for example https://monitor.example.com. If this setting is"
+        " empty, alerts link to the address that Prometheus scrapes.",
     )
-    grafana_url: str = Field("", description="Address of Grafana. If empty, alerts do not link to dashboards.")
+    grafana_url: str = Field(
+        "", description="Address of Grafana. If this setting is empty, alerts do not link to dashboards."
+    )
     runbook_url: str = Field(
         "",
-        description="Address of the runbook, a web page with the content of dashboards/RUNBOOK.md. If empty, alerts"
-        " link to the runbook's dashboard in Grafana.",
+        description="Address of the runbook, which is a web page with the content of dashboards/RUNBOOK.md. If this"
+        " setting is empty, alerts link to the dashboard in Grafana that contains the runbook.",
     )
 
     @field_validator("page_url", "grafana_url", "runbook_url")
@@ -317,30 +329,33 @@ class SamplingSettings(Section):
 
     interval_seconds: Seconds = Field(
         5,
-        description="Interval between samples of end offsets and topic metadata. With source.kind admin-api, it is"
-        " also the interval between samples of groups.",
+        description="Interval between samples of end offsets and topic metadata. If source.kind is admin-api, the"
+        " monitor also samples the groups at this interval.",
     )
     lag_table_seconds: Seconds = Field(
-        30, description="Interval at which the monitor writes lag to the table group_lag."
+        30, description="Interval at which the monitor writes the lag of all groups to the table group_lag."
     )
     reconcile_seconds: Seconds = Field(
         600,
-        description="Interval at which the monitor compares all committed offsets with the offsets that the"
-        " coordinators return.",
+        description="Interval at which the monitor compares all committed offsets with the coordinators' offsets.",
     )
     request_timeout_seconds: Seconds = Field(15, description="Maximum duration of one request to a broker.")
 
 
 class EvaluationSettings(Section):
-    """How the monitor evaluates groups."""
+    """Rules for the evaluation of groups."""
 
     strategies: tuple[str, ...] = Field(
         ("range", "roundrobin", "sticky", "cooperative-sticky", "uniform", "server-range"),
-        description="Strategies for which the monitor computes expected assignments.",
+        description="Built-in strategies for which the monitor computes the expected assignment.",
     )
-    assignors: tuple[str, ...] = Field((), description="Your own strategies, each as module:attribute.")
+    assignors: tuple[str, ...] = Field(
+        (), description="Your own strategies. The format of each strategy is module:attribute."
+    )
     storm_window_seconds: Seconds = Field(
-        600, description="Time window in which rebalances, joins and departures of members are counted."
+        600,
+        description="Length of the time window in which the monitor counts rebalances, joining members and leaving"
+        " members.",
     )
     storm_rebalances: int = Field(
         5,
@@ -356,14 +371,14 @@ class EvaluationSettings(Section):
     )
     stuck_after_seconds: Seconds = Field(
         300,
-        description="Longest normal duration of a rebalance or a deployment. A missing owner or missing commits start"
-        " a condition only after this time.",
+        description="Longest normal duration of a rebalance or a deployment. If an owner or commits are missing, a"
+        " condition starts only after this time.",
     )
     allowed_lag: int = Field(
         0,
         ge=0,
-        description="A lag of at most this number of records counts as no lag. This applies to the status of"
-        " partitions and to silent groups and members.",
+        description="A lag that is not larger than this number of records counts as no lag. This rule applies to the"
+        " status of partitions, and to silent groups and silent members.",
     )
 
     @field_validator("strategies")

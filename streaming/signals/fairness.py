@@ -1,4 +1,7 @@
-"""Fairness: the actual and the expected assignment, how evenly work is shared, and the results of other strategies."""
+"""Fairness: these metrics compare the actual assignment of each group with the expected assignment.
+
+The metrics also show how evenly the members share the work, and which assignments other strategies would compute.
+"""
 
 from __future__ import annotations
 
@@ -12,21 +15,22 @@ _MEMBERS_UNKNOWN = (
     " records."
 )
 _UNFAIR_ONLY = (
-    "No valid assignment is fairer, or the result is unknown. Possible reasons for an unknown result: the group has"
-    " more than 20,000 partitions, a partition has no owner or several owners, the partition count of a topic is"
-    " uncertain, or the strategy failed."
+    "No valid assignment is fairer than the current assignment. The series is also absent if the result is unknown."
+    " The result is unknown if the group has more than 20,000 partitions, or if a partition has no owner or several"
+    " owners. The result is also unknown if the partition count of a topic is uncertain, or if the strategy failed."
 )
 
 DRIFT_PARTITIONS: Final = Signal(
     name="rebalance_monitor_drift_partitions",
     unit="partitions",
     labels=(*OF_A_GROUP, "strategy"),
-    help="Partitions whose owner breaks a rule of the group's strategy. For other strategies, the value counts"
-    " partitions that the strategy would assign to a different member. By default, only the group's own strategy has a"
-    " series, and only if the value is not 0.",
-    unknown="No assignment was evaluated yet, the partition count of a topic is unknown, or the actual and the expected"
-    " assignment differ in a way that does not prove an error. For the group's own strategy, the value 0 has a series"
-    " only in full detail. The verdict `match` in `rebalance_monitor_assignment_verdict` also means 0.",
+    help="Partitions whose owner breaks a rule of the group's strategy. If the label `strategy` names a different"
+    " strategy, the value is the number of partitions that this strategy would assign to a different member. By"
+    " default, only the group's own strategy has a series. This series exists only if the value is not 0.",
+    unknown="No assignment of the group was evaluated yet, or the partition count of a topic is unknown. The series"
+    " is also absent if the actual assignment differs from the expected assignment, but the difference does not prove"
+    " an error. If the value for the group's own strategy is 0, the series exists only for groups that are exported"
+    " with all details. The verdict `match` in `rebalance_monitor_assignment_verdict` also means that the value is 0.",
     example="rebalance_monitor_drift_partitions > 0"
     ' and on (cluster, group, strategy) rebalance_monitor_assignment_verdict{verdict="drift"}',
 )
@@ -48,16 +52,17 @@ ASSIGNMENT_VERDICT: Final = Signal(
             )
         }
     ),
-    help="1 for the verdict that results from comparing the assignment with the group's own strategy.",
-    unknown="The group has no members, or its members do not share the partitions of topics.",
+    help="1 for the current verdict on the group's assignment. The verdict is the result of comparing the assignment"
+    " with the group's own strategy. All other verdicts have no series.",
+    unknown="The group has no members, or the group does not distribute the partitions of topics among its members.",
     example='rebalance_monitor_assignment_verdict{verdict="drift"} == 1',
 )
 EXCESS_PARTITIONS: Final = Signal(
     name="rebalance_monitor_excess_partitions",
     unit="partitions",
-    help="Partitions of the busiest member beyond the fairest possible maximum. 0 if no valid assignment has a smaller"
-    " maximum.",
-    unknown=f"{_MEMBERS_UNKNOWN} The value is also unknown if the partition count of a topic is uncertain, or if the"
+    help="Partitions of the busiest member, minus the partitions of the busiest member in the fairest valid"
+    " assignment. The value is 0 if the two numbers are equal.",
+    unknown=f"{_MEMBERS_UNKNOWN} The series is also absent if the partition count of a topic is uncertain, or if the"
     " members have too many different subscriptions.",
     example="topk(10, rebalance_monitor_excess_partitions > 0)",
 )
@@ -69,10 +74,10 @@ IMBALANCE_SCORE: Final = Signal(
         {"measure": ("partitions", "lag", "throughput"), "scope": ("member", "host")},
     ),
     granularity=PARTITION,
-    help="Fairness score from 0 to 100. 100 means that no valid assignment shares the work more evenly. 0 means that"
-    " one member or client host has all the work, although a different assignment could avoid this.",
-    unknown=f"{_MEMBERS_UNKNOWN} For lag and throughput, the value is also unknown if the current assignment was not"
-    " measured yet, or if the lag or throughput of a partition is unknown.",
+    help="Fairness score from 0 to 100. The score is 100 if the work is shared as evenly as possible. The score is 0"
+    " if one member or client host has all the work, although a different assignment could avoid this.",
+    unknown=f"{_MEMBERS_UNKNOWN} For lag and throughput, the series is also absent if the monitor has not measured the"
+    " current assignment yet. Another possible reason is that the lag or throughput of a partition is unknown.",
     example='bottomk(10, rebalance_monitor_imbalance_score{measure="partitions", scope="member"} < 100)',
 )
 WORK_IMBALANCE_RATIO: Final = Signal(
@@ -81,19 +86,20 @@ WORK_IMBALANCE_RATIO: Final = Signal(
     labels=(*OF_A_GROUP, "measure", "scope"),
     label_values=MappingProxyType({"measure": ("lag", "throughput"), "scope": ("member", "host")}),
     granularity=PARTITION,
-    help="Lag or throughput of the busiest member or client host, divided by the mean of all members or hosts. Lag is"
-    " in records. Throughput is in records per second.",
-    unknown="The current assignment was not measured yet, the lag or throughput of a partition is unknown, or the total"
-    " lag or throughput is 0.",
+    help="Work of the busiest member, divided by the mean work of all members. The label `measure` shows what work"
+    " means: lag in records, or throughput in records per second. If the label `scope` is `host`, the value compares"
+    " client hosts instead of members.",
+    unknown="The monitor has not measured the current assignment yet. The series is also absent if the lag or"
+    " throughput of a partition is unknown, or if the total lag or throughput of the group is 0.",
     example='rebalance_monitor_work_imbalance_ratio{measure="throughput", scope="member"} > 2',
 )
 TOPIC_SKEW: Final = Signal(
     name="rebalance_monitor_topic_skew",
     unit="partitions",
     labels=(*OF_A_GROUP, "remedy"),
-    help="Surplus partitions of members that hold the extra partition of several topics, although each topic is shared"
-    " evenly. The range strategy causes topic skew. The label `remedy` names the strategy that removes the skew."
-    " The label is empty if no such strategy is known.",
+    help="Number of surplus partitions of members that hold the extra partition of several topics. Each topic alone"
+    " is shared evenly, but all topics together are not shared evenly. The range strategy causes topic skew. The"
+    " label `remedy` names the strategy that removes the skew. The label is empty if no such strategy is known.",
     unknown="The group has no topic skew, or the topic skew is unknown.",
     example='rebalance_monitor_topic_skew{remedy!=""} > 0',
 )
@@ -102,8 +108,8 @@ WHAT_IF_EXCESS_PARTITIONS: Final = Signal(
     unit="partitions",
     labels=(*OF_A_GROUP, "strategy"),
     granularity=PARTITION,
-    help="Number of excess partitions that the group would have with this strategy. The series exists only if the"
-    " group's assignment can be fairer.",
+    help="Number of excess partitions that the group would have with this strategy. The series exists only if a"
+    " fairer valid assignment exists.",
     unknown=_UNFAIR_ONLY,
     example='min by (cluster, group) (rebalance_monitor_what_if_excess_partitions{strategy=~"sticky|uniform"})',
 )
@@ -112,8 +118,8 @@ WHAT_IF_MOVED_PARTITIONS: Final = Signal(
     unit="partitions",
     labels=(*OF_A_GROUP, "strategy"),
     granularity=PARTITION,
-    help="Partitions that would move if the group changed to this strategy. The series exists only if the group's"
-    " assignment can be fairer.",
+    help="Number of partitions that would move if the group changed to this strategy. The series exists only if a"
+    " fairer valid assignment exists.",
     unknown=_UNFAIR_ONLY,
     example="rebalance_monitor_what_if_moved_partitions"
     " and on (cluster, group, strategy) rebalance_monitor_what_if_excess_partitions == 0",
@@ -122,7 +128,7 @@ IDLE_MEMBERS: Final = Signal(
     name="rebalance_monitor_idle_members",
     unit="members",
     granularity=PARTITION,
-    help="Members without partitions.",
+    help="Number of members without partitions.",
     unknown=_MEMBERS_UNKNOWN,
     example="sum by (cluster) (rebalance_monitor_idle_members)",
 )
@@ -130,8 +136,9 @@ AVOIDABLE_IDLE_MEMBERS: Final = Signal(
     name="rebalance_monitor_avoidable_idle_members",
     unit="members",
     granularity=PARTITION,
-    help="Members that have no partitions, although a different valid assignment could give them some.",
-    unknown=f"{_MEMBERS_UNKNOWN} The value is also unknown if the partition count of a topic is uncertain, or if the"
+    help="Number of members that have no partitions, although a different valid assignment could give them some"
+    " partitions.",
+    unknown=f"{_MEMBERS_UNKNOWN} The series is also absent if the partition count of a topic is uncertain, or if the"
     " members have too many different subscriptions.",
     example="rebalance_monitor_avoidable_idle_members > 0",
 )
@@ -148,29 +155,32 @@ BUSIEST_MEMBER: Final = Signal(
     unit="partitions",
     labels=(*OF_A_GROUP, "client_id", "client_host", "group_instance_id"),
     help="Number of partitions of the busiest member. The series exists only for groups with excess partitions. The"
-    " labels identify the member. If several members hold equally many partitions, the series shows the one whose"
-    " member id comes first in the alphabet. When the busiest member changes, a new series replaces the old one."
-    " At any time, a group has at most one of these series.",
-    unknown="No valid assignment is fairer, or the fairest possible maximum is unknown.",
+    " labels identify the member. If several members hold the largest number of partitions, the series shows the"
+    " member whose member id comes first in the alphabet. When the busiest member changes, a new series replaces the"
+    " old one. At any time, a group has at most one of these series.",
+    unknown="The group has no excess partitions, or the number of its excess partitions is unknown.",
     example="topk(10, rebalance_monitor_busiest_member)",
 )
 UNOWNED_PARTITIONS: Final = Signal(
     name="rebalance_monitor_unowned_partitions",
     unit="partitions",
-    help="Partitions without an owner, in existing topics to which members subscribe. Partitions that never had an"
-    " owner count too. Partitions that a cooperative rebalance will assign in its next round do not count.",
-    unknown="Every partition has an owner, a subscribed topic was not sampled yet, or a member's assignment is unknown."
-    " The value is also unknown if"
-    " the group is rebalancing, has no members, or does not share partitions. It is also unknown if an open"
-    " transaction blocks the group's records.",
+    help="Number of partitions without an owner. Only partitions of existing topics to which members subscribe are"
+    " counted. Partitions that never had an owner are included. Partitions that a cooperative rebalance will assign"
+    " in its next round are not included.",
+    unknown="Every partition has an owner, or the value is unknown. The value is unknown if a subscribed topic was"
+    " not sampled yet, or if the assignment of a member is unknown. The value is also unknown if the group is"
+    " rebalancing, has no members, or does not distribute partitions among members. Another possible reason is an"
+    " open transaction that blocks the group's records.",
     example="rebalance_monitor_unowned_partitions > 0",
 )
 UNOWNED_RECORDS: Final = Signal(
     name="rebalance_monitor_unowned_records",
     unit="records",
-    help="Records that wait in partitions without an owner. If the group never committed an offset of a partition, all"
-    " records of the partition count. Otherwise only the lag of the partition counts.",
-    unknown="Every partition has an owner, or the offset of a partition without an owner is unknown.",
+    help="Number of records that wait in partitions without an owner. If the group never committed an offset of a"
+    " partition, the value counts all records of this partition. Otherwise, the value counts only the lag of this"
+    " partition.",
+    unknown="Every partition has an owner. The series is also absent if an offset of a partition without an owner is"
+    " unknown.",
     example="rebalance_monitor_unowned_records > 0",
 )
 ASSIGNMENT_TIMESTAMP_SECONDS: Final = Signal(
@@ -178,7 +188,8 @@ ASSIGNMENT_TIMESTAMP_SECONDS: Final = Signal(
     unit="seconds",
     help="Time of the record that contains the evaluated assignment, in seconds since 1970. The series exists only for"
     " groups with drift or with excess partitions. The metrics of fairness and drift describe this assignment.",
-    unknown="The group has no drift and no excess partitions, or both are unknown.",
+    unknown="The group has no drift and no excess partitions, or the monitor does not know whether the group has"
+    " drift or excess partitions.",
     example="time() - rebalance_monitor_assignment_timestamp_seconds"
     " and on (cluster, group) rebalance_monitor_excess_partitions > 0",
 )

@@ -1,8 +1,9 @@
-"""As kafka_exporter: metrics with the names and labels of github.com/danielqsj/kafka_exporter, for existing dashboards.
+"""As kafka_exporter: these metrics have the names and labels of github.com/danielqsj/kafka_exporter.
 
-kafka_exporter shows -1 for unknown values. For an unknown value, this monitor shows no series. The metrics of
-kafka_exporter have no label for the cluster. If this monitor watches several clusters, each of these metrics has the
-label `cluster`. The option `--kafka.labels` of kafka_exporter can add the same label.
+Existing dashboards for kafka_exporter can use these metrics. If a value is unknown, kafka_exporter shows -1, but this
+monitor shows no series. The metrics of kafka_exporter have no label for the cluster. If this monitor watches several
+clusters, each of these metrics has the label `cluster`. The option `--kafka.labels` of kafka_exporter can add the same
+label.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from streaming.signals.signal import CLUSTER, KAFKA_EXPORTER, PARTITION, TOPIC, 
 _GROUP_TOPIC = ("consumergroup", "topic")
 _GROUP_PARTITION = ("consumergroup", "topic", "partition")
 _PARTITION = ("topic", "partition")
-_SEE_REASONS = "For the reason, see `rebalance_monitor_lag_unknown_partitions`."
+_SEE_REASONS = "The metric `rebalance_monitor_lag_unknown_partitions` shows the reason."
 _NOT_SAMPLED = "The partition has no leader, or no group uses the topic."
 
 CONSUMERGROUP_CURRENT_OFFSET: Final = Signal(
@@ -45,8 +46,9 @@ CONSUMERGROUP_LAG: Final = Signal(
     labels=_GROUP_PARTITION,
     granularity=PARTITION,
     family_set=KAFKA_EXPORTER,
-    help="Records of the partition after the committed offset.",
-    unknown=f"The end offset is unknown, or it is smaller than the committed offset. {_SEE_REASONS}",
+    help="Number of records in the partition after the committed offset.",
+    unknown="The end offset of the partition is unknown, or the end offset is smaller than the committed offset."
+    f" {_SEE_REASONS}",
     example="topk(10, kafka_consumergroup_lag)",
 )
 CONSUMERGROUP_LAG_SUM: Final = Signal(
@@ -55,8 +57,9 @@ CONSUMERGROUP_LAG_SUM: Final = Signal(
     labels=_GROUP_TOPIC,
     granularity=TOPIC,
     family_set=KAFKA_EXPORTER,
-    help="Sum of the lag of the topic's partitions, in records. Partitions without a committed offset are left out.",
-    unknown=f"The lag of a partition with a committed offset is unknown. {_SEE_REASONS}",
+    help="Sum of the lag of the topic's partitions. The unit is records. Partitions without a committed offset are"
+    " left out.",
+    unknown=f"The lag of at least one partition with a committed offset is unknown. {_SEE_REASONS}",
     example="topk(10, sum by (consumergroup) (kafka_consumergroup_lag_sum))",
 )
 CONSUMERGROUP_MEMBERS: Final = Signal(
@@ -64,7 +67,7 @@ CONSUMERGROUP_MEMBERS: Final = Signal(
     unit="members",
     labels=("consumergroup",),
     family_set=KAFKA_EXPORTER,
-    help="Members of the group.",
+    help="Number of members of the group.",
     unknown="The series is absent in the same cases as `rebalance_monitor_group_members`.",
     example="kafka_consumergroup_members == 0",
 )
@@ -74,8 +77,8 @@ TOPIC_PARTITIONS: Final = Signal(
     labels=("topic",),
     granularity=TOPIC,
     family_set=KAFKA_EXPORTER,
-    help="Partitions of the topic.",
-    unknown="No group uses the topic, or the brokers know no such topic.",
+    help="Number of partitions of the topic.",
+    unknown="No group uses the topic, or the topic does not exist on the brokers.",
     example="sum(kafka_topic_partitions)",
 )
 TOPIC_PARTITION_CURRENT_OFFSET: Final = Signal(
@@ -94,7 +97,7 @@ TOPIC_PARTITION_OLDEST_OFFSET: Final = Signal(
     labels=_PARTITION,
     granularity=PARTITION,
     family_set=KAFKA_EXPORTER,
-    help="Log start offset of the partition. All records before this offset are deleted.",
+    help="Log start offset of the partition. All records with smaller offsets are deleted.",
     unknown=_NOT_SAMPLED,
     example="sum by (topic) (kafka_topic_partition_current_offset - kafka_topic_partition_oldest_offset)",
 )
@@ -104,7 +107,7 @@ BROKERS: Final = Signal(
     labels=(),
     granularity=CLUSTER,
     family_set=KAFKA_EXPORTER,
-    help="Brokers in the cluster's metadata. Brokers that are down are not counted.",
+    help="Number of brokers in the cluster's metadata. Brokers that are down are not counted.",
     unknown="There is no recent sample of the brokers.",
     example="min_over_time(kafka_brokers[1h])",
 )

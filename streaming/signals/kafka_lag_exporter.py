@@ -1,12 +1,12 @@
-"""As kafka-lag-exporter: metrics with the names and labels of github.com/seglo/kafka-lag-exporter.
+"""As kafka-lag-exporter: these metrics have the names and labels of github.com/seglo/kafka-lag-exporter.
 
-These metrics are the only standard for lag in seconds.
+No other metrics are a common standard for lag in seconds.
 
 kafka-lag-exporter has labels for the member: `member_host`, `consumer_id`, `client_id`. The metrics of this monitor do
-not have these labels. The reason is that a member gets a new id at each restart, so each restart would create new
-series. For an unknown value, kafka-lag-exporter shows NaN or Inf. For an unknown value, this monitor shows no series.
-If the samples do not cover the whole lag, kafka-lag-exporter extrapolates the lag in seconds. In this case, this
-monitor shows a lower bound.
+not have these labels. A member gets a new id at each restart, so each restart would create new series with these
+labels. If a value is unknown, kafka-lag-exporter shows NaN or Inf, but this monitor shows no series. If the samples do
+not cover the whole lag, kafka-lag-exporter extrapolates the lag in seconds. In this case, this monitor shows a lower
+bound.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from streaming.signals.signal import KAFKA_LAG_EXPORTER, PARTITION, TOPIC, Signa
 _GROUP = ("cluster_name", "group")
 _GROUP_PARTITION = ("cluster_name", "group", "topic", "partition")
 _PARTITION = ("cluster_name", "topic", "partition")
-_SEE_REASONS = "For the reason, see `rebalance_monitor_lag_unknown_partitions`."
+_SEE_REASONS = "The metric `rebalance_monitor_lag_unknown_partitions` shows the reason."
 _UNKNOWN_EVERYWHERE = f"The lag of every partition is unknown. {_SEE_REASONS}"
 _NOT_SAMPLED = "The partition has no leader, or no group uses the topic."
 
@@ -39,8 +39,9 @@ GROUP_LAG: Final = Signal(
     labels=_GROUP_PARTITION,
     granularity=PARTITION,
     family_set=KAFKA_LAG_EXPORTER,
-    help="Records of the partition after the committed offset.",
-    unknown=f"The end offset is unknown, or it is smaller than the committed offset. {_SEE_REASONS}",
+    help="Number of records in the partition after the committed offset.",
+    unknown="The end offset of the partition is unknown, or the end offset is smaller than the committed offset."
+    f" {_SEE_REASONS}",
     example="topk(25, kafka_consumergroup_group_lag)",
 )
 GROUP_LAG_SECONDS: Final = Signal(
@@ -49,9 +50,10 @@ GROUP_LAG_SECONDS: Final = Signal(
     labels=_GROUP_PARTITION,
     granularity=PARTITION,
     family_set=KAFKA_LAG_EXPORTER,
-    help="Age of the oldest record that the group has not committed in this partition. The value is a lower bound if"
-    " the record is older than every stored sample.",
-    unknown=f"The lag is unknown, or no sample shows the record's time yet. {_SEE_REASONS}",
+    help="Age of the oldest record in this partition that the group has not committed. The value is a lower bound if"
+    " this record is older than every stored sample.",
+    unknown="The lag of the partition is unknown, or no sample shows the time of the oldest uncommitted record yet."
+    f" {_SEE_REASONS}",
     example="max by (cluster_name, group) (kafka_consumergroup_group_lag_seconds)",
 )
 GROUP_MAX_LAG: Final = Signal(
@@ -59,7 +61,7 @@ GROUP_MAX_LAG: Final = Signal(
     unit="records",
     labels=_GROUP,
     family_set=KAFKA_LAG_EXPORTER,
-    help="Lag in records of the partition with the largest lag. Partitions with unknown lag are left out.",
+    help="Largest lag of a partition of the group, in records. Partitions with unknown lag are left out.",
     unknown=_UNKNOWN_EVERYWHERE,
     example="topk(50, kafka_consumergroup_group_max_lag)",
 )
@@ -68,7 +70,7 @@ GROUP_MAX_LAG_SECONDS: Final = Signal(
     unit="seconds",
     labels=_GROUP,
     family_set=KAFKA_LAG_EXPORTER,
-    help="Lag in seconds of the partition with the largest lag in seconds. Partitions with unknown lag are left out.",
+    help="Largest lag of a partition of the group, in seconds. Partitions with unknown lag are left out.",
     unknown=_UNKNOWN_EVERYWHERE,
     example="kafka_consumergroup_group_max_lag_seconds > 180",
 )
@@ -77,7 +79,7 @@ GROUP_SUM_LAG: Final = Signal(
     unit="records",
     labels=_GROUP,
     family_set=KAFKA_LAG_EXPORTER,
-    help="Records that the group has not committed yet.",
+    help="Number of records that the group has not committed yet.",
     unknown=f"The lag of at least one partition is unknown. {_SEE_REASONS}",
     example="sum by (cluster_name) (kafka_consumergroup_group_sum_lag)",
 )
@@ -87,7 +89,7 @@ GROUP_TOPIC_SUM_LAG: Final = Signal(
     labels=("cluster_name", "group", "topic"),
     granularity=TOPIC,
     family_set=KAFKA_LAG_EXPORTER,
-    help="Records of the topic that the group has not committed yet.",
+    help="Number of records of the topic that the group has not committed yet.",
     unknown=f"The lag of at least one partition is unknown. {_SEE_REASONS}",
     example="topk(10, kafka_consumergroup_group_topic_sum_lag)",
 )
@@ -107,7 +109,7 @@ PARTITION_EARLIEST_OFFSET: Final = Signal(
     labels=_PARTITION,
     granularity=PARTITION,
     family_set=KAFKA_LAG_EXPORTER,
-    help="Log start offset of the partition. All records before this offset are deleted.",
+    help="Log start offset of the partition. All records with smaller offsets are deleted.",
     unknown=_NOT_SAMPLED,
     example="kafka_partition_latest_offset - kafka_partition_earliest_offset",
 )

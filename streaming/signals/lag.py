@@ -1,4 +1,8 @@
-"""Lag: lag in records and in seconds, status, and records lost to retention. All values are from the last sample."""
+"""Lag: these metrics show the lag of each group in records and in seconds, and the status of the group.
+
+The metrics also show how many records retention deleted before the group committed them. All values come from the last
+sample.
+"""
 
 from __future__ import annotations
 
@@ -12,24 +16,24 @@ _UNKNOWN_EVERYWHERE = "The value is unknown for every partition of the group."
 GROUP_LAG: Final = Signal(
     name="rebalance_monitor_group_lag",
     unit="records",
-    help="Records that the group has not committed yet.",
-    unknown="The lag of at least one partition is unknown. A sum without this partition would be too small. For the"
-    " reason, see `rebalance_monitor_lag_unknown_partitions`.",
+    help="Number of records that the group has not committed yet.",
+    unknown="The lag of at least one partition is unknown. A sum without this partition would be too small. The"
+    " metric `rebalance_monitor_lag_unknown_partitions` shows the reason.",
     example="topk(10, rebalance_monitor_group_lag)",
 )
 GROUP_LAG_SECONDS: Final = Signal(
     name="rebalance_monitor_group_lag_seconds",
     unit="seconds",
-    help="Age of the oldest record that the group has not committed. The value is the maximum of all partitions with"
-    " known lag.",
+    help="Age of the oldest record that the group has not committed. The value is the maximum over all partitions"
+    " with known lag.",
     unknown=_UNKNOWN_EVERYWHERE,
     example="rebalance_monitor_group_lag_seconds > 600",
 )
 GROUP_LAG_SECONDS_IS_BOUND: Final = Signal(
     name="rebalance_monitor_group_lag_seconds_is_bound",
     unit="boolean",
-    help="1 if the group's lag in seconds is a lower bound. It is a lower bound if the record is older than every"
-    " stored sample.",
+    help="1 if the group's lag in seconds is a lower bound. The lag is a lower bound if the group's oldest"
+    " uncommitted record is older than every stored sample.",
     unknown="The group's lag in seconds is exact or unknown.",
     example="rebalance_monitor_group_lag_seconds and on (cluster, group) rebalance_monitor_group_lag_seconds_is_bound",
 )
@@ -49,14 +53,14 @@ LAG_UNKNOWN_PARTITIONS: Final = Signal(
             )
         }
     ),
-    help="Partitions of the group whose lag is unknown, by reason.",
+    help="Number of the group's partitions with unknown lag, by reason.",
     unknown="The lag of every partition is known.",
     example='sum by (cluster, group) (rebalance_monitor_lag_unknown_partitions{reason!="topic_deleted"})',
 )
 GROUP_BLOCKED_PARTITIONS: Final = Signal(
     name="rebalance_monitor_group_blocked_partitions",
     unit="partitions",
-    help="Partitions in which the group has read all records that come before an open transaction.",
+    help="Number of partitions in which the group has read all records that come before an open transaction.",
     unknown="There is no such partition, or an open transaction blocks the group's last commits.",
     example="rebalance_monitor_group_blocked_partitions > 0",
 )
@@ -65,7 +69,8 @@ GROUP_STATUS: Final = Signal(
     unit="boolean",
     labels=(*OF_A_GROUP, "status"),
     label_values=MappingProxyType({"status": ("OK", "WARN", "STOP", "STALL", "REWIND")}),
-    help="1 for the status of the group. This is the worst status of its partitions.",
+    help="1 for the current status of the group. The status of the group is the worst status of its partitions. All"
+    " other statuses have no series.",
     unknown=_UNKNOWN_EVERYWHERE,
     example='rebalance_monitor_group_status{status=~"STOP|STALL|REWIND"}',
 )
@@ -73,33 +78,34 @@ GROUP_STATUS_COMPLETENESS: Final = Signal(
     name="rebalance_monitor_group_status_completeness",
     unit="share",
     granularity=PARTITION,
-    help="Share of the group's partitions whose status is based on ten commits, as a number from 0 to 1.",
+    help="Share of the group's partitions whose status is based on ten commits. The share is a number from 0 to 1.",
     unknown="The group never committed an offset, or an open transaction blocks the group's last commits.",
     example="avg by (cluster) (rebalance_monitor_group_status_completeness)",
 )
 GROUP_RECORDS_LOST: Final = Signal(
     name="rebalance_monitor_group_records_lost",
     unit="records",
-    help="Offsets that retention deleted before the group committed them.",
-    unknown=f"Retention deleted no such offset. {_UNKNOWN_EVERYWHERE}",
+    help="Number of offsets that retention deleted before the group committed them.",
+    unknown="Retention deleted no such offset, or the value is unknown for every partition of the group.",
     example="rebalance_monitor_group_records_lost > 0",
 )
 GROUP_SECONDS_UNTIL_LOST: Final = Signal(
     name="rebalance_monitor_group_seconds_until_lost",
     unit="seconds",
-    help="Estimated time until retention deletes records that the group has not committed. There are two estimates:"
-    " from the current rate of the log start offset, and from the topic's retention.ms and the lag in seconds. The"
-    " smaller estimate applies. 0 if records are already lost. The series exists only if the time is shorter than one"
-    " day.",
-    unknown="The time is longer than one day. Or in every partition, the lag is zero or unknown, or both estimates are"
-    " unknown. The rate is unknown if the log start moved less than twice in the last 24 hours. The setting"
-    " retention.ms is unknown without the right DESCRIBE_CONFIGS on the topic.",
+    help="Estimated time until retention deletes records that the group has not committed. The first estimate uses"
+    " the current growth rate of the log start offset. The second estimate uses the topic's retention.ms and the lag"
+    " in seconds. The value is the smaller estimate. The value is 0 if records are already lost. The series exists"
+    " only if the time is shorter than one day.",
+    unknown="The time is longer than one day, or no partition of the group has an estimate. A partition has no"
+    " estimate if its lag is zero or unknown, or if both its growth rate and its retention.ms are unknown. The growth"
+    " rate is unknown if the log start offset moved fewer than two times in the last 24 hours. To read retention.ms,"
+    " the monitor needs the right DESCRIBE_CONFIGS on the topic.",
     example="rebalance_monitor_group_seconds_until_lost < 3600",
 )
 GROUP_LAST_COMMIT_TIMESTAMP_SECONDS: Final = Signal(
     name="rebalance_monitor_group_last_commit_timestamp_seconds",
     unit="seconds",
-    help="Time of the group's last commit, in seconds since 1970. This is the latest commit of all its partitions.",
+    help="Time of the group's latest commit in any partition, in seconds since 1970.",
     unknown="The group never committed an offset, or an open transaction blocks the group's last commits.",
     example="time() - rebalance_monitor_group_last_commit_timestamp_seconds > 600 and rebalance_monitor_group_lag > 0",
 )
@@ -107,45 +113,47 @@ GROUP_CONSUMED_RECORDS_PER_SECOND: Final = Signal(
     name="rebalance_monitor_group_consumed_records_per_second",
     unit="records per second",
     help="Rate at which the committed offsets of the group grew during the last five minutes. The value is the sum of"
-    " all partitions. It is 0 if the group committed nothing new.",
-    unknown="The rate of at least one partition is unknown, because the monitor has observed its commits for less than"
-    " one minute, or because the committed offset went back.",
+    " the rates of all partitions. The value is 0 if the group committed nothing new.",
+    unknown="The rate of at least one partition is unknown. The rate is unknown if the monitor has observed the"
+    " commits of the partition for less than one minute, or if the committed offset went back.",
     example="rebalance_monitor_group_consumed_records_per_second == 0 and rebalance_monitor_group_lag > 0",
 )
 GROUP_PRODUCED_RECORDS_PER_SECOND: Final = Signal(
     name="rebalance_monitor_group_produced_records_per_second",
     unit="records per second",
     help="Rate at which the end offsets of the group's partitions grew during the last five minutes. The value is the"
-    " sum of all partitions with a committed offset.",
-    unknown="The rate of at least one partition is unknown, because the monitor has observed its end offset for less"
-    " than one minute, or because the topic was created again.",
+    " sum of the rates of all partitions with a committed offset.",
+    unknown="The rate of at least one partition is unknown. The rate is unknown if the monitor has observed the end"
+    " offset of the partition for less than one minute, or if the topic was created again.",
     example="rebalance_monitor_group_produced_records_per_second > rebalance_monitor_group_consumed_records_per_second",
 )
 GROUP_CATCH_UP_SECONDS: Final = Signal(
     name="rebalance_monitor_group_catch_up_seconds",
     unit="seconds",
-    help="Estimated time until the group has no lag, if both rates stay the same. This is the lag, divided by the"
-    " difference of the consume rate and the produce rate.",
-    unknown="The group has no lag, its lag grows or stays the same, or the lag or a rate is unknown.",
+    help="Estimated time until the group has no lag, if the consume rate and the produce rate stay the same. The"
+    " value is the lag, divided by the difference between the two rates.",
+    unknown="The group has no lag, or its lag does not decrease. The series is also absent if the lag or one of the"
+    " rates is unknown.",
     example="rebalance_monitor_group_catch_up_seconds > 3600",
 )
 GROUP_OFFSETS_EXPIRE_TIMESTAMP_SECONDS: Final = Signal(
     name="rebalance_monitor_group_offsets_expire_timestamp_seconds",
     unit="seconds",
-    help="Earliest time when the broker can delete a committed offset of the group, in seconds since 1970. After that,"
-    " the group starts again at the position that auto.offset.reset selects. The brokers' setting"
-    " offsets.retention.minutes determines this time. For a classic group, the time counts from the moment when the"
-    " group became Empty. For every other group, the time counts from each commit.",
-    unknown="The group has members, it has no committed offset, or the setting offsets.retention.minutes is unknown.",
+    help="Earliest time when the broker can delete a committed offset of the group, in seconds since 1970. After the"
+    " deletion, the group starts again at the position that auto.offset.reset selects. The brokers' setting"
+    " offsets.retention.minutes is the retention period. For a classic group, the period starts when the group"
+    " becomes Empty. For every other group, the period starts at each commit.",
+    unknown="The group has members, or the group has no committed offset. The series is also absent if the setting"
+    " offsets.retention.minutes is unknown.",
     example="rebalance_monitor_group_offsets_expire_timestamp_seconds - time() < 86400",
 )
 GROUP_WORST_PARTITION_INFO: Final = Signal(
     name="rebalance_monitor_group_worst_partition_info",
     unit="boolean",
     labels=(*OF_A_GROUP, "topic", "partition", "client_id", "client_host", "group_instance_id"),
-    help="Always 1. The labels name the partition with the largest lag in seconds, and the member that owns it. The"
-    " series exists only for groups whose lag is above their limit `max_lag_seconds`. The labels of the member are"
-    " empty if the owner is unknown or if the partition has no owner.",
+    help="The labels name the partition with the largest lag in seconds, and the owner of this partition. The value"
+    " is always 1. The series exists only if the lag of the group is above the group's limit `max_lag_seconds`. The"
+    " labels of the owner are empty if the owner is unknown, or if the partition has no owner.",
     unknown="The lag of the group is not above its limit, or the lag is unknown.",
     example="rebalance_monitor_group_worst_partition_info * on (cluster, group) group_left"
     " rebalance_monitor_group_lag_seconds",

@@ -1,6 +1,6 @@
-"""Members: the actual and expected owners of partitions. These metrics exist only at the granularity `member`.
+"""Members: these metrics show the actual owners and the expected owners of partitions.
 
-A member gets a new member id at every start.
+These metrics exist only at the granularity `member`, because a member gets a new member id at every start.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ MEMBER_PARTITIONS: Final = Signal(
     unit="partitions",
     labels=(*_OF_A_MEMBER, "topic"),
     granularity=MEMBER,
-    help="Partitions of the topic that the member holds. 0 if the member subscribes to the topic and holds none of its"
-    " partitions.",
-    unknown="No record shows which partitions the member holds, or the members do not share partitions.",
+    help="Number of partitions of the topic that the member holds. The value is 0 if the member subscribes to the"
+    " topic but holds no partition of the topic.",
+    unknown="No record shows which partitions the member holds. The series is also absent if the group does not"
+    " distribute partitions among its members.",
     example="sum by (cluster, group, member) (rebalance_monitor_member_partitions)",
 )
 MEMBER_EXPECTED_PARTITIONS: Final = Signal(
@@ -26,9 +27,9 @@ MEMBER_EXPECTED_PARTITIONS: Final = Signal(
     unit="partitions",
     labels=(*_OF_A_MEMBER, "topic"),
     granularity=MEMBER,
-    help="Partitions of the topic that the member should hold according to the group's own strategy.",
-    unknown="The verdict in `rebalance_monitor_assignment_verdict` is neither match nor drift, or a member with"
-    " misplaced partitions rejoined with a different member id.",
+    help="Number of partitions of the topic that the member should hold according to the group's own strategy.",
+    unknown="The verdict in `rebalance_monitor_assignment_verdict` is neither match nor drift. The series is also"
+    " absent if a member with misplaced partitions rejoined with a different member id.",
     example="rebalance_monitor_member_partitions != rebalance_monitor_member_expected_partitions",
 )
 MEMBER_LAG: Final = Signal(
@@ -36,7 +37,8 @@ MEMBER_LAG: Final = Signal(
     unit="records",
     labels=_OF_A_MEMBER,
     granularity=MEMBER,
-    help="Sum of the lag of all partitions that the member holds, in records.",
-    unknown="For at least one partition of the member, the lag is unknown, or the group never committed an offset.",
+    help="Sum of the lag of all partitions that the member holds. The unit is records.",
+    unknown="The lag of at least one partition of the member is unknown, or the group never committed an offset of"
+    " this partition.",
     example="topk by (cluster, group) (1, rebalance_monitor_member_lag)",
 )

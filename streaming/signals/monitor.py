@@ -1,4 +1,7 @@
-"""The monitor itself: its readiness, the records that it has not read yet, and its use of resources."""
+"""The monitor itself: these metrics show whether the monitor is ready, and how many records it has not read yet.
+
+The metrics also show the resources that the monitor uses.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,14 @@ from typing import Final
 
 from streaming.signals.signal import CLUSTER, COUNTER, HISTOGRAM, OF_A_CLUSTER, Signal
 
-_ALWAYS = "The metric is never absent."
+_ALWAYS = "There is no such reason. The metric always has a series."
 
 READY: Final = Signal(
     name="rebalance_monitor_ready",
     unit="boolean",
     labels=OF_A_CLUSTER,
     granularity=CLUSTER,
-    help="1 if the monitor has read the log to its end and has a recent sample of the brokers.",
+    help="1 if the monitor has read the log to its end and has a recent sample of the brokers. Otherwise 0.",
     unknown=_ALWAYS,
     example="rebalance_monitor_ready == 0",
 )
@@ -24,9 +27,11 @@ MONITOR_INFO: Final = Signal(
     labels=(*OF_A_CLUSTER, "version", "source", "page_url", "grafana_url", "runbook_url"),
     label_values=MappingProxyType({"source": ("offsets-topic", "admin-api")}),
     granularity=CLUSTER,
-    help="Always 1. The labels describe the monitor. `version` is the version of the monitor. `source` is the source of"
-    " groups and commits: the topic __consumer_offsets (offsets-topic) or the group coordinators (admin-api). The"
-    " addresses come from the settings in `[links]`. Alerts link to them. An address is empty if it is not set.",
+    help="The labels describe the monitor, and the value is always 1. The label `version` is the version of the"
+    " monitor. The label `source` is `offsets-topic` if the monitor reads groups and commits from the topic"
+    " __consumer_offsets. The label is `admin-api` if the monitor asks the group coordinators. The labels `page_url`,"
+    " `grafana_url` and `runbook_url` are the addresses from the settings in `[links]`. Alerts link to these"
+    " addresses. A label is empty if its setting is empty.",
     unknown=_ALWAYS,
     example='rebalance_monitor_info{source="admin-api"}',
 )
@@ -52,9 +57,9 @@ SOURCE_LIMITATION: Final = Signal(
         }
     ),
     granularity=CLUSTER,
-    help="1 for each kind of information that the configured source or the brokers do not provide. `offsets_retention`"
-    " and `topic_retention` need the optional right DESCRIBE_CONFIGS.",
-    unknown="The source provides this information.",
+    help="1 for each kind of information that the configured source or the brokers do not provide. To get"
+    " `offsets_retention` and `topic_retention`, the monitor needs the optional right DESCRIBE_CONFIGS.",
+    unknown="The source and the brokers provide this information, so there is no series.",
     example='rebalance_monitor_source_limitation_info{capability="hidden_groups"}',
 )
 RECORDS_READ: Final = Signal(
@@ -63,8 +68,8 @@ RECORDS_READ: Final = Signal(
     unit="records",
     labels=(*OF_A_CLUSTER, "kind"),
     granularity=CLUSTER,
-    help="Records that the monitor has read, by kind.",
-    unknown="The monitor has read no record of this kind.",
+    help="Number of records that the monitor has read, by kind of record.",
+    unknown="The monitor has not read any record of this kind.",
     example="sum by (cluster) (rate(rebalance_monitor_records_read_total[5m]))",
 )
 RECORDS_SKIPPED: Final = Signal(
@@ -73,9 +78,10 @@ RECORDS_SKIPPED: Final = Signal(
     unit="records",
     labels=(*OF_A_CLUSTER, "reason"),
     granularity=CLUSTER,
-    help="Records that the monitor ignored completely or for one member, by reason. The table `quarantine` has a row"
-    " for each of these records, except for the reason foreign_partition.",
-    unknown="The monitor has ignored no record for this reason.",
+    help="Number of records that the monitor ignored, by reason. The monitor ignores either the whole record or the"
+    " part for one member. The table `quarantine` has a row for each ignored record, except for records with the"
+    " reason foreign_partition.",
+    unknown="The monitor has not ignored any record for this reason.",
     example="increase(rebalance_monitor_records_skipped_total[1h]) > 0",
 )
 OFFSETS_TOPIC_LAG: Final = Signal(
@@ -83,9 +89,10 @@ OFFSETS_TOPIC_LAG: Final = Signal(
     unit="records",
     labels=(*OF_A_CLUSTER, "partition"),
     granularity=CLUSTER,
-    help="Records of the __consumer_offsets partition that the monitor has not read yet. Records after the high"
-    " watermark do not count.",
-    unknown="The partition was not sampled recently, or the source is admin-api, which reads no log.",
+    help="Number of records in the __consumer_offsets partition that the monitor has not read yet. Records after the"
+    " high watermark do not count.",
+    unknown="The partition was not sampled recently, or `source.kind` is `admin-api`. With this source, the monitor"
+    " does not read __consumer_offsets.",
     example="sum by (cluster) (rebalance_monitor_offsets_topic_lag)",
 )
 OFFSETS_TOPIC_BLOCKED: Final = Signal(
@@ -93,9 +100,10 @@ OFFSETS_TOPIC_BLOCKED: Final = Signal(
     unit="records",
     labels=(*OF_A_CLUSTER, "partition"),
     granularity=CLUSTER,
-    help="Records of __consumer_offsets that an open transaction blocks. While the transaction is open, the groups of"
-    " this partition are unknown.",
-    unknown="The partition was not sampled recently, or the source is admin-api, which reads no log.",
+    help="Number of records in the __consumer_offsets partition that an open transaction blocks. While the"
+    " transaction is open, the states of the groups in this partition are unknown.",
+    unknown="The partition was not sampled recently, or `source.kind` is `admin-api`. With this source, the monitor"
+    " does not read __consumer_offsets.",
     example="rebalance_monitor_offsets_topic_blocked > 0",
 )
 OFFSETS_TOPIC_LAST_STABLE_OFFSET: Final = Signal(
@@ -103,9 +111,10 @@ OFFSETS_TOPIC_LAST_STABLE_OFFSET: Final = Signal(
     unit="offset",
     labels=(*OF_A_CLUSTER, "partition"),
     granularity=CLUSTER,
-    help="Last stable offset of the __consumer_offsets partition. This is the start of the first open transaction, or"
-    " the end of the log if no transaction is open.",
-    unknown="The partition was not sampled recently, or the source is admin-api, which reads no log.",
+    help="Last stable offset of the __consumer_offsets partition. If a transaction is open, this is the start of the"
+    " first open transaction. Otherwise, this is the end of the log.",
+    unknown="The partition was not sampled recently, or `source.kind` is `admin-api`. With this source, the monitor"
+    " does not read __consumer_offsets.",
     example="changes(rebalance_monitor_offsets_topic_last_stable_offset[5m]) == 0",
 )
 CLOCK_OFFSET_SECONDS: Final = Signal(
@@ -113,9 +122,10 @@ CLOCK_OFFSET_SECONDS: Final = Signal(
     unit="seconds",
     labels=(*OF_A_CLUSTER, "broker"),
     granularity=CLUSTER,
-    help="Clock of the broker minus clock of the monitor. The monitor estimates this difference from the timestamps of"
-    " records.",
-    unknown="No record of the broker was read in the last ten minutes, or the source is admin-api, which reads no log.",
+    help="Time on the broker's clock minus time on the monitor's clock. The monitor estimates this difference from"
+    " the timestamps of records.",
+    unknown="The monitor has not read a record of the broker in the last ten minutes, or `source.kind` is"
+    " `admin-api`. With this source, the monitor does not read __consumer_offsets.",
     example="max by (cluster, broker) (abs(rebalance_monitor_clock_offset_seconds))",
 )
 CLOCK_OFFSET_WITHIN_SECONDS: Final = Signal(
@@ -133,8 +143,8 @@ BATCH_DURATION_SECONDS: Final = Signal(
     unit="seconds",
     labels=OF_A_CLUSTER,
     granularity=CLUSTER,
-    help="Duration of the micro-batches since the start of the monitor. A batch starts in the driver, and it ends when"
-    " its last table is written.",
+    help="Duration of the micro-batches since the start of the monitor. A batch starts in the driver. A batch ends"
+    " when the monitor has written the last table of the batch.",
     unknown="The monitor has not finished a batch since its start.",
     example="histogram_quantile(0.9, sum by (cluster, le)"
     " (rate(rebalance_monitor_batch_duration_seconds_bucket[15m])))",
@@ -144,7 +154,7 @@ LAST_BATCH_TIMESTAMP_SECONDS: Final = Signal(
     unit="seconds",
     labels=OF_A_CLUSTER,
     granularity=CLUSTER,
-    help="End of the last finished micro-batch, in seconds since 1970.",
+    help="Time when the last finished micro-batch ended, in seconds since 1970.",
     unknown="The monitor has not finished a batch since its start.",
     example="time() - rebalance_monitor_last_batch_timestamp_seconds > 900"
     " and on (cluster) sum by (cluster) (rebalance_monitor_offsets_topic_lag) > 0",
@@ -155,7 +165,8 @@ TABLE_WRITE_FAILURES: Final = Signal(
     unit="failures",
     labels=OF_A_CLUSTER,
     granularity=CLUSTER,
-    help="Failed writes to Delta tables since the start of the monitor. The monitor tries each write again.",
+    help="Number of failed writes to Delta tables since the start of the monitor. The monitor tries each failed write"
+    " again.",
     unknown=_ALWAYS,
     example="increase(rebalance_monitor_table_write_failures_total[15m]) > 0",
 )
@@ -165,8 +176,8 @@ DISK_FREE_RATIO: Final = Signal(
     labels=(*OF_A_CLUSTER, "folder"),
     label_values=MappingProxyType({"folder": ("checkpoint", "tables")}),
     granularity=CLUSTER,
-    help="Free share of the disk with the folder, as a number from 0 to 1. `folder` is the name of the setting in"
-    " `[paths]`.",
+    help="Free share of the disk that contains the folder. The share is a number from 0 to 1. The label `folder` is"
+    " the name of the setting in `[paths]`.",
     unknown="The folder is not on a disk of this machine.",
     example="rebalance_monitor_disk_free_ratio < 0.1",
 )
@@ -175,7 +186,7 @@ STATE_ROWS: Final = Signal(
     unit="rows",
     labels=OF_A_CLUSTER,
     granularity=CLUSTER,
-    help="Number of groups and `__consumer_offsets` partitions in the monitor's state.",
+    help="Number of groups in the monitor's state, plus the number of `__consumer_offsets` partitions in this state.",
     unknown=_ALWAYS,
     example="deriv(rebalance_monitor_state_rows[1d])",
 )
@@ -185,8 +196,8 @@ QUERY_RESTARTS: Final = Signal(
     unit="restarts",
     labels=OF_A_CLUSTER,
     granularity=CLUSTER,
-    help="Restarts of the streaming query after a failure. With several clusters, failed attempts to watch a cluster"
-    " also count.",
+    help="Number of restarts of the streaming query after a failure. If the monitor watches several clusters, each"
+    " failed attempt to watch a cluster also counts.",
     unknown=_ALWAYS,
     example="increase(rebalance_monitor_query_restarts_total[15m]) > 0",
 )
@@ -196,9 +207,10 @@ DROPPED_SERIES: Final = Signal(
     labels=(*OF_A_CLUSTER, "reason"),
     label_values=MappingProxyType({"reason": ("max_series",)}),
     granularity=CLUSTER,
-    help="Number of selected series that this scrape does not show. The label `reason` names the setting that limits"
-    " the scrape: metrics.max_series.",
-    unknown=f"{_ALWAYS} Series that the settings do not select (names, granularity) do not count.",
+    help="Number of series that the settings select, but that this scrape does not contain. The label `reason` is"
+    " always `max_series`, because only the setting metrics.max_series limits a scrape. The value does not count"
+    " series that the settings metrics.exclude or metrics.granularity remove.",
+    unknown=_ALWAYS,
     example="rebalance_monitor_dropped_series > 0",
 )
 RESIDENT_MEMORY_BYTES: Final = Signal(
@@ -206,8 +218,8 @@ RESIDENT_MEMORY_BYTES: Final = Signal(
     unit="bytes",
     labels=OF_A_CLUSTER,
     granularity=CLUSTER,
-    help="Memory of the monitor's processes. All clusters share these processes, so the value is the same for each"
-    " cluster.",
+    help="Memory that the monitor's processes use. All clusters share these processes, so the value is the same for"
+    " each cluster.",
     unknown=_ALWAYS,
     example="max(max_over_time(rebalance_monitor_resident_memory_bytes[1h]))",
 )

@@ -1,4 +1,4 @@
-"""Topics and partitions: the lag of each topic and partition.
+"""Topics and partitions: these metrics show the lag of each topic and of each partition.
 
 The setting `metrics.granularity` selects the level of detail.
 """
@@ -12,16 +12,16 @@ from streaming.signals.signal import OF_A_GROUP, PARTITION, TOPIC, Signal
 
 _OF_A_TOPIC = (*OF_A_GROUP, "topic")
 _OF_A_PARTITION = (*_OF_A_TOPIC, "partition")
-_SEE_REASONS = "For the reason, see `rebalance_monitor_lag_unknown_partitions`."
+_SEE_REASONS = "The metric `rebalance_monitor_lag_unknown_partitions` shows the reason."
 
 TOPIC_LAG: Final = Signal(
     name="rebalance_monitor_topic_lag",
     unit="records",
     labels=_OF_A_TOPIC,
     granularity=TOPIC,
-    help="Records of the topic that the group has not committed yet.",
-    unknown="The lag of a partition of the topic is unknown. A sum without this partition would be too small."
-    f" {_SEE_REASONS}",
+    help="Number of records of the topic that the group has not committed yet.",
+    unknown="The lag of at least one partition of the topic is unknown. A sum without this partition would be too"
+    f" small. {_SEE_REASONS}",
     example="topk(10, rebalance_monitor_topic_lag)",
 )
 PARTITION_LAG: Final = Signal(
@@ -29,8 +29,9 @@ PARTITION_LAG: Final = Signal(
     unit="records",
     labels=_OF_A_PARTITION,
     granularity=PARTITION,
-    help="Records of the partition that the group has not committed yet.",
-    unknown=f"The end offset is unknown, or it is smaller than the committed offset. {_SEE_REASONS}",
+    help="Number of records of the partition that the group has not committed yet.",
+    unknown="The end offset of the partition is unknown, or the end offset is smaller than the committed offset."
+    f" {_SEE_REASONS}",
     example="max by (cluster, group, topic) (rebalance_monitor_partition_lag)"
     " > 10 * avg by (cluster, group, topic) (rebalance_monitor_partition_lag)",
 )
@@ -39,8 +40,8 @@ PARTITION_LAG_SECONDS: Final = Signal(
     unit="seconds",
     labels=_OF_A_PARTITION,
     granularity=PARTITION,
-    help="Age of the oldest record that the group has not committed in this partition.",
-    unknown="The lag is unknown, or there is no recent sample of the partition.",
+    help="Age of the oldest record in this partition that the group has not committed.",
+    unknown="The lag of the partition is unknown, or there is no recent sample of the partition.",
     example="rebalance_monitor_partition_lag_seconds > 600",
 )
 PARTITION_STATUS: Final = Signal(
@@ -49,9 +50,9 @@ PARTITION_STATUS: Final = Signal(
     labels=(*_OF_A_PARTITION, "status"),
     label_values=MappingProxyType({"status": ("OK", "WARN", "STOP", "STALL", "REWIND")}),
     granularity=PARTITION,
-    help="1 for the status of the partition.",
-    unknown="The lag is unknown, or the monitor has not seen a commit of the partition yet. The status is also unknown"
-    " if the remaining offsets may be only transaction markers, or if the group has read all records before an"
-    " open transaction.",
+    help="1 for the current status of the partition. All other statuses have no series.",
+    unknown="The lag of the partition is unknown, or the monitor has not seen a commit of the partition yet. The"
+    " series is also absent if the remaining offsets may be only transaction markers. Another possible reason is that"
+    " the group has read all records before an open transaction.",
     example='rebalance_monitor_partition_status{status=~"STOP|STALL|REWIND"}',
 )

@@ -1,4 +1,7 @@
-"""Rebalances: number, causes, moved partitions, commit gaps and active conditions."""
+"""Rebalances: these metrics show the number of rebalances of each group, and the causes of these rebalances.
+
+The metrics also show moved partitions, commit gaps and active conditions.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,9 @@ REBALANCES: Final = Signal(
     name="rebalance_monitor_rebalances_total",
     kind=COUNTER,
     unit="rebalances",
-    help="Number of generations since the monitor first saw the group. Transitions to Empty do not count.",
-    unknown="The group does not exist. An existing group starts at 0.",
+    help="Number of rebalances since the monitor first saw the group. Each new generation is one rebalance. A"
+    " transition to Empty does not count.",
+    unknown="The group does not exist. For an existing group, the counter starts at 0.",
     example="topk(10, sum by (cluster, group) (increase(rebalance_monitor_rebalances_total[1h])))",
 )
 REBALANCES_FAILED: Final = Signal(
@@ -20,10 +24,10 @@ REBALANCES_FAILED: Final = Signal(
     kind=COUNTER,
     unit="rebalances",
     granularity=PARTITION,
-    help="Generations that members joined but that never received an assignment. Only cases that the records prove"
-    " count.",
-    unknown="The group is a classic group and `source.kind` is `admin-api`. In this mode, the coordinators do not"
-    " report failed rebalances.",
+    help="Number of generations that members joined, but that never received an assignment. The counter contains only"
+    " cases that the records prove.",
+    unknown="The group is a classic group and `source.kind` is `admin-api`. With this source, the monitor cannot see"
+    " failed rebalances, because the coordinators do not report them.",
     example="increase(rebalance_monitor_rebalances_failed_total[1h]) > 0",
 )
 EMPTY_TRANSITIONS: Final = Signal(
@@ -32,7 +36,7 @@ EMPTY_TRANSITIONS: Final = Signal(
     unit="transitions",
     granularity=PARTITION,
     help="Number of times that the group's last member left.",
-    unknown="The group does not exist. An existing group starts at 0.",
+    unknown="The group does not exist. For an existing group, the counter starts at 0.",
     example="increase(rebalance_monitor_empty_transitions_total[15m]) > 0 and rebalance_monitor_group_members == 0",
 )
 REBALANCES_BY_CAUSE: Final = Signal(
@@ -55,9 +59,9 @@ REBALANCES_BY_CAUSE: Final = Signal(
         }
     ),
     granularity=PARTITION,
-    help="Number of rebalances since the monitor first saw the group, by primary cause. Generations without a record"
-    " do not count.",
-    unknown="The monitor has read no rebalance with this cause.",
+    help="Number of rebalances since the monitor first saw the group, by primary cause. A generation without a record"
+    " does not count.",
+    unknown="The monitor has not seen a rebalance of the group with this cause.",
     example='sum by (cause) (increase(rebalance_monitor_rebalances_by_cause_total{group="payments"}[1d]))',
 )
 MOVED_PARTITIONS: Final = Signal(
@@ -67,10 +71,11 @@ MOVED_PARTITIONS: Final = Signal(
     labels=(*OF_A_GROUP, "necessary"),
     label_values=MappingProxyType({"necessary": ("true", "false", "unknown")}),
     granularity=PARTITION,
-    help="Partitions that moved from one owner to a different owner. `necessary=false` means that an equally balanced"
-    " assignment would have left the partition in place. `necessary=unknown` means that the smallest possible"
-    " number of moves is unknown.",
-    unknown="No partition has moved with this value of the label `necessary`.",
+    help="Number of partitions that moved from one owner to a different owner. `necessary=false` means that the"
+    " partition did not have to move. An assignment that is at least as balanced as the actual assignment would have"
+    " left the partition in place. `necessary=unknown` means that the monitor does not know the smallest possible"
+    " number of moves.",
+    unknown="The group has no moved partition with this value of the label `necessary`.",
     example='topk(10, increase(rebalance_monitor_moved_partitions_total{necessary="false"}[1d]))',
 )
 COMMIT_GAP_SECONDS: Final = Signal(
@@ -78,10 +83,11 @@ COMMIT_GAP_SECONDS: Final = Signal(
     kind=HISTOGRAM,
     unit="seconds",
     granularity=PARTITION,
-    help="Time from the group's last commit before a rebalance to the group's first commit after the rebalance."
-    " Unknown gaps do not count.",
-    unknown="No gap of the group is known. The table `commit_gaps` shows why a gap is unknown. The histogram starts"
-    " again at 0 when the checkpoint is rebuilt or the group is deleted.",
+    help="Time from the group's last commit before a rebalance to the group's first commit after the rebalance. The"
+    " histogram does not contain gaps of unknown length. The histogram starts again at 0 when the checkpoint is"
+    " rebuilt or the group is deleted.",
+    unknown="The group has no commit gap of known length. The table `commit_gaps` shows why the length of a gap is"
+    " unknown.",
     example="histogram_quantile(0.9, sum by (cluster, group, le)"
     " (rate(rebalance_monitor_commit_gap_seconds_bucket[1d])))",
 )
@@ -110,9 +116,10 @@ GROUP_CONDITION: Final = Signal(
     unit="boolean",
     labels=(*OF_A_GROUP, "condition"),
     label_values=_CONDITIONS,
-    help="1 for each condition that is active at the last sample, for example a rebalance storm or a stuck rebalance.",
-    unknown="The condition is not active, or its state is unknown. For the members and the start time, see the table"
-    " `group_conditions` or run `rebalance-monitor history GROUP`.",
+    help="1 for each condition of the group that was active at the last sample. Examples are a rebalance storm and a"
+    " stuck rebalance. To see the affected members and the start time, use the table `group_conditions` or the"
+    " command `rebalance-monitor history GROUP`.",
+    unknown="The condition is not active, or the monitor does not know whether the condition is active.",
     example='rebalance_monitor_group_condition{condition="rebalance_storm"}'
     ' unless on (cluster, group) rebalance_monitor_group_condition{condition="rolling_restart"}',
 )
@@ -123,6 +130,6 @@ GROUP_CONDITION_TIMESTAMP_SECONDS: Final = Signal(
     label_values=_CONDITIONS,
     help="Start time of each active condition, in seconds since 1970. A restart of the monitor does not change this"
     " time.",
-    unknown="The condition is not active, or its state is unknown.",
+    unknown="The condition is not active, or the monitor does not know whether the condition is active.",
     example="time() - rebalance_monitor_group_condition_timestamp_seconds > 3600",
 )

@@ -13,26 +13,29 @@ _INTRODUCTION = """\
 
 `python -m tests.metrics_reference` writes this page from `streaming/signals/`. The tests check it.
 
-The default address is `127.0.0.1:9560/metrics`. The format is Prometheus' text format or OpenMetrics. Until the monitor
-has read the log to its end for the first time, it exports only metrics of the monitor itself.
+The default address is `127.0.0.1:9560/metrics`. The format is Prometheus' text format or OpenMetrics. At start,
+the monitor reads the log to its end. During this time, it exports only metrics that describe the
+monitor.
 
 **An unknown value has no series.** An unknown value is never exported as 0, -1, NaN or the last known value. A
-comparison such as `== 0` does not match an absent series. Use `absent(...)` or `unless` to find an absent series.
-Metrics that describe a problem also have no series while there is no problem. The line "no series" of a metric lists
-all reasons.
+comparison such as `== 0` does not match an absent series. Use `absent(...)` or `unless` to find an absent series. A
+metric that describes a problem also has no series if there is no such problem. For each metric, the line "reasons for
+an absent series" lists all reasons.
 
-**Not every metric is exported for every group.** The line "granularity" of a metric shows its level of detail. The
-setting `metrics.granularity` selects the level of all groups. Its default is `topic`. So by default, metrics of the
-granularities `group` and `topic` are exported for every group, and metrics of the granularity `partition` only for the
-20 worst groups (`metrics.top_k`). A healthy group has at most 15 series, and one more for each of its topics. A group
-with problems has more. To change the selection:
+**Some metrics are exported only for some groups.** For each metric, the line below the description shows its level of
+detail, the granularity. The setting `metrics.granularity` selects the level of detail of all groups. The default is
+`topic`. With this default, metrics of the granularities `group` and `topic` are exported for every group. Metrics of
+the granularity `partition` are exported only for the 20 worst groups (`metrics.top_k`). A healthy group has at most 15
+series, and one additional series for each topic. A group with problems has more series. To change the selection, use
+these settings:
 
 - `granularity = "partition"` exports all details of all groups. `granularity = "member"` also exports the metrics of
   members.
-- `include` and `exclude` are lists of metric names. An included metric is exported for every group, an excluded metric
-  for none.
-- `compatible_with = ["kafka_exporter"]` adds the metrics of kafka_exporter for every group and partition, so that its
-  dashboards work unchanged. kafka-lag-exporter works in the same way.
+- `include` and `exclude` are lists of metric names. A metric in `include` is exported for every group. A metric in
+  `exclude` is exported for no group.
+- `compatible_with = ["kafka_exporter"]` adds the metrics of kafka_exporter for every group and partition. Dashboards
+  for kafka_exporter then work unchanged. `compatible_with = ["kafka_lag_exporter"]` does the same for
+  kafka-lag-exporter.
 
 /metrics also contains the standard metrics of the process: `process_*`, `python_info` and `python_gc_*`.
 """
@@ -44,7 +47,7 @@ def metrics_reference() -> str:
 
 
 def _contents() -> Iterator[str]:
-    yield "| metric | labels | |"
+    yield "| metric | labels | description |"
     yield "|---|---|---|"
     for subject in SUBJECTS:
         yield f"| **{subject.title}** | | |"
@@ -77,7 +80,7 @@ def _entry(signal: Signal) -> Iterator[str]:
         yield f"- `{label}` is one of {', '.join(f'`{value}`' for value in values)}"
     if signal.kind == HISTOGRAM:
         yield f"- series: {', '.join(f'`{name}`' for name in exported_names(signal))}"
-    yield f"- no series: {signal.unknown}"
+    yield f"- reasons for an absent series: {signal.unknown}"
     yield ""
     yield "```promql"
     yield signal.example

@@ -24,8 +24,8 @@ _MISPLACED = pa.struct(
 )
 
 _DRIFT_PARTITIONS = (
-    "for the group's own strategy: partitions whose owner breaks a rule of the strategy; for other strategies:"
-    " partitions that the strategy would assign to a different member; null if unknown"
+    "number of partitions whose owner breaks a rule of the group's own strategy. In a row for a different strategy:"
+    " number of partitions that this strategy would assign to a different member. Null if unknown"
 )
 _ASSIGNED_BY = (
     "library that computed the assignment: java, librdkafka, kafka-python, aiokafka, kafkajs, sarama, franz-go,"
@@ -34,44 +34,50 @@ _ASSIGNED_BY = (
 
 ASSIGNMENT_DRIFT = Table(
     "assignment_drift",
-    "one generation and the comparison of its assignment with the expected assignment of one strategy",
+    "the comparison of one generation's assignment with the assignment that one strategy expects",
     pa.schema(
         [
             *RECORD,
             GROUP,
             GENERATION,
             column("strategy", pa.string(), "strategy that computed the expected assignment"),
-            column("is_group_strategy", pa.bool_(), "true if this is the group's own strategy"),
+            column("is_group_strategy", pa.bool_(), "true if the strategy of this row is the group's own strategy"),
             column(
                 "verdict",
                 pa.string(),
-                "for the group's own strategy: match; drift: a rule of the strategy is broken, or the leader's own"
-                " library computes a different assignment; equivalent: the assignment differs from the expected one,"
-                " but shares the partitions equally evenly; withheld: a cooperative rebalance assigns partitions in"
-                " its next round; differs_from_java: no rule is broken, but Java computes a different assignment;"
-                " rebalancing: the coordinator is computing the assignment of the epoch; unknown; not_evaluated. For"
-                " other strategies: same, differs, unknown or not_evaluated",
+                "result of the comparison. Values for the group's own strategy: match (the assignment is as"
+                " expected); drift (a rule of the strategy is broken, or the leader's own library computes a"
+                " different assignment); equivalent (the assignment differs from the expected assignment, but it"
+                " shares the partitions equally evenly); withheld (a cooperative rebalance assigns more partitions in"
+                " its next round); differs_from_java (no rule is broken, but Java computes a different assignment);"
+                " rebalancing (the coordinator is still computing the assignment of the epoch); unknown;"
+                " not_evaluated. Values for other strategies: same, differs, unknown, not_evaluated",
             ),
             column(
                 "reason",
                 pa.string(),
-                "reason for the verdict, if the verdict is unknown, not_evaluated or differs_from_java, or if the"
-                " verdict is drift and the strategy is not evaluated; otherwise empty",
+                "reason for the verdict unknown, not_evaluated or differs_from_java. If the verdict is drift and the"
+                " strategy is not evaluated, the column also contains the reason. Otherwise empty",
             ),
             column("drift_partitions", pa.int32(), _DRIFT_PARTITIONS),
             column(
                 "misplaced",
                 pa.list_(_MISPLACED),
-                "if the verdict is drift: the drift partitions with their actual and expected owners",
+                "the drift partitions with their actual owners and expected owners, if the verdict is drift",
             ),
-            column("violations", pa.list_(pa.string()), "if the verdict is drift: the broken rules"),
+            column("violations", pa.list_(pa.string()), "the broken rules, if the verdict is drift"),
             column("assigned_by", pa.string(), _ASSIGNED_BY),
             column(
-                "evidence", pa.list_(pa.string()), "data that the leader wrote; assigned_by is derived from these data"
+                "evidence",
+                pa.list_(pa.string()),
+                "data that the group leader wrote. The monitor derives assigned_by from these data",
             ),
             NOT_KNOWN,
             column(
-                "metadata_sampled_time", TIME, "time at which the oldest topic metadata for this verdict was sampled"
+                "metadata_sampled_time",
+                TIME,
+                "sampling time of the topic metadata that the verdict uses. If these metadata have several sampling"
+                " times, this is the oldest time",
             ),
         ]
     ),

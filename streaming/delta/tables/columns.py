@@ -25,44 +25,48 @@ def column(name: str, kind: pa.DataType, comment: str) -> pa.Field:
     return pa.field(name, kind, metadata={"comment": comment})
 
 
-CLUSTER = column("cluster", pa.string(), "name of the Kafka cluster, from the configuration")
+CLUSTER = column("cluster", pa.string(), "name of the Kafka cluster in the settings of the monitor")
 RECORD = (
     CLUSTER,
     column("date", pa.date32(), "UTC date of record_time"),
     column(
         "offsets_topic_partition",
         pa.int32(),
-        "partition of __consumer_offsets; -1 for polled rows (source.kind admin-api)",
+        "number of the partition of __consumer_offsets. The number is -1 if source.kind is admin-api",
     ),
     column(
-        "offsets_topic_offset", pa.int64(), "offset of the record in this partition; for polled rows: a sequence number"
+        "offsets_topic_offset",
+        pa.int64(),
+        "offset of the record in this partition. If source.kind is admin-api, this is a sequence number",
     ),
     column(
         "record_time",
         TIME,
-        "the coordinator's timestamp of the record; for a group in state Gone: time of the listing; for"
-        " polled rows: time of the poll",
+        "the coordinator's timestamp of the record. If the state of the group is Gone, this is the time of the"
+        " listing of groups. If source.kind is admin-api, this is the time of the poll",
     ),
 )
-GROUP = column("group_id", pa.string(), "consumer group")
+GROUP = column("group_id", pa.string(), "id of the consumer group")
 SAMPLED = (
     CLUSTER,
     column("date", pa.date32(), "UTC date of sampled_time"),
     column(
         "sampled_time",
         TIME,
-        "time at which the monitor requested the end offsets; the commits were read before this time",
+        "time at which the monitor requested the end offsets. The monitor read the commits before this time",
     ),
 )
 SAMPLED_PARTITION = (
     *SAMPLED,
     GROUP,
-    column("topic", pa.string(), "topic"),
-    column("partition", pa.int32(), "partition"),
+    column("topic", pa.string(), "name of the topic"),
+    column("partition", pa.int32(), "number of the partition in the topic"),
 )
 GENERATION = column(
     "generation_id",
     pa.int32(),
-    "generation of a classic group, or epoch of any other group; null for a classic group if source.kind is admin-api",
+    "generation of a classic group, or epoch of any other group. Null for a classic group if source.kind is admin-api",
 )
-NOT_KNOWN = column("not_known", pa.list_(pa.string()), "information that was missing for the verdict")
+NOT_KNOWN = column(
+    "not_known", pa.list_(pa.string()), "information that was missing when the monitor evaluated the assignment"
+)

@@ -23,103 +23,127 @@ _SKEW = pa.struct([("members", pa.list_(pa.string())), ("topics", pa.int32()), (
 
 _MEASURED = (
     CLUSTER,
-    column("date", pa.date32(), "UTC date of sampled_time, or of record_time if sampled_time is null"),
+    column(
+        "date", pa.date32(), "UTC date of sampled_time. If sampled_time is null, this is the UTC date of record_time"
+    ),
     *RECORD[2:],
     column(
         "sampled_time",
         TIME,
-        "time at which lag or throughput was sampled; null if measure is partitions, because the record contains them",
+        "time at which the monitor sampled lag or throughput. Null if measure is partitions, because the record"
+        " itself contains the partitions",
     ),
 )
 
 ASSIGNMENT_IMBALANCE = Table(
     "assignment_imbalance",
-    "the work of one generation and its distribution among members, client hosts or the subscribers of one topic. For"
-    " partitions, each evaluated record has one row. For lag and throughput, a sample has a row only if the score"
-    " changed by ten points or more, became known or became unknown",
+    "the work of one generation, and how this work is distributed. The row shows the distribution among members,"
+    " among client hosts, or among the subscribers of one topic. If measure is partitions, each evaluated record has"
+    " one row for each distribution. If measure is lag or throughput, a sample has a row only if the score changed by"
+    " at least ten points, became known or became unknown",
     pa.schema(
         [
             *_MEASURED,
             GROUP,
             GENERATION,
-            column("measure", pa.string(), "partitions, lag (in records) or throughput (in records per second)"),
+            column(
+                "measure",
+                pa.string(),
+                "kind of work: partitions, lag (in records) or throughput (in records per second)",
+            ),
             column(
                 "scope",
                 pa.string(),
-                "member: compares members; host: compares client hosts; topic: compares the subscribers of one topic",
+                "what the row compares: member (all members), host (all client hosts) or topic (the subscribers of"
+                " one topic)",
             ),
-            column("topic", pa.string(), "the topic; null if scope is not topic"),
+            column("topic", pa.string(), "name of the topic if scope is topic. Otherwise null"),
             column(
                 "participants",
                 pa.int32(),
-                "number of members or hosts; if this number is unknown, this column and all numeric columns below are"
-                " null",
+                "number of members or client hosts that the row compares. If this number is unknown, this column and"
+                " all following numeric columns are null",
             ),
-            column("total", pa.float64(), "total work, in the unit of measure"),
-            column("largest", pa.float64(), "most work of one member or host, in the unit of measure"),
-            column("smallest", pa.float64(), "least work of one member or host, in the unit of measure"),
+            column("total", pa.float64(), "total work. The unit depends on the column measure"),
+            column(
+                "largest",
+                pa.float64(),
+                "largest amount of work of one member or host. The unit depends on the column measure",
+            ),
+            column(
+                "smallest",
+                pa.float64(),
+                "smallest amount of work of one member or host. The unit depends on the column measure",
+            ),
             column(
                 "busiest",
                 pa.string(),
-                "the member or host with the most work; if several have the most work, the first of them by name;"
-                " null if there is no work",
+                "the member or host with the most work. If several members or hosts have the most work, this is the"
+                " first of them in alphabetical order. Null if there is no work",
             ),
-            column("idle", pa.int32(), "members or hosts without a partition; null if measure is not partitions"),
+            column(
+                "idle", pa.int32(), "number of members or hosts without a partition. Null if measure is not partitions"
+            ),
             column(
                 "idle_in_any_assignment",
                 pa.int32(),
-                "smallest possible number of idle members or hosts in a valid assignment; null if unknown, or if"
+                "smallest number of idle members or hosts that a valid assignment can have. Null if unknown, or if"
                 " measure is not partitions",
             ),
             column(
                 "max_to_mean_ratio",
                 pa.float64(),
-                "largest divided by the mean; 1 if the work is shared evenly; null if total is 0",
+                "the column largest, divided by the mean work. The value is 1 if the work is shared evenly. Null if"
+                " total is 0",
             ),
             column(
                 "coefficient_of_variation",
                 pa.float64(),
-                "standard deviation divided by the mean; 0 if the work is shared evenly; null if total is 0",
+                "standard deviation of the work, divided by the mean work. The value is 0 if the work is shared"
+                " evenly. Null if total is 0",
             ),
             column(
                 "gini",
                 pa.float64(),
-                "Gini coefficient of the work: 0 if the work is shared evenly; (participants - 1) / participants if"
-                " one member or host has all the work; null if total is 0",
+                "Gini coefficient of the work. The value is 0 if the work is shared evenly. The value is"
+                " (participants - 1) / participants if one member or host has all the work. Null if total is 0",
             ),
             column(
                 "score",
                 pa.float64(),
-                "100: no valid assignment is fairer; 0: one member or host has all the work, although a different"
-                " assignment could avoid this; null: unknown, see score_reason",
+                "fairness score from 0 to 100. The score is 100 if the work is shared as evenly as possible. The"
+                " score is 0 if one member or host has all the work, although a different assignment could avoid"
+                " this. The score is null if it is unknown. In this case, score_reason contains the reason",
             ),
             column(
                 "score_reason",
                 pa.string(),
-                "reason why there is no score: metadata_missing, metadata_changed, law_broken, partitions_shared,"
-                " partitions_unassigned, subscriptions_too_many, member_subscription, topic_names, kafka_streams;"
-                " otherwise empty",
+                "reason why the score is null: metadata_missing, metadata_changed, law_broken, partitions_shared,"
+                " partitions_unassigned, subscriptions_too_many, member_subscription, topic_names, kafka_streams."
+                " Empty if there is a score",
             ),
             column(
                 "excess",
                 pa.float64(),
-                "work of the busiest member or host beyond the fairest possible maximum, in the unit of measure; 0 if"
-                " no valid assignment has a smaller maximum",
+                "work of the busiest member or host, minus the work of the busiest member or host in the fairest"
+                " valid assignment. The unit depends on the column measure. The value is 0 if both amounts of work"
+                " are equal",
             ),
             column(
                 "unknown_reason",
                 pa.string(),
-                "reason why there are no numbers: lag_unknown, throughput_unknown, host_unknown, member_assignment;"
-                " otherwise empty",
+                "reason why the row has no numbers: lag_unknown, throughput_unknown, host_unknown, member_assignment."
+                " Otherwise empty",
             ),
-            column("unknown_partitions", pa.int32(), "number of partitions whose work is unknown"),
+            column("unknown_partitions", pa.int32(), "number of partitions with unknown work"),
             column(
                 "topic_skew",
                 _SKEW,
-                "members: at most ten of the members that hold the extra partition of several topics although each"
-                " topic is shared evenly; topics: the number of these topics; surplus_partitions: the total number of"
-                " surplus partitions. Null if there is no skew, if measure is not partitions, or if scope is not"
-                " member. For the strategy that removes the skew, see what_if.removes_topic_skew",
+                "topic skew: some members hold the extra partition of several topics, although each topic alone is"
+                " shared evenly. members: at most ten of these members. topics: the number of these topics."
+                " surplus_partitions: the total number of surplus partitions. Null if there is no skew, if measure is"
+                " not partitions, or if scope is not member. The column what_if.removes_topic_skew shows the strategy"
+                " that removes the skew",
             ),
             NOT_KNOWN,
         ]
@@ -128,10 +152,10 @@ ASSIGNMENT_IMBALANCE = Table(
 
 WHAT_IF = Table(
     "what_if",
-    "the assignment that one strategy would compute for one evaluated generation without a change, with one member"
-    " more, or with one member fewer. If one batch evaluates several generations of a group, only the last one has"
-    " rows. For a group with more than 500 partitions, all rows are without a change. For a group with more than"
-    " 20,000 partitions, there are no rows",
+    "the assignment that one strategy would compute for one evaluated generation. The row assumes that the group has"
+    " no change, one additional member, or one member fewer. If one batch evaluates several generations of a group,"
+    " only the last of these generations has rows. A group with more than 500 partitions has only rows without a"
+    " change. A group with more than 20,000 partitions has no rows",
     pa.schema(
         [
             *RECORD,
@@ -140,54 +164,64 @@ WHAT_IF = Table(
             column(
                 "change",
                 pa.string(),
-                "as it is (no change), 1 member more, or 1 member fewer (the member with the most partitions is"
-                " removed)",
+                "change of the group: as it is (no change), 1 member more, or 1 member fewer (without the member that"
+                " has the most partitions)",
             ),
             column(
                 "strategy",
                 pa.string(),
-                "a built-in strategy or your own; (today): the current assignment, with the same numbers",
+                "name of a built-in strategy or of your own strategy. In a row with the name (today), all numbers"
+                " describe the current assignment",
             ),
-            column("is_group_strategy", pa.bool_(), "true if this is the group's own strategy"),
-            column("failure", pa.string(), "reason why your own strategy has no result; otherwise empty"),
-            column("failure_detail", pa.string(), "details of the failure; otherwise empty"),
-            column("members", pa.int32(), "members after the change"),
-            column("partitions", pa.int32(), "partitions to assign"),
-            column("score", pa.float64(), "100: no valid assignment is fairer; null if unknown"),
+            column("is_group_strategy", pa.bool_(), "true if the strategy of this row is the group's own strategy"),
+            column("failure", pa.string(), "reason why your own strategy has no result. Otherwise empty"),
+            column("failure_detail", pa.string(), "details of the failure. Otherwise empty"),
+            column("members", pa.int32(), "number of members after the change"),
+            column("partitions", pa.int32(), "number of partitions that the strategy has to assign"),
+            column(
+                "score",
+                pa.float64(),
+                "fairness score from 0 to 100. The score is 100 if the partitions are shared as evenly as possible."
+                " Null if unknown",
+            ),
             column(
                 "excess_partitions",
                 pa.int32(),
-                "partitions of the busiest member beyond the fairest possible maximum; null if unknown",
+                "partitions of the busiest member, minus the partitions of the busiest member in the fairest valid"
+                " assignment. Null if unknown",
             ),
-            column("idle_members", pa.int32(), "members without partitions"),
+            column("idle_members", pa.int32(), "number of members without partitions"),
             column(
                 "moved_partitions",
                 pa.int32(),
-                "partitions that would move from their present owner to a different member",
+                "number of partitions that would move from their present owner to a different member",
             ),
             column(
                 "unavoidable_moves",
                 pa.int32(),
-                "moved partitions that would move under every strategy, because their owner left",
+                "number of moved partitions that would move under every strategy, because their owner left",
             ),
-            column("unassigned_partitions", pa.int32(), "partitions without an owner"),
+            column("unassigned_partitions", pa.int32(), "number of partitions without an owner"),
             column(
                 "widest_topic_spread",
                 pa.int32(),
-                "spread of the topic with the largest spread; the spread is the most partitions that one subscriber"
-                " of the topic holds minus the fewest",
+                "largest spread of all topics. The spread of a topic compares the subscribers of the topic. It is the"
+                " largest number of partitions that one subscriber holds, minus the smallest number",
             ),
-            column("widest_spread_topic", pa.string(), "the topic with the largest spread; null if this spread is 0"),
+            column(
+                "widest_spread_topic", pa.string(), "the topic with the largest spread. Null if the largest spread is 0"
+            ),
             column(
                 "rounds",
                 pa.int32(),
-                "rebalances needed to reach the assignment (a cooperative strategy needs two); 0 for (today)",
+                "number of rebalances that the group needs to reach the assignment. A cooperative strategy needs two"
+                " rebalances. The number is 0 in a row with the strategy (today)",
             ),
             column(
                 "removes_topic_skew",
                 pa.bool_(),
-                "true for the strategy that removes the topic skew with the fewest moved partitions; null if there is"
-                " no skew",
+                "true if the strategy removes the topic skew with the smallest number of moved partitions. Null if"
+                " there is no skew",
             ),
         ]
     ),

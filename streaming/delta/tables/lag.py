@@ -13,55 +13,65 @@ from streaming.delta.tables.columns import (
 
 GROUP_LAG = Table(
     "group_lag",
-    "one committed partition of one group at one sample. A row is written only if a value changed since the last"
-    " sample",
+    "one committed partition of one group at one sample. The monitor writes a row only if a value of the row changed"
+    " since the last sample",
     pa.schema(
         [
             *SAMPLED_PARTITION,
-            column("committed_offset", pa.int64(), "next offset that the group will read"),
-            column("commit_time", TIME, "the coordinator's timestamp of the commit"),
-            column("end_offset", pa.int64(), "end offset of the partition; null if it could not be sampled"),
             column(
-                "log_start_offset", pa.int64(), "log start offset of the partition; null if it could not be sampled"
+                "committed_offset",
+                pa.int64(),
+                "committed offset of the group. The group continues to read at this offset",
+            ),
+            column("commit_time", TIME, "the coordinator's timestamp of the commit"),
+            column(
+                "end_offset",
+                pa.int64(),
+                "end offset of the partition. Null if the monitor could not sample the end offset",
+            ),
+            column(
+                "log_start_offset",
+                pa.int64(),
+                "log start offset of the partition. Null if the monitor could not sample the log start offset",
             ),
             column(
                 "lag",
                 pa.int64(),
-                "end_offset - committed_offset; offsets that have no record and lie before the next record do not"
-                " count; null if unknown",
+                "end_offset - committed_offset. Offsets without a record do not count if they come before the next"
+                " record. Null if unknown",
             ),
             column(
                 "unknown_reason",
                 pa.string(),
-                "reason why lag is unknown: blocked, topic_deleted, partition_deleted, no_end_offset,"
+                "reason why the lag is unknown: blocked, topic_deleted, partition_deleted, no_end_offset,"
                 " end_before_commit, maybe_only_markers",
             ),
             column(
                 "lag_seconds",
                 pa.float64(),
-                "age in seconds of the next record that the group must read; null if unknown",
+                "age of the next record that the group must read, in seconds. Null if unknown",
             ),
             column(
                 "lag_seconds_kind",
                 pa.string(),
-                "exact, at_least (the record is older than every stored sample) or unknown",
+                "precision of lag_seconds: exact, at_least (the record is older than every stored sample) or unknown",
             ),
             column(
                 "within_seconds",
                 pa.float64(),
-                "largest possible error of lag_seconds, in seconds; null if lag_seconds_kind is not exact",
+                "largest possible error of lag_seconds, in seconds. Null if lag_seconds_kind is not exact",
             ),
             column(
                 "consumed_records_per_second",
                 pa.float64(),
-                "growth of committed_offset in records per second, averaged over five minutes; null if unknown, for"
-                " example during the first minute and after committed_offset went back",
+                "growth of committed_offset in records per second. The value is the mean of the last five minutes."
+                " Null if unknown, for example during the first minute, or after committed_offset went back",
             ),
             column(
                 "produced_records_per_second",
                 pa.float64(),
-                "growth of end_offset in records per second, averaged over five minutes; null if unknown, for example"
-                " during the first minute and after the topic was created again",
+                "growth of end_offset in records per second. The value is the mean of the last five minutes. Null if"
+                " unknown, for example during the first minute, or after the topic was created again",
             ),
         ]
     ),
@@ -69,43 +79,59 @@ GROUP_LAG = Table(
 
 PARTITION_STATUS = Table(
     "partition_status",
-    "the status of one committed partition of one group at one sample. A row is written only if status or records_lost"
-    " changed since the last sample",
+    "the status of one committed partition of one group at one sample. The monitor writes a row only if status or"
+    " records_lost changed since the last sample",
     pa.schema(
         [
             *SAMPLED_PARTITION,
             column(
                 "status",
                 pa.string(),
-                "OK, WARN, STOP, STALL or REWIND, derived from the last ten commits; null if unknown",
+                "status of the partition: OK, WARN, STOP, STALL or REWIND. The monitor derives the status from the"
+                " last ten commits. Null if unknown",
             ),
             column(
                 "status_rule",
                 pa.int8(),
-                "number of the rule for the status (streaming/evaluation/lag/status.py). If the status is unknown: 8:"
-                " blocked by an open transaction, 9: maybe only transaction markers are left",
+                "number of the rule that determined the status. streaming/evaluation/lag/status.py contains the"
+                " rules. Two rules mean that the status is unknown: 8 (an open transaction blocks the group) and 9"
+                " (maybe only transaction markers are left)",
             ),
-            column("completeness", pa.float64(), "known share of the last ten commits, from 0 to 1"),
-            column("committed_offset", pa.int64(), "next offset that the group will read"),
-            column("lag", pa.int64(), "records that the group has not committed yet; null if unknown"),
+            column(
+                "completeness",
+                pa.float64(),
+                "share of the last ten commits that the monitor knows, as a number from 0 to 1",
+            ),
+            column(
+                "committed_offset",
+                pa.int64(),
+                "committed offset of the group. The group continues to read at this offset",
+            ),
+            column("lag", pa.int64(), "number of records that the group has not committed yet. Null if unknown"),
             column(
                 "records_lost",
                 pa.int64(),
-                "offsets that retention deleted before the group committed them; null if unknown",
+                "number of offsets that retention deleted before the group committed them. Null if unknown",
             ),
-            column("lost_since_time", TIME, "time since which records are lost; null if nothing is lost"),
+            column("lost_since_time", TIME, "time at which the loss of records started. Null if no records are lost"),
             column(
                 "lost_since_kind",
                 pa.string(),
-                "exact, or at_least: the records were lost before the oldest stored sample; null if nothing is lost",
+                "precision of lost_since_time: exact or at_least (the records were lost before the oldest stored"
+                " sample). Null if no records are lost",
             ),
             column(
                 "seconds_until_lost",
                 pa.float64(),
-                "estimated seconds until retention deletes records that the group has not committed, from the current"
-                " rate and from retention.ms; 0 if records are already lost; null if unknown, or if there is no lag",
+                "estimated time until retention deletes records that the group has not committed, in seconds. The"
+                " estimate uses the current growth rate of the log start offset and the topic's retention.ms. 0 if"
+                " records are already lost. Null if unknown, or if there is no lag",
             ),
-            column("seconds_until_lost_kind", pa.string(), "estimate or at_least; null if seconds_until_lost is null"),
+            column(
+                "seconds_until_lost_kind",
+                pa.string(),
+                "precision of seconds_until_lost: estimate or at_least. Null if seconds_until_lost is null",
+            ),
         ]
     ),
 )
