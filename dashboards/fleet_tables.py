@@ -70,7 +70,7 @@ _NO_PROBLEM_KNOWN = (
 
 
 def lag_in_time() -> AnyPanel:
-    """Return the table of the groups with the largest lag in time."""
+    """Return the table of the groups with the largest lag in seconds."""
     spec = PanelSpec(
         "Largest lag in seconds",
         "In each partition, the group must read a next record. `Lag in seconds` is the age of the oldest of these "
