@@ -17,8 +17,8 @@ assignor_option = click.option(
     "references",
     multiple=True,
     metavar="MODULE:ATTRIBUTE",
-    help="Add your own strategy. You can repeat this option. Installed packages can also add strategies through an entry"
-    " point.",
+    help="Add your own strategy. You can repeat this option. Installed packages can also add strategies through an"
+    " entry point.",
 )
 
 
