@@ -120,8 +120,9 @@ def coordinators() -> AnyPanel:
     """Return the table of the groups with trouble by their coordinator."""
     spec = PanelSpec(
         "Groups with trouble, by coordinator",
-        "A group has trouble if its lag is above its limit, if it makes no progress, or if it has an active condition "
-        "other than a rolling restart. If one broker coordinates most of these groups, look at this broker first.",
+        "A group has trouble in three cases: its lag is above its limit, it makes no progress, or it has an active "
+        "condition. A rolling restart does not count as trouble. If one broker coordinates most of the groups with "
+        "trouble, look at this broker first.",
         _NO_PROBLEM_KNOWN,
         "no known trouble",
     )

@@ -39,7 +39,7 @@ def compare(file: BinaryIO, wanted_id: str | None, references: tuple[str, ...]) 
     sizes          2x3 means that two members have three partitions each
     imbalance      partitions of the member with the most, minus partitions of the member with the fewest
     score          sum of the differences in partitions between all pairs of members
-    topic spread   largest difference between the partitions that two subscribers of a topic have in this topic
+    topic spread   largest difference between two subscribers of a topic, in partitions of this topic
     moves          number of partitions that change their present owner
     kept           number of partitions that keep their present owner
     idle           number of members without a partition

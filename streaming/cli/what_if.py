@@ -93,9 +93,9 @@ def what_if(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     \b
     sizes          2x3 means that two members have three partitions each
     score          a number from 0 to 100; 100 means that no valid assignment is fairer
-    excess         partitions of the busiest member, minus those of the busiest member in the fairest one
+    excess         partitions of the busiest member, minus those of the busiest member in the fairest assignment
     idle           number of members without a partition
-    topic spread   largest difference between the partitions that two subscribers of a topic have in this topic
+    topic spread   largest difference between two subscribers of a topic, in partitions of this topic
     moves          number of partitions that would move to a different member
     rounds         number of rebalances until the group has the assignment
     """  # noqa: D301 - click keeps the lines after a real backspace character
