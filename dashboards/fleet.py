@@ -85,7 +85,10 @@ def dashboard() -> build.Dashboard:
         multiple_choice_variable("group", "Group", f"label_values({groups}, group)"),
         top_variable(),
     ]
-    about = "The consumer groups with the worst problems. The name of a group links to its dashboard."
+    about = (
+        "This dashboard shows the consumer groups with the worst problems. To open the dashboard of a group, "
+        "click the name of the group."
+    )
     alerts = firing_alerts_panel(Scope(f'{FLEET.matchers}, team=~"$team"'), [GROUP, CLUSTER, TEAM])
     rows = [
         Row("Number of groups with problems", [*_counts(), alerts]),
@@ -116,7 +119,9 @@ def _over_time() -> list[AnyPanel]:
 
 
 def _count(title: str, how_to_read: str, expression: str, steps: Steps) -> AnyPanel:
-    if_empty = "No monitor of the selected clusters is ready, so the number is unknown. It is not zero."
+    if_empty = (
+        "No monitor of the selected clusters is ready, so the number is unknown. Do not read the empty panel as zero."
+    )
     return stat_panel(
         PanelSpec(title, how_to_read, if_empty, width=3, height=4),
         expression,
@@ -127,10 +132,10 @@ def _count(title: str, how_to_read: str, expression: str, steps: Steps) -> AnyPa
 def _not_ready() -> AnyPanel:
     spec = PanelSpec(
         "Clusters not ready",
-        "Number of clusters for which the monitor has not read the log to its end, or cannot reach the brokers. For "
-        "these clusters, the other values on this dashboard are not current. The link opens the dashboard of the "
-        "monitor.",
-        "Prometheus does not scrape a monitor of the selected clusters. Check the scrape.",
+        "Number of clusters that are not ready. A cluster is not ready if the monitor has not read "
+        "`__consumer_offsets` to its end, or if the monitor cannot reach the brokers. For these clusters, the other "
+        "values on this dashboard are not current. Click the number to open the dashboard of the monitor.",
+        "Prometheus does not scrape any monitor of the selected clusters. Check the targets in Prometheus.",
         "no monitor",
         width=3,
         height=4,
@@ -143,8 +148,8 @@ def _not_ready() -> AnyPanel:
 
 def _above_limit() -> AnyPanel:
     how_to_read = (
-        "Number of groups whose lag in time is above their limit `max_lag_seconds`. The entries `[[groups]]` in the "
-        "settings of the monitor set this limit."
+        "Number of groups whose lag in seconds is above the limit `max_lag_seconds` of the group. The entries "
+        "`[[groups]]` in the settings of the monitor set this limit."
     )
     return _count("Above the lag limit", how_to_read, count_or_zero(ABOVE_LIMIT, FLEET.series(GROUP_LAG_SECONDS)), ANY)
 
@@ -152,7 +157,7 @@ def _above_limit() -> AnyPanel:
 def _with_condition() -> AnyPanel:
     how_to_read = (
         "Number of groups that have an active condition, for example a rebalance storm or a stuck rebalance. Rolling "
-        "restarts do not count."
+        "restarts are not counted."
     )
     affected = f"count by (cluster, group) ({FLEET.series(GROUP_CONDITION, NO_DEPLOYMENT)})"
     return _count("With a condition", how_to_read, count_or_zero(affected, f"{CLUSTERS.series(READY)} == 1"), ANY)
@@ -175,7 +180,8 @@ def _skewed() -> AnyPanel:
 
 def _no_progress() -> AnyPanel:
     how_to_read = (
-        "Number of groups with status STOP (no commits), STALL (commits do not advance) or REWIND (a commit went back)."
+        "Number of groups whose status is STOP, STALL or REWIND. STOP means that there are no commits. STALL means "
+        "that the committed offset does not increase. REWIND means that a committed offset decreased."
     )
     affected = FLEET.series(GROUP_STATUS, NO_PROGRESS)
     return _count("No progress", how_to_read, count_or_zero(affected, FLEET.series(GROUP_STATUS)), ANY)
@@ -183,15 +189,15 @@ def _no_progress() -> AnyPanel:
 
 def _losing() -> AnyPanel:
     how_to_read = (
-        "Number of groups that lost unread records because of retention, or that will lose records within an "
-        "hour at the present rate."
+        "Number of groups that have lost unread records, because retention deleted these records. Groups that will "
+        "lose records within one hour at the present rate are also counted."
     )
     lost, soon = f"{FLEET.series(GROUP_RECORDS_LOST)} > 0", f"{FLEET.series(GROUP_SECONDS_UNTIL_LOST)} < 3600"
     return _count("Losing records", how_to_read, count_or_zero(f"{lost} or {soon}", FLEET.series(GROUP_STATUS)), ANY)
 
 
 def _unknown() -> AnyPanel:
-    how_to_read = "Number of groups with an unknown state, or with a partition whose lag is unknown."
+    how_to_read = "Number of groups whose state is unknown, or that have a partition whose lag is unknown."
     state, lag = FLEET.series(GROUP_INFO, _IS_UNKNOWN), FLEET.series(LAG_UNKNOWN_PARTITIONS)
     unknown = f"count by (cluster, group) ({state} or {lag} > 0)"
     return _count("Unknown", how_to_read, count_or_zero(unknown, FLEET.series(GROUP_INFO)), SOME)
@@ -200,9 +206,9 @@ def _unknown() -> AnyPanel:
 def _rebalances_over_time() -> AnyPanel:
     spec = PanelSpec(
         "Rebalances by cluster",
-        "Rebalances of all groups in each time step. If many groups of a cluster rebalance at the same time, look at "
-        "the brokers. The dashboard of a group shows the causes of its rebalances.",
-        "No group rebalanced at that time, or no monitor was ready.",
+        "Number of rebalances of all groups in each time step. If many groups of a cluster rebalance at the same "
+        "time, look at the brokers. The dashboard of a group shows the causes of the group's rebalances.",
+        "Either no group rebalanced at that time, or no monitor was ready.",
     )
     total = sum_by("cluster", FLEET.increase(REBALANCES, "$__interval"))
     return bar_panel(spec, [Query(total, "{{cluster}}")])
@@ -211,9 +217,9 @@ def _rebalances_over_time() -> AnyPanel:
 def _lag_over_time() -> AnyPanel:
     spec = PanelSpec(
         "Lag in records, by cluster",
-        "Sum of the lag of all groups of a cluster. If this sum rises all the time, a group does not keep up. The "
-        "tables show which group.",
-        "No monitor was ready at that time, or no lag was known.",
+        "Sum of the lag of all groups of a cluster. If this sum rises all the time, at least one group does not keep "
+        "up. The table `Largest lag in records` shows this group.",
+        "Either no monitor was ready at that time, or no lag was known.",
     )
     return line_panel(spec, [Query(sum_by("cluster", FLEET.series(GROUP_LAG)), "{{cluster}}")])
 
@@ -221,9 +227,10 @@ def _lag_over_time() -> AnyPanel:
 def _statuses_over_time() -> AnyPanel:
     spec = PanelSpec(
         "Groups by status",
-        "OK: the group keeps up. WARN: the group is slower than its producers. STOP: the group no longer commits. "
-        "STALL: the commits do not advance. REWIND: a commit went back.",
-        "No status was known. A status requires some commits of the group and some samples.",
+        "Number of groups with each status. OK means that the group keeps up. WARN means that the group is slower "
+        "than its producers. STOP means that the group no longer commits. STALL means that the committed offset does "
+        "not increase. REWIND means that a committed offset decreased.",
+        "No status was known. The monitor needs some commits of the group and some samples before it knows the status.",
     )
     return _groups_over_time(spec, GROUP_STATUS, "status", STATUSES)
 
@@ -231,9 +238,9 @@ def _statuses_over_time() -> AnyPanel:
 def _states_over_time() -> AnyPanel:
     spec = PanelSpec(
         "Groups by state",
-        "The states have Kafka's names. If many groups are in PreparingRebalance for minutes, their rebalances are "
-        "stuck. Unknown means that records of the group are missing, or that an open transaction blocks the group's "
-        "records.",
+        "Number of groups in each state. The names of the states are Kafka's names. If many groups stay in "
+        "PreparingRebalance for minutes, the rebalances of these groups are stuck. Unknown means that records of the "
+        "group are missing, or that an open transaction blocks the group's records.",
         "No monitor was ready at that time.",
     )
     return _groups_over_time(spec, GROUP_INFO, "state", STATES)

@@ -64,27 +64,28 @@ NO_DEPLOYMENT, NO_PROGRESS, IS_DRIFT = 'condition!="rolling_restart"', 'status=~
 ABOVE_LIMIT = f"{FLEET.series(GROUP_LAG_SECONDS)} > on (cluster, group) {FLEET.limit('max_lag_seconds')}"
 _EXPIRY: Steps = ((86_400, WATCH), (3 * 86_400, FINE))
 _NO_PROBLEM_KNOWN = (
-    "No group is known to have this problem. If the numbers above are missing, the monitor does not "
-    "know whether a group has it."
+    "The monitor knows no group with this problem. If the panels at the top of the dashboard have no numbers, no "
+    "monitor is ready. Then it is unknown whether groups have this problem."
 )
 
 
 def lag_in_time() -> AnyPanel:
-    """Return the table of the groups with the largest lag in time."""
+    """Return the table of the groups with the largest lag in seconds."""
     spec = PanelSpec(
-        "Largest lag in time",
-        "Age of the next record that the group must read, in the partition with the largest lag in time. Limit: the "
-        "group's `max_lag_seconds`. Catches up in: time until the group has no lag, if its rates stay the same. `not "
-        "at this rate`: its producers are at least as fast as the group. The cell is empty if a rate is unknown.",
-        "Every group has read all records, or the lag in time is not known yet. The monitor needs some samples before "
-        "it knows this lag.",
+        "Largest lag in seconds",
+        "In each partition, the group must read a next record. `Lag in seconds` is the age of the oldest of these "
+        "records. `Limit` is the group's `max_lag_seconds`. `Catches up in` is the time until the group has no lag, "
+        "if the present rates do not change. The text `not at this rate` means that the producers are at least as "
+        "fast as the group. The cell is empty if a rate is unknown.",
+        "Either every group has read all records, or the lag in seconds is unknown. The monitor needs some samples "
+        "before it knows this lag.",
         "no known lag",
         width=24,
     )
     selected = top_k(f"{FLEET.series(GROUP_LAG_SECONDS)} > 0")
     columns: list[Column] = [
         *(GROUP, CLUSTER, TEAM, Label("State", "state", label_mappings(STATES))),
-        Measure("Lag in time", selected, unit="s", steps=SECONDS_BEHIND),
+        Measure("Lag in seconds", selected, unit="s", steps=SECONDS_BEHIND),
         Measure("Limit", for_same_groups(FLEET.limit("max_lag_seconds"), selected), unit="s"),
         Measure("Lag in records", for_same_groups(FLEET.series(GROUP_LAG), selected)),
         Measure("Catches up in", for_same_groups(catch_up_query(FLEET), selected), unit="s", mappings=CATCH_UP),
@@ -92,15 +93,15 @@ def lag_in_time() -> AnyPanel:
         Measure("", for_same_groups(FLEET.series(GROUP_STATUS), selected)),
         Measure("", for_same_groups(FLEET.series_by("cluster, group, team, state", GROUP_INFO), selected)),
     ]
-    return ranked_table(spec, columns, sort_by="Lag in time")
+    return ranked_table(spec, columns, sort_by="Lag in seconds")
 
 
 def conditions() -> AnyPanel:
     """Return the table of the active conditions."""
     spec = PanelSpec(
         "Active conditions",
-        "All active conditions. Groups with the most conditions come first. The group's page shows the members and the "
-        "cause.",
+        "The table shows the groups with the most active conditions, and all active conditions of these groups. The "
+        "monitor's page of a group shows the affected members and the cause.",
         _NO_PROBLEM_KNOWN,
         "no known condition",
     )
@@ -119,8 +120,9 @@ def coordinators() -> AnyPanel:
     """Return the table of the groups with trouble by their coordinator."""
     spec = PanelSpec(
         "Groups with trouble, by coordinator",
-        "A group has trouble if its lag is above its limit, if it makes no progress, or if it has an active condition "
-        "other than a rolling restart. If one broker coordinates most of these groups, look at this broker first.",
+        "A group has trouble in three cases: its lag is above its limit, it makes no progress, or it has an active "
+        "condition. A rolling restart does not count as trouble. If one broker coordinates most of the groups with "
+        "trouble, look at this broker first.",
         _NO_PROBLEM_KNOWN,
         "no known trouble",
     )
@@ -147,9 +149,9 @@ def lag_in_records() -> AnyPanel:
     """Return the table of the groups with the largest lag in records."""
     spec = PanelSpec(
         "Largest lag in records",
-        "Records that the group has not committed. A group is not listed if the lag of one of its partitions is "
-        "unknown.",
-        "Every group has read all records, or no lag is known.",
+        "Number of records that the group has not committed. If the lag of one partition of a group is unknown, the "
+        "group is not listed.",
+        "Either every group has read all records, or no lag is known.",
         "no known lag",
     )
     selected = top_k(f"{FLEET.series(GROUP_LAG)} > 0")
@@ -166,10 +168,11 @@ def retention() -> AnyPanel:
     """Return the table of the groups whose unread records are deleted first."""
     spec = PanelSpec(
         "Records that retention deletes before the group reads them",
-        "Time until retention deletes records that the group has not committed, and records that are already lost. "
-        "The shortest time comes first. 0 means that records are already lost.",
+        "`Time left` is the time until retention deletes records that the group has not committed. `Lost records` is "
+        "the number of records that are already lost. The group with the shortest time comes first. A time of 0 "
+        "means that records are already lost.",
         _NO_PROBLEM_KNOWN,
-        "no record is known to be in danger",
+        "no known risk of loss",
     )
     selected = bottom_k(FLEET.series(GROUP_SECONDS_UNTIL_LOST))
     columns: list[Column] = [
@@ -183,11 +186,11 @@ def retention() -> AnyPanel:
 def expiry() -> AnyPanel:
     """Return the table of the groups whose committed offsets expire first."""
     spec = PanelSpec(
-        "Committed offsets that expire first",
-        "Time until the broker can delete a committed offset of an inactive group. After that, the group starts again "
-        "at the position that `auto.offset.reset` selects.",
-        f"No group is inactive and has committed offsets. {GROUP_OFFSETS_EXPIRE_TIMESTAMP_SECONDS.unknown}",
-        "no offset is known to expire",
+        "Groups whose committed offsets expire first",
+        "Time until the broker can delete a committed offset of an inactive group. After the deletion, the group "
+        "starts again at the position that `auto.offset.reset` selects.",
+        f"No inactive group has committed offsets. {GROUP_OFFSETS_EXPIRE_TIMESTAMP_SECONDS.unknown}",
+        "no known expiry",
     )
     selected = bottom_k(FLEET.series(GROUP_OFFSETS_EXPIRE_TIMESTAMP_SECONDS))
     last_commit = f"1000 * {FLEET.series(GROUP_LAST_COMMIT_TIMESTAMP_SECONDS)}"
@@ -203,8 +206,8 @@ def drift() -> AnyPanel:
     """Return the table of the groups with the most drift."""
     spec = PanelSpec(
         "Worst drift",
-        "Partitions whose owner breaks a rule of the group's own strategy. The group's page and the table "
-        "`assignment_drift` list these partitions and their expected owners.",
+        "Number of partitions whose owner breaks a rule of the group's own strategy. The group's page and the table "
+        "`assignment_drift` list these partitions and the expected owners.",
         _NO_PROBLEM_KNOWN,
         "no known drift",
     )
@@ -217,10 +220,10 @@ def skew() -> AnyPanel:
     """Return the table of the groups with the most excess partitions."""
     spec = PanelSpec(
         "Worst skew",
-        "Excess: partitions of the busiest member beyond the fairest possible maximum. A difference that every "
-        "assignment has does not count. Client and host identify the busiest member. Topic skew: the part of the "
-        "excess that exists because the strategy assigns each topic separately, as range does. Remedy: the strategy "
-        "that would remove the topic skew.",
+        "`Excess` is the number of partitions of the busiest member, minus the number that the busiest member has in "
+        "the fairest valid assignment. `Client` and `Host` identify the busiest member. `Topic skew` is the part of "
+        "the excess that exists because the strategy assigns each topic separately, as range does. `Remedy` is the "
+        "strategy that would remove the topic skew.",
         _NO_PROBLEM_KNOWN,
         "no known skew",
     )
@@ -230,7 +233,7 @@ def skew() -> AnyPanel:
         Measure("Excess", selected, steps=SOME),
         *(Label("Client", "client_id"), Label("Host", "client_host")),
         Measure("Most partitions", for_same_groups(FLEET.series(BUSIEST_MEMBER), selected)),
-        Measure("Lag in time", for_same_groups(FLEET.series(GROUP_LAG_SECONDS), selected), unit="s"),
+        Measure("Lag in seconds", for_same_groups(FLEET.series(GROUP_LAG_SECONDS), selected), unit="s"),
         Measure("Since", for_same_groups(f"1000 * {FLEET.series(ASSIGNMENT_TIMESTAMP_SECONDS)}", selected), unit=SINCE),
         Measure("Topic skew", for_same_groups(FLEET.series(TOPIC_SKEW), selected)),
         Label("Remedy", "remedy"),
@@ -242,9 +245,10 @@ def most_rebalances() -> AnyPanel:
     """Return the table of the groups with the most rebalances."""
     spec = PanelSpec(
         "Most rebalances in the time range",
-        "Each rebalance interrupts the group or a part of it. Needless moves: partitions that changed their owner "
-        "although an equally balanced assignment would not move them.",
-        "No group is known to have rebalanced in the time range.",
+        "Each rebalance interrupts the group or a part of the group. `Needless moves` counts partitions that changed "
+        "their owner without need. A different assignment, which is at least as fair, would not move these "
+        "partitions.",
+        "The monitor knows no rebalance in the time range.",
         "no known rebalance",
     )
     selected = top_k(f"{FLEET.increase_in_range(REBALANCES)} > 0")

@@ -37,7 +37,7 @@ def dashboard() -> build.Dashboard:
         multiple_choice_variable("topic", "Topic", f"label_values({ONE_GROUP.selector(TOPIC_LAG)}, topic)"),
         page_url_variable(),
     ]
-    about = "One consumer group: its lag, the fairness of its assignment, and its rebalances."
+    about = "This dashboard shows the lag of one consumer group, the fairness of its assignment, and its rebalances."
     rows = [
         Row("Is the group keeping up?", keeping_up()),
         Row("Is its work shared fairly?", fairness_now()),

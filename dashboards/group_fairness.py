@@ -53,12 +53,13 @@ def fairness() -> list[AnyPanel]:
 def _owners() -> AnyPanel:
     spec = PanelSpec(
         "Actual and expected owners",
-        "Number of partitions of each topic that each member has, and the number that it should have according to the "
-        "group's strategy. A difference is drift. Lag of the member: sum of the lag of all its partitions, in "
-        "records.",
-        "The setting `metrics.granularity` is not `member`. Series with member ids are optional, because each restart "
-        "of a member creates new series. The group's page always shows members. " + MEMBER_PARTITIONS.unknown,
-        "requires granularity member: open the group's page",
+        "`Actual` is the number of partitions of the topic that the member has. `Expected` is the number that the "
+        "group's strategy assigns to the member. A difference between the two numbers means drift. `Lag of the "
+        "member` is the total lag of all partitions of the member, in records.",
+        "If the setting `metrics.granularity` is not `member`, these series are not exported. They are optional, "
+        "because each restart of a member creates new series. The group's page always shows the members. "
+        + MEMBER_PARTITIONS.unknown,
+        "only shown with granularity member; see the group's page",
         width=24,
         height=10,
     )
@@ -81,8 +82,9 @@ def _owners() -> AnyPanel:
 def _strategies() -> AnyPanel:
     spec = PanelSpec(
         "Actual assignment compared with each strategy",
-        "For the group's own strategy: partitions whose owner breaks a rule of the strategy. For other strategies: "
-        "partitions that the strategy would assign to a different member. The group's page lists the partitions.",
+        "For the group's own strategy, `Partitions` is the number of partitions whose owner breaks a rule of the "
+        "strategy. For any other strategy, it is the number of partitions that the strategy would assign to a "
+        "different member. The group's page lists these partitions.",
         DRIFT_PARTITIONS.unknown,
     )
     columns: list[Column] = [
@@ -97,9 +99,9 @@ def _strategies() -> AnyPanel:
 def _scores_now() -> AnyPanel:
     spec = PanelSpec(
         "Fairness scores now",
-        "100: no valid assignment is fairer. 0: one member has all the work, although other members could share it. "
-        "There are scores for partitions, lag and throughput, by member and by client host. Red: below 50. Yellow: "
-        "below 90.",
+        "A score of 100 means that no valid assignment is fairer. A score of 0 means that one member has all the "
+        "work, although other members could share the work. Partitions, lag and throughput each have a score by "
+        "member and a score by client host. Scores below 50 are red. Scores from 50 to 89 are yellow.",
         IMBALANCE_SCORE.unknown,
         width=8,
     )
@@ -110,8 +112,9 @@ def _scores_now() -> AnyPanel:
 def _scores() -> AnyPanel:
     spec = PanelSpec(
         "Fairness scores over time",
-        "100: no valid assignment is fairer. If a score falls at a rebalance, the new assignment is worse. If it falls "
-        "without a rebalance, the work of the partitions changed.",
+        "A score of 100 means that no valid assignment is fairer. If a score falls at a rebalance, the new "
+        "assignment is less fair than the assignment before. If a score falls without a rebalance, the work of the "
+        "partitions changed.",
         IMBALANCE_SCORE.unknown,
         width=8,
     )
@@ -122,8 +125,9 @@ def _scores() -> AnyPanel:
 def _ratios() -> AnyPanel:
     spec = PanelSpec(
         "Busiest member compared with the mean",
-        "Work of the busiest member or host divided by the mean, for lag and throughput. The value 2 "
-        "means twice the mean. Unlike the score, this ratio does not consider whether a fairer assignment exists.",
+        "Lag or throughput of the busiest member, divided by the mean of all members. There are the same ratios for "
+        "hosts. The value 2 means twice the mean. The ratio does not show whether a fairer assignment exists. The "
+        "fairness score shows this.",
         WORK_IMBALANCE_RATIO.unknown,
         width=8,
     )
@@ -134,9 +138,10 @@ def _ratios() -> AnyPanel:
 def _partitions_per_member() -> AnyPanel:
     spec = PanelSpec(
         "Partitions per member and unowned partitions",
-        "Most: partitions of the member that has the most. Excess: partitions of the busiest member "
-        "beyond the fairest possible maximum. Idle: members without partitions. Avoidably idle: a different "
-        "assignment could give them partitions. Unowned: partitions without an owner, in topics to which members "
+        "`most` is the number of partitions of the busiest member. `excess` is this number, minus the number that "
+        "the busiest member has in the fairest valid assignment. `idle members` is the number of members without "
+        "partitions. `avoidably idle` is the number of idle members that would have partitions in a different "
+        "assignment. `unowned` is the number of partitions without an owner. It counts only topics to which members "
         "subscribe.",
         MEMBER_PARTITIONS_MAX.unknown,
         width=24,
@@ -155,7 +160,8 @@ def _partitions_per_member() -> AnyPanel:
 def _unowned_records() -> AnyPanel:
     spec = PanelSpec(
         "Records in partitions without an owner",
-        "Records that wait in partitions without an owner, in topics to which members subscribe.",
+        "Number of records that wait in partitions without an owner. Only topics to which members subscribe are "
+        "counted.",
         UNOWNED_RECORDS.unknown,
         "no known unowned partition",
     )
@@ -165,9 +171,9 @@ def _unowned_records() -> AnyPanel:
 def _what_if() -> AnyPanel:
     spec = PanelSpec(
         "What-if: other strategies",
-        "Excess partitions that the group would have with each strategy, and partitions that a change to this "
-        "strategy would move. The first row is the best strategy. The row `present assignment` shows the value "
-        "without a change.",
+        "`Excess` is the number of excess partitions that the group would have with the strategy. `Moved partitions` "
+        "is the number of partitions that would move if the group changed to the strategy. The row with the fewest "
+        "excess partitions comes first. The row `present assignment` shows the number of excess partitions now.",
         f"The table has only the row `present assignment`. {WHAT_IF_EXCESS_PARTITIONS.unknown}",
     )
     present = f'label_replace({ONE_GROUP.series(EXCESS_PARTITIONS)}, "strategy", "present assignment", "", "")'
@@ -182,9 +188,9 @@ def _what_if() -> AnyPanel:
 def _topic_skew() -> AnyPanel:
     spec = PanelSpec(
         "Topic skew",
-        "Surplus partitions of members that hold the extra partition of several topics. The cause is that the "
-        "strategy assigns each topic separately, as range does. Remedy: the strategy that would remove the skew. The "
-        "cell is empty if no such strategy is known.",
+        "Number of surplus partitions that exist because the same members hold the extra partition of several "
+        "topics. The cause is that the strategy assigns each topic separately, as range does. `Remedy` is the "
+        "strategy that would remove the skew. The cell is empty if no such strategy is known.",
         TOPIC_SKEW.unknown,
         "no known topic skew",
     )

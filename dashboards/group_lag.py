@@ -45,12 +45,12 @@ def _group_line(spec: PanelSpec, signal: Signal, legend: str, display: DisplayOp
 
 def _worst_partition() -> AnyPanel:
     spec = PanelSpec(
-        "Partition with the largest lag in time, and its owner",
-        "The table has a row only if the lag of the group is above its limit `max_lag_seconds`. Client, host and "
-        "instance identify the member that owns the partition. They are empty if the owner is unknown, or if the "
-        "partition has no owner.",
+        "Partition with the largest lag in seconds, and the owner of this partition",
+        "The table has a row only if the lag of the group in seconds is above the group's limit `max_lag_seconds`. "
+        "`Client`, `Host` and `Instance` identify the member that owns the partition. These cells are empty if the "
+        "owner is unknown, or if the partition has no owner.",
         GROUP_WORST_PARTITION_INFO.unknown,
-        "the lag is not known to be above its limit",
+        "no known lag above the limit",
         width=16,
         height=4,
     )
@@ -65,10 +65,10 @@ def _worst_partition() -> AnyPanel:
 def _expiry() -> AnyPanel:
     spec = PanelSpec(
         "Committed offsets expire",
-        "Earliest time when the broker can delete a committed offset of the group. After that, the group starts again "
-        "at the position that `auto.offset.reset` selects.",
+        "Earliest time when the broker can delete a committed offset of the group. After the deletion, the group "
+        "starts again at the position that `auto.offset.reset` selects.",
         GROUP_OFFSETS_EXPIRE_TIMESTAMP_SECONDS.unknown,
-        "not known to expire",
+        "no known expiry",
         width=8,
         height=4,
     )
@@ -79,10 +79,11 @@ def _expiry() -> AnyPanel:
 def _topics() -> AnyPanel:
     spec = PanelSpec(
         "Lag in records, by topic",
-        "Lag of the selected topics. If only one topic rises, look at its records and its producers. A click on a line "
-        "leads to the dashboard of the topic with all groups that read it.",
-        f"The setting `metrics.granularity` is `group`. {TOPIC_LAG.unknown}",
-        "unknown, or not shown at this granularity",
+        "Lag of each selected topic. If the lag of only one topic rises, look at the records and the producers of "
+        "this topic. To see all groups that read a topic, click the line of the topic. The link opens the dashboard "
+        "of the topic.",
+        f"If the setting `metrics.granularity` is `group`, the lag of topics is not exported. {TOPIC_LAG.unknown}",
+        "the lag is unknown, or the granularity is group",
     )
     url = topic_dashboard_url("${cluster:percentencode}", "${__field.labels.topic:percentencode}")
     link = build.DashboardLink("All groups that read this topic").url(url)
@@ -92,9 +93,9 @@ def _topics() -> AnyPanel:
 def _partitions() -> AnyPanel:
     spec = PanelSpec(
         "Partitions with the largest lag",
-        "Partitions of the selected topics, with the largest lag first. If all these partitions belong to one member, "
-        "look at this member. If only one partition has lag, look for a hot key, or for a record that the consumer "
-        "cannot process.",
+        "Partitions of the selected topics. The partition with the largest lag comes first. If all these partitions "
+        "belong to one member, look at this member. If only one partition has lag, look for a hot key, or for a "
+        "record that the consumer cannot process.",
         f"No partition has lag. {PARTITION_LAG.unknown}",
         "no known lag",
     )
@@ -102,7 +103,7 @@ def _partitions() -> AnyPanel:
     columns: list[Column] = [
         *(Label("Topic", "topic"), Label("Partition", "partition")),
         Measure("Lag in records", selected),
-        Measure("Lag in time", _of_same_partitions(PARTITION_LAG_SECONDS, selected), unit="s", steps=SECONDS_BEHIND),
+        Measure("Lag in seconds", _of_same_partitions(PARTITION_LAG_SECONDS, selected), unit="s", steps=SECONDS_BEHIND),
         Label("Status", "status", label_mappings(STATUSES)),
         Measure("", _of_same_partitions(PARTITION_STATUS, selected)),
     ]
@@ -116,8 +117,8 @@ def _of_same_partitions(signal: Signal, selected: str) -> str:
 def _lost() -> AnyPanel:
     spec = PanelSpec(
         "Records lost to retention",
-        "Offsets that retention deleted before the group committed them. The group never processed these records, or "
-        "it skipped them on purpose.",
+        "Number of offsets that retention deleted before the group committed them. Either the group never processed "
+        "these records, or it skipped them on purpose.",
         GROUP_RECORDS_LOST.unknown,
         width=6,
     )
@@ -128,9 +129,9 @@ def _until_lost() -> AnyPanel:
     spec = PanelSpec(
         "Time until records are lost",
         "Time until retention deletes records that the group has not committed, if the present rate does not change. "
-        "Red: less than an hour is left.",
+        "Red means that less than one hour is left.",
         GROUP_SECONDS_UNTIL_LOST.unknown,
-        "no record is known to be in danger",
+        "no known risk of loss",
         width=6,
     )
     return _group_line(spec, GROUP_SECONDS_UNTIL_LOST, "until lost", DisplayOptions(unit="s", steps=SECONDS_LEFT))
@@ -139,11 +140,11 @@ def _until_lost() -> AnyPanel:
 def _unknown() -> AnyPanel:
     spec = PanelSpec(
         "Partitions with unknown lag or status",
-        "Partitions with unknown lag or status, by reason. If the lag of a partition is unknown, sums do not include "
-        "it. `blocked`: an open transaction blocks the commits. `topic_deleted`: the group has offsets of a deleted "
-        "topic. `maybe_only_markers`: the remaining offsets may be only transaction markers, and only a monitor with "
-        "the READ permission on the topic can check this. `read up to an open transaction`: the lag is known, but the "
-        "status is unknown.",
+        "Number of partitions whose lag or status is unknown, by reason. Sums do not include partitions with unknown "
+        "lag. `blocked` means that an open transaction blocks the commits. `topic_deleted` means that the group has "
+        "offsets of a deleted topic. `maybe_only_markers` means that the remaining offsets may be only transaction "
+        "markers. Only a monitor with the READ permission on the topic can check this. `read up to an open "
+        "transaction` means that the lag is known, but the status is unknown.",
         LAG_UNKNOWN_PARTITIONS.unknown,
         "all lag is known",
         width=6,

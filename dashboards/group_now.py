@@ -65,12 +65,15 @@ def keeping_up() -> list[AnyPanel]:
 def fairness_now() -> list[AnyPanel]:
     """Return the panels for the question whether the work is shared fairly."""
     verdict = (
-        "Result of comparing the assignment with the group's own strategy. `differs from java`: the leader's client "
-        "library is known to differ from Java's. `withheld`: a cooperative rebalance assigns partitions in its next "
-        "round."
+        "Result of the comparison of the assignment with the group's own strategy. `differs from java` means that "
+        "the leader uses a client library that computes assignments differently from Java's library. `withheld` "
+        "means that a cooperative rebalance assigns some partitions only in its next round."
     )
-    excess = "Partitions of the busiest member beyond the fairest possible maximum."
-    unowned = "Partitions without an owner, in topics to which members subscribe."
+    excess = (
+        "Number of partitions of the busiest member, minus the number that the busiest member has in the "
+        "fairest valid assignment."
+    )
+    unowned = "Number of partitions without an owner. Only topics to which members subscribe are counted."
     unowned_spec = _stat_spec("Unowned partitions", unowned, UNOWNED_PARTITIONS, width=4)
     return [
         _label_panel(
@@ -107,13 +110,18 @@ def rebalance_increase() -> str:
 
 
 def _lag_stats() -> list[AnyPanel]:
-    state, status = "The state of the group, with Kafka's name.", "The worst status of the group's partitions."
-    members = "Number of members in the last recorded generation."
+    state, status = (
+        "State of the group. The panel uses Kafka's names of states.",
+        "Worst status of all partitions of the group.",
+    )
+    members = "Number of members in the last generation that the monitor knows."
     return [
         _label_panel(_stat_spec("State", state, GROUP_INFO), GROUP_INFO, "state", STATES),
         _label_panel(_stat_spec("Status", status, GROUP_STATUS), GROUP_STATUS, "status", STATUSES),
         _number_panel(_stat_spec("Members", members, GROUP_MEMBERS), GROUP_MEMBERS),
-        _number_panel(_stat_spec("Record lag", "Records that the group has not committed.", GROUP_LAG), GROUP_LAG),
+        _number_panel(
+            _stat_spec("Record lag", "Number of records that the group has not committed.", GROUP_LAG), GROUP_LAG
+        ),
         _time_lag(),
         _lag_limit(),
         _catch_up(),
@@ -122,14 +130,16 @@ def _lag_stats() -> list[AnyPanel]:
 
 
 def _time_lag() -> AnyPanel:
-    how_to_read = "Age of the next record that the group must read, in the partition with the largest lag in time."
+    how_to_read = (
+        "In each partition, the group must read a next record. The panel shows the age of the oldest of these records."
+    )
     display = DisplayOptions(unit="s", mappings=[value_mapping({"0": ("none", FINE)})])
     return _number_panel(_stat_spec("Time lag", how_to_read, GROUP_LAG_SECONDS), GROUP_LAG_SECONDS, display)
 
 
 def _last_commit() -> AnyPanel:
     signal = GROUP_LAST_COMMIT_TIMESTAMP_SECONDS
-    spec = _stat_spec("Last commit", "Time of the last commit of any partition of the group.", signal)
+    spec = _stat_spec("Last commit", "Time of the last commit in the whole group.", signal)
     return stat_panel(spec, f"1000 * {ONE_GROUP.series(signal)}", DisplayOptions(unit=SINCE))
 
 
@@ -148,8 +158,8 @@ def _number_panel(spec: PanelSpec, signal: Signal, display: DisplayOptions = COU
 def _lag_limit() -> AnyPanel:
     spec = PanelSpec(
         "Lag limit",
-        "The lag in time, compared with the limits of this group: `max_lag_seconds` (warning) and "
-        "`critical_lag_seconds` (critical).",
+        "Comparison of the lag in seconds with two limits of this group. The limit for warnings is "
+        "`max_lag_seconds`. The limit for critical alerts is `critical_lag_seconds`.",
         GROUP_LAG_SECONDS.unknown,
         width=3,
         height=4,
@@ -163,9 +173,9 @@ def _lag_limit() -> AnyPanel:
 def _catch_up() -> AnyPanel:
     spec = PanelSpec(
         "Catches up in",
-        "Time until the group has no lag, if it continues to consume and its producers continue to produce at the "
-        "present rates. `not at this rate`: the producers are at least as fast as the group.",
-        "The lag or a rate is unknown. A rate needs the commits of at least one minute.",
+        "Time until the group has no lag, if the group and its producers continue at the present rates. The text "
+        "`not at this rate` means that the producers are at least as fast as the group.",
+        "The lag or a rate is unknown. The monitor computes a rate from the commits of at least one minute.",
         width=3,
         height=4,
     )
@@ -174,9 +184,10 @@ def _catch_up() -> AnyPanel:
 
 def _lag_in_time() -> AnyPanel:
     spec = PanelSpec(
-        "Lag in time",
-        "Age of the next record that the group must read, in the partition with the largest lag in time. A dashed line "
-        "is a limit of the group. It is drawn while the lag is above a tenth of this limit.",
+        "Lag in seconds",
+        "In each partition, the group must read a next record. The panel shows the age of the oldest of these "
+        "records. A dashed line shows a limit of the group. The panel shows the line only while the lag is above one "
+        "tenth of the limit.",
         GROUP_LAG_SECONDS.unknown,
         width=8,
         height=6,
@@ -191,8 +202,8 @@ def _lag_in_time() -> AnyPanel:
 def _lag_in_records() -> AnyPanel:
     spec = PanelSpec(
         "Lag in records",
-        "Records that the group has not committed. If the lag rises all the time, the group does not keep up. If the "
-        "lag rises in steps, look for rebalances at the times of the steps.",
+        "Number of records that the group has not committed. If the lag rises all the time, the group does not keep "
+        "up. If the lag rises in steps, look for rebalances at the times of the steps.",
         GROUP_LAG.unknown,
         width=8,
         height=6,
@@ -203,8 +214,9 @@ def _lag_in_records() -> AnyPanel:
 def _rates() -> AnyPanel:
     spec = PanelSpec(
         "Consumed and produced records",
-        "Records per second that the group commits, and that its producers add to the same partitions. Both are means "
-        "of the last five minutes. If the produced rate is higher, the lag grows.",
+        "`consumed` is the number of records per second that the group commits. `produced` is the number of records "
+        "per second that producers add to the same partitions. Both values are means of the last five minutes. If "
+        "`produced` is higher than `consumed`, the lag grows.",
         GROUP_CONSUMED_RECORDS_PER_SECOND.unknown,
         width=8,
         height=6,
@@ -219,10 +231,10 @@ def _rates() -> AnyPanel:
 def _busiest() -> AnyPanel:
     spec = PanelSpec(
         "Busiest member",
-        "The busiest member and the start time of the assignment. The table has a row only if this member has more "
-        "partitions than necessary.",
+        "The table shows the busiest member and the start time of the assignment. It has a row only if this member "
+        "has more partitions than necessary.",
         BUSIEST_MEMBER.unknown,
-        "no member is known to have too many",
+        "no known member with too many partitions",
         height=4,
     )
     start_ms, busiest = f"1000 * {ONE_GROUP.series(ASSIGNMENT_TIMESTAMP_SECONDS)}", ONE_GROUP.selector(BUSIEST_MEMBER)
@@ -238,11 +250,12 @@ def _busiest() -> AnyPanel:
 def _rebalances() -> AnyPanel:
     spec = PanelSpec(
         "Rebalances",
-        "Rebalances in each time step, by primary cause. Blue: members joined or left. Orange: the strategy, a "
-        "subscription or a topic changed. Lightest blue: second round of a cooperative rebalance. Red: no record "
-        "explains the rebalance. `not exported`: the number is known, but the causes are not exported for this group. "
-        "The group's page shows them.",
-        "The group did not rebalance at that time, or no monitor was ready.",
+        "Number of rebalances in each time step, by primary cause. Blue means that members joined or left. Orange "
+        "means that the strategy, a subscription or a topic changed. The lightest blue means the second round of a "
+        "cooperative rebalance. Red means that no record explains the rebalance. `not exported` means that the "
+        "number is known, but the monitor does not export the causes for this group. The group's page shows the "
+        "causes.",
+        "Either the group did not rebalance at that time, or no monitor was ready.",
         "no known rebalance",
         width=8,
         height=6,
@@ -254,9 +267,10 @@ def _rebalances() -> AnyPanel:
 def _conditions() -> AnyPanel:
     spec = PanelSpec(
         "Active conditions",
-        "Conditions that are active now, for example a rebalance storm, and their start times. A rolling restart is "
-        "not a problem. The group's page shows the members and the cause.",
-        "No condition is known to be active. If the panel `State` is empty, the monitor is not ready.",
+        "The table shows the conditions that are active now, and the start time of each condition. A rebalance storm "
+        "is an example of a condition. A rolling restart is not a problem. The group's page shows the affected "
+        "members and the cause.",
+        "The monitor knows no active condition. If the panel `State` is also empty, the monitor is not ready.",
         "no known condition",
         width=8,
         height=6,
@@ -272,8 +286,8 @@ def _conditions() -> AnyPanel:
 def _description() -> AnyPanel:
     spec = PanelSpec(
         "The group",
-        "Type, protocol and coordinator of the group, with Kafka's names. Team, highest severity and ignored alerts "
-        "come from the entries `[[groups]]` in the settings of the monitor.",
+        "The table shows the type, the protocol and the coordinator of the group, with Kafka's names. `Team`, "
+        "`Highest severity` and `Alerts ignored` come from the entries `[[groups]]` in the settings of the monitor.",
         GROUP_INFO.unknown,
         width=16,
         height=5,
@@ -291,7 +305,8 @@ def _description() -> AnyPanel:
 def _limits() -> AnyPanel:
     spec = PanelSpec(
         "Limits of the group",
-        "Alerts compare the group with these limits. The entries `[[groups]]` in the settings of the monitor set them.",
+        "Alerts compare values of the group with these limits. The entries `[[groups]]` in the settings of the "
+        "monitor set the limits.",
         GROUP_LIMIT.unknown,
         width=8,
         height=5,

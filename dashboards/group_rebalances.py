@@ -55,9 +55,10 @@ def rebalances() -> list[AnyPanel]:
 def _states() -> AnyPanel:
     spec = PanelSpec(
         "State over time",
-        "State of the group, worst status of its partitions, and verdict on its assignment. The row `lag in time` "
-        "appears while the lag in time is only a lower bound. Hover over a bar for its start time.",
-        "During a gap, nothing is known. The monitor was not ready, or Prometheus did not scrape it.",
+        "The rows show the state of the group, the worst status of its partitions, and the verdict on its "
+        "assignment. The row `lag in seconds` appears while the lag in seconds is only a lower bound. To see the "
+        "start time of a bar, hover over the bar.",
+        "The values in a gap are unknown. Either the monitor was not ready, or Prometheus did not scrape the monitor.",
         width=16,
     )
     is_bound = f"{AT_LEAST.code} * max({ONE_GROUP.selector(GROUP_LAG_SECONDS_IS_BOUND)} == 1)"
@@ -65,7 +66,7 @@ def _states() -> AnyPanel:
         Query(code_query(ONE_GROUP, GROUP_INFO, "state", STATES), "state"),
         Query(code_query(ONE_GROUP, GROUP_STATUS, "status", STATUSES), "status"),
         Query(code_query(ONE_GROUP, ASSIGNMENT_VERDICT, "verdict", VERDICTS), "assignment"),
-        Query(is_bound, "lag in time"),
+        Query(is_bound, "lag in seconds"),
     ]
     return timeline_panel(spec, queries, code_mappings(STATES, STATUSES, VERDICTS, [AT_LEAST]))
 
@@ -74,7 +75,7 @@ def _conditions() -> AnyPanel:
     spec = PanelSpec(
         "Conditions over time",
         "One row for each condition that was active in the time range. A rolling restart is not a problem.",
-        "No condition is known to have been active.",
+        "The monitor knows no condition that was active in the time range.",
         "no known condition",
         width=8,
     )
@@ -85,9 +86,10 @@ def _conditions() -> AnyPanel:
 def _moved() -> AnyPanel:
     spec = PanelSpec(
         "Moved partitions",
-        "Partitions that moved from one owner to a different owner. Needless: an equally balanced assignment would "
-        "not move them, so a sticky strategy or static members would avoid these moves.",
-        "No partition changed its owner at that time, or no monitor was ready.",
+        "Number of partitions that moved to a different owner in each time step. A move is needless if a different "
+        "assignment, which is at least as fair, would not need this move. A sticky strategy or static members would "
+        "avoid needless moves.",
+        "Either no partition changed its owner at that time, or no monitor was ready.",
         "no known move",
         width=8,
     )
@@ -107,8 +109,9 @@ def _moved() -> AnyPanel:
 def _members() -> AnyPanel:
     spec = PanelSpec(
         "Members and failed rebalances",
-        "Members: number of members in the last recorded generation. Failed: number of rebalances that never "
-        "completed, as far as the log proves this. Emptied: number of times that the last member left.",
+        "`members` is the number of members in the last generation that the monitor knows. `failed` is the number of "
+        "rebalances that never completed. It counts only failures that the log proves. `emptied` shows how many "
+        "times the last member left the group.",
         f"Members: {GROUP_MEMBERS.unknown}",
         width=8,
     )
@@ -123,9 +126,9 @@ def _members() -> AnyPanel:
 def _in_progress() -> AnyPanel:
     spec = PanelSpec(
         "Duration of the current rebalance",
-        "Minimum duration of the rebalance in progress, according to listings of groups. The log does not show a "
-        "rebalance in progress. If the rebalance takes minutes, one member delays it. This member often processes its "
-        "last records for a long time.",
+        "Minimum duration of the current rebalance. The duration comes from listings of groups, because the log does "
+        "not show a rebalance in progress. If the rebalance takes minutes, one member delays the rebalance. Often "
+        "this member still processes its last records.",
         GROUP_REBALANCE_START_TIMESTAMP_SECONDS.unknown,
         "no known rebalance in progress",
         width=8,
@@ -137,8 +140,8 @@ def _in_progress() -> AnyPanel:
 def _commit_gaps() -> AnyPanel:
     spec = PanelSpec(
         "Commit gaps over time",
-        "Time from the last commit before a rebalance to the first commit after the rebalance. A darker field has "
-        "more rebalances. The axis shows the upper bound of each bucket.",
+        "A commit gap is the time from the last commit before a rebalance to the first commit after the rebalance. A "
+        "darker field means more rebalances. The axis shows the upper bound of each bucket.",
         COMMIT_GAP_SECONDS.unknown,
         "no known gap",
         width=16,
@@ -149,8 +152,8 @@ def _commit_gaps() -> AnyPanel:
 def _commit_gap_quantiles() -> AnyPanel:
     spec = PanelSpec(
         "Commit gaps in the time range",
-        "Three values that 50 %, 90 % and 100 % of the commit gaps do not exceed. The values are estimates from the "
-        "buckets of a histogram. The largest bucket has no upper bound.",
+        "The first value is at least as long as 50 % of the commit gaps. The other two values do the same for 90 % "
+        "and 100 %. The values are estimates from the buckets of a histogram. The largest bucket has no upper bound.",
         COMMIT_GAP_SECONDS.unknown,
         "no known gap",
         width=8,

@@ -42,7 +42,9 @@ from streaming.signals.monitor import (
 )
 
 _READY = [value_mapping({"1": ("ready", FINE), "0": ("not ready", ACT)})]
-_NOT_SCRAPED = "Prometheus did not scrape the monitor. The monitor does not run, or Prometheus cannot reach it."
+_NOT_SCRAPED = (
+    "Prometheus did not scrape the monitor. Either the monitor does not run, or Prometheus cannot reach the monitor."
+)
 _BATCH_SECONDS: Steps = ((10, WATCH), (60, ACT))
 _AGE_SECONDS: Steps = ((30, WATCH), (120, ACT))
 _FREE_RATIO: Steps = ((0.1, WATCH), (0.2, FINE))
@@ -58,18 +60,23 @@ def dashboard() -> build.Dashboard:
         source_variable(),
         multiple_choice_variable("cluster", "Cluster", f"label_values({READY.name}, cluster)"),
     ]
-    about = "Health of the monitor for each Kafka cluster. Check it before you rely on the other dashboards."
+    about = (
+        "This dashboard shows the health of the monitor for each Kafka cluster. Check this dashboard before you "
+        "rely on the other dashboards."
+    )
     rows = [
         Row(
             "Is the monitor ready?",
             [_ready(), _unread_now(), _restarts(), _decode_failures_now(), _description(), _limitations(), _firing()],
         ),
-        Row("How far has it read the log?", [_unread(), _blocked(), _read(), _decode_failures()]),
+        Row("How far has the monitor read the log?", [_unread(), _blocked(), _read(), _decode_failures()]),
         Row(
-            "How current are its values?", [_batch(), _last_batch(), _listing_age(), _listing_gaps()], is_collapsed=True
+            "How current are the monitor's values?",
+            [_batch(), _last_batch(), _listing_age(), _listing_gaps()],
+            is_collapsed=True,
         ),
         Row(
-            "Which resources does it use?",
+            "Which resources does the monitor use?",
             [
                 *(_memory(), _state_rows(), _disk_free(), _table_write_failures()),
                 *(_scrape_seconds(), _scrape_samples(), _dropped_series(), _clocks()),
@@ -92,9 +99,9 @@ def _number(title: str, how_to_read: str, expression: str, steps: Steps) -> AnyP
 def _ready() -> AnyPanel:
     spec = PanelSpec(
         "Ready",
-        "Ready: the monitor has read `__consumer_offsets` to its end and can reach the brokers. Not ready: the values "
-        "on the other dashboards are not current. After a start, the monitor needs some minutes to read the log. A "
-        "longer time is a problem.",
+        "`ready` means that the monitor has read `__consumer_offsets` to its end and can reach the brokers. `not "
+        "ready` means that the values on the other dashboards are not current. After a start, the monitor needs some "
+        "minutes to read the log. If the monitor needs more time, there is a problem.",
         f"{_NOT_SCRAPED} A monitor that is not ready is shown as `not ready`.",
         "not scraped",
         height=6,
@@ -109,8 +116,9 @@ def _firing() -> AnyPanel:
 def _description() -> AnyPanel:
     spec = PanelSpec(
         "Version and source",
-        "Version of the monitor, its source of groups and commits, and the addresses in the settings `[links]`. With "
-        "the source `admin-api`, the monitor polls the brokers and has less information.",
+        "The table shows the version of the monitor, the source of its data, and the addresses in the settings "
+        "`[links]`. If the source is `admin-api`, the monitor polls the brokers and does not read "
+        "`__consumer_offsets`. So it has less information.",
         _NOT_SCRAPED,
         height=6,
     )
@@ -125,9 +133,10 @@ def _description() -> AnyPanel:
 def _limitations() -> AnyPanel:
     spec = PanelSpec(
         "Limitations of the source",
-        "Capabilities that this source does not have. Their series are missing on all dashboards.",
+        "Capabilities that the source of this monitor does not have. The series that need these capabilities are "
+        "missing on all dashboards.",
         "The source has no limitations. If the panel `Ready` is also empty, Prometheus did not scrape the monitor.",
-        "none: this source has no limitations",
+        "this source has no limitations",
         height=6,
     )
     return ranked_table(
@@ -139,15 +148,16 @@ def _limitations() -> AnyPanel:
 
 def _unread_now() -> AnyPanel:
     how_to_read = (
-        "Unread records of `__consumer_offsets` in all clusters. A high value for a few minutes means that "
-        "the monitor catches up."
+        "Number of records of `__consumer_offsets` that the monitor has not read, in all selected clusters. If the "
+        "value is high for a few minutes, the monitor is catching up."
     )
     return _number("Unread records", how_to_read, f"sum({CLUSTERS.series(OFFSETS_TOPIC_LAG)})", _RECORDS_BEHIND)
 
 
 def _restarts() -> AnyPanel:
     how_to_read = (
-        "Number of failures of the query. The monitor restarts the query after each failure and logs the reason."
+        "Number of times that the monitor restarted its Spark query after a failure of the query. The log of the "
+        "monitor shows the reason for each failure."
     )
     return _number(
         "Query restarts in the time range", how_to_read, f"sum({CLUSTERS.increase_in_range(QUERY_RESTARTS)})", ANY
@@ -156,9 +166,9 @@ def _restarts() -> AnyPanel:
 
 def _decode_failures_now() -> AnyPanel:
     how_to_read = (
-        "Records that the monitor could not decode in the time range. Such a record has an unknown version, is "
-        "truncated or is invalid. The table `quarantine` contains these records and the reasons. All other tables and "
-        "metrics miss their information."
+        "Number of records that the monitor could not decode in the time range. Such a record has an unknown "
+        "version, is truncated or is invalid. The table `quarantine` contains these records and the reasons. The "
+        "information in these records is missing in all other tables and in all metrics."
     )
     decode_failures = f"sum({CLUSTERS.increase_in_range(RECORDS_SKIPPED)}) or 0 * sum({CLUSTERS.series(READY)})"
     return _number("Decode failures in the time range", how_to_read, decode_failures, SOME)
@@ -167,8 +177,9 @@ def _decode_failures_now() -> AnyPanel:
 def _unread() -> AnyPanel:
     spec = PanelSpec(
         "Unread records over time",
-        "Records between the monitor's position in `__consumer_offsets` and the high watermark, by cluster. If this "
-        "number falls, the monitor catches up. If it rises, the log grows faster than the monitor reads.",
+        "Number of records between the monitor's position in `__consumer_offsets` and the high watermark, by "
+        "cluster. If this number falls, the monitor is catching up. If this number rises, the log grows faster than "
+        "the monitor reads.",
         OFFSETS_TOPIC_LAG.unknown,
     )
     return line_panel(spec, [Query(sum_by("cluster", CLUSTERS.series(OFFSETS_TOPIC_LAG)), "{{cluster}}")])
@@ -177,9 +188,9 @@ def _unread() -> AnyPanel:
 def _blocked() -> AnyPanel:
     spec = PanelSpec(
         "Records blocked by an open transaction",
-        "The monitor cannot read the records after an open transaction in the same `__consumer_offsets` partition. "
-        "The state of all groups with such records is unknown. If the transaction stays open for long, find its "
-        "producer with kafka-transactions.sh find-hanging.",
+        "Number of records that the monitor cannot read, because a transaction in the same `__consumer_offsets` "
+        "partition is open. The state of each group with such records is unknown. If the transaction stays open for "
+        "a long time, find its producer with `kafka-transactions.sh find-hanging`.",
         OFFSETS_TOPIC_BLOCKED.unknown,
     )
     blocked = sum_by("cluster", CLUSTERS.series(OFFSETS_TOPIC_BLOCKED))
@@ -188,9 +199,9 @@ def _blocked() -> AnyPanel:
 
 def _read() -> AnyPanel:
     spec = PanelSpec(
-        "Records read, by kind",
-        "Records per second in all selected clusters. Nearly all records are commits.",
-        "The monitor read no record at that time, or Prometheus did not scrape it.",
+        "Records that the monitor read, by kind",
+        "Number of records per second that the monitor read in all selected clusters. Nearly all records are commits.",
+        "Either the monitor read no record at that time, or Prometheus did not scrape the monitor.",
     )
     rate = f"rate({CLUSTERS.selector(RECORDS_READ)}[$__rate_interval])"
     return line_panel(spec, [Query(sum_by("kind", rate), "{{kind}}")], DisplayOptions(unit="cps"))
@@ -199,9 +210,9 @@ def _read() -> AnyPanel:
 def _decode_failures() -> AnyPanel:
     spec = PanelSpec(
         "Decode failures, by reason",
-        "Records in each time step that the monitor could not decode. After an upgrade of the brokers, the reason may "
-        "be a record version that this monitor does not support yet.",
-        "There was no decode failure at that time, or Prometheus did not scrape the monitor.",
+        "Number of records that the monitor could not decode in each time step. After an upgrade of the brokers, the "
+        "reason may be a record version that this monitor does not support yet.",
+        "Either there was no decode failure at that time, or Prometheus did not scrape the monitor.",
         "no known decode failure",
     )
     return bar_panel(spec, [Query(sum_by("reason", CLUSTERS.increase(RECORDS_SKIPPED, "$__interval")), "{{reason}}")])
@@ -223,8 +234,8 @@ def _batch() -> AnyPanel:
 def _last_batch() -> AnyPanel:
     spec = PanelSpec(
         "Time since the last micro-batch",
-        "If this time rises although records are unread, the query does not make progress. Without new records, the "
-        "monitor runs no batch.",
+        "If this time rises while there are unread records, the query makes no progress. If there are no new "
+        "records, the monitor runs no batch, so the time rises without a problem.",
         LAST_BATCH_TIMESTAMP_SECONDS.unknown,
         width=6,
     )
@@ -234,8 +245,8 @@ def _last_batch() -> AnyPanel:
 def _listing_age() -> AnyPanel:
     spec = PanelSpec(
         "Age of the listing of groups",
-        "The listing shows rebalances in progress and the states of streams groups. If the age of the listing rises, "
-        "the brokers do not answer.",
+        "Time since the brokers last listed their groups. From this listing, the monitor knows rebalances in "
+        "progress and the states of streams groups. If the age of the listing rises, the brokers do not answer.",
         GROUP_LISTING_TIMESTAMP_SECONDS.unknown,
         width=6,
     )
@@ -264,8 +275,8 @@ def _listing_gaps() -> AnyPanel:
 def _clocks() -> AnyPanel:
     spec = PanelSpec(
         "Clock difference",
-        "Clock of each broker minus the clock of the monitor, and the maximum error of this estimate. The monitor "
-        "uses this difference to correct its times.",
+        "Time on the clock of each broker, minus the time on the clock of the monitor. The panel also shows the "
+        "maximum error of this difference. The monitor uses the difference to correct its times.",
         CLOCK_OFFSET_SECONDS.unknown,
         width=6,
     )
@@ -279,8 +290,8 @@ def _clocks() -> AnyPanel:
 def _memory() -> AnyPanel:
     spec = PanelSpec(
         "Memory",
-        "Resident memory of the monitor's processes, which are Python, the JVM and Spark's workers. The memory is "
-        "constant after some hours.",
+        "Resident memory of all processes of the monitor. These are Python, the JVM and Spark's workers. After some "
+        "hours, the memory stays constant.",
         _NOT_SCRAPED,
         width=6,
     )
@@ -290,8 +301,8 @@ def _memory() -> AnyPanel:
 def _state_rows() -> AnyPanel:
     spec = PanelSpec(
         "Rows of state",
-        "Number of groups and `__consumer_offsets` partitions in the state store. The number grows with the cluster "
-        "and falls when groups are deleted.",
+        "Number of rows in the state store. There is one row for each group and one row for each "
+        "`__consumer_offsets` partition. The number grows with the cluster and falls when groups are deleted.",
         _NOT_SCRAPED,
         width=6,
     )
@@ -301,7 +312,7 @@ def _state_rows() -> AnyPanel:
 def _disk_free() -> AnyPanel:
     spec = PanelSpec(
         "Free disk",
-        "Free share of the disks that contain the checkpoint and the tables.",
+        "Free share of each disk that contains the checkpoint or the tables.",
         DISK_FREE_RATIO.unknown,
         width=6,
     )
@@ -312,8 +323,8 @@ def _disk_free() -> AnyPanel:
 def _table_write_failures() -> AnyPanel:
     spec = PanelSpec(
         "Failed table writes",
-        "Failed writes to the tables in each time step. The monitor tries each write again. The log of the monitor "
-        "shows the reason.",
+        "Number of failed writes to the tables in each time step. The monitor tries each failed write again. The log "
+        "of the monitor shows the reason for the failure.",
         _NOT_SCRAPED,
         width=6,
     )
@@ -324,8 +335,8 @@ def _table_write_failures() -> AnyPanel:
 def _scrape_seconds() -> AnyPanel:
     spec = PanelSpec(
         "Duration of a scrape",
-        "Duration of a scrape as Prometheus measures it. If a scrape takes more than a second, select fewer groups or "
-        "less detail.",
+        "Duration of a scrape, as Prometheus measures the duration. If a scrape takes more than one second, change "
+        "the settings `[metrics]`, so that the monitor exports fewer groups or fewer details.",
         _NOT_SCRAPED,
         width=6,
     )
@@ -334,15 +345,17 @@ def _scrape_seconds() -> AnyPanel:
 
 
 def _scrape_samples() -> AnyPanel:
-    spec = PanelSpec("Samples of a scrape", "Number of series that Prometheus received.", _NOT_SCRAPED, width=6)
+    spec = PanelSpec(
+        "Samples per scrape", "Number of samples that Prometheus received in each scrape.", _NOT_SCRAPED, width=6
+    )
     return line_panel(spec, [Query(f"scrape_samples_scraped {_MONITOR_TARGETS}", "{{instance}}")])
 
 
 def _dropped_series() -> AnyPanel:
     spec = PanelSpec(
         "Dropped series",
-        "Number of selected series that a scrape does not show, because their number is above `metrics.max_series`. "
-        "Some groups have less detail than you configured.",
+        "Number of selected series that the monitor does not export, because more than `metrics.max_series` series "
+        "are selected. So some groups have fewer details than you configured.",
         _NOT_SCRAPED,
         width=6,
     )

@@ -30,8 +30,8 @@ _DETAILS = frozenset(
 )
 _HEATMAP_COLORS = 64
 _ONLY_DETAILS = (
-    'By default, only the 20 worst groups have these series (`metrics.top_k`). `metrics.granularity = "partition"` '
-    "exports them for all groups."
+    "By default, the monitor exports these series only for the 20 worst groups (setting `metrics.top_k`). With "
+    '`metrics.granularity = "partition"`, the monitor exports them for all groups.'
 )
 
 
@@ -54,9 +54,7 @@ class PanelSpec:
         need_details = [_needs_details(expression) for expression in expressions]
         if not any(need_details):
             return self
-        empty_text = (
-            f"{self.empty_text}; details are only for the worst groups" if all(need_details) else self.empty_text
-        )
+        empty_text = f"{self.empty_text}; only the worst groups have details" if all(need_details) else self.empty_text
         return replace(self, if_empty=f"{self.if_empty} {_ONLY_DETAILS}", empty_text=empty_text)
 
     @property

@@ -32,10 +32,11 @@ def firing_alerts_panel(
     """
     spec = PanelSpec(
         "Firing alerts",
-        "`critical`: act now. `warning`: act on the next working day. `info`: no notification. The last column "
-        "opens the section of the runbook that describes the alert.",
-        "No alert fires, or Prometheus has not loaded the rules in `dashboards/rules`.",
-        "no alert, if the rules are loaded",
+        "If the severity is `critical`, act now. If it is `warning`, act on the next working day. An alert with the "
+        "severity `info` sends no notification. The link in the last column opens the section of the runbook that "
+        "describes the alert.",
+        "Either no alert fires, or Prometheus has not loaded the rules in `dashboards/rules`.",
+        "no alert fires, or the rules are not loaded",
         width=width,
         height=height,
     )
@@ -91,8 +92,8 @@ def runbook(markdown: str) -> build.Dashboard:
     introduction, *rest = _SECTION.split(markdown)
     sections = list(zip(rest[::2], rest[1::2], strict=True))
     about = (
-        "The meaning of each alert, how to confirm the alert, and what to do. This dashboard is generated from "
-        "dashboards/RUNBOOK.md."
+        "This dashboard explains the meaning of each alert, how to confirm the alert, and what to do. It is "
+        "generated from dashboards/RUNBOOK.md."
     )
     panels = [_runbook_panel("Before you begin", introduction.partition("\n")[2], GRID_WIDTH)]
     *pairs, last = sections

@@ -26,7 +26,9 @@ from streaming.signals.partitions import PARTITION_LAG, PARTITION_LAG_SECONDS, P
 
 _LAG = ONE_TOPIC.series(TOPIC_LAG)
 _GROUP = Label("Group", "group", links=[group_link("${cluster:percentencode}")])
-_NOT_EXPORTED = f"The setting `metrics.granularity` is `group`. {TOPIC_LAG.unknown}"
+_NOT_EXPORTED = (
+    f"If the setting `metrics.granularity` is `group`, the lag of topics is not exported. {TOPIC_LAG.unknown}"
+)
 
 
 def dashboard() -> build.Dashboard:
@@ -38,7 +40,9 @@ def dashboard() -> build.Dashboard:
         single_choice_variable("topic", "Topic", topics),
         top_variable(),
     ]
-    about = "One topic: the consumer groups that read it, and the partitions in which they lag."
+    about = (
+        "This dashboard shows the consumer groups that read one topic, and the partitions in which these groups lag."
+    )
     alerts = firing_alerts_panel(ONE_CLUSTER, [_GROUP], width=16, height=8, only=ONE_TOPIC.selector(TOPIC_LAG))
     rows = [
         Row("Which groups read this topic?", [*_stats(), _groups()]),
@@ -50,9 +54,15 @@ def dashboard() -> build.Dashboard:
 
 def _stats() -> list[AnyPanel]:
     return [
-        _number("Groups", "Number of groups with committed offsets of this topic.", f"count({_LAG})"),
-        _number("Groups with lag", "Number of groups that have not committed all records.", f"sum({_LAG} > bool 0)"),
-        _number("Largest lag", "Lag of the group with the largest lag in this topic, in records.", f"max({_LAG})"),
+        _number("Groups", "Number of groups that have committed offsets for this topic.", f"count({_LAG})"),
+        _number(
+            "Groups with lag",
+            "Number of groups that have not committed all records of this topic.",
+            f"sum({_LAG} > bool 0)",
+        ),
+        _number(
+            "Largest lag", "Lag in this topic of the group with the largest lag. The unit is records.", f"max({_LAG})"
+        ),
         _no_progress(),
     ]
 
@@ -64,8 +74,9 @@ def _number(title: str, how_to_read: str, expression: str) -> AnyPanel:
 def _no_progress() -> AnyPanel:
     spec = PanelSpec(
         "Groups without progress",
-        "Number of groups that read this topic and have status STOP (no commits), STALL (commits do not advance) or "
-        "REWIND (a commit went back). The status is that of the complete group, which can read further topics.",
+        "Number of groups that read this topic and have the status STOP, STALL or REWIND. STOP means that there are "
+        "no commits. STALL means that the committed offset does not increase. REWIND means that a committed offset "
+        "decreased. The status applies to the whole group, which can also read other topics.",
         _NOT_EXPORTED,
         width=6,
         height=4,
@@ -77,9 +88,9 @@ def _no_progress() -> AnyPanel:
 def _groups() -> AnyPanel:
     spec = PanelSpec(
         "Groups that read this topic",
-        "Groups with the largest lag in this topic come first. The lag in time and the status are those of the "
-        "complete group, which can read further topics.",
-        f"No group is known to read this topic. {_NOT_EXPORTED}",
+        "The group with the largest lag in this topic comes first. `Lag in seconds` and `Status` apply to the whole "
+        "group, which can also read other topics.",
+        f"The monitor knows no group that reads this topic. {_NOT_EXPORTED}",
         "no known group",
         width=24,
     )
@@ -87,7 +98,7 @@ def _groups() -> AnyPanel:
     columns: list[Column] = [
         *(_GROUP, Label("Team", "team"), Label("State", "state", label_mappings(STATES))),
         Measure("Lag in this topic", f"max by (cluster, group) ({selected})"),
-        Measure("Lag in time", _of_groups(GROUP_LAG_SECONDS, selected), unit="s", steps=SECONDS_BEHIND),
+        Measure("Lag in seconds", _of_groups(GROUP_LAG_SECONDS, selected), unit="s", steps=SECONDS_BEHIND),
         Label("Status", "status", label_mappings(STATUSES)),
         Measure("", _of_groups(GROUP_STATUS, selected)),
         Measure("", for_same_groups(ONE_CLUSTER.series_by("cluster, group, state, team", GROUP_INFO), selected)),
@@ -102,8 +113,8 @@ def _of_groups(signal: Signal, selected: str) -> str:
 def _lag_over_time() -> AnyPanel:
     spec = PanelSpec(
         "Lag in records, by group",
-        "Lag in this topic of the groups with the largest lag at each time. If all groups lag, look at the producers "
-        "and the brokers of the topic. If one group lags, open the dashboard of this group.",
+        "Lag in this topic, for the groups that have the largest lag at each time. If all groups lag, look at the "
+        "producers and the brokers of the topic. If only one group lags, open the dashboard of this group.",
         _NOT_EXPORTED,
         width=8,
     )
@@ -113,8 +124,8 @@ def _lag_over_time() -> AnyPanel:
 def _partitions() -> AnyPanel:
     spec = PanelSpec(
         "Partitions with the largest lag",
-        "Partitions of this topic, with the largest lag first. If several groups lag in one partition, look for a hot "
-        "key.",
+        "Partitions of this topic. The partition with the largest lag comes first. If several groups lag in the same "
+        "partition, look for a hot key.",
         f"No partition has lag. {PARTITION_LAG.unknown}",
         "no known lag",
     )
@@ -122,7 +133,7 @@ def _partitions() -> AnyPanel:
     columns: list[Column] = [
         *(_GROUP, Label("Partition", "partition")),
         Measure("Lag in records", selected),
-        Measure("Lag in time", _of_partitions(PARTITION_LAG_SECONDS, selected), unit="s", steps=SECONDS_BEHIND),
+        Measure("Lag in seconds", _of_partitions(PARTITION_LAG_SECONDS, selected), unit="s", steps=SECONDS_BEHIND),
         Label("Status", "status", label_mappings(STATUSES)),
         Measure("", _of_partitions(PARTITION_STATUS, selected)),
     ]
@@ -135,11 +146,12 @@ def _of_partitions(signal: Signal, selected: str) -> str:
 
 def _owners() -> AnyPanel:
     spec = PanelSpec(
-        "Owners of the worst partitions",
-        "Groups whose lag is above their limit `max_lag_seconds`, if their partition with the largest lag in time "
-        "belongs to this topic. Client, host and instance identify the member that owns the partition.",
+        "Owners of the partitions with the largest lag in seconds",
+        "The table lists groups whose lag in seconds is above the group's limit `max_lag_seconds`. A group is listed "
+        "only if its partition with the largest lag in seconds belongs to this topic. `Client`, `Host` and "
+        "`Instance` identify the member that owns this partition.",
         GROUP_WORST_PARTITION_INFO.unknown,
-        "no lag is known to be above its limit",
+        "no known lag above the limit",
     )
     worst = ONE_TOPIC.series(GROUP_WORST_PARTITION_INFO)
     columns: list[Column] = [

@@ -51,9 +51,9 @@ class _LazyCommandGroup(click.Group):
 @click.group(cls=_LazyCommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="kafka-rebalance-monitor")
 def main() -> None:
-    """Show why the assignment of a Kafka consumer group is unfair or wrong, or why it keeps changing.
+    """Show why the assignment of a Kafka consumer group is unfair or wrong, or why the assignment keeps changing.
 
-    To try it, run `rebalance-monitor demo`. The demo starts a broker, real consumer groups and the monitor, and shows
-    live reports. For your own cluster, run `rebalance-monitor run --config FILE`. Then open
+    To try the monitor, run `rebalance-monitor demo`. The demo starts a broker, real consumer groups and the
+    monitor, and shows live reports. To watch your own cluster, run `rebalance-monitor run --config FILE`. Then open
     http://127.0.0.1:9560/metrics.
     """

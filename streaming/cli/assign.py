@@ -17,7 +17,8 @@ assignor_option = click.option(
     "references",
     multiple=True,
     metavar="MODULE:ATTRIBUTE",
-    help="Add your own strategy. Repeatable. Installed packages can add strategies by entry point.",
+    help="Add your own strategy. You can repeat this option. Installed packages can also add strategies through an"
+    " entry point.",
 )
 
 
@@ -25,7 +26,7 @@ assignor_option = click.option(
 @click.argument("file", type=click.File("rb"), default="-")
 @assignor_option
 def assign(file: BinaryIO, references: tuple[str, ...]) -> None:
-    """Compute the assignment of each scenario in FILE or on standard input.
+    """Compute the assignment for each scenario in FILE or on standard input.
 
     Each input line is one scenario as a JSON object:
 

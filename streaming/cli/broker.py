@@ -19,20 +19,27 @@ from streaming.jars import BROKER_SETS, KAFKA_VERSION
 @click.option(
     "--folder",
     type=click.Path(path_type=Path),
-    help="Folder for topics and log [default: a temporary folder that is deleted at the end].",
+    help="Folder for the topics and the log of the broker [default: a temporary folder that is deleted at the end].",
 )
 @click.option(
-    "--property", "properties", multiple=True, metavar="NAME=VALUE", help="Set a Kafka broker property. Repeatable."
+    "--property",
+    "properties",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Set a Kafka broker property. You can repeat this option.",
 )
 @click.option(
     "--kafka-version",
     type=click.Choice(tuple(BROKER_SETS)),
     default=KAFKA_VERSION,
     show_default=True,
-    help="Kafka version. The jars of a version other than the default are downloaded when you first use it.",
+    help="Kafka version. If you use a version for the first time, its jars are downloaded.",
 )
 def broker(port: int | None, folder: Path | None, properties: tuple[str, ...], kafka_version: str) -> None:
-    """Run a real single-node Kafka broker on 127.0.0.1 until Ctrl-C. Print the address when the broker is ready."""
+    """Run a real single-node Kafka broker on 127.0.0.1 until Ctrl-C.
+
+    The command prints the address of the broker when the broker is ready.
+    """
     with ExitStack() as stack:
         temporary = tempfile.TemporaryDirectory(prefix="rebalance-monitor-broker-")
         broker_folder = folder or Path(stack.enter_context(temporary))

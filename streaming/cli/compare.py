@@ -28,21 +28,22 @@ MAX_IDLE_NAMES = 3
 
 @click.command()
 @click.argument("file", type=click.File("rb"))
-@click.option("--id", "wanted_id", help="Id of the scenario, if FILE has several.")
+@click.option("--id", "wanted_id", help="Id of the scenario. Required if FILE contains several scenarios.")
 @assignor_option
 def compare(file: BinaryIO, wanted_id: str | None, references: tuple[str, ...]) -> None:
-    """Compare all strategies for the scenario in FILE ("-" is standard input).
+    """Compare all strategies for the scenario in FILE. If FILE is "-", read standard input.
 
     The format of FILE is the input format of `assign`. Columns of the output:
 
     \b
-    sizes          members x partitions: 2x3 is two members with three partitions each
-    imbalance      partitions of the largest member minus partitions of the smallest
-    score          sum of the differences between all pairs of members
-    topic spread   largest difference between two subscribers of one topic
-    moves, kept    partitions that change or keep their present owner
-    idle           members without a partition
-    rounds         rebalances until the assignment is reached
+    sizes          2x3 means that two members have three partitions each
+    imbalance      partitions of the member with the most, minus partitions of the member with the fewest
+    score          sum of the differences in partitions between all pairs of members
+    topic spread   largest difference between two subscribers of a topic, in partitions of this topic
+    moves          number of partitions that change their present owner
+    kept           number of partitions that keep their present owner
+    idle           number of members without a partition
+    rounds         number of rebalances until the group has the assignment
     """  # noqa: D301 - click keeps the lines after a real backspace character
     try:
         group = parse_group(_read_scenario(file.read(), wanted_id))

@@ -26,7 +26,9 @@ def config() -> None:
 
 @config.command()
 @config_option
-@click.option("--group", metavar="ID", help="Print only the limits of this group, and the entries that set them.")
+@click.option(
+    "--group", metavar="ID", help="Print only the limits of this group, and the settings that determine these limits."
+)
 def check(file: Path | None, group: str | None) -> None:
     """Print the effective settings without secrets. If the settings have errors, print all errors."""
     try:
@@ -61,7 +63,7 @@ def _sections_as_toml(name: str, value: Section | Mapping[str, Section] | Sequen
     elif value:
         yield from chain.from_iterable(_section_as_toml(f"{name}.{key}", section) for key, section in value.items())
     else:
-        yield f"# Further clusters: one section [{name}.NAME] for each. None is configured.\n"
+        yield f"# To watch further clusters, add a section [{name}.NAME] for each. No further cluster is configured.\n"
 
 
 def _section_as_toml(name: str, section: Section) -> Iterator[str]:

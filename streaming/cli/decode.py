@@ -42,10 +42,11 @@ def decode_line(line: bytes) -> bytes:
 def decode(file: BinaryIO) -> None:
     """Decode records of __consumer_offsets from FILE or from standard input.
 
-    Each input line is a JSON object with base64 "key" and "value" (null for a tombstone).
+    Each input line is a JSON object. Its fields "key" and "value" contain base64 text. The "value" of a tombstone is
+    null.
 
     Each output line is {"record", "key", "value"} in the format of Kafka's own tools. For classic members, "decoded"
-    contains the decoded data of the consumer protocol. If Kafka itself cannot read a record, the output line is
+    contains the decoded data of the consumer protocol. If Kafka itself could not read a record, the output line is
     {"error", "field"}.
     """
     output = sys.stdout.buffer

@@ -32,14 +32,14 @@ _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
     "--duration-s",
     type=click.FloatRange(min=0, min_open=True),
     default=math.inf,
-    help="Stop after this number of seconds. The time for the start counts [default: run until Ctrl-C].",
+    help="Stop after this number of seconds, including the start of the demo [default: run until Ctrl-C].",
 )
 @click.option(
     "--folder",
     type=click.Path(path_type=Path),
     default=".demo",
     show_default=True,
-    help="Folder for tables and logs. They stay there until the next demo.",
+    help="Folder for tables and logs. The files stay there until the next demo starts.",
 )
 @click.option(
     "--metrics-port", type=click.IntRange(1, 65_535), default=9560, show_default=True, help="Port of /metrics."
@@ -47,9 +47,9 @@ _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 def demo(duration_s: float, folder: Path, metrics_port: int) -> None:
     """Start a real broker, real consumer groups and the monitor, and show the monitor's reports until Ctrl-C.
 
-    At the end, the demo stops all its processes. The exit code is 0 if the monitor was ready. It is 130 if you pressed
-    Ctrl-C before the monitor was ready. It is 1 if a step failed, or if the monitor was not ready within the duration.
-    If the exit code is 1, one line describes the error.
+    At the end, the demo stops all processes that it started. The exit code is 0 if the monitor was ready. It is 130 if
+    you pressed Ctrl-C before the monitor was ready. It is 1 if a step failed, or if the monitor was not ready within
+    the duration. If the exit code is 1, one line describes the error.
     """
     started = time.monotonic()
     for stop_signal in _STOP_SIGNALS:

@@ -55,7 +55,7 @@ _UNKNOWN = "?"
 _STATES_WITH_PARTITIONS = frozenset({STABLE, RECONCILING})
 _REASONS = {
     CLUSTER_NOT_DESCRIBABLE: (
-        "without the DESCRIBE permission on the cluster, the list contains only groups that you can describe"
+        "you have no DESCRIBE permission on the cluster, so the list contains only groups that you can describe"
     ),
     "group_authorization_failed": "you need the DESCRIBE permission on the group",
     "topic_authorization_failed": "you need the DESCRIBE permission on the topics of the members",
@@ -65,19 +65,29 @@ _REASONS = {
 
 @click.command()
 @click.option(
-    "--bootstrap-server", metavar="HOST:PORT", help="Broker to ask [default: kafka.bootstrap_servers of the settings]."
+    "--bootstrap-server",
+    metavar="HOST:PORT",
+    help="Address of the broker to connect to first [default: kafka.bootstrap_servers in the settings].",
 )
-@click.option("--cluster", metavar="NAME", help="Name of the cluster, if the settings have several.")
+@click.option(
+    "--cluster",
+    metavar="NAME",
+    help="Name of the cluster. Required if the settings contain several clusters and you do not set"
+    " --bootstrap-server.",
+)
 @config_option
 @click.option(
-    "--state", "states", multiple=True, help="Show only groups in this state, for example Stable. Repeatable."
+    "--state",
+    "states",
+    multiple=True,
+    help="Show only groups in this state, for example Stable. You can repeat this option.",
 )
 @click.option(
     "--type",
     "group_types",
     multiple=True,
     type=click.Choice(GROUP_TYPES, case_sensitive=False),
-    help="Show only groups of this type. Repeatable.",
+    help="Show only groups of this type. You can repeat this option.",
 )
 @click.option(
     "--json",
@@ -91,13 +101,15 @@ _REASONS = {
 @click.option(
     "--tables",
     metavar="PATH",
-    help="Folder of the tables with conditions [default: paths.tables of the settings; none with --bootstrap-server].",
+    help="Folder of the tables that contain the conditions [default: paths.tables in the settings, but no tables with"
+    " --bootstrap-server].",
 )
 @click.option(
     "--monitor",
     metavar="URL",
-    help="Address of a running monitor, for example http://localhost:8080. The output then also shows lag, last commit,"
-    " rates and time to catch up [default: links.page_url of the settings; none with --bootstrap-server].",
+    help="Address of a running monitor, for example http://localhost:8080. The output then also shows the lag,"
+    " the last commit, the rates and the time to catch up [default: links.page_url in the settings, but no monitor with"
+    " --bootstrap-server].",
 )
 def groups(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     bootstrap_server: str | None,
@@ -112,18 +124,20 @@ def groups(  # noqa: PLR0913, PLR0917 - click hands over every option by name
 ) -> None:
     """List the groups of a cluster: classic, consumer (KIP-848), share and streams.
 
-    The command sends requests to the brokers. It does not read a topic. It needs only the DESCRIBE permission. "?"
-    means that a broker did not report the value.
+    The command sends requests to the brokers. It does not read a topic. You need only the DESCRIBE permission. "?"
+    means that the value is unknown.
 
-    Fairness compares the present assignment with the fairest valid assignment. For each topic, the command assumes that
-    the highest assigned partition is the last partition of the topic.
+    The column "fairness" compares the present assignment with the fairest valid assignment. For each topic, the command
+    assumes that the highest assigned partition is the last partition of the topic.
 
-    If a monitor writes tables, the output also shows the active conditions of each group, with start times in UTC. A
-    rebalance storm is an example of a condition. For details, run `history GROUP`.
+    If a monitor writes tables, the output also shows the active conditions of each group and the start time of each
+    condition in UTC. A rebalance storm is an example of a condition. For details, run `rebalance-monitor history
+    GROUP`.
 
-    If a monitor runs and its address is known, the output also shows the group's lag, its last commit in UTC, the rates
-    of the last five minutes in records per second, and the estimated time until the group has no lag. With --verbose,
-    it shows the leader and the timeouts. With --json, `monitor` has all fields of the monitor's API.
+    If a monitor runs and its address is known, the output also shows these values for each group: the lag, the time of
+    the last commit in UTC, the rates of the last five minutes in records per second, and the estimated time until the
+    group has no lag. With --verbose, the output also shows the leader and the timeouts. With --json, the field
+    `monitor` contains all fields that the monitor's API returns for the group.
     """
     try:
         settings = _settings(cluster, file, is_other_cluster=bootstrap_server is not None)
@@ -135,7 +149,9 @@ def groups(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     except RemedyError as error:
         raise click.ClickException(str(error)) from error
     except KafkaError as error:
-        raise click.ClickException(f"the brokers do not answer ({error}): are they running?") from error
+        raise click.ClickException(
+            f"the brokers do not answer ({error}): check that the brokers are running"
+        ) from error
     warnings = [*_listing_warnings(listing), *_description_warnings(selected), *problems]
     if warnings and not selected:
         raise click.ClickException("; ".join(["the brokers listed no group", *warnings]))

@@ -43,18 +43,19 @@ _Position = tuple[str, int, int]
     "--json",
     "as_json",
     is_flag=True,
-    help="Print one line for each rebalance. The line is a JSON object with every column of the row.",
+    help="Print one line for each rebalance. The line is a JSON object with all columns of the table row.",
 )
-@click.option("--tables", metavar="PATH", help="Folder of the tables [default: paths.tables of the settings].")
-@click.option("--cluster", metavar="NAME", help="Use only this cluster, if the tables have several.")
+@click.option("--tables", metavar="PATH", help="Folder of the tables [default: paths.tables in the settings].")
+@click.option("--cluster", metavar="NAME", help="Show only this cluster [default: all clusters in the tables].")
 @config_option
 def history(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     group: str, last: int, as_json: bool, tables: str | None, cluster: str | None, file: Path | None
 ) -> None:
     """Describe the last rebalances of GROUP. Times are UTC.
 
-    For each rebalance, the output shows the time, cause, members, moved partitions, necessary moves and fairness. The
-    start and end of each condition are listed between the rebalances. Conditions that are still active come last.
+    For each rebalance, the output shows the time, the cause, the members, the moved partitions, the necessary moves and
+    the fairness. It also shows when each condition started and ended. Rebalances and conditions are sorted by time.
+    Conditions that are still active come last.
 
     The command reads the tables `rebalances`, `commit_gaps`, `assignment_imbalance` and `group_conditions`. You can run
     the command while the monitor runs.

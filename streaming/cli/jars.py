@@ -16,12 +16,13 @@ from streaming.jars import BROKER_SETS, FIRST_RUN, JAR_SETS, JarSetName, cache_f
 @click.option(
     "--every-kafka",
     is_flag=True,
-    help=f"Also download the broker jars of each version: Kafka {', '.join(BROKER_SETS)}.",
+    help=f"Also download the broker jars of these Kafka versions: {', '.join(BROKER_SETS)}.",
 )
 def jars(*, every_kafka: bool) -> None:
     """Download and verify the jars of Spark, Delta and Kafka.
 
-    The jars are downloaded once per user. If all jars exist already, the command takes about one second.
+    Each user of the machine downloads the jars only once. If all jars exist already, the command takes about one
+    second.
     """
     console = Console(stderr=True)
     try:

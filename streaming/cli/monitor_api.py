@@ -52,12 +52,16 @@ def request_groups(url: str, cluster: str | None) -> Reported:
     `cluster` is not necessary if the monitor watches one cluster.
     """
     if urlsplit(url).scheme not in {"http", "https"}:
-        raise MonitorNotReadableError(f"{url!r} is not the address of a monitor: start it with http:// or https://")
+        raise MonitorNotReadableError(
+            f"{url!r} is not the address of a monitor: an address starts with http:// or https://"
+        )
     try:
         status, body = _get(url, _GROUPS + (f"?cluster={quote(cluster, safe='')}" if cluster else ""))
         document = json.loads(body) if status in {200, 404, 503} else {}
     except (OSError, HTTPException, ValueError) as error:
-        raise MonitorNotReadableError(f"the monitor at {url} does not answer ({error}): is it running?") from error
+        raise MonitorNotReadableError(
+            f"the monitor at {url} does not answer ({error}): check that the monitor is running"
+        ) from error
     if status == 401:
         raise MonitorNotReadableError(f"the monitor at {url} requires a name and a password: add them to ~/.netrc")
     if status != 200:

@@ -15,21 +15,23 @@ from streaming.errors import RemedyError
 
 
 @click.command()
-@click.option("--cluster", metavar="NAME", help="Name of the cluster, if several clusters are configured.")
+@click.option("--cluster", metavar="NAME", help="Name of the cluster. Required if several clusters are configured.")
 @click.option(
     "--repair-tables",
     "is_repairing",
     is_flag=True,
-    help="Repair damaged tables first. Files that are removed from a table are stored next to the table.",
+    help="Repair damaged tables first. The repair can remove files from a table. It stores these files next to the"
+    " table.",
 )
 @config_option
 def rebuild(cluster: str | None, is_repairing: bool, file: Path | None) -> None:
     """Create a new checkpoint from the topic and the tables. Counters keep their values.
 
-    Use this command if a checkpoint is damaged, if it belongs to a different version, or if you want to change a
-    setting that is fixed in the checkpoint. The command renames the old checkpoint. The next run reads the topic from
-    its start. Rows that the tables already have are not written again. If several clusters are configured, the command
-    rebuilds the checkpoint of one cluster. The other checkpoints do not change.
+    Use this command if a checkpoint is damaged, or if it belongs to a different version of the monitor. Also use it if
+    you want to change a setting that cannot change after the checkpoint was created. The command renames the old
+    checkpoint. The next run reads the topic from its start. It does not write rows that the tables already contain. If
+    several clusters are configured, the command rebuilds the checkpoint of one cluster. The other checkpoints do not
+    change.
 
     If tables are damaged, the command fails and changes nothing. With --repair-tables, the command first repairs each
     damaged table and prints a description of the repair. A repair restores the last good version, removes damaged

@@ -26,14 +26,14 @@ config_option = click.option(
     "--config",
     "file",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
-    help="TOML file with settings [default: only the environment and the default values].",
+    help="TOML file with settings [default: no file; the settings come from environment variables and default values].",
 )
 log_level_option = click.option(
     "--log-level",
     type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=False),
     default="INFO",
     show_default=True,
-    help="Log level on standard error.",
+    help="Level of the log that the command writes to standard error.",
 )
 
 
@@ -49,9 +49,9 @@ def run(file: Path | None, log_level: str) -> None:
 
     Each section [clusters.NAME] of the configuration adds a cluster. If the monitor cannot watch one of several
     clusters, it logs the error and tries again. Until the monitor can watch the cluster, the cluster is not ready. The
-    other clusters continue.
+    monitor continues to watch the other clusters.
 
-    The exit code is 0 if a signal stopped the monitor. It is 1 if the monitor failed but a restart can succeed. It is
+    The exit code is 0 if a signal stopped the monitor. It is 1 if the monitor failed, but a restart may succeed. It is
     78 if you must fix the reported error before you start the monitor again. It is 2 if the arguments are wrong.
     """
     start_logging(log_level)

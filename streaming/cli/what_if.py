@@ -54,18 +54,23 @@ class _TopicPartitionCount(click.ParamType[tuple[str, int]]):
 @click.command()
 @click.argument("group")
 @click.option(
-    "--strategy", "strategy_names", multiple=True, help="Compute only this strategy. Repeatable [default: all]."
+    "--strategy",
+    "strategy_names",
+    multiple=True,
+    help="Compute only this strategy. You can repeat this option [default: all strategies].",
 )
-@click.option("--members", default=0, help="Number of members that join (for example +1) or leave (for example -2).")
+@click.option(
+    "--members", default=0, help="Assume that this number of members joins (for example +1) or leaves (for example -2)."
+)
 @click.option(
     "--partitions",
     multiple=True,
     type=_TopicPartitionCount(),
-    help="Increase this topic to COUNT partitions. Repeatable.",
+    help="Assume that this topic has COUNT partitions. You can repeat this option.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the whole result as one JSON object.")
-@click.option("--tables", metavar="PATH", help="Folder of the tables [default: paths.tables of the settings].")
-@click.option("--cluster", metavar="NAME", help="Use only this cluster, if the tables have several.")
+@click.option("--tables", metavar="PATH", help="Folder of the tables [default: paths.tables in the settings].")
+@click.option("--cluster", metavar="NAME", help="Name of the cluster. Required if several clusters have this group.")
 @config_option
 @assignor_option
 def what_if(  # noqa: PLR0913, PLR0917 - click hands over every option by name
@@ -86,13 +91,13 @@ def what_if(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     topic. Columns of the output:
 
     \b
-    sizes          members x partitions: 2x3 is two members with three partitions each
-    score          0 to 100; 100 is as fair as any valid assignment can be
-    excess         partitions of the busiest member beyond the fairest possible maximum
-    idle           members without a partition
-    topic spread   largest difference between two subscribers of one topic
-    moves          partitions that would move to a different member
-    rounds         rebalances until the assignment is reached
+    sizes          2x3 means that two members have three partitions each
+    score          a number from 0 to 100; 100 means that no valid assignment is fairer
+    excess         partitions of the busiest member, minus those of the busiest member in the fairest assignment
+    idle           number of members without a partition
+    topic spread   largest difference between two subscribers of a topic, in partitions of this topic
+    moves          number of partitions that would move to a different member
+    rounds         number of rebalances until the group has the assignment
     """  # noqa: D301 - click keeps the lines after a real backspace character
     change = Change(members, dict(partitions))
     try:

@@ -179,7 +179,7 @@ def test_a_panel_on_details_of_few_groups_describes_why_it_is_empty_for_the_othe
         ]
         assert ("`metrics.top_k`" in panel["description"]) == any(needs), panel["title"]
         no_value = panel["fieldConfig"]["defaults"]["noValue"]
-        assert ("details are only for the worst groups" in no_value) == all(needs), panel["title"]
+        assert ("only the worst groups have details" in no_value) == all(needs), panel["title"]
 
 
 def test_the_first_screen_of_a_group_needs_no_details():

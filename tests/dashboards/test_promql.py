@@ -238,7 +238,7 @@ def test_a_limit_is_drawn_only_near_the_lag(tmp_path: Path):
         LIMIT % ("g", "critical_lag_seconds"): "3600x20",
     }
     drawn = [{"labels": '{cluster="c", group="g", limit="max_lag_seconds"}', "value": 600}]
-    check_result(tmp_path, series, query_of("Lag in time", query=1), drawn)
+    check_result(tmp_path, series, query_of("Lag in seconds", query=1), drawn)
 
 
 @pytest.mark.parametrize(

@@ -232,7 +232,7 @@ def test_missing_rights_and_brokers_are_named_with_the_remedy():
     """Otherwise an incomplete list looks complete."""
     gaps = (ListingGap(None, CLUSTER_NOT_DESCRIBABLE), ListingGap(2, "coordinator_load_in_progress"))
     assert list(_listing_warnings(GroupListing(0, {}, gaps))) == [
-        "without the DESCRIBE permission on the cluster, the list contains only groups that you can describe",
+        "you have no DESCRIBE permission on the cluster, so the list contains only groups that you can describe",
         "groups of broker 2 are missing: coordinator_load_in_progress",
     ]
 

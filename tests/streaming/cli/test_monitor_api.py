@@ -105,7 +105,11 @@ def test_an_unreachable_monitor_is_a_warning_if_its_address_comes_from_the_setti
 @pytest.mark.parametrize(
     ("url", "cluster", "message"),
     [
-        ("localhost:8080", None, "'localhost:8080' is not the address of a monitor: start it with http:// or https://"),
+        (
+            "localhost:8080",
+            None,
+            "'localhost:8080' is not the address of a monitor: an address starts with http:// or https://",
+        ),
         (None, "other", "returned no groups: no such cluster"),
         (None, None, "watches several clusters: select one with --cluster"),
     ],
