@@ -77,7 +77,9 @@ class Query:
 
 @dataclass(frozen=True)
 class DisplayOptions:
-    """How a panel shows values. `colors` maps a legend to its colour. `limits` are the legends of dashed lines.
+    """How a panel shows values.
+
+    `colors` maps a legend to its colour. `limits` contains the legends of the lines that are drawn dashed.
 
     `maximum` is the largest possible value.
     """

@@ -10,7 +10,7 @@ Rules:
 3. An alert about a group gets the labels `team` and `coordinator` of the group. It exists only for groups whose alerts
    are not ignored (`expressions.ALERTING`).
 4. The setting `severity` of a group is the highest severity of its alerts. The critical level exists only for groups
-   whose setting is `critical`. If the setting is `info`, the warning level has the severity `info`.
+   whose setting is `critical`. If the setting is `info`, the alert fires with severity `info` instead.
 5. If an alert has no warning level, the groups with a lower setting get its critical level as a warning.
 """
 

@@ -23,7 +23,7 @@ def known(query: str, text: str) -> str:
 
 
 def known_with(metric: str, matcher: str, text: str) -> str:
-    """Return the same for the series of a metric with a further matcher."""
+    """Return a template like `known`, for the series of a metric that also match `matcher`."""
     selector = f"rebalance_monitor_{metric}{{cluster=%q,group=%q,{matcher}}}".replace('"', '\\"')
     return f'{{{{ with printf "{selector}" $labels.cluster $labels.group | query }}}}{text}{{{{ end }}}}'
 

@@ -26,8 +26,8 @@ class GroupTable:
     """The table of groups: first all demo groups, then all other groups.
 
     The table includes demo groups that the monitor does not report yet. On a wide terminal, the sentences are a column.
-    On a narrow terminal, each sentence is a separate line. The separate lines are omitted if the table has more than
-    `max_lines` lines with them.
+    On a narrow terminal, each sentence is a separate line. If the table would have more than `max_lines` lines, it has
+    no separate lines.
     """
 
     figures: Figures

@@ -33,7 +33,7 @@ class _Element:
     weight: float = 0.0
 
     def exactness(self, media_type: str, version: str) -> int:
-        """Return how exactly the element matches a format. 4 is the most exact match. 0 means no match."""
+        """Return a number from 0 to 4 for a media type. 4 is the most exact match. 0 means no match."""
         if self.name == media_type:
             return {version: 4, "": 3}.get(self.parameters.get("version", ""), 0)
         return {"*/*": 1, f"{media_type.partition('/')[0]}/*": 2}.get(self.name, 0)

@@ -130,7 +130,7 @@ class MissingCommits:
 def missing_by_partition(missing: pa.Table, sample: ClusterSample) -> list[MissingCommits]:
     """Group the commits from `suspected_commits` by their `__consumer_offsets` partition.
 
-    The caller must request `sample` after the coordinators' answers. If `sample` does not contain the end of a
+    The caller must request `sample` after the coordinators have answered. If `sample` does not contain the end of a
     partition, the result does not contain this partition. The next check tries this partition again.
     """
     by_partition: dict[int, list[tuple[bytes, int]]] = defaultdict(list)

@@ -65,7 +65,8 @@ _ARRAY_UNPACKERS: Final = {"int16": _ArrayUnpackers("h"), "int32": _ArrayUnpacke
 class _Writer:
     """Generates the Python source of one reader function.
 
-    The writer also stores which fields each line of the source reads (path and fixed size).
+    For each line of the generated code, the writer also stores the paths and the fixed sizes of the fields that this
+    line reads.
 
     Variables in the source: ``b`` contains the bytes, and ``n`` is the number of bytes. ``p`` is the position, and
     ``q`` is a length or an end position. ``t`` is the number of tags, ``g`` is a tag, and ``s`` is the size of a tagged

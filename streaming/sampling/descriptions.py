@@ -115,7 +115,7 @@ def _read_streams(group: Message) -> DescribedGroup:
 
 
 def _with_epoch(member: Message, **more: Any) -> DescribedMember:  # noqa: ANN401 - fields of one type of group
-    """Convert a member of a group of any type except classic. The other arguments are the fields of only one type."""
+    """Return a member of a group that is not classic. The other arguments are fields that only one type has."""
     return DescribedMember(
         member_id=member.member_id,
         client_id=member.client_id,

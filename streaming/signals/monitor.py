@@ -186,7 +186,8 @@ STATE_ROWS: Final = Signal(
     unit="rows",
     labels=OF_A_CLUSTER,
     granularity=CLUSTER,
-    help="Number of groups in the monitor's state, plus the number of `__consumer_offsets` partitions in this state.",
+    help="Number of rows in the monitor's state. Each group has one row, and each `__consumer_offsets` partition has"
+    " one row.",
     unknown=_ALWAYS,
     example="deriv(rebalance_monitor_state_rows[1d])",
 )

@@ -11,8 +11,8 @@ Rules:
    series never means that the value is zero.
 5. `example` is a PromQL query for an engineer on call. The query uses only metrics and labels that are defined in this
    package.
-6. `granularity` is the coarsest value of the setting `metrics.granularity` that exports the metric for every group. For
-   the worst groups, all metrics down to `partition` are exported anyway.
+6. If the setting `metrics.granularity` has the value `granularity` or a finer value, the metric is exported for every
+   group. For the worst groups, the metrics of all granularities except `member` are always exported.
 
 Conventions: https://prometheus.io/docs/practices/naming/
 """

@@ -229,7 +229,7 @@ def _drift(
 
     `expected_owners` are the owners in the valid assignment that is nearest to the actual assignment. If the strategy
     has one correct result (`is_exact`), a partition is misplaced if its owner is not the expected owner. The same is
-    true if the assignment is unbalanced. In all other cases, only the partitions that a violation names are misplaced.
+    true if the assignment is unbalanced. In all other cases, a partition is misplaced only if a violation contains it.
     """
     rules = {one.rule for one in broken}
     at_fault = {one.partition for one in broken if one.partition is not None}

@@ -137,8 +137,7 @@ class CommitWindows:
 
         `log_offsets` contains one log offset per row: that of the newest commit when the end offsets were requested.
         Lag is counted from `next_offsets`: the committed offset, or the offset of the first record after the committed
-        offset. The entries of later commits do not change, because their committed offsets may be greater than these
-        end offsets.
+        offset. Entries of later commits are not changed, because a later commit may be greater than these end offsets.
         """
         if not len(rows):
             return

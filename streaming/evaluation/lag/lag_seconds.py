@@ -22,7 +22,7 @@ The end offset never decreases between two points. So the true write time is als
 `within_seconds` = t2 - t1. If the monitor stores 60 points and samples every 5 s, the error is at most 5 s for a lag
 below 30 s. After one hour, the error is at most 1/8 of the lag. After one day, the error is at most 1/4 of the lag.
 `offset_points.py` describes how points are removed. The lag in seconds is never negative, NaN or infinite.
-kafka-lag-exporter can show such values (issue 138). The alert in its examples compares with `Inf`.
+kafka-lag-exporter can show such values (issue 138). Its example of an alert must check for `Inf`.
 
 The method comes from kafka-lag-exporter, `LookupTable.scala` and `ConsumerGroupCollector.scala`. The tests use the
 examples in `LookupTableSpec.scala`.

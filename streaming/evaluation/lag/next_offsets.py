@@ -16,11 +16,11 @@ every record that it can read. Rules:
    commit. The next fetch starts where this fetch ended. A read_committed consumer ignores records of aborted
    transactions. A read_uncommitted consumer reads these records. So if the fetch finds only records of aborted
    transactions, lag and status are unknown, as in rule 4.
-3. A row is blocked (`is_blocked`) if two conditions are true. First, an open transaction begins at the last stable
-   offset. Second, there is no record between the committed offset and the last stable offset. The lag of a blocked row
-   is still counted up to the high watermark. A blocked row never has the status STOP and never counts as silent. If the
-   committed offset is after the last stable offset, the consumer does not wait for transactions. So this row is not
-   blocked.
+3. A row is blocked (`is_blocked`) if two conditions are true. The first condition is that an open transaction begins at
+   the last stable offset. The second condition is that there is no record between the committed offset and the last
+   stable offset. The lag of a blocked row is still counted up to the high watermark. A blocked row never has the status
+   STOP and never counts as silent. If the committed offset is after the last stable offset, the consumer does not wait
+   for transactions. So this row is not blocked.
 4. Sometimes the monitor cannot make a necessary fetch. For example, the monitor has no READ permission on the topic,
    the partition has no leader, or the limit of rule 5 is reached. Without the fetch, up to FEW_OFFSETS unread offsets
    may all be markers. So `is_record` is False, and a bad status becomes unknown. If the committed offset does not

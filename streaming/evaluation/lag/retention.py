@@ -196,7 +196,7 @@ def _continues(partitions: pa.Table, at: Int64Array, earlier: Losses) -> BoolArr
 def _with_earlier_starts(
     partitions: pa.Table, past: tuple[pa.Array, pa.Array], is_lost: BoolArray, earlier: Losses
 ) -> tuple[pa.Array, pa.Array]:
-    """Return the times and kinds of losses. If a loss continues, its earlier time and kind are returned."""
+    """Return the start time and the kind of each loss. If a loss continues, its earlier time and kind are returned."""
     times, kinds = (column.to_pylist() for column in past)
     lost = np.flatnonzero(is_lost)
     for at, key in zip(lost.tolist(), _keys(partitions.take(pa.array(lost))), strict=True):

@@ -32,7 +32,10 @@ KEPT_REBALANCES = 64
 
 UNKNOWN_CAUSE = "unknown"
 NECESSARY, NEEDLESS, UNKNOWN_NEED = "true", "false", "unknown"
-"""Labels for the need of a move. The need is unknown if `fewest_moves` is unknown or is only a lower bound."""
+"""Labels for the need of a move.
+
+It is unknown whether a move was necessary if `fewest_moves` is unknown or only a lower bound.
+"""
 
 
 class RebalanceTotals(msgspec.Struct, frozen=True):

@@ -56,7 +56,7 @@ STORE_SECONDS = 60.0
 
 A killed monitor loses only the samples since the last write.
 
-One write of the samples of 100,000 topic partitions takes one second of CPU time.
+If there are 100,000 topic partitions, one write of their samples takes one second of CPU time.
 """
 
 _SAMPLES_IN_WINDOW = 2.5
