@@ -96,7 +96,10 @@ _REASONS = {
     help="Print one line for each group. The line is a JSON object that includes the members of the group.",
 )
 @click.option(
-    "-v", "--verbose", is_flag=True, help="Show one row for each member. The row lists the partitions of the member."
+    "-v",
+    "--verbose",
+    is_flag=True,
+    help="Show each value of a group in a line of its own, and the members of the group with their partitions.",
 )
 @click.option(
     "--tables",
@@ -107,9 +110,8 @@ _REASONS = {
 @click.option(
     "--monitor",
     metavar="URL",
-    help="Address of a running monitor, for example http://localhost:8080. The output then also shows the lag,"
-    " the last commit, the rates and the time to catch up [default: links.page_url in the settings, but no monitor with"
-    " --bootstrap-server].",
+    help="Address of a running monitor, for example http://localhost:9560. The output then also shows values that only"
+    " the monitor knows, such as the lag [default: links.page_url in the settings; none with --bootstrap-server].",
 )
 def groups(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     bootstrap_server: str | None,
@@ -134,10 +136,10 @@ def groups(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     condition in UTC. A rebalance storm is an example of a condition. For details, run `rebalance-monitor history
     GROUP`.
 
-    If a monitor runs and its address is known, the output also shows these values for each group: the lag, the time of
-    the last commit in UTC, the rates of the last five minutes in records per second, and the estimated time until the
-    group has no lag. With --verbose, the output also shows the leader and the timeouts. With --json, the field
-    `monitor` contains all fields that the monitor's API returns for the group.
+    If a monitor runs and its address is known, the output also shows the lag of each group. With --verbose, it also
+    shows the time of the last commit in UTC, the rates of the last five minutes in records per second, the estimated
+    time until the group has no lag, the leader and the timeouts. With --json, the field `monitor` contains all fields
+    that the monitor's API returns for the group.
     """
     try:
         settings = _settings(cluster, file, is_other_cluster=bootstrap_server is not None)
@@ -160,8 +162,11 @@ def groups(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     if as_json:
         for group in selected:
             click.echo(json.dumps(_group_as_json(group, conditions, reported), ensure_ascii=True))
+    elif verbose:
+        for group in selected:
+            output_console().print(*_details(group, conditions, reported), "", sep="\n")
     else:
-        output_console().print(_table(selected, conditions, reported, verbose=verbose))
+        output_console().print(_table(selected, conditions, reported))
 
 
 def _settings(cluster: str | None, file: Path | None, *, is_other_cluster: bool) -> Settings:
@@ -324,31 +329,49 @@ def _member_as_json(group: DescribedGroup, member: DescribedMember) -> dict[str,
     }
 
 
-def _table(
-    selected: Collection[_Group], conditions: Conditions | None, reported: Reported | None = None, *, verbose: bool
-) -> Table:
+def _table(selected: Collection[_Group], conditions: Conditions | None, reported: Reported | None = None) -> Table:
+    """Return a table with one row for each group."""
     table = Table(Column("group", overflow="fold"), "type", "state", "protocol", Column("members", justify="right"))
-    table.add_column("fairness", overflow="fold")
-    table.add_column("coordinator", justify="right")
-    for name in () if reported is None else reported_columns(verbose=verbose):
-        table.add_column(name, overflow="fold")
-    if conditions is not None:
-        table.add_column("conditions", overflow="fold")
-    for name in ("member", "instance", "client", "host", "partitions") if verbose else ():
+    for name in _column_names(conditions, reported, verbose=False)[len(table.columns) :]:
         table.add_column(name, overflow="fold")
     for group in selected:
-        described = group.described
-        cells = _terminal_cells([group.group_id, group.group_type, group.state, *_protocol_and_member_count(described)])
-        cells.append(_terminal_cells([_fairness_text(group.group_id, described) if described else None])[0])
-        cells.append(str(group.listed.coordinator))
-        if reported is not None:
-            cells += reported_cells(reported.get(group.group_id), verbose=verbose)
-        cells += [] if conditions is None else [_conditions_text(conditions.get(group.group_id, ()))]
-        rows = _member_rows(described) if verbose and described else []
-        table.add_row(*cells, *(rows[0] if rows else ()))
-        for row in rows[1:]:
-            table.add_row(*[""] * len(cells), *row)
+        table.add_row(*_cells(group, conditions, reported, verbose=False))
     return table
+
+
+def _details(group: _Group, conditions: Conditions | None, reported: Reported | None) -> Iterator[Table]:
+    """Yield the values of one group, one line for each value, and then a table of its members."""
+    values = Table.grid(padding=(0, 2))
+    names = _column_names(conditions, reported, verbose=True)
+    for name, cell in zip(names, _cells(group, conditions, reported, verbose=True), strict=True):
+        if cell:
+            values.add_row(name, cell)
+    yield values
+    if group.described and group.described.members:
+        members = Table(*(Column(name, overflow="fold") for name in _MEMBER_COLUMNS))
+        for row in _member_rows(group.described):
+            members.add_row(*row)
+        yield members
+
+
+_COLUMNS = ("group", "type", "state", "protocol", "members", "fairness", "coordinator")
+_MEMBER_COLUMNS = ("member", "instance", "client", "host", "partitions")
+
+
+def _column_names(conditions: Conditions | None, reported: Reported | None, *, verbose: bool) -> list[str]:
+    of_monitor = () if reported is None else reported_columns(verbose=verbose)
+    return [*_COLUMNS, *of_monitor, *(() if conditions is None else ("conditions",))]
+
+
+def _cells(group: _Group, conditions: Conditions | None, reported: Reported | None, *, verbose: bool) -> list[str]:
+    """Return the values of a group, in the order of `_column_names`."""
+    described = group.described
+    cells = _terminal_cells([group.group_id, group.group_type, group.state, *_protocol_and_member_count(described)])
+    cells += _terminal_cells([_fairness_text(group.group_id, described) if described else None])
+    cells.append(str(group.listed.coordinator))
+    if reported is not None:
+        cells += reported_cells(reported.get(group.group_id), verbose=verbose)
+    return cells if conditions is None else [*cells, _conditions_text(conditions.get(group.group_id, ()))]
 
 
 def _protocol_and_member_count(described: DescribedGroup | None) -> tuple[str | None, str | None]:

@@ -8,8 +8,16 @@ from typing import Any
 from streaming.cli.text.terminal import escape_text
 
 UNKNOWN = "?"
-_COLUMNS = ("lag", "last commit", "consumed/s", "produced/s", "catches up in")
-_VERBOSE_COLUMNS = ("leader", "session timeout", "rebalance timeout")
+_COLUMNS = ("lag",)
+_VERBOSE_COLUMNS = (
+    "last commit",
+    "consumed/s",
+    "produced/s",
+    "catches up in",
+    "leader",
+    "session timeout",
+    "rebalance timeout",
+)
 
 
 def reported_columns(*, verbose: bool) -> Sequence[str]:
@@ -24,9 +32,10 @@ def reported_cells(group: Mapping[str, Any] | None, *, verbose: bool) -> list[st
     from streaming.page.rendering import amount, catch_up, utc, whole  # noqa: PLC0415 - slow to import
 
     lag, consumed, produced = (group[name] for name in ("lag", *_RATES))
-    cells = [whole(lag), utc(group["last_commit_ms"]), amount(consumed), amount(produced)]
-    cells.append(catch_up(lag, consumed, produced, group["catch_up_seconds"]))
+    cells = [whole(lag)]
     if verbose:
+        cells += [utc(group["last_commit_ms"]), amount(consumed), amount(produced)]
+        cells.append(catch_up(lag, consumed, produced, group["catch_up_seconds"]))
         cells += [_leader(group["leader"]), *(_timeouts(group[f"{kind}_timeouts_ms"]) for kind in _KINDS)]
     return cells
 

@@ -25,7 +25,7 @@ def run(text: str, *arguments: str) -> Result:
 def test_the_help_shows_each_column_on_its_own_line() -> None:
     """Click joins lines unless the docstring has a backspace character, which a raw docstring cannot have."""
     lines = CliRunner().invoke(compare, ["--help"]).output.splitlines()
-    assert "  rounds         rebalances until the assignment is reached" in lines
+    assert "  rounds         number of rebalances until the group has the assignment" in lines
 
 
 def rows(result: Result) -> dict[str, list[str]]:

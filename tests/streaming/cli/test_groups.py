@@ -147,7 +147,7 @@ def test_missing_values_are_shown_as_unknown():
         "conditions": None,
         "monitor": None,
     }
-    cells = [list(column.cells) for column in _table([group], None, verbose=False).columns]
+    cells = [list(column.cells) for column in _table([group], None).columns]
     assert cells == [["a"], ["?"], ["?"], ["?"], ["?"], ["?"], ["1"]]
 
 
@@ -172,7 +172,7 @@ def test_missing_values_are_shown_as_unknown():
 def test_the_table_shows_the_fairness_of_a_group(described: DescribedGroup, message: str, why: str):
     """An unavoidable difference is fair."""
     group = _Group("g", ListedGroup(described.group_type, "consumer", described.state, 1), described, None)
-    assert list(_table([group], None, verbose=False).columns[5].cells) == [message], why
+    assert list(_table([group], None).columns[5].cells) == [message], why
 
 
 def conditions_in(folder: Path, *names: str, cluster: str = "default") -> None:
@@ -190,7 +190,7 @@ def test_the_table_shows_the_conditions_of_a_group(tmp_path: Path):
     conditions_in(tmp_path, "silent_group", cluster="other")
     conditions = _read_conditions(Settings(), str(tmp_path), is_other_cluster=True)
     fine, restless = (_Group(name, ListedGroup("classic", "", "Stable", 1), None, "no_answer") for name in "ba")
-    table = _table([fine, restless], conditions, verbose=False)
+    table = _table([fine, restless], conditions)
     assert [list(column.cells) for column in table.columns if column.header == "conditions"] == [
         ["", "flapping member since 1970-01-01 00:01:00\nrebalance storm since 1970-01-01 00:01:00"]
     ]
@@ -224,7 +224,7 @@ def test_without_tables_of_the_requested_cluster_no_conditions_are_shown(tmp_pat
 def test_control_characters_in_a_name_are_escaped():
     """Rule 4: every client can choose a name."""
     group = _Group("\x1b[2Jred", ListedGroup("classic", "", "Empty", 1), None, "no_answer")
-    [name] = _table([group], None, verbose=False).columns[0].cells
+    [name] = _table([group], None).columns[0].cells
     assert name == "\\x1b[2Jred"
 
 
