@@ -35,11 +35,7 @@ Pattern = Annotated[str, AfterValidator(_check_pattern)]
 
 
 class GroupEntry(Section):
-    """Limits and owner of groups.
-
-    They apply to each group whose complete id matches the expression in `match`. Later entries override earlier
-    entries.
-    """
+    """Limits and owner of the groups whose complete id matches `match`. Later entries override earlier entries."""
 
     match: Pattern = Field(
         min_length=1,
