@@ -137,10 +137,10 @@ class GroupComparison:
         )
 
     def _owner_names(self) -> dict[Partition, str]:
-        """Map partitions to their owner's name on pages: the instance id, or client id and end of the member id."""
+        """Map partitions to their owner's name in all outputs: the instance id, or client id and host."""
         return {
-            at: member.group_instance_id or f"{member.client_id} …{member_id[-7:]}"
-            for member_id, member in self.now.described.members.items()
+            at: member.group_instance_id or f"{member.client_id}@127.0.0.1"
+            for member in self.now.described.members.values()
             for at in member.assignment or ()
         }
 
