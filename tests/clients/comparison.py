@@ -139,7 +139,7 @@ class GroupComparison:
     def _owner_names(self) -> dict[Partition, str]:
         """Map partitions to their owner's name in all outputs: the instance id, or client id and host."""
         return {
-            at: member.group_instance_id or f"{member.client_id}@127.0.0.1"
+            at: member.group_instance_id or f"{member.client_id}@{member.client_host.removeprefix('/')}"
             for member in self.now.described.members.values()
             for at in member.assignment or ()
         }

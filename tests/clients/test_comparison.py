@@ -98,7 +98,7 @@ def _api() -> dict[str, Any]:
         }
         for name, partitions in HELD.items()
     ]
-    committed = {"topic": "t", "partition": 0, "committed_offset": 6, "end_offset": 10, "lag": 4, "owner": "a …a"}
+    committed = {"topic": "t", "partition": 0, "committed_offset": 6, "end_offset": 10, "lag": 4, "owner": "a@h"}
     return {
         "group_id": "g",
         "state": "Stable",
