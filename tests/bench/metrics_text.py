@@ -30,7 +30,7 @@ from streaming.evaluation.lag.commit_windows import CommitWindows
 from streaming.evaluation.lag.lag import LAG_SCHEMA, ClusterSample, LogEnds, lag_report
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation, evaluate_lag
 from streaming.evaluation.lag.lag_seconds import END_OFFSET_POINTS
-from streaming.evaluation.lag.retention import LOG_START_POINTS
+from streaming.evaluation.lag.retention.lost_records import LOG_START_POINTS
 from streaming.evaluation.lag.sampled_offsets import SampledOffsets
 from streaming.events import Position, TopicMetadata, TopicsSampled, log_event
 from streaming.group.listing import GroupListing, ListedGroup

@@ -14,13 +14,14 @@ import pyarrow.compute as pc
 
 from assignors.coordinator import coordinator_partition
 from streaming.evaluation.lag.commit_windows import Windows
-from streaming.evaluation.lag.expiry import EXPIRY_SCHEMA, Starts, expiry
 from streaming.evaluation.lag.group_lags import group_lags
 from streaming.evaluation.lag.lag import BLOCKED, ClusterSample, LagReport, TopicPartition
 from streaming.evaluation.lag.lag_seconds import LAG_SECONDS_SCHEMA, lag_seconds, lowest_end_offset_since
 from streaming.evaluation.lag.next_offsets import FEW_OFFSETS
 from streaming.evaluation.lag.rates import RATES_SCHEMA, Float64Array, rates
-from streaming.evaluation.lag.retention import RETENTION_SCHEMA, Losses, retention
+from streaming.evaluation.lag.retention.expiry import EXPIRY_SCHEMA, Starts, expiry
+from streaming.evaluation.lag.retention.lost_records import RETENTION_SCHEMA, Losses, retention
+from streaming.evaluation.lag.retention.time_retention import RetentionMs, seconds_left
 from streaming.evaluation.lag.sampled_offsets import SampledOffsets
 from streaming.evaluation.lag.status import (
     DEFAULT_RULES,
@@ -31,7 +32,6 @@ from streaming.evaluation.lag.status import (
     status_names,
     statuses,
 )
-from streaming.evaluation.lag.time_retention import RetentionMs, seconds_left
 
 
 @dataclass(frozen=True)

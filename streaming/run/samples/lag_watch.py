@@ -16,7 +16,6 @@ from streaming.combine.wire import Int64Array
 from streaming.config.settings import ADMIN_API_SOURCE
 from streaming.evaluation.conditions.silence import Silence
 from streaming.evaluation.fairness.throughput import WINDOW_MS, end_offset_rates
-from streaming.evaluation.lag.expiry import Starts, expiry_starts
 from streaming.evaluation.lag.lag import ClusterSample, LagReport, TopicPartition, lag_report
 from streaming.evaluation.lag.lag_evaluation import (
     LagEvaluation,
@@ -36,7 +35,8 @@ from streaming.evaluation.lag.next_offsets import (
     topic_partitions,
 )
 from streaming.evaluation.lag.rates import CommitPoints, Float64Array
-from streaming.evaluation.lag.retention import LOG_START_POINTS, Loss, Losses, LossKey, losses
+from streaming.evaluation.lag.retention.expiry import Starts, expiry_starts
+from streaming.evaluation.lag.retention.lost_records import LOG_START_POINTS, Loss, Losses, LossKey, losses
 from streaming.evaluation.lag.sampled_offsets import SampledOffsets
 from streaming.evaluation.lag.status import StatusRules, is_suspect
 from streaming.evaluation.lag.unsubscribed import ReadTopics, is_unsubscribed, read_topics

@@ -19,7 +19,7 @@ from streaming.evaluation.lag.lag_evaluation import (
     read_up_to_of_groups,
 )
 from streaming.evaluation.lag.lag_seconds import END_OFFSET_POINTS
-from streaming.evaluation.lag.retention import LOG_START_POINTS, Losses, losses
+from streaming.evaluation.lag.retention.lost_records import LOG_START_POINTS, Losses, losses
 from streaming.evaluation.lag.sampled_offsets import SampledOffsets
 from streaming.evaluation.lag.status import DEFAULT_RULES, Status, StatusRules
 

@@ -30,7 +30,7 @@ from streaming.evaluation.lag.next_offsets import (
     rows_with_lag,
     topic_partitions,
 )
-from streaming.evaluation.lag.retention import LOG_START_POINTS
+from streaming.evaluation.lag.retention.lost_records import LOG_START_POINTS
 from streaming.evaluation.lag.sampled_offsets import SampledOffsets
 from streaming.evaluation.lag.status import BLOCKED_RULE, MARKERS_RULE, Status, is_suspect
 from streaming.protocol.record_batches import Tail

@@ -16,7 +16,7 @@ from streaming.evaluation.lag.lag import LAG_SCHEMA, ClusterSample, LogEnds, lag
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation, evaluate_lag
 from streaming.evaluation.lag.lag_seconds import END_OFFSET_POINTS
 from streaming.evaluation.lag.rates import WINDOW_MS, CommitPoints, catch_up_seconds, produce_rates
-from streaming.evaluation.lag.retention import LOG_START_POINTS
+from streaming.evaluation.lag.retention.lost_records import LOG_START_POINTS
 from streaming.evaluation.lag.sampled_offsets import SampledOffsets
 from streaming.events import TopicMetadata
 

@@ -19,7 +19,7 @@ from streaming.evaluation.lag.lag import (
     LagReport,
     lag_report,
 )
-from streaming.evaluation.lag.retention import (
+from streaming.evaluation.lag.retention.lost_records import (
     LOG_START_POINTS,
     RATE_WINDOW_MS,
     RETENTION_SCHEMA,

@@ -8,7 +8,7 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from streaming.evaluation.lag.expiry import EACH_COMMIT, expiry, expiry_starts
+from streaming.evaluation.lag.retention.expiry import EACH_COMMIT, expiry, expiry_starts
 from streaming.events import GroupMetadataWritten
 from streaming.group.listing import GroupListing, ListedGroup
 from streaming.group.snapshot import GroupSnapshot

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from streaming.evaluation.lag.time_retention import seconds_left
+from streaming.evaluation.lag.retention.time_retention import seconds_left
 
 WEEK_MS = 7 * 24 * 3_600_000
 
