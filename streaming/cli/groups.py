@@ -5,54 +5,38 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 import click
 from kafka.errors import KafkaError
-from rich.table import Column, Table
 
 from streaming.cli.logs import load_settings_and_redact
-from streaming.cli.monitor_api import Reported, request_reports
+from streaming.cli.monitor_api import request_reports
 from streaming.cli.run import config_option
-from streaming.cli.text.conditions import Row, condition_title, format_since
-from streaming.cli.text.fairness import evaluate_fairness, fairness_summary
-from streaming.cli.text.reported import reported_cells, reported_columns
-from streaming.cli.text.terminal import escape_text, output_console
+from streaming.cli.text.group_output import AnsweredGroup, Conditions, group_as_json, group_details, group_table
+from streaming.cli.text.terminal import output_console
 from streaming.config.load import Settings
 from streaming.config.settings import KafkaSettings
 from streaming.errors import RemedyError
-from streaming.evaluation.assignment.assignment_inputs import assignment_inputs
-from streaming.evaluation.assignment.group_spec import assigned_partitions
-from streaming.events import POLLED_PARTITION, Position
-from streaming.group.advance import advance
 from streaming.group.listing import (
     CLUSTER_NOT_DESCRIBABLE,
     GROUP_TYPES,
     DescribedGroup,
-    DescribedMember,
     Description,
     GroupListing,
     GroupNotFound,
     ListedGroup,
     Unanswered,
-    held_partitions,
 )
-from streaming.group.printable import in_ranges
-from streaming.group.snapshot import BROKER, RECONCILING, STABLE, GroupSnapshot
-from streaming.polled.descriptions import described_event
-from streaming.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE, KAFKA_STREAMS_PROTOCOL
 from streaming.sampling.connection import Connection
 from streaming.sampling.groups import Groups
 
 REQUEST_TIMEOUT_SECONDS = 15.0
 CONNECT_TIMEOUT_SECONDS = 10.0
-_UNKNOWN = "?"
-_STATES_WITH_PARTITIONS = frozenset({STABLE, RECONCILING})
 _REASONS = {
     CLUSTER_NOT_DESCRIBABLE: (
         "you have no DESCRIBE permission on the cluster, so the list contains only groups that you can describe"
@@ -161,12 +145,12 @@ def groups(  # noqa: PLR0913, PLR0917 - click hands over every option by name
         click.echo(f"Warning: {warning}", err=True)
     if as_json:
         for group in selected:
-            click.echo(json.dumps(_group_as_json(group, conditions, reported), ensure_ascii=True))
+            click.echo(json.dumps(group_as_json(group, conditions, reported), ensure_ascii=True))
     elif verbose:
         for group in selected:
-            output_console().print(*_details(group, conditions, reported), "", sep="\n")
+            output_console().print(*group_details(group, conditions, reported), "", sep="\n")
     else:
-        output_console().print(_table(selected, conditions, reported))
+        output_console().print(group_table(selected, conditions, reported))
 
 
 def _settings(cluster: str | None, file: Path | None, *, is_other_cluster: bool) -> Settings:
@@ -184,10 +168,6 @@ def _kafka_settings(bootstrap_server: str | None, settings: Settings) -> KafkaSe
         return KafkaSettings.model_validate({**dict(kafka), **timeout, **override})
     except ValueError:
         raise click.BadParameter(f"{bootstrap_server!r} is not HOST:PORT", param_hint="--bootstrap-server") from None
-
-
-Conditions = Mapping[str, list[Row]]
-"""Rows of active conditions from the table `group_conditions`, by group id."""
 
 
 def _read_conditions(settings: Settings, tables: str | None, *, is_other_cluster: bool) -> Conditions | None:
@@ -219,7 +199,7 @@ class _Filter:
     states: Collection[str]
     group_types: Collection[str]
 
-    def matches(self, group: _Group) -> bool:
+    def matches(self, group: AnsweredGroup) -> bool:
         return _is_among(group.state, self.states) and _is_among(group.group_type, self.group_types)
 
     def may_match(self, listed: ListedGroup) -> bool:
@@ -236,28 +216,7 @@ def _is_among(value: str | None, allowed: Collection[str]) -> bool:
     return not allowed or (value is not None and value.lower() in {each.lower() for each in allowed})
 
 
-@dataclass(frozen=True, slots=True)
-class _Group:
-    """The listing of a group, and the group's description if the coordinator answered.
-
-    The description was requested after the listing.
-    """
-
-    group_id: str
-    listed: ListedGroup
-    described: DescribedGroup | None
-    not_reported: str | None
-
-    @property
-    def state(self) -> str | None:
-        return self.described.state if self.described else self.listed.state
-
-    @property
-    def group_type(self) -> str | None:
-        return self.described.group_type if self.described else self.listed.group_type
-
-
-def _list_and_describe(requests: Groups, group_filter: _Filter) -> tuple[GroupListing, list[_Group]]:
+def _list_and_describe(requests: Groups, group_filter: _Filter) -> tuple[GroupListing, list[AnsweredGroup]]:
     """List the groups, then describe them. Ignore groups that were deleted between the two requests."""
     listing = requests.list_groups()
     candidates = {group_id: listed for group_id, listed in listing.groups.items() if group_filter.may_match(listed)}
@@ -265,7 +224,7 @@ def _list_and_describe(requests: Groups, group_filter: _Filter) -> tuple[GroupLi
         {group_id: listed.group_type for group_id, listed in candidates.items()}
     )
     existing = (
-        _Group(group_id, candidates[group_id], *_split_description(description))
+        AnsweredGroup(group_id, candidates[group_id], *_split_description(description))
         for group_id, description in sorted(described.items())
         if not isinstance(description, GroupNotFound)
     )
@@ -282,147 +241,7 @@ def _listing_warnings(listing: GroupListing) -> Iterator[str]:
         yield where + _REASONS.get(gap.reason, gap.reason)
 
 
-def _description_warnings(selected: Collection[_Group]) -> Iterator[str]:
+def _description_warnings(selected: Collection[AnsweredGroup]) -> Iterator[str]:
     reasons = Counter(group.not_reported for group in selected if group.not_reported)
     for reason, count in sorted(reasons.items()):
         yield f"the members of {count} groups are unknown: {_REASONS.get(reason, reason)}"
-
-
-def _group_as_json(group: _Group, conditions: Conditions | None, reported: Reported | None = None) -> dict[str, Any]:
-    described = group.described
-    return {
-        "group_id": group.group_id,
-        "group_type": group.group_type,
-        "state": group.state,
-        "coordinator": group.listed.coordinator,
-        "protocol_type": group.listed.protocol_type,
-        "protocol": described and described.protocol,
-        "protocol_source": BROKER if described and described.protocol else None,
-        "group_epoch": described and described.group_epoch,
-        "assignment_epoch": described and described.assignment_epoch,
-        "members": described and [_member_as_json(described, member) for member in described.members],
-        "not_reported": group.not_reported,
-        "conditions": None
-        if conditions is None
-        else [
-            {"condition": row["condition"], "since": row["since_time"].isoformat(), "detail": row["detail"]}
-            for row in conditions.get(group.group_id, ())
-        ],
-        "monitor": None if reported is None else reported.get(group.group_id),
-    }
-
-
-def _member_as_json(group: DescribedGroup, member: DescribedMember) -> dict[str, Any]:
-    held = held_partitions(group, member)
-    tasks = member.active_tasks
-    return {
-        "member_id": member.member_id,
-        "group_instance_id": member.group_instance_id,
-        "client_id": member.client_id,
-        "client_host": member.client_host,
-        "rack_id": member.rack_id,
-        "member_epoch": member.member_epoch,
-        "partitions": None if held is None else [{"topic": topic, "partition": number} for topic, number in held],
-        "tasks": None
-        if tasks is None
-        else [f"{task.subtopology_id}_{number}" for task in tasks for number in task.partitions],
-    }
-
-
-def _table(selected: Collection[_Group], conditions: Conditions | None, reported: Reported | None = None) -> Table:
-    """Return a table with one row for each group."""
-    table = Table(Column("group", overflow="fold"), "type", "state", "protocol", Column("members", justify="right"))
-    for name in _column_names(conditions, reported, verbose=False)[len(table.columns) :]:
-        table.add_column(name, overflow="fold")
-    for group in selected:
-        table.add_row(*_cells(group, conditions, reported, verbose=False))
-    return table
-
-
-def _details(group: _Group, conditions: Conditions | None, reported: Reported | None) -> Iterator[Table]:
-    """Yield the values of one group, one line for each value, and then a table of its members."""
-    values = Table.grid(padding=(0, 2))
-    names = _column_names(conditions, reported, verbose=True)
-    for name, cell in zip(names, _cells(group, conditions, reported, verbose=True), strict=True):
-        if cell:
-            values.add_row(name, cell)
-    yield values
-    if group.described and group.described.members:
-        members = Table(*(Column(name, overflow="fold") for name in _MEMBER_COLUMNS))
-        for row in _member_rows(group.described):
-            members.add_row(*row)
-        yield members
-
-
-_COLUMNS = ("group", "type", "state", "protocol", "members", "fairness", "coordinator")
-_MEMBER_COLUMNS = ("member", "instance", "client", "host", "partitions")
-
-
-def _column_names(conditions: Conditions | None, reported: Reported | None, *, verbose: bool) -> list[str]:
-    of_monitor = () if reported is None else reported_columns(verbose=verbose)
-    return [*_COLUMNS, *of_monitor, *(() if conditions is None else ("conditions",))]
-
-
-def _cells(group: _Group, conditions: Conditions | None, reported: Reported | None, *, verbose: bool) -> list[str]:
-    """Return the values of a group, in the order of `_column_names`."""
-    described = group.described
-    cells = _terminal_cells([group.group_id, group.group_type, group.state, *_protocol_and_member_count(described)])
-    cells += _terminal_cells([_fairness_text(group.group_id, described) if described else None])
-    cells.append(str(group.listed.coordinator))
-    if reported is not None:
-        cells += reported_cells(reported.get(group.group_id), verbose=verbose)
-    return cells if conditions is None else [*cells, _conditions_text(conditions.get(group.group_id, ()))]
-
-
-def _protocol_and_member_count(described: DescribedGroup | None) -> tuple[str | None, str | None]:
-    """Return the cells "protocol" and "members".
-
-    If the group has no strategy, the cell "protocol" is "". None means unknown.
-    """
-    return (described.protocol or "", str(len(described.members))) if described else (None, None)
-
-
-def _conditions_text(rows: Iterable[Row]) -> str:
-    """Return one line per condition: its name and its start time."""
-    return "\n".join(f"{condition_title(row)} since {format_since(row)}" for row in rows)
-
-
-def _fairness_text(group_id: str, described: DescribedGroup) -> str | None:
-    """Return the fairness of a group. It is "" if no partitions are assigned now. It is None if it is unknown."""
-    if described.state not in _STATES_WITH_PARTITIONS or described.protocol_type != CONSUMER_PROTOCOL_TYPE:
-        return ""
-    if described.protocol == KAFKA_STREAMS_PROTOCOL:
-        return ""
-    event, refusals = described_event(group_id, described, Position(POLLED_PARTITION, 0, 0))
-    inputs = assignment_inputs(advance(GroupSnapshot(group_id), event))
-    spec = replace(inputs.spec, partitions=assigned_partitions(inputs.owners))
-    return None if refusals else fairness_summary(*evaluate_fairness(spec, inputs.assignment))
-
-
-def _member_rows(group: DescribedGroup) -> list[list[str]]:
-    return [
-        _terminal_cells(
-            [
-                member.member_id,
-                member.group_instance_id or "",
-                member.client_id,
-                member.client_host,
-                _partitions_text(group, member),
-            ]
-        )
-        for member in group.members
-    ]
-
-
-def _partitions_text(group: DescribedGroup, member: DescribedMember) -> str | None:
-    if member.active_tasks is not None:
-        return " ".join(f"{task.subtopology_id}[{in_ranges(task.partitions)}]" for task in member.active_tasks)
-    held = held_partitions(group, member)
-    if held is None:
-        return None
-    by_topic = groupby(held, key=lambda pair: pair[0])
-    return " ".join(f"{topic}[{in_ranges([number for _, number in pairs])}]" for topic, pairs in by_topic)
-
-
-def _terminal_cells(cells: list[str | None]) -> list[str]:
-    return [_UNKNOWN if cell is None else escape_text(cell) for cell in cells]

@@ -20,7 +20,8 @@ from kafka.admin import NewTopic
 from kafka.structs import OffsetAndMetadata
 
 import streaming.delta.stored
-from streaming.cli.groups import _Group, _group_as_json, _listing_warnings, _read_conditions, _table, groups
+from streaming.cli.groups import _listing_warnings, _read_conditions, groups
+from streaming.cli.text.group_output import AnsweredGroup, group_as_json, group_table
 from streaming.config.load import Settings
 from streaming.config.settings import KafkaSettings
 from streaming.delta.rows import arrow_table, condition_rows
@@ -131,8 +132,8 @@ def test_an_address_without_a_port_is_refused():
 
 def test_missing_values_are_shown_as_unknown():
     """Rule 2: an old broker lists fewer fields, and some groups may not be described."""
-    group = _Group("a", ListedGroup(None, "consumer", None, 1), None, "group_authorization_failed")
-    assert _group_as_json(group, None) == {
+    group = AnsweredGroup("a", ListedGroup(None, "consumer", None, 1), None, "group_authorization_failed")
+    assert group_as_json(group, None) == {
         "group_id": "a",
         "group_type": None,
         "state": None,
@@ -147,7 +148,7 @@ def test_missing_values_are_shown_as_unknown():
         "conditions": None,
         "monitor": None,
     }
-    cells = [list(column.cells) for column in _table([group], None).columns]
+    cells = [list(column.cells) for column in group_table([group], None).columns]
     assert cells == [["a"], ["?"], ["?"], ["?"], ["?"], ["?"], ["1"]]
 
 
@@ -171,8 +172,8 @@ def test_missing_values_are_shown_as_unknown():
 )
 def test_the_table_shows_the_fairness_of_a_group(described: DescribedGroup, message: str, why: str):
     """An unavoidable difference is fair."""
-    group = _Group("g", ListedGroup(described.group_type, "consumer", described.state, 1), described, None)
-    assert list(_table([group], None).columns[5].cells) == [message], why
+    group = AnsweredGroup("g", ListedGroup(described.group_type, "consumer", described.state, 1), described, None)
+    assert list(group_table([group], None).columns[5].cells) == [message], why
 
 
 def conditions_in(folder: Path, *names: str, cluster: str = "default") -> None:
@@ -189,13 +190,13 @@ def test_the_table_shows_the_conditions_of_a_group(tmp_path: Path):
     conditions_in(tmp_path, "flapping_member", "rebalance_storm")
     conditions_in(tmp_path, "silent_group", cluster="other")
     conditions = _read_conditions(Settings(), str(tmp_path), is_other_cluster=True)
-    fine, restless = (_Group(name, ListedGroup("classic", "", "Stable", 1), None, "no_answer") for name in "ba")
-    table = _table([fine, restless], conditions)
+    fine, restless = (AnsweredGroup(name, ListedGroup("classic", "", "Stable", 1), None, "no_answer") for name in "ba")
+    table = group_table([fine, restless], conditions)
     assert [list(column.cells) for column in table.columns if column.header == "conditions"] == [
         ["", "flapping member since 1970-01-01 00:01:00\nrebalance storm since 1970-01-01 00:01:00"]
     ]
-    assert _group_as_json(fine, conditions)["conditions"] == []
-    assert _group_as_json(restless, conditions)["conditions"][0] == {
+    assert group_as_json(fine, conditions)["conditions"] == []
+    assert group_as_json(restless, conditions)["conditions"][0] == {
         "condition": "flapping_member",
         "since": "1970-01-01T00:01:00+00:00",
         "detail": "pod-3",
@@ -223,8 +224,8 @@ def test_without_tables_of_the_requested_cluster_no_conditions_are_shown(tmp_pat
 
 def test_control_characters_in_a_name_are_escaped():
     """Rule 4: every client can choose a name."""
-    group = _Group("\x1b[2Jred", ListedGroup("classic", "", "Empty", 1), None, "no_answer")
-    [name] = _table([group], None).columns[0].cells
+    group = AnsweredGroup("\x1b[2Jred", ListedGroup("classic", "", "Empty", 1), None, "no_answer")
+    [name] = group_table([group], None).columns[0].cells
     assert name == "\\x1b[2Jred"
 
 

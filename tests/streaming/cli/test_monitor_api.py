@@ -11,8 +11,8 @@ from wsgiref.simple_server import WSGIRequestHandler, make_server
 
 import pytest
 
-from streaming.cli.groups import _cells, _column_names, _Group, _group_as_json, _table
 from streaming.cli.monitor_api import MonitorNotReadableError, request_groups, request_reports
+from streaming.cli.text.group_output import AnsweredGroup, group_cells, column_names, group_as_json, group_table
 from streaming.config.load import Settings
 from streaming.config.settings import LinkSettings
 from streaming.embedded.ports import free_port
@@ -59,8 +59,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def listed(group_id: str) -> _Group:
-    return _Group(group_id, ListedGroup("classic", "consumer", "Stable", 3), None, None)
+def listed(group_id: str) -> AnsweredGroup:
+    return AnsweredGroup(group_id, ListedGroup("classic", "consumer", "Stable", 3), None, None)
 
 
 def test_the_table_shows_lag_last_commit_rates_leader_and_timeouts_of_the_monitor(pages: Pages) -> None:
@@ -68,7 +68,13 @@ def test_the_table_shows_lag_last_commit_rates_leader_and_timeouts_of_the_monito
     with served(pages) as url:
         reported = request_groups(url, CLUSTER)
     known, unknown = (
-        dict(zip(_column_names(None, reported, verbose=True), _cells(group, None, reported, verbose=True), strict=True))
+        dict(
+            zip(
+                column_names(None, reported, verbose=True),
+                group_cells(group, None, reported, verbose=True),
+                strict=True,
+            )
+        )
         for group in (listed("fraud-detection"), listed("unknown to the monitor"))
     )
     of_monitor = {
@@ -85,9 +91,9 @@ def test_the_table_shows_lag_last_commit_rates_leader_and_timeouts_of_the_monito
     assert {name: known[name] for name in of_monitor} == of_monitor
     assert {unknown[name] for name in of_monitor} == {"?"}, "the monitor does not know this group"
     assert {"group", "lag"} <= {
-        str(column.header) for column in _table([listed("fraud-detection")], None, reported).columns
+        str(column.header) for column in group_table([listed("fraud-detection")], None, reported).columns
     }
-    assert _group_as_json(listed("fraud-detection"), None, reported)["monitor"] == reported["fraud-detection"]
+    assert group_as_json(listed("fraud-detection"), None, reported)["monitor"] == reported["fraud-detection"]
 
 
 def test_without_the_address_of_a_monitor_its_values_are_absent() -> None:
