@@ -47,16 +47,19 @@ class AnsweredGroup:
 
     @property
     def state(self) -> str | None:
+        """The state of the group. The description is newer than the listing."""
         return self.described.state if self.described else self.listed.state
 
     @property
     def group_type(self) -> str | None:
+        """The type of the group, or None if the brokers are too old to report it."""
         return self.described.group_type if self.described else self.listed.group_type
 
 
 def group_as_json(
     group: AnsweredGroup, conditions: Conditions | None, reported: Reported | None = None
 ) -> dict[str, Any]:
+    """Return the values of a group for --json. None means unknown."""
     described = group.described
     return {
         "group_id": group.group_id,
@@ -125,6 +128,7 @@ def group_details(group: AnsweredGroup, conditions: Conditions | None, reported:
 
 
 def column_names(conditions: Conditions | None, reported: Reported | None, *, verbose: bool) -> list[str]:
+    """Return the names of the values of a group. They depend on the sources that are available."""
     of_monitor = () if reported is None else reported_columns(verbose=verbose)
     return [*_COLUMNS, *of_monitor, *(() if conditions is None else ("conditions",))]
 

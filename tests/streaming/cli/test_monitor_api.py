@@ -12,7 +12,7 @@ from wsgiref.simple_server import WSGIRequestHandler, make_server
 import pytest
 
 from streaming.cli.monitor_api import MonitorNotReadableError, request_groups, request_reports
-from streaming.cli.text.group_output import AnsweredGroup, group_cells, column_names, group_as_json, group_table
+from streaming.cli.text.group_output import AnsweredGroup, column_names, group_as_json, group_cells, group_table
 from streaming.config.load import Settings
 from streaming.config.settings import LinkSettings
 from streaming.embedded.ports import free_port
