@@ -3,7 +3,7 @@
 README.md explains how to use the dashboards.
 
 `promql.py` writes queries. `words.py` defines words and colours of numbers and labels. `panels.py`, `tables.py` and
-`boards.py` create panels and dashboards from them. `fleet*.py`, `group*.py`, `topic.py`, `monitor.py` and
+`boards.py` create panels and dashboards from them. `fleet/`, `group/`, `topic.py`, `monitor.py` and
 `runbook.py` define the dashboards. `alerts/` generates the alerts. The dashboards follow these rules:
 
 1. The description of a panel explains how to read the panel, and what an empty panel means.

@@ -18,7 +18,10 @@ from grafana_foundation_sdk.models import common as options
 from grafana_foundation_sdk.models import dashboard
 
 from dashboards.panels import AnyPanel, PanelSpec, fill_panel, instant_query
-from dashboards.words import Steps, thresholds
+from dashboards.promql import Scope
+from dashboards.words import SECONDS_BEHIND, STATUSES, Steps, label_mappings, thresholds
+from streaming.signals import Signal
+from streaming.signals.partitions import PARTITION_LAG_SECONDS, PARTITION_STATUS
 
 
 @dataclass(frozen=True)
@@ -102,3 +105,23 @@ def _properties(column: Column) -> list[dashboard.DynamicConfigValue]:
             coloured = options.TableColorTextCellOptions()
             properties |= {"thresholds": limits, "color": {"mode": "thresholds"}, "custom.cellOptions": coloured}
     return [dashboard.DynamicConfigValue(name, value) for name, value in properties.items()]
+
+
+def lagging_partitions_table(spec: PanelSpec, scope: Scope, key: Label, selected: str) -> AnyPanel:
+    """Return a table of partitions with their lag and status, the largest lag first.
+
+    `selected` is a query for the lag of these partitions. `key` is the column that, together with the partition
+    number, identifies a row: the topic on a group's dashboard, and the group on a topic's dashboard.
+    """
+
+    def of_selected(signal: Signal) -> str:
+        return f"{scope.series(signal)} and on ({key.label}, partition) {selected}"
+
+    columns: list[Column] = [
+        *(key, Label("Partition", "partition")),
+        Measure("Lag in records", selected),
+        Measure("Lag in seconds", of_selected(PARTITION_LAG_SECONDS), unit="s", steps=SECONDS_BEHIND),
+        Label("Status", "status", label_mappings(STATUSES)),
+        Measure("", of_selected(PARTITION_STATUS)),
+    ]
+    return ranked_table(spec, columns, sort_by="Lag in records")

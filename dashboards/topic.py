@@ -16,13 +16,13 @@ from dashboards.boards import (
 from dashboards.panels import AnyPanel, DisplayOptions, PanelSpec, Query, line_panel, stat_panel
 from dashboards.promql import ONE_CLUSTER, ONE_TOPIC, for_same_groups, top_k
 from dashboards.runbook import firing_alerts_panel
-from dashboards.tables import Column, Label, Measure, ranked_table
+from dashboards.tables import Column, Label, Measure, lagging_partitions_table, ranked_table
 from dashboards.words import ANY, NONE, SECONDS_BEHIND, STATES, STATUSES, label_mappings
 from streaming.signals import Signal
 from streaming.signals.groups import GROUP_INFO
 from streaming.signals.lag import GROUP_LAG_SECONDS, GROUP_STATUS, GROUP_WORST_PARTITION_INFO
 from streaming.signals.monitor import READY
-from streaming.signals.partitions import PARTITION_LAG, PARTITION_LAG_SECONDS, PARTITION_STATUS, TOPIC_LAG
+from streaming.signals.partitions import PARTITION_LAG, TOPIC_LAG
 
 _LAG = ONE_TOPIC.series(TOPIC_LAG)
 _GROUP = Label("Group", "group", links=[group_link("${cluster:percentencode}")])
@@ -130,18 +130,7 @@ def _partitions() -> AnyPanel:
         "no known lag",
     )
     selected = top_k(f"{ONE_TOPIC.series(PARTITION_LAG)} > 0")
-    columns: list[Column] = [
-        *(_GROUP, Label("Partition", "partition")),
-        Measure("Lag in records", selected),
-        Measure("Lag in seconds", _of_partitions(PARTITION_LAG_SECONDS, selected), unit="s", steps=SECONDS_BEHIND),
-        Label("Status", "status", label_mappings(STATUSES)),
-        Measure("", _of_partitions(PARTITION_STATUS, selected)),
-    ]
-    return ranked_table(spec, columns, sort_by="Lag in records")
-
-
-def _of_partitions(signal: Signal, selected: str) -> str:
-    return f"{ONE_TOPIC.series(signal)} and on (group, partition) {selected}"
+    return lagging_partitions_table(spec, ONE_TOPIC, _GROUP, selected)
 
 
 def _owners() -> AnyPanel:

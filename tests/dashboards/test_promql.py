@@ -16,9 +16,9 @@ pytest.importorskip("grafana_foundation_sdk", reason="the foundation SDK require
 import dashboards.promql
 import dashboards.runbook
 import dashboards.words
-from dashboards import group_now
 from dashboards.alerts import expressions, links, texts
-from dashboards.fleet_tables import ABOVE_LIMIT
+from dashboards.fleet.tables import ABOVE_LIMIT
+from dashboards.group import now as group_now
 from dashboards.promql import FLEET, Scope, count_or_zero, repeat_for_rows
 from dashboards.words import CAUSES, CONDITIONS, STATES, STATUSES, VERDICTS
 from streaming.group import snapshot

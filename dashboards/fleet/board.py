@@ -14,7 +14,7 @@ from dashboards.boards import (
     source_variable,
     top_variable,
 )
-from dashboards.fleet_tables import (
+from dashboards.fleet.tables import (
     ABOVE_LIMIT,
     CLUSTER,
     GROUP,

@@ -16,10 +16,10 @@ from dashboards.boards import (
     single_choice_variable,
     source_variable,
 )
-from dashboards.group_fairness import assignment, fairness
-from dashboards.group_lag import lag
-from dashboards.group_now import about_the_group, fairness_now, keeping_up, latest_events, rebalance_increase
-from dashboards.group_rebalances import rebalances
+from dashboards.group.fairness import assignment, fairness
+from dashboards.group.lag import lag
+from dashboards.group.now import about_the_group, fairness_now, keeping_up, latest_events, rebalance_increase
+from dashboards.group.rebalances import rebalances
 from dashboards.promql import ONE_CLUSTER, ONE_GROUP
 from dashboards.words import ACT, NEITHER
 from streaming.signals.groups import GROUP_INFO

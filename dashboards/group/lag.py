@@ -7,8 +7,8 @@ from grafana_foundation_sdk.builders import dashboard as build
 from dashboards.boards import topic_dashboard_url
 from dashboards.panels import COUNT, AnyPanel, DisplayOptions, PanelSpec, Query, line_panel, stat_panel
 from dashboards.promql import ONE_GROUP
-from dashboards.tables import Column, Label, Measure, ranked_table
-from dashboards.words import ANY, SECONDS_BEHIND, SECONDS_LEFT, SINCE, STATUSES, label_mappings
+from dashboards.tables import Column, Label, Measure, lagging_partitions_table, ranked_table
+from dashboards.words import ANY, SECONDS_LEFT, SINCE
 from streaming.signals import Signal
 from streaming.signals.lag import (
     GROUP_BLOCKED_PARTITIONS,
@@ -21,8 +21,6 @@ from streaming.signals.lag import (
 )
 from streaming.signals.partitions import (
     PARTITION_LAG,
-    PARTITION_LAG_SECONDS,
-    PARTITION_STATUS,
     TOPIC_LAG,
 )
 
@@ -100,18 +98,7 @@ def _partitions() -> AnyPanel:
         "no known lag",
     )
     selected = f"topk(50, {ONE_GROUP.series(PARTITION_LAG, _IN_TOPIC)} > 0)"
-    columns: list[Column] = [
-        *(Label("Topic", "topic"), Label("Partition", "partition")),
-        Measure("Lag in records", selected),
-        Measure("Lag in seconds", _of_same_partitions(PARTITION_LAG_SECONDS, selected), unit="s", steps=SECONDS_BEHIND),
-        Label("Status", "status", label_mappings(STATUSES)),
-        Measure("", _of_same_partitions(PARTITION_STATUS, selected)),
-    ]
-    return ranked_table(spec, columns, sort_by="Lag in records")
-
-
-def _of_same_partitions(signal: Signal, selected: str) -> str:
-    return f"{ONE_GROUP.series(signal)} and on (topic, partition) {selected}"
+    return lagging_partitions_table(spec, ONE_GROUP, Label("Topic", "topic"), selected)
 
 
 def _lost() -> AnyPanel:
