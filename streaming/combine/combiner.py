@@ -19,7 +19,8 @@ from streaming.combine.own_partitions import OwnPartitions
 from streaming.combine.partition_state import DecodeFailure, PartitionBatch, commits_bytes, encode_partition_event
 from streaming.combine.runs import RUN_SCHEMA, join_runs, reduce_to_runs
 from streaming.combine.wire import BoolArray, Int64Array
-from streaming.events import LogEvent, Position, decode_failed_event, encode_event, log_event
+from streaming.events import LogEvent, Position, encode_event
+from streaming.events.from_records import decode_failed_event, log_event
 from streaming.protocol import RecordType, UndecodableRecord, decode
 from streaming.protocol.classic import Refusal
 from streaming.protocol.offset_commit import offset_commit

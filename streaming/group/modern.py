@@ -24,8 +24,8 @@ from streaming.events import (
     TargetEpochWritten,
     TargetWritten,
     TopicsNamed,
-    entry_name,
 )
+from streaming.events.from_records import entry_name
 from streaming.protocol.modern import STABLE_MEMBER, UNREVOKED_MEMBER, IdPartitions, MemberAssignment, ModernMember
 
 MemberEvent = MemberWritten | TargetWritten | CurrentWritten

@@ -32,7 +32,8 @@ from streaming.evaluation.lag.lag_evaluation import LagEvaluation, evaluate_lag
 from streaming.evaluation.lag.lag_seconds import END_OFFSET_POINTS
 from streaming.evaluation.lag.retention.lost_records import LOG_START_POINTS
 from streaming.evaluation.lag.sampled_offsets import SampledOffsets
-from streaming.events import Position, TopicMetadata, TopicsSampled, log_event
+from streaming.events import Position, TopicMetadata, TopicsSampled
+from streaming.events.from_records import log_event
 from streaming.group.listing import GroupListing, ListedGroup
 from streaming.group.snapshot import STABLE, GroupSnapshot
 from streaming.http.compression import compress_gzip

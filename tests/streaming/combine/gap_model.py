@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from streaming.combine.commits import canonical_key
 from streaming.combine.gaps import CommitGap
-from streaming.events import Position, log_event
+from streaming.events import Position
+from streaming.events.from_records import log_event
 from streaming.protocol import RecordType, UndecodableRecord, decode
 from tests.streaming.log_records import LogRecord
 

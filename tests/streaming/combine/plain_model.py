@@ -12,7 +12,8 @@ import pyarrow as pa
 from streaming.combine.combiner import GROUP_KIND, Combiner
 from streaming.combine.commits import canonical_key
 from streaming.combine.partition_state import PartitionSnapshot, commits_table, decode_partition_event, merge_partition
-from streaming.events import GroupEvent, Position, decode_event, decode_failed_event, log_event
+from streaming.events import GroupEvent, Position, decode_event
+from streaming.events.from_records import decode_failed_event, log_event
 from streaming.protocol import RecordType, UndecodableRecord, decode
 from streaming.protocol.classic import Refusal
 from tests.streaming.log_records import LogRecord

@@ -34,11 +34,9 @@ from streaming.events import (
     TopicsNamed,
     TopicsSampled,
     decode_event,
-    decode_failed_event,
     encode_event,
-    entry_name,
-    log_event,
 )
+from streaming.events.from_records import decode_failed_event, entry_name, log_event
 from streaming.protocol import UndecodableRecord, decode, layouts
 from streaming.protocol.modern import ClassicProtocols, MemberAssignment, ModernMember
 from streaming.protocol.schema import RecordLayout

@@ -1,0 +1,163 @@
+"""Convert decoded records of the group coordinator to events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+
+from streaming.events import (
+    CLASSIC,
+    CONSUMER,
+    SHARE,
+    STREAMS,
+    CurrentWritten,
+    DecodeFailed,
+    EpochWritten,
+    GroupMetadataWritten,
+    GroupTombstoned,
+    LogEvent,
+    MemberWritten,
+    Position,
+    RegexResolved,
+    TargetEpochWritten,
+    TargetWritten,
+    TopicsNamed,
+)
+from streaming.protocol import DecodedRecord, RecordType, UndecodableRecord, decode
+from streaming.protocol.classic import GroupMetadata, Refusal, group_metadata
+from streaming.protocol.modern import id_partitions, member_assignment, modern_member
+
+
+def log_event(
+    record: DecodedRecord, position: Position, refusals: list[Refusal] | None = None
+) -> tuple[str, LogEvent] | None:
+    """Return (group id, event) for a membership record. Return None for other records.
+
+    If the subscription or assignment of a classic member cannot be decoded, it is None in the event. The failure is
+    added to `refusals`.
+    """
+    record_type = RecordType(record.key_type)
+    if record_type is RecordType.GROUP_METADATA:
+        group_id: str = record.key["group"]
+        if record.value is None:
+            return group_id, GroupTombstoned(position)
+        return group_id, GroupMetadataWritten(position, _one_entry_a_member(group_metadata(record, refusals)))
+    build = _MODERN_EVENTS.get(record_type)
+    return (record.key["groupId"], build(record, position)) if build else None
+
+
+def decode_failed_event(key: bytes, position: Position) -> tuple[str, DecodeFailed] | None:
+    """Return (group id, event) for an undecodable record. Return None if its key is not a membership key.
+
+    >>> group_id, event = decode_failed_event(bytes.fromhex("0005 0001 67 0001 6d"), Position(0, 5, 7))
+    >>> group_id, event.group_type, event.entry, event.entry_of
+    ('g', 'consumer', 'member', 'm')
+    """
+    try:
+        grouped = log_event(decode(key, None), position)
+    except UndecodableRecord:
+        return None
+    if grouped is None:
+        return None
+    group_id, deletion = grouped
+    group_type = _group_type_of(key)
+    entry, entry_of = entry_name(deletion)
+    return group_id, DecodeFailed(position, group_type, entry, entry_of)
+
+
+def _group_type_of(key: bytes) -> str:
+    record_type = RecordType(int.from_bytes(key[:2], "big"))
+    newer_types = (SHARE, STREAMS, CONSUMER)
+    return next((name for name in newer_types if record_type.name.startswith(name.upper())), CLASSIC)
+
+
+def entry_name(event: LogEvent) -> tuple[str, str]:
+    """Return which part of the group's state a record replaces: its kind, and its member id or regular expression.
+
+    >>> entry_name(CurrentWritten(Position(0, 5, 7), CONSUMER, "m", None))
+    ('current', 'm')
+    >>> entry_name(GroupTombstoned(Position(0, 5, 7)))
+    ('group', '')
+    """
+    if isinstance(event, MemberWritten | TargetWritten | CurrentWritten):
+        return str(event.__struct_config__.tag), event.member_id
+    if isinstance(event, RegexResolved):
+        return "regex", event.regex
+    return ("target_epoch" if isinstance(event, TargetEpochWritten) else "group"), ""
+
+
+def _one_entry_a_member(metadata: GroupMetadata) -> GroupMetadata:
+    """Remove all entries of a member id except the last.
+
+    When a coordinator loads its log, `ClassicGroup.add` does the same. A coordinator never writes a record with
+    duplicate member ids. But other clients can write such a record. This record must not stop the evaluation of all
+    other groups.
+    """
+    last = {member.member_id: member for member in metadata.members}
+    return metadata if len(last) == len(metadata.members) else replace(metadata, members=tuple(last.values()))
+
+
+def _epoch(group_type: str, record: DecodedRecord, position: Position) -> LogEvent:
+    if record.value is None:
+        return GroupTombstoned(position)
+    return EpochWritten(position, group_type, record.value["epoch"])
+
+
+def _member(group_type: str, record: DecodedRecord, position: Position) -> LogEvent:
+    member = None if record.value is None else modern_member(record.value)
+    return MemberWritten(position, group_type, record.key["memberId"], member)
+
+
+def _target_epoch(group_type: str, record: DecodedRecord, position: Position) -> LogEvent:
+    epoch = None if record.value is None else record.value["assignmentEpoch"]
+    return TargetEpochWritten(position, group_type, epoch)
+
+
+def _target(group_type: str, record: DecodedRecord, position: Position) -> LogEvent:
+    """Return the target of a member.
+
+    In a streams group, the target is empty, because tasks are not partitions of one topic.
+    """
+    partitions = None if record.value is None else id_partitions(record.value.get("topicPartitions", ()))
+    return TargetWritten(position, group_type, record.key["memberId"], partitions)
+
+
+def _current(group_type: str, record: DecodedRecord, position: Position) -> LogEvent:
+    current = None if record.value is None else member_assignment(record.value)
+    return CurrentWritten(position, group_type, record.key["memberId"], current)
+
+
+def _regex(record: DecodedRecord, position: Position) -> LogEvent:
+    topics = None if record.value is None else tuple(record.value["topics"])
+    return RegexResolved(position, record.key["regularExpression"], topics)
+
+
+def _names(record: DecodedRecord, position: Position) -> LogEvent:
+    topics = record.value["topics"] if record.value is not None else ()
+    return TopicsNamed(position, {topic["topicId"]: topic["topicName"] for topic in topics})
+
+
+_MODERN_EVENTS: Mapping[RecordType, Callable[[DecodedRecord, Position], LogEvent]] = {
+    RecordType.CONSUMER_GROUP_METADATA: partial(_epoch, CONSUMER),
+    RecordType.CONSUMER_GROUP_PARTITION_METADATA: _names,
+    RecordType.CONSUMER_GROUP_MEMBER_METADATA: partial(_member, CONSUMER),
+    RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA: partial(_target_epoch, CONSUMER),
+    RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER: partial(_target, CONSUMER),
+    RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT: partial(_current, CONSUMER),
+    RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION: _regex,
+    RecordType.SHARE_GROUP_METADATA: partial(_epoch, SHARE),
+    RecordType.SHARE_GROUP_MEMBER_METADATA: partial(_member, SHARE),
+    RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_METADATA: partial(_target_epoch, SHARE),
+    RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER: partial(_target, SHARE),
+    RecordType.SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT: partial(_current, SHARE),
+    RecordType.STREAMS_GROUP_METADATA: partial(_epoch, STREAMS),
+    RecordType.STREAMS_GROUP_MEMBER_METADATA: partial(_member, STREAMS),
+    RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA: partial(_target_epoch, STREAMS),
+    RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER: partial(_target, STREAMS),
+    RecordType.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT: partial(_current, STREAMS),
+}
+"""Event constructors by record type.
+
+ShareGroupStatePartitionMetadata and StreamsGroupTopology are not included, because they do not describe members.
+"""
