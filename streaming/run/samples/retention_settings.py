@@ -68,7 +68,7 @@ class RetentionSettings:
 
     @property
     def topic_retention_ms(self) -> Mapping[str, int]:
-        """`retention.ms` of the topics with lag that delete records by time."""
+        """`retention.ms` of the requested topics that delete records by time."""
         known = ((topic, setting.value) for topic, setting in self._of_topics.items())
         return {topic: value for topic, value in known if value is not None and value >= 0}
 
@@ -82,13 +82,17 @@ class RetentionSettings:
         return tuple(name for name, unknown in is_unknown.items() if unknown)
 
     def request_if_due(self, topics_with_lag: Collection[str], now_ms: int) -> None:
-        """Request the settings that are due. Settings of topics without lag are removed."""
+        """Request the settings that are due. A topic without lag is forgotten when its setting would be due again."""
         if self._configs is None:
             return
         if self._of_offsets is None or self._of_offsets.is_due(now_ms):
             self._of_offsets = _Setting(self._request_offsets_retention(self._configs), now_ms)
-        known = {topic: self._of_topics[topic] for topic in topics_with_lag if topic in self._of_topics}
-        due = self._due_topics(topics_with_lag, now_ms)
+        with_lag, due = set(topics_with_lag), self._due_topics(topics_with_lag, now_ms)
+        known = {
+            topic: setting
+            for topic, setting in self._of_topics.items()
+            if topic in with_lag or not setting.is_due(now_ms)
+        }
         found = self._request_topics(self._configs, due) if due else {}
         self._of_topics = {**known, **{topic: _Setting(found.get(topic), now_ms) for topic in due}}
         self._report()

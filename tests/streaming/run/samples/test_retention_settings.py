@@ -71,6 +71,18 @@ def test_a_missing_right_is_reported_once_and_requested_again_rarely(caplog: pyt
     assert configs.topic_requests[1:] == [["secret"]], "the known topic is not requested again"
 
 
+def test_a_topic_whose_lag_comes_and_goes_is_not_requested_in_each_sample() -> None:
+    """Almost every healthy topic has a lag of 0 in some samples. Its setting was forgotten and requested each time."""
+    configs = Configs(orders=WEEK_MS)
+    settings = RetentionSettings("eu", configs)
+    for now_ms in range(0, KNOWN_FOR_MS, 10_000):
+        settings.request_if_due(["orders"], now_ms)
+        settings.request_if_due([], now_ms + 5_000)
+    assert configs.topic_requests == [["orders"]]
+    settings.request_if_due([], KNOWN_FOR_MS)
+    assert settings.topic_retention_ms == {}, "after an hour without lag, the topic is forgotten"
+
+
 def test_many_topics_are_requested_in_several_samples() -> None:
     """A cluster with 10,000 topics must not get one request with all of them."""
     topics = [f"t{number:03}" for number in range(TOPICS_PER_SAMPLE + 30)]
@@ -80,8 +92,8 @@ def test_many_topics_are_requested_in_several_samples() -> None:
         settings.request_if_due(topics, now_ms)
     assert [len(names) for names in configs.topic_requests] == [TOPICS_PER_SAMPLE, 30]
     assert settings.topic_retention_ms.keys() == set(topics)
-    settings.request_if_due([], 15_000)
-    assert settings.topic_retention_ms == {}, "deleted topics do not use memory"
+    settings.request_if_due([], 5_000 + KNOWN_FOR_MS)
+    assert settings.topic_retention_ms == {}, "deleted topics do not use memory for longer than an hour"
 
 
 def test_a_topic_without_retention_by_time_is_known_and_has_no_limit() -> None:
