@@ -19,6 +19,7 @@ from assignors.model import (
     TopicPartition,
 )
 from assignors.ordering import members_as_librdkafka, members_by_utf8
+from assignors.partitioner import partition_for_key
 from assignors.range.range import RangeAssignor
 from assignors.range.server_range import ServerRangeAssignor
 from assignors.roundrobin import RoundRobinAssignor
@@ -42,6 +43,7 @@ __all__ = [
     "TopicPartition",
     "UnknownAssignorError",
     "assignor_named",
+    "partition_for_key",
 ]
 
 _ASSIGNORS: tuple[PartitionAssignor, ...] = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from assignors.java_hash import hash_map_order, java_string_hash
@@ -10,7 +11,11 @@ from assignors.java_hash import hash_map_order, java_string_hash
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+EAGER_STRATEGIES = frozenset({"range", "roundrobin", "sticky"})
+"""Kafka's eager strategies. With an eager strategy, members revoke all partitions before they join (KIP-429)."""
 
+
+@lru_cache(maxsize=100_000)
 def coordinator_partition(group_id: str, offsets_topic_partitions: int) -> int:
     """Return the ``__consumer_offsets`` partition of a group: ``Utils.abs(groupId.hashCode()) % n``.
 

@@ -21,9 +21,10 @@ MAX_SIZES = 6
 
 @dataclass(frozen=True, slots=True)
 class StrategyResult:
-    """The measures of one strategy's final assignment, and the number of rebalances that lead to it."""
+    """The final assignment of one strategy, its measures, and the number of rebalances until it is reached."""
 
     strategy: str
+    assignment: GroupAssignment
     measures: Measures
     rounds: int
 
@@ -46,7 +47,7 @@ def compare(
     while cooperative and rounds < MAX_ROUNDS and rebalance_needed(current, assignment):
         current = group_after_rejoin(current, assignment)
         assignment, rounds = assignor.assign(current), rounds + 1
-    return StrategyResult(assignor.name, measure(group, assignment, owners), rounds)
+    return StrategyResult(assignor.name, assignment, measure(group, assignment, owners), rounds)
 
 
 def current_assignment(group: GroupSpec) -> GroupAssignment:

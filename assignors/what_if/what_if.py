@@ -16,6 +16,8 @@ These rules define a change exactly, so that two monitors return the same result
    partition, the partition moves under every strategy. Such moves are part of the total. ``unavoidable_moves`` counts
    only such moves.
 5. For a cooperative strategy, all rounds are computed, as in ``comparison``.
+6. If the produce rates of the partitions are given, the produce rate of the busiest member is computed
+   (``fairness.busiest``). If a topic grows, this rate is unknown, because the rates of the new partitions are unknown.
 
 For one change of a group with 1,000 members and 10,000 partitions, the computation of all built-in strategies takes
 0.13 s. If all subscriptions differ, the computation takes 0.5 s (DESIGN.md).
@@ -25,8 +27,10 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import asdict, dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from assignors.fairness.busiest import busiest_rate
 from assignors.fairness.evenness import Evenness, evenness, score
 from assignors.fairness.fairest import TooManySubscriptionsError, fairest_sizes
 from assignors.fairness.measures import effective_owners, measure
@@ -41,6 +45,8 @@ if TYPE_CHECKING:
 
     from assignors.fairness.measures import Measures
     from assignors.model import GroupSpec, PartitionAssignor, TopicPartition
+
+_NO_RATES: Mapping[TopicPartition, float] = MappingProxyType({})
 
 
 class ImpossibleChangeError(ValueError):
@@ -83,7 +89,8 @@ class Outcome:
     of the busiest member beyond the fairest possible maximum. If too many subscriptions differ, the fairest assignment
     cannot be computed. Then ``score`` and ``excess_partitions`` are None. For each topic, ``topic_spread`` is the
     largest number of partitions of one subscriber minus the smallest number of partitions of one subscriber. ``rounds``
-    is the number of rebalances until the group reaches the assignment.
+    is the number of rebalances until the group reaches the assignment. ``busiest_records_per_second`` is the produce
+    rate of the busiest member, or None if it is unknown (rule 6).
     """
 
     strategy: str | None
@@ -96,6 +103,7 @@ class Outcome:
     moved_partitions: int
     unassigned_partitions: int
     rounds: int
+    busiest_records_per_second: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +142,12 @@ def what_if(
     owners: Mapping[TopicPartition, str],
     strategies: Iterable[PartitionAssignor],
     change: Change | None = None,
+    produce_rates: Mapping[TopicPartition, float] = _NO_RATES,
 ) -> WhatIf:
     """Compute the outcome of every strategy for ``group`` after ``change``.
 
-    ``owners`` contains today's owners (partition -> member id).
+    ``owners`` contains today's owners (partition -> member id). ``produce_rates`` contains the known produce rates, in
+    records per second.
 
     Without ``change``, the group stays as it is. The claims of the members in ``group`` are ignored. Raises
     ImpossibleChangeError if the change is impossible, or if the group has no members.
@@ -156,6 +166,7 @@ def what_if(
     before = _group_owning(group, owners)
     after = apply_change(before, change or Change())
     baseline = _compute_baseline(after, owners)
+    outcomes = (_compute_outcome(after, assignor, baseline, produce_rates) for assignor in strategies)
     earlier, later = ({member.member_id for member in found.members} for found in (before, after))
     return WhatIf(
         change=change or Change(),
@@ -166,12 +177,18 @@ def what_if(
         smallest_maximum=baseline.fairest[-1] if baseline.fairest else None,
         idle_in_any_assignment=baseline.fairest.count(0) if baseline.fairest else None,
         unavoidable_moves=baseline.unavoidable_moves,
-        outcomes=tuple(_compute_outcome(after, assignor, baseline) for assignor in strategies),
+        outcomes=tuple(outcomes),
     )
 
 
-def measure_today(group: GroupSpec, owners: Mapping[TopicPartition, str]) -> Outcome:
+def measure_today(
+    group: GroupSpec,
+    owners: Mapping[TopicPartition, str],
+    produce_rates: Mapping[TopicPartition, float] = _NO_RATES,
+) -> Outcome:
     """Compute the measures of the assignment in ``owners``, today's owners. The group must have at least one member.
+
+    ``produce_rates`` is the same as in ``what_if``.
 
     >>> from assignors.model import GroupSpec, MemberSubscription as Member
     >>> group = GroupSpec((Member("A", ("t",)), Member("B", ("t",))), {"t": 2})
@@ -180,9 +197,9 @@ def measure_today(group: GroupSpec, owners: Mapping[TopicPartition, str]) -> Out
     ((0, 2), 1, 0.0, ('B',))
     """
     owning = _group_owning(group, owners)
-    return _describe_outcome(
-        None, measure(owning, current_assignment(owning)), _Baseline(_fairest_if_known(owning), {}, 0), rounds=0
-    )
+    today, baseline = current_assignment(owning), _Baseline(_fairest_if_known(owning), {}, 0)
+    outcome = _describe_outcome(None, measure(owning, today), baseline, rounds=0)
+    return replace(outcome, busiest_records_per_second=busiest_rate(today, produce_rates))
 
 
 def apply_change(group: GroupSpec, change: Change) -> GroupSpec:
@@ -265,12 +282,18 @@ def _group_owning(group: GroupSpec, owners: Mapping[TopicPartition, str]) -> Gro
     )
 
 
-def _compute_outcome(group: GroupSpec, assignor: PartitionAssignor, baseline: _Baseline) -> Outcome | FailedOutcome:
+def _compute_outcome(
+    group: GroupSpec,
+    assignor: PartitionAssignor,
+    baseline: _Baseline,
+    produce_rates: Mapping[TopicPartition, float],
+) -> Outcome | FailedOutcome:
     try:
         compared = compare(group, assignor, baseline.owners)
     except AssignorFailedError as failure:
         return FailedOutcome(assignor.name, failure.reason, str(failure))
-    return _describe_outcome(assignor.name, compared.measures, baseline, compared.rounds)
+    outcome = _describe_outcome(assignor.name, compared.measures, baseline, compared.rounds)
+    return replace(outcome, busiest_records_per_second=busiest_rate(compared.assignment, produce_rates))
 
 
 def _describe_outcome(strategy: str | None, measures: Measures, baseline: _Baseline, rounds: int) -> Outcome:

@@ -1,8 +1,9 @@
-"""Reads the golden vectors: scenarios with the results of Kafka 4.2.0's own classes (see tests/golden/README.md)."""
+"""Reads the golden files: results of Kafka 4.2.0's own classes (see tests/golden/README.md)."""
 
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 from functools import cache
 from pathlib import Path
@@ -10,7 +11,9 @@ from typing import Any
 
 from assignors.model import GroupAssignment
 
-VECTORS = Path(__file__).parents[1] / "golden" / "dev-vectors.jsonl.gz"
+GOLDEN = Path(__file__).parents[1] / "golden"
+VECTORS = GOLDEN / "dev-vectors.jsonl.gz"
+KAFKA_VERSION = "4.2.0"
 
 
 @cache
@@ -18,6 +21,16 @@ def golden_vectors() -> list[dict[str, Any]]:
     """Return all vectors, in the order of the file."""
     with gzip.open(VECTORS, "rt", encoding="ascii") as lines:
         return [json.loads(line) for line in lines]
+
+
+def golden_lines(name: str) -> list[Any]:
+    """Return the lines of a file that ``oracle/regenerate.py`` wrote. A file that was edited by hand fails."""
+    first, *lines = gzip.decompress((GOLDEN / f"{name}.jsonl.gz").read_bytes()).decode().splitlines()
+    header = json.loads(first)
+    digest = hashlib.sha256("\n".join(lines).encode()).hexdigest()
+    assert header["sha256"] == digest, f"{name} was edited: regenerate it from Kafka's classes"
+    assert header["kafka"] == KAFKA_VERSION
+    return [json.loads(line) for line in lines]
 
 
 def as_assignment(assignment: dict[str, list[list[Any]]]) -> GroupAssignment:

@@ -84,6 +84,32 @@ def test_today_is_measured_like_an_outcome():
     )
 
 
+RATES = {("t", number): rate for number, rate in enumerate([40.0, 1.0, 2.0, 3.0])}
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "rates", "busiest", "why"),
+    [
+        ("range", Change(), RATES, 41, "rule 6: A gets t0 and t1"),
+        ("roundrobin", Change(), RATES, 42, "rule 6: A gets t0 and t2"),
+        ("range", Change(members=-1), RATES, 46, "B gets everything"),
+        ("range", Change(members=2), RATES, 40, "each member gets one partition, and t0 cannot be divided"),
+        ("cooperative-sticky", Change(), {**RATES, ("t", 3): 90.0}, 92, "B has t2 and t3 only after the second round"),
+        ("range", Change(partitions={"t": 5}), RATES, None, "nobody has measured the rate of the new partition"),
+        ("range", Change(), {**RATES, ("t", 9): 99.0}, 41, "the rate of a deleted partition is ignored"),
+        ("range", Change(), {}, None, "no rate is known"),
+    ],
+)
+def test_the_busiest_member_has_the_largest_sum_of_rates(
+    name: str, change: Change, rates: dict[tuple[str, int], float], busiest: float | None, why: str
+):
+    (found,) = what_if(FOUR, ALL_ON_A, [BUILT_IN[name]], change, rates).outcomes
+    assert isinstance(found, Outcome)
+    assert found.busiest_records_per_second == busiest, why
+    today = measure_today(FOUR, ALL_ON_A, rates).busiest_records_per_second
+    assert today == (sum(rates[partition] for partition in ALL_ON_A) if rates else None)
+
+
 def test_without_a_complete_assignment_there_is_no_score():
     """Between two cooperative rounds, one partition per member looks even but has no meaning."""
     found = measure_today(FOUR, owners(A="t0", B="t1"))

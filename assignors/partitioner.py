@@ -1,0 +1,88 @@
+"""Computes the partition to which Kafka's default partitioner writes a record with a key.
+
+The default partitioner chooses the partition from the key if all of these are true: the application does not choose the
+partition itself, the record has a key, ``partitioner.class`` is not set, and ``partitioner.ignore.keys`` is false. An
+empty key counts as a key. For records without a key, the producer chooses a partition for each batch, so the partition
+does not depend on the record.
+
+librdkafka hashes keys with CRC-32 unless ``partitioner`` is ``murmur2`` or ``murmur2_random``. So a Java producer and a
+librdkafka producer with default settings can write the same key to different partitions.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import gcd
+
+_INT_BITS = 0xFFFF_FFFF
+_SEED = 0x9747_B28C
+_MULTIPLIER = 0x5BD1_E995
+_BLOCK_BYTES = 4
+
+
+def partition_for_key(key: bytes, partitions: int) -> int:
+    """Return the partition of a serialized key: ``Utils.toPositive(Utils.murmur2(key)) % partitions``.
+
+    Raises ValueError if the topic has no partitions. Source: ``BuiltInPartitioner.partitionForKey``.
+
+    The worked example is a topic with 2 partitions and one record for each of the keys "0" to "99". The counts are
+    nearly equal, but not equal:
+
+    >>> from collections import Counter
+    >>> sorted(Counter(partition_for_key(str(number).encode(), 2) for number in range(100)).items())
+    [(0, 51), (1, 49)]
+    >>> partition_for_key(b"42", 2), partition_for_key(b"42", 3)
+    (0, 1)
+    """
+    if partitions < 1:
+        raise ValueError("the topic must have at least one partition")
+    return to_positive(murmur2(key)) % partitions
+
+
+def to_positive(number: int) -> int:
+    """Clear the sign bit of a signed 32-bit number, as ``Utils.toPositive`` does. The result is not the absolute value.
+
+    >>> to_positive(-1), to_positive(5)
+    (2147483647, 5)
+    """
+    return number & 0x7FFF_FFFF
+
+
+def murmur2(key: bytes) -> int:
+    """Compute the 32-bit MurmurHash2 of a key as a signed number. Source: ``Utils.murmur2``.
+
+    >>> murmur2(b"21"), murmur2(b"")
+    (-973932308, 275646681)
+    """
+    hashed = _SEED ^ len(key)
+    whole_blocks_bytes = len(key) - len(key) % _BLOCK_BYTES
+    for start in range(0, whole_blocks_bytes, _BLOCK_BYTES):
+        block = _multiply(int.from_bytes(key[start : start + _BLOCK_BYTES], "little"))
+        hashed = _multiply(hashed) ^ _multiply(block ^ (block >> 24))
+    if rest := key[whole_blocks_bytes:]:
+        hashed = _multiply(hashed ^ int.from_bytes(rest, "little"))
+    hashed = _multiply(hashed ^ (hashed >> 13))
+    hashed ^= hashed >> 15
+    return hashed - (1 << 32) if hashed & 0x8000_0000 else hashed
+
+
+def share_of_moved_keys(before: int, after: int) -> Fraction:
+    """Return the share of all possible keys whose partition changes if a topic grows to ``after`` partitions.
+
+    ``before`` is the present partition count. A key stays in its partition if its hash has the same remainder for both
+    counts. Of ``before * after / gcd`` consecutive hashes, ``before`` have the same remainder for both counts. So the
+    share is ``1 - gcd(before, after) / after``. If ``after`` is a multiple of ``before``, the share is
+    ``1 - before / after``. The rule is true for every partitioner that computes a remainder of an evenly distributed
+    hash, for example for the partitioner of librdkafka. Raises ValueError if the topic shrinks, because topics cannot
+    shrink.
+
+    >>> share_of_moved_keys(12, 24), share_of_moved_keys(10, 12), share_of_moved_keys(3, 3)
+    (Fraction(1, 2), Fraction(5, 6), Fraction(0, 1))
+    """
+    if not 1 <= before <= after:
+        raise ValueError(f"a topic cannot change from {before} to {after} partitions")
+    return 1 - Fraction(gcd(before, after), after)
+
+
+def _multiply(number: int) -> int:
+    return number * _MULTIPLIER & _INT_BITS

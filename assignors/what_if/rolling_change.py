@@ -1,0 +1,121 @@
+"""Computes the strategy of a classic group at each step of a rolling change of ``partition.assignment.strategy``.
+
+1. A *rolling restart* restarts the members one after the other, in the order of ``offers``. A restarted member offers
+   its new list of strategies. The other members still offer their old lists.
+2. The coordinator chooses the strategy, as in ``select_protocol``. If no strategy is common to all members, the
+   coordinator rejects the members that join (INCONSISTENT_GROUP_PROTOCOL), and their consumers fail.
+3. Each member derives its rebalance protocol from its own list (``ConsumerCoordinator``). A member is cooperative only
+   if all strategies in its list are cooperative. Because of this rule, KIP-429 needs two rolling restarts. After the
+   first restart, all members offer both strategies and are still eager. During the second restart, eager and
+   cooperative members can work together, because all of them use ``cooperative-sticky``.
+4. Successive steps of one restart are merged into one step if they have the same result.
+
+librdkafka refuses a list with eager and cooperative strategies. So members with librdkafka cannot do the two rolling
+restarts of KIP-429. Stop the whole group for such a change.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from typing import TYPE_CHECKING
+
+from assignors.coordinator import EAGER_STRATEGIES, InconsistentGroupProtocolError, select_protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+EAGER, COOPERATIVE, UNKNOWN = "eager", "cooperative", "unknown"
+_COOPERATIVE_STRATEGIES = frozenset({"cooperative-sticky"})
+
+Offer = tuple[str, ...]
+"""The strategies that one member offers, its preferred strategy first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The result of one step, and the smallest and the largest number of restarted members with this result.
+
+    ``restart`` is 0 before the first rolling restart. ``offers`` contains the different lists of the members.
+    ``strategy`` is None if the members have no strategy in common. ``rebalance_protocols`` contains the different
+    rebalance protocols of the members.
+    """
+
+    restart: int
+    restarted_at_least: int
+    restarted_at_most: int
+    offers: tuple[Offer, ...]
+    strategy: str | None
+    rebalance_protocols: tuple[str, ...]
+
+
+def rolling_change(offers: Sequence[Sequence[Offer]]) -> list[Step]:
+    """Return the steps of a rolling change.
+
+    ``offers[0]`` contains the present list of each member, and ``offers[n]`` the lists after the rolling restart n.
+
+    In the migration of KIP-429, the members become cooperative in the second restart:
+
+    >>> both = ("cooperative-sticky", "range")
+    >>> steps = rolling_change([[("range",)] * 2, [both] * 2, [("cooperative-sticky",)] * 2])
+    >>> for step in steps:
+    ...     print(step.restart, step.restarted_at_most, step.strategy, *step.rebalance_protocols)
+    0 0 range eager
+    1 1 range eager
+    1 2 cooperative-sticky eager
+    2 1 cooperative-sticky cooperative eager
+    2 2 cooperative-sticky cooperative
+
+    Raises ValueError if the group has no members, or if the number of members changes.
+    """
+    members = len(offers[0]) if offers else 0
+    if not members or any(len(lists) != members for lists in offers):
+        raise ValueError("each state of the group must have a list for each of its members")
+    steps = [_take_step(0, 0, offers[0])]
+    for restart, (before, after) in enumerate(pairwise(offers), start=1):
+        single = (
+            _take_step(restart, restarted, (*after[:restarted], *before[restarted:]))
+            for restarted in range(1, members + 1)
+        )
+        steps += _merge_equal_results(single)
+    return steps
+
+
+def rebalance_protocol(offer: Offer) -> str:
+    """Return the rebalance protocol of a member with this list: cooperative only if all its strategies support it.
+
+    The result is unknown if it depends on a strategy that Kafka does not contain.
+
+    >>> rebalance_protocol(("cooperative-sticky", "range")), rebalance_protocol(("cooperative-sticky",))
+    ('eager', 'cooperative')
+    >>> rebalance_protocol(("my-strategy",)), rebalance_protocol(("my-strategy", "range"))
+    ('unknown', 'eager')
+    """
+    if EAGER_STRATEGIES.intersection(offer):
+        return EAGER
+    return COOPERATIVE if _COOPERATIVE_STRATEGIES.issuperset(offer) else UNKNOWN
+
+
+def _take_step(restart: int, restarted: int, offers: Sequence[Offer]) -> Step:
+    try:
+        strategy = select_protocol(offers)
+    except InconsistentGroupProtocolError:
+        strategy = None
+    different = tuple(dict.fromkeys(offers))
+    protocols = tuple(sorted(set(map(rebalance_protocol, different))))
+    return Step(restart, restarted, restarted, different, strategy, protocols)
+
+
+def _merge_equal_results(steps: Iterator[Step]) -> Iterator[Step]:
+    for _, equal in groupby(steps, key=lambda step: (step.strategy, step.rebalance_protocols)):
+        first, *others = equal
+        last = others[-1] if others else first
+        offers = tuple(dict.fromkeys(offer for step in (first, *others) for offer in step.offers))
+        yield Step(
+            first.restart,
+            first.restarted_at_least,
+            last.restarted_at_most,
+            offers,
+            first.strategy,
+            first.rebalance_protocols,
+        )
