@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +20,39 @@ from compose_spec import PyCompose
 from streaming.config.environment import ENVIRONMENT_PREFIX
 from streaming.config.load import load_settings
 from streaming.demo.__main__ import main as demo
+from streaming.embedded.ports import free_port
 from streaming.embedded.properties import broker_properties
 from streaming.jars import KAFKA_VERSION
 from streaming.spark.query import BATCH_GRACE_SECONDS
+from tests.deploy.test_alertmanager import amtool
+from tests.end_to_end.monitor_process import until
+from tests.end_to_end.prometheus_process import RealAlertmanager
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "deploy" / "compose"
-COMPOSE: dict[str, Any] = yaml.safe_load((FOLDER / "compose.yaml").read_text())
+_VARIABLE = re.compile(r"\$\{([A-Z_]+):-([^}]*)\}")
+
+
+def compose_with(variables: Mapping[str, str]) -> dict[str, Any]:
+    """Return the compose file with these values of .env. Every variable has a default, so .env is optional."""
+    text = _VARIABLE.sub(lambda found: variables.get(found[1]) or found[2], (FOLDER / "compose.yaml").read_text())
+    assert "${" not in text, "a variable without a default"
+    loaded: dict[str, Any] = yaml.safe_load(text.replace("$$", "$"))
+    return loaded
+
+
+def example_variables(*, with_comments: bool = False) -> dict[str, str]:
+    """Return the variables of .env.example, as Compose reads them. With `with_comments`, also the commented ones."""
+    pattern = r"^#?([A-Z][A-Z_0-9]*)=(.*)$" if with_comments else r"^([A-Z][A-Z_0-9]*)=(.*)$"
+    return {name: value.strip("'") for name, value in re.findall(pattern, ENV_EXAMPLE, re.MULTILINE)}
+
+
+COMPOSE_MD = (ROOT / "deploy" / "COMPOSE.md").read_text()
+ENV_EXAMPLE = (FOLDER / ".env.example").read_text()
+COMPOSE = compose_with({})
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 OURS = ("demo", "monitor")
+RECEIVERS = ("receivers.log.yaml", "receivers.example.yaml")
 
 
 def validate(compose: dict[str, Any]) -> None:
@@ -35,8 +65,109 @@ def config(name: str) -> dict[str, Any]:
     return loaded
 
 
-def test_the_file_follows_the_compose_specification():
-    validate(COMPOSE)
+@pytest.mark.parametrize("variables", [{}, example_variables()], ids=["without .env", ".env.example"])
+def test_the_file_follows_the_compose_specification(variables: dict[str, str]):
+    validate(compose_with(variables))
+
+
+def test_only_the_demo_starts_a_broker_and_groups():
+    """Before, users had to remove these services from the file to monitor their own cluster."""
+    assert {name for name, service in SERVICES.items() if service.get("profiles") == ["demo"]} == {"kafka", "demo"}
+    assert [name for name, service in SERVICES.items() if service.get("profiles") not in (None, ["demo"])] == []
+    for name, service in SERVICES.items():
+        needed = service.get("depends_on", {})
+        if name != "demo" and "kafka" in needed:
+            assert needed["kafka"]["required"] is False, f"{name} would not start without the profile demo"
+
+
+def test_the_example_of_env_changes_the_cluster_the_ports_the_memory_and_the_receivers():
+    """A variable with a misspelled name would have no effect. The monitor refuses its own misspelled variables."""
+    used = {name for name, _ in _VARIABLE.findall((FOLDER / "compose.yaml").read_text())}
+    given = set(example_variables())
+    assert given - used == {"COMPOSE_PROFILES"}, "Compose reads this variable itself"
+    assert used - given == set()
+    assert {"path": ".env", "required": False} in SERVICES["monitor"]["env_file"]
+
+
+def test_the_monitor_accepts_all_lines_of_the_example_of_env(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """The commented lines, too. The files of the secrets exist only in the container."""
+    (tmp_path / "ca.pem").write_text("-----BEGIN CERTIFICATE-----")
+    (tmp_path / "password").write_text("hunter2")
+    (tmp_path / "password").chmod(0o600)
+    for name, value in example_variables(with_comments=True).items():
+        monkeypatch.setenv(name, value.replace("/etc/rebalance-monitor-secrets", str(tmp_path)))
+    settings = load_settings(None)
+    assert [one.kafka.cluster for one in settings.of_clusters()] == ["prod", "prod-eu"]
+    assert settings.kafka.security.password_file == tmp_path / "password"
+    assert [one.team for one in settings.groups] == ["payments"]
+    mounts = [mount for mount in SERVICES["monitor"]["volumes"] if "/etc/rebalance-monitor-secrets" in mount]
+    assert mounts == ["./secrets/monitor:/etc/rebalance-monitor-secrets:ro"]
+
+
+@pytest.mark.parametrize("receivers", RECEIVERS)
+def test_alertmanager_gets_the_routes_of_the_project_and_the_receivers_of_the_user(receivers: str, tmp_path: Path):
+    """The test runs the commands of the container with the files of this folder."""
+    (script,) = SERVICES["alertmanager"]["command"]
+    for path in ("/etc/alertmanager/alertmanager.yaml", "/etc/alertmanager/receivers.yaml"):
+        assert path in script
+        assert any(path in mount for mount in SERVICES["alertmanager"]["volumes"])
+    here = script.replace("/tmp/", f"{tmp_path}/").replace("exec alertmanager", "true")  # noqa: S108 - the container's own
+    here = here.replace("/etc/alertmanager/receivers.yaml", str(FOLDER / receivers))
+    here = here.replace("/etc/alertmanager/alertmanager.yaml", str(FOLDER / "alertmanager.yaml"))
+    shell, option = SERVICES["alertmanager"]["entrypoint"]
+    subprocess.run([shell, option, here], check=True)
+    merged, routes = yaml.safe_load((tmp_path / "alertmanager.yaml").read_text()), config("alertmanager.yaml")
+    assert (merged["route"], merged["inhibit_rules"]) == (routes["route"], routes["inhibit_rules"])
+    assert merged["receivers"] == config(receivers)["receivers"]
+    checked = amtool("check-config", str(tmp_path / "alertmanager.yaml"))
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+@pytest.mark.parametrize("receivers", RECEIVERS)
+def test_only_the_receiver_nobody_is_empty(receivers: str):
+    """An empty receiver drops its notifications without an error."""
+    assert [one["name"] for one in config(receivers)["receivers"] if len(one) == 1] == ["nobody"]
+
+
+def test_the_example_of_a_receiver_writes_one_line_for_each_alert(tmp_path: Path):
+    """A real Alertmanager sends the alert. The name of the group is hostile text, so its line break is escaped."""
+    receiver = (FOLDER / "receiver.py").read_text()
+    ports = {
+        one["url"] for each in config("receivers.log.yaml")["receivers"] for one in each.get("webhook_configs", [])
+    }
+    assert ports == {"http://receiver:9094/"}
+    assert "PORT = 9094\n" in receiver
+    port = free_port()
+    (tmp_path / "receiver.py").write_text(receiver.replace("PORT = 9094", f"PORT = {port}"))
+    configuration = config("alertmanager.yaml") | config("receivers.log.yaml")
+    configuration["route"]["group_wait"] = "0s"
+    text = json.dumps(configuration).replace("receiver:9094", f"127.0.0.1:{port}")
+    log = tmp_path / "log"
+    with log.open("w") as output, RealAlertmanager(tmp_path / "alertmanager", json.loads(text)) as alertmanager:
+        process = subprocess.Popen([sys.executable, "-I", "-u", str(tmp_path / "receiver.py")], stdout=output)
+        try:
+            labels = {"alertname": "Test", "severity": "critical", "cluster": "demo", "group": "a\nb"}
+            alertmanager.send([{"labels": labels, "annotations": {"summary": "a test"}}])
+            until("the notification", lambda: log.read_text().endswith("\n"))
+            (arguments,) = re.findall(r"exec alertmanager amtool (.*) --alertmanager.url=", COMPOSE_MD)
+            sent = amtool(*arguments.split(), f"--alertmanager.url={alertmanager.address}")
+            assert sent.returncode == 0, sent.stderr
+            until("the test alert of the page", lambda: log.read_text().count("\n") == 2)
+        finally:
+            process.terminate()
+            process.wait()
+    first, second = log.read_text().splitlines()
+    assert first == f'on-call: firing {json.dumps(labels, sort_keys=True)} "a test"'
+    assert second.startswith('on-call: firing {"alertname": "RebalanceMonitorTest"')
+
+
+def test_the_command_of_the_page_selects_the_receivers_of_the_user(tmp_path: Path):
+    (command,) = re.findall(r"^    (sed -i .*) \.env$", COMPOSE_MD, re.MULTILINE)
+    shutil.copy(FOLDER / ".env.example", tmp_path / ".env")
+    subprocess.run([*shlex.split(command), tmp_path / ".env"], check=True)
+    mounts = compose_with({"ALERTMANAGER_RECEIVERS": "./receivers.yaml"})["services"]["alertmanager"]["volumes"]
+    assert "\nALERTMANAGER_RECEIVERS=./receivers.yaml\n" in (tmp_path / ".env").read_text()
+    assert "./receivers.yaml:/etc/alertmanager/receivers.yaml:ro" in mounts
 
 
 @pytest.mark.parametrize(
@@ -74,13 +205,13 @@ def test_every_port_is_open_on_loopback_only():
     assert [port for port in ports if not port.startswith("127.0.0.1:")] == []
 
 
-@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize("name", [*OURS, "receiver"])
 def test_our_containers_can_write_only_to_their_volumes_and_tmp(name: str):
     service = SERVICES[name]
     assert service["read_only"] is True
     assert service["cap_drop"] == ["ALL"]
     assert service["security_opt"] == ["no-new-privileges:true"]
-    assert [mount.split(":")[0] for mount in service["tmpfs"]] == ["/tmp"]  # noqa: S108 - the container's own
+    assert [mount.split(":")[0] for mount in service.get("tmpfs", ["/tmp"])] == ["/tmp"]  # noqa: S108 - the container's own
 
 
 def test_the_monitors_tmp_may_run_code():
@@ -99,7 +230,7 @@ def test_the_images_stages_and_files_exist():
 
 def test_files_mounted_from_this_folder_exist():
     mounted = [mount.split(":")[0] for service in SERVICES.values() for mount in service.get("volumes", [])]
-    assert sum(mount.startswith("./") for mount in mounted) == 4
+    assert sum(mount.startswith("./") for mount in mounted) == 8
     assert [mount for mount in mounted if mount.startswith("./") and not (FOLDER / mount).exists()] == []
 
 

@@ -104,7 +104,7 @@ def test_the_images_python_is_supported_and_paths_contain_its_version():
     """SPARK_HOME and the Kubernetes manifest contain a path with Python's version."""
     (minor,) = re.findall(r"^ARG PYTHON_IMAGE=python:(3\.\d+)\.\d+-slim-bookworm$", DOCKERFILE, re.MULTILINE)
     named = set(re.findall(r"venv/lib/python(3\.\d+)/", DOCKERFILE))
-    manifest = (ROOT / "deploy" / "kubernetes" / "cluster" / "spark-application.yaml").read_text()
+    manifest = (ROOT / "deploy" / "kubernetes" / "spark-operator.yaml").read_text()
     named |= set(re.findall(r"venv/lib/python(3\.\d+)/", manifest))
     assert named == {minor}
     assert 10 <= int(minor.split(".")[1]) <= 13

@@ -1,5 +1,8 @@
 """Test that the manifests follow the schemas of Kubernetes and of the operators, and fit the image and the program.
 
+The manifests are rendered from the Helm chart, so these tests check the chart, too. `test_chart.py` checks that the
+manifests are not older than the chart.
+
 Built-in kinds are checked with Kubernetes' own OpenAPI schemas, which also find unknown fields. The SparkApplication is
 checked with the Spark operator's schema. The three kinds of the Prometheus operator are checked with lists of fields.
 """
@@ -9,7 +12,7 @@ from __future__ import annotations
 import copy
 import importlib.metadata
 import stat
-from collections.abc import Iterator
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +22,7 @@ import yaml
 from kubeflow_spark_api.models import SparkV1beta2SparkApplication
 
 from streaming.config.environment import ENVIRONMENT_PREFIX
-from streaming.config.load import load_settings
+from streaming.config.load import Settings, load_settings
 from streaming.http.port import PUBLIC_PATHS
 from streaming.spark.query import BATCH_GRACE_SECONDS
 
@@ -28,33 +31,45 @@ FOLDER = ROOT / "deploy" / "kubernetes"
 KUBERNETES_VERSIONS = ("1.29", "1.37")
 """The oldest and the newest Kubernetes version of the schema checks."""
 
+NAME = "rebalance-monitor"
+"""Name of the release and of the namespace."""
+
 OPERATORS_GROUPS = ("monitoring.coreos.com", "sparkoperator.k8s.io")
 Manifest = dict[str, Any]
 
 
-def manifests(folder: str) -> Iterator[Manifest]:
-    """Return all manifests of a folder, without kustomize's own files."""
-    for file in sorted((FOLDER / folder).glob("*.yaml")):
-        if file.name not in ("kustomization.yaml", "image-field.yaml") and not file.name.endswith("-patch.yaml"):
-            yield from yaml.safe_load_all(file.read_text())
+def manifests(file: str) -> list[Manifest]:
+    """Return all manifests of a file."""
+    return list(yaml.safe_load_all((FOLDER / f"{file}.yaml").read_text()))
 
 
-def of_kind(folder: str, kind: str) -> Manifest:
-    """Return the only manifest of a kind."""
-    (only,) = [manifest for manifest in manifests(folder) if manifest["kind"] == kind]
+def of_kind(file: str, kind: str) -> Manifest:
+    """Return the manifest of a kind. If there are several, return the one that has the name of the release."""
+    (only,) = [one for one in manifests(file) if (one["kind"], one["metadata"]["name"]) == (kind, NAME)]
     return only
 
 
-ALL = [
-    (folder, manifest)
-    for folder in ("one-node", "cluster", "monitoring", "overlays/one-node", "overlays/cluster")
-    for manifest in manifests(folder)
+def settings_of(file: str) -> Settings:
+    """Load the monitor.toml of a manifest as the monitor does."""
+    with tempfile.NamedTemporaryFile("w", suffix=".toml") as configuration:
+        configuration.write(of_kind(file, "ConfigMap")["data"]["monitor.toml"])
+        configuration.flush()
+        return load_settings(Path(configuration.name))
+
+
+FILES = ("one-node", "one-node-tls", "spark-operator", "spark-operator-tls")
+MONITORING = ("alertmanager-config", "prometheus-rule", "service-monitor", "service-monitor-tls")
+BUILT_IN = [
+    (file, manifest)
+    for file in FILES
+    for manifest in manifests(file)
+    if not manifest["apiVersion"].startswith(OPERATORS_GROUPS)
 ]
-BUILT_IN = [(folder, it) for folder, it in ALL if not it["apiVersion"].startswith(OPERATORS_GROUPS)]
-SPARK = of_kind("cluster", "SparkApplication")
+SPARK = of_kind("spark-operator", "SparkApplication")
 DEPLOYMENT = of_kind("one-node", "Deployment")
 POD = DEPLOYMENT["spec"]["template"]["spec"]
 (CONTAINER,) = POD["containers"]
+SERVICE_MONITOR = of_kind("monitoring/service-monitor", "ServiceMonitor")
 
 
 def manifest_name(manifest: Manifest) -> str:
@@ -83,9 +98,16 @@ def test_the_spark_application_follows_the_operators_schema():
     assert SparkV1beta2SparkApplication.from_dict(wrong).to_dict() != wrong
 
 
+def test_every_manifest_is_in_a_file_that_the_tests_check_and_in_the_namespace():
+    """`kubectl apply` without a namespace would use the namespace of the user."""
+    named = {*FILES, *(f"monitoring/{name}" for name in MONITORING)}
+    assert {str(file.relative_to(FOLDER).with_suffix("")) for file in FOLDER.rglob("*.yaml")} == named
+    assert {one["metadata"]["namespace"] for file in named for one in manifests(file)} == {NAME}
+
+
 def test_the_kinds_of_the_prometheus_operator_have_only_known_fields():
-    """These fields exist in monitoring.coreos.com/v1 and v1alpha1. A new field must be looked up there first."""
-    monitor, rule = of_kind("monitoring", "ServiceMonitor"), of_kind("monitoring", "PrometheusRule")
+    """These fields exist in monitoring.coreos.com/v1 and v1alpha1. `make helm-check` asks the operator's types."""
+    monitor, rule = SERVICE_MONITOR, of_kind("monitoring/prometheus-rule", "PrometheusRule")
     assert {monitor["apiVersion"], rule["apiVersion"]} == {"monitoring.coreos.com/v1"}
     assert set(monitor["spec"]) == {"selector", "endpoints"}
     (endpoint,) = monitor["spec"]["endpoints"]
@@ -96,7 +118,7 @@ def test_the_kinds_of_the_prometheus_operator_have_only_known_fields():
         for one in group["rules"]:
             assert ("alert" in one) != ("record" in one)
             assert set(one) <= {"alert", "record", "expr", "for", "keep_firing_for", "labels", "annotations"}
-    config = of_kind("monitoring", "AlertmanagerConfig")
+    config = of_kind("monitoring/alertmanager-config", "AlertmanagerConfig")
     assert config["apiVersion"] == "monitoring.coreos.com/v1alpha1"
     assert set(config["spec"]) == {"route", "receivers", "inhibitRules"}
     route = config["spec"]["route"]
@@ -107,32 +129,6 @@ def test_the_kinds_of_the_prometheus_operator_have_only_known_fields():
     for rule in config["spec"]["inhibitRules"]:
         assert set(rule) == {"sourceMatch", "targetMatch", "equal"}
         assert all(set(one) == {"name", "value", "matchType"} for one in (*rule["sourceMatch"], *rule["targetMatch"]))
-
-
-@pytest.mark.parametrize(
-    "folder",
-    [
-        "one-node",
-        "cluster",
-        "monitoring",
-        "monitoring-tls",
-        "overlays/one-node",
-        "overlays/one-node-tls",
-        "overlays/cluster",
-        "overlays/cluster-tls",
-    ],
-)
-def test_kustomizations_name_every_file_and_only_existing_files(folder: str):
-    """A manifest that no kustomization names is never applied."""
-    here = FOLDER / folder
-    kustomization = yaml.safe_load((here / "kustomization.yaml").read_text())
-    generated = [file for maker in kustomization.get("configMapGenerator", []) for file in maker["files"]]
-    patches = [patch["path"] for patch in kustomization.get("patches", [])]
-    folders = [*kustomization.get("resources", []), *kustomization.get("components", [])]
-    listed = [*folders, *generated, *patches, *kustomization.get("configurations", [])]
-    assert [name for name in listed if not (here / name).exists()] == []
-    files = {file.name for file in here.iterdir()} - {"kustomization.yaml"}
-    assert files == {name for name in listed if "/" not in name}
 
 
 def test_a_checkpoint_has_only_one_writer():
@@ -150,7 +146,7 @@ def test_a_checkpoint_has_only_one_writer():
     ids=["deployment", "driver", "executor"],
 )
 def test_pods_meet_the_restricted_standard(pod: Manifest, container: Manifest):
-    """The namespaces enforce the Pod Security Standard `restricted`. A pod that violates it does not start."""
+    """deploy/README.md lets the namespace enforce the Pod Security Standard `restricted`. Other pods do not start."""
     assert (pod["runAsNonRoot"], pod["runAsUser"], pod["seccompProfile"]) == (True, 10001, {"type": "RuntimeDefault"})
     assert container["allowPrivilegeEscalation"] is False
     assert container["capabilities"] == {"drop": ["ALL"]}
@@ -174,9 +170,9 @@ def test_writable_folders_are_on_a_volume(volumes: list[Manifest], mounts: list[
     assert writable == {"/var/lib/kafka-rebalance-monitor", "/tmp"}  # noqa: S108 - the container's own
 
 
-@pytest.mark.parametrize("folder", ["one-node", "cluster"])
-def test_the_configuration_is_valid_and_keeps_its_state_on_the_volume(folder: str):
-    settings = load_settings(FOLDER / folder / "monitor.toml")
+@pytest.mark.parametrize("file", FILES)
+def test_the_configuration_is_valid_and_keeps_its_state_on_the_volume(file: str):
+    settings = settings_of(file)
     assert Path(settings.paths.checkpoint).parent == Path("/var/lib/kafka-rebalance-monitor")
     assert Path(settings.paths.tables).parent == Path("/var/lib/kafka-rebalance-monitor")
 
@@ -184,7 +180,7 @@ def test_the_configuration_is_valid_and_keeps_its_state_on_the_volume(folder: st
 def test_the_number_of_state_partitions_equals_the_number_of_executor_cores():
     """The number is fixed when the checkpoint is created. With fewer partitions, some cores would always be idle."""
     executor = SPARK["spec"]["executor"]
-    spark = load_settings(FOLDER / "cluster" / "monitor.toml").spark
+    spark = settings_of("spark-operator").spark
     assert spark.shuffle_partitions == spark.combine_tasks == executor["instances"] * executor["cores"]
 
 
@@ -213,12 +209,12 @@ def test_pods_get_the_time_they_need_to_stop():
         assert grace >= 2 * BATCH_GRACE_SECONDS + 30
 
 
-@pytest.mark.parametrize("folder", ["one-node", "cluster"])
-def test_a_monitor_that_is_not_ready_is_scraped_too(folder: str):
+@pytest.mark.parametrize("file", FILES)
+def test_a_monitor_that_is_not_ready_is_scraped_too(file: str):
     """Without `publishNotReadyAddresses` Prometheus would lose the ready metric of a monitor that is not ready."""
-    service = of_kind(folder, "Service")
+    service = of_kind(file, "Service")
     assert service["spec"]["publishNotReadyAddresses"] is True
-    selected = of_kind("monitoring", "ServiceMonitor")["spec"]
+    selected = SERVICE_MONITOR["spec"]
     assert selected["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
     assert [port["name"] for port in service["spec"]["ports"]] == [selected["endpoints"][0]["port"]]
 
@@ -226,19 +222,42 @@ def test_a_monitor_that_is_not_ready_is_scraped_too(folder: str):
 def test_services_and_policies_find_our_pods():
     """The selectors must match the labels of the pods. The Spark operator adds `spark-role` itself."""
     pod = DEPLOYMENT["spec"]["template"]["metadata"]["labels"]
-    assert DEPLOYMENT["spec"]["selector"]["matchLabels"] == pod == of_kind("one-node", "Service")["spec"]["selector"]
-    assert of_kind("one-node", "NetworkPolicy")["spec"]["podSelector"]["matchLabels"] == pod
     driver = {**SPARK["spec"]["driver"]["labels"], "spark-role": "driver"}
-    assert of_kind("cluster", "Service")["spec"]["selector"] == driver
-    for policy in (it for it in manifests("cluster") if it["kind"] == "NetworkPolicy"):
-        assert policy["spec"]["podSelector"]["matchLabels"].items() <= driver.items()
+    executor = {**SPARK["spec"]["executor"]["labels"], "spark-role": "executor"}
+    selector = of_kind("spark-operator", "Service")["spec"]["selector"]
+    assert DEPLOYMENT["spec"]["selector"]["matchLabels"].items() <= pod.items()
+    assert of_kind("one-node", "Service")["spec"]["selector"].items() <= pod.items()
+    assert selector.items() <= driver.items()
+    assert not selector.items() <= executor.items(), "only the driver has the port"
+    for labels, file in ((pod, "one-node"), (driver, "spark-operator"), (executor, "spark-operator")):
+        assert of_kind(file, "NetworkPolicy")["spec"]["podSelector"]["matchLabels"].items() <= labels.items()
 
 
-def test_network_policies_name_both_directions_so_that_other_traffic_is_refused():
-    policy = of_kind("one-node", "NetworkPolicy")["spec"]
+@pytest.mark.parametrize("file", FILES)
+def test_network_policies_name_both_directions_so_that_other_traffic_is_refused(file: str):
+    """An empty list of peers would admit everybody."""
+    policy = of_kind(file, "NetworkPolicy")["spec"]
     assert policy["policyTypes"] == ["Ingress", "Egress"]
-    assert len(policy["ingress"]) == 1
-    assert all(rule.get("to") and rule.get("ports") for rule in policy["egress"])
+    assert all(rule["from"] for rule in policy["ingress"])
+    assert [rule["ports"] for rule in policy["ingress"] if "ports" in rule] == [[{"protocol": "TCP", "port": 9560}]]
+    ours = {"podSelector": {"matchLabels": policy["podSelector"]["matchLabels"]}}
+    without_ports = [rule for rule in (*policy["ingress"], *policy["egress"]) if "ports" not in rule]
+    assert all(rule.get("from", rule.get("to")) == [ours] for rule in without_ports), "only our own pods use any port"
+    assert all(rule["to"] for rule in policy["egress"])
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_pods_reach_the_dns_of_the_cluster_and_nodelocal_dnscache(file: str):
+    """NodeLocal DNSCache listens on a link-local address of the node, which no selector of pods matches."""
+    (dns,) = [rule for rule in of_kind(file, "NetworkPolicy")["spec"]["egress"] if 53 in ports_of(rule)]
+    assert {port["protocol"] for port in dns["ports"]} == {"UDP", "TCP"}
+    assert {"ipBlock": {"cidr": "169.254.20.10/32"}} in dns["to"]
+    (pods,) = [peer["podSelector"]["matchExpressions"] for peer in dns["to"] if "podSelector" in peer]
+    assert pods == [{"key": "k8s-app", "operator": "In", "values": ["kube-dns", "node-local-dns"]}]
+
+
+def ports_of(rule: Manifest) -> set[int]:
+    return {port["port"] for port in rule.get("ports", [])}
 
 
 def test_the_monitor_on_one_node_has_no_kubernetes_token():
@@ -271,15 +290,14 @@ def test_the_manifest_has_the_rules_of_the_dashboards_folder_and_the_label_of_it
     """By default, an AlertmanagerConfig applies only to alerts with the label `namespace` of its own namespace."""
     files = sorted((ROOT / "dashboards" / "rules").glob("*.yaml"))
     groups = [group for file in files for group in yaml.safe_load(file.read_text())["groups"]]
-    namespace = of_kind("overlays/one-node", "Namespace")["metadata"]["name"]
     for rule in (rule for group in groups for rule in group["rules"] if "alert" in rule):
-        rule["labels"]["namespace"] = namespace
-    assert of_kind("monitoring", "PrometheusRule")["spec"]["groups"] == groups
+        rule["labels"]["namespace"] = NAME
+    assert of_kind("monitoring/prometheus-rule", "PrometheusRule")["spec"]["groups"] == groups
 
 
 def test_the_operator_suppresses_the_same_alerts_as_the_configuration_of_compose():
     """Users of kube-prometheus-stack have no file alertmanager.yaml."""
-    config = of_kind("monitoring", "AlertmanagerConfig")["spec"]
+    config = of_kind("monitoring/alertmanager-config", "AlertmanagerConfig")["spec"]
     compose = yaml.safe_load((ROOT / "deploy" / "compose" / "alertmanager.yaml").read_text())
     assert [
         {
@@ -295,38 +313,10 @@ def as_text(matcher: dict[str, str]) -> str:
     return f'{matcher["name"]}{matcher["matchType"]}"{matcher["value"]}"'
 
 
-def patches(overlay: str) -> Iterator[tuple[str, list[Manifest]]]:
-    """Return the target and the steps of each patch of an overlay. Patches of its components come first."""
-    here = FOLDER / overlay
-    kustomization = yaml.safe_load((here / "kustomization.yaml").read_text())
-    for component in kustomization.get("components", []):
-        yield from patches(f"{overlay}/{component}")
-    for patch in kustomization.get("patches", []):
-        yield "/".join(patch["target"].values()), yaml.safe_load((here / patch["path"]).read_text())
-
-
-def patched(manifest: Manifest, overlay: str) -> Manifest:
-    """Apply the overlay's patch to a manifest. Only the operation `add` of RFC 6902 is supported."""
-    (steps,) = [steps for target, steps in patches(overlay) if target == manifest_name(manifest)]
-    result = copy.deepcopy(manifest)
-    for step in steps:
-        assert step["op"] == "add"
-        at: Any = result
-        *way, last = step["path"].split("/")[1:]
-        for name in way:
-            at = at[int(name)] if isinstance(at, list) else at[name]
-        if last == "-":
-            at.append(step["value"])
-        else:
-            assert last not in at, "add would replace it"
-            at[last] = step["value"]
-    return result
-
-
 @pytest.mark.parametrize("version", KUBERNETES_VERSIONS)
 def test_with_tls_the_probes_use_tls(version: str):
     """A probe with plain HTTP would fail on a TLS port, and Kubernetes would restart the pod again and again."""
-    deployment = patched(DEPLOYMENT, "overlays/one-node-tls")
+    deployment = of_kind("one-node-tls", "Deployment")
     kubernetes_validate.validate(deployment, version, strict=True)
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
@@ -335,15 +325,15 @@ def test_with_tls_the_probes_use_tls(version: str):
 
 
 def test_with_tls_the_spark_application_follows_the_operators_schema():
-    application = patched(SPARK, "overlays/cluster-tls")
+    application = of_kind("spark-operator-tls", "SparkApplication")
     assert SparkV1beta2SparkApplication.from_dict(application).to_dict() == application
     assert application["spec"]["executor"] == SPARK["spec"]["executor"], "only the driver has the port and the key"
 
 
-@pytest.mark.parametrize("overlay", ["overlays/one-node-tls", "overlays/cluster-tls"])
-def test_with_tls_the_files_of_the_settings_are_mounted(overlay: str):
+@pytest.mark.parametrize("file", ["one-node-tls", "spark-operator-tls"])
+def test_with_tls_the_files_of_the_settings_are_mounted(file: str):
     """Each file in the settings is on a volume with a mode that the monitor accepts for keys."""
-    container, volumes = _container_with_port(overlay)
+    container, volumes = _container_with_port(file)
     folders = {mount["mountPath"]: mount["name"] for mount in container["volumeMounts"]}
     secrets = {volume["name"]: volume["secret"] for volume in volumes if "secret" in volume}
     given = set()
@@ -356,25 +346,22 @@ def test_with_tls_the_files_of_the_settings_are_mounted(overlay: str):
     assert given == {"tls_certificate_file", "tls_key_file", "basic_auth_users_file"}
 
 
-def _container_with_port(overlay: str) -> tuple[Manifest, list[Manifest]]:
+def _container_with_port(file: str) -> tuple[Manifest, list[Manifest]]:
     """Return the container that has the metrics port, or the driver of a SparkApplication, and the volumes."""
-    if overlay.endswith("cluster-tls"):
-        spec = patched(SPARK, overlay)["spec"]
+    if file.startswith("spark-operator"):
+        spec = of_kind(file, "SparkApplication")["spec"]
         return spec["driver"], spec["volumes"]
-    pod = patched(DEPLOYMENT, overlay)["spec"]["template"]["spec"]
+    pod = of_kind(file, "Deployment")["spec"]["template"]["spec"]
     return pod["containers"][0], pod["volumes"]
 
 
-@pytest.mark.parametrize("kind", ["one-node", "cluster"])
-def test_with_tls_prometheus_verifies_the_certificate_and_sends_a_password(kind: str):
+def test_with_tls_prometheus_verifies_the_certificate_and_sends_a_password():
     """The fields are those of monitoring.coreos.com/v1. The certificate is for the name of the service."""
-    monitor = patched(of_kind("monitoring", "ServiceMonitor"), f"overlays/{kind}-tls")
-    (endpoint,) = monitor["spec"]["endpoints"]
+    (endpoint,) = of_kind("monitoring/service-monitor-tls", "ServiceMonitor")["spec"]["endpoints"]
     assert endpoint["scheme"] == "https"
-    service, namespace = of_kind(kind, "Service"), of_kind(f"overlays/{kind}", "Namespace")
-    host = ".".join([service["metadata"]["name"], namespace["metadata"]["name"], "svc"])
+    service = of_kind("one-node-tls", "Service")["metadata"]
     assert set(endpoint["tlsConfig"]) == {"ca", "serverName"}, "not insecureSkipVerify"
-    assert endpoint["tlsConfig"]["serverName"] == host
+    assert endpoint["tlsConfig"]["serverName"] == f"{service['name']}.{service['namespace']}.svc"
     assert {key: set(value) for key, value in endpoint["basicAuth"].items()} == {
         "username": {"name", "key"},
         "password": {"name", "key"},

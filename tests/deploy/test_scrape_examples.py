@@ -24,15 +24,17 @@ def examples() -> dict[str, Any]:
     for file in _files():
         text = file.read_text()
         blocks = [text] if file.suffix in {".yaml", ".yml"} else [block for _, block in _BLOCK.findall(text)]
-        jobs = [job for block in blocks if _SCRAPES.search(block) for job in _jobs(yaml.safe_load(block))]
+        documents = [one for block in blocks if _SCRAPES.search(block) for one in yaml.safe_load_all(block)]
+        jobs = [job for document in documents for job in _jobs(document)]
         found |= {f"{file.relative_to(ROOT)} {number}": job for number, job in enumerate(jobs, 1)}
     return found
 
 
 def _files() -> list[Path]:
+    """Return the files with examples. Templates of the Helm chart are not YAML. deploy/kubernetes has their result."""
     folders = ("assignors", "dashboards", "deploy", "docs", "streaming")
     files = [*ROOT.glob("*.md"), *(file for folder in folders for file in (ROOT / folder).rglob("*"))]
-    return sorted(file for file in files if file.suffix in {".md", ".yaml", ".yml"})
+    return sorted(file for file in files if file.suffix in {".md", ".yaml", ".yml"} and file.parent.name != "templates")
 
 
 def _jobs(document: Any) -> list[Any]:  # noqa: ANN401 - any YAML
