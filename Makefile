@@ -3,7 +3,7 @@ BIN := .venv/bin
 export PYTHON
 
 .NOTPARALLEL:
-.PHONY: help setup demo test test-quick test-matrix test-clients lint bench bench-assignors soak clean
+.PHONY: help setup demo test test-quick test-matrix test-clients helm-check lint bench bench-assignors soak clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,7 +19,7 @@ test: setup ## Run every check and every test, the real broker's included
 	@$(BIN)/python -m tests.class_archives & archives=$$!; \
 	$(MAKE) --no-print-directory lint; checked=$$?; wait $$archives && exit $$checked
 	$(BIN)/pytest -n auto -m "not slow"
-	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "slow and not matrix" \
+	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "slow and not matrix and not helm" \
 		$$(grep -rl "mark\.slow" tests --include="test_*.py" | sort)
 
 test-quick: setup ## Run the tests that take seconds
@@ -31,6 +31,9 @@ test-matrix: setup ## Run the end-to-end tests against Kafka 3.7, 3.9 and 4.3 to
 
 test-clients: setup ## Run groups of every client library under one monitor, an hour at most; CLIENTS=... are parts of their names
 	$(BIN)/python -m tests.clients.run $(CLIENTS)
+
+helm-check: setup ## Check the Helm chart with Helm and with published schemas; needs Go and Node.js
+	$(BIN)/pytest -v -m helm tests/deploy/chart
 
 lint: setup ## Check style, types and layers
 	$(BIN)/ruff check
@@ -49,5 +52,5 @@ soak: setup ## Run broker, groups and monitor for HOURS=1 and measure growth
 	$(BIN)/python -m tests.bench.run_soak $(if $(HOURS),--hours $(HOURS))
 
 clean: ## Remove all that was made here; the jars stay in the user's cache
-	rm -rf .venv .demo .bench .clients build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .demo .bench .clients .helm build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

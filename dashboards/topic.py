@@ -22,7 +22,7 @@ from streaming.signals import Signal
 from streaming.signals.groups import GROUP_INFO
 from streaming.signals.lag import GROUP_LAG_SECONDS, GROUP_STATUS, GROUP_WORST_PARTITION_INFO
 from streaming.signals.monitor import READY
-from streaming.signals.partitions import PARTITION_LAG, TOPIC_LAG
+from streaming.signals.partitions import PARTITION_LAG, TOPIC_HOTTEST_PARTITION_RATIO, TOPIC_LAG
 
 _LAG = ONE_TOPIC.series(TOPIC_LAG)
 _GROUP = Label("Group", "group", links=[group_link("${cluster:percentencode}")])
@@ -48,6 +48,7 @@ def dashboard() -> build.Dashboard:
         Row("Which groups read this topic?", [*_stats(), _groups()]),
         Row("Lag and alerts", [_lag_over_time(), alerts]),
         Row("Partitions with the largest lag", [_partitions(), _owners()]),
+        Row("Are the records divided evenly?", [_hottest_partition()]),
     ]
     return create_dashboard(TOPIC_UID, "Rebalance monitor: one topic", about, variables, rows)
 
@@ -149,3 +150,17 @@ def _owners() -> AnyPanel:
         Measure("", top_k(worst)),
     ]
     return ranked_table(spec, columns, sort_by="Group")
+
+
+def _hottest_partition() -> AnyPanel:
+    spec = PanelSpec(
+        "Hottest partition over time",
+        "Produce rate of the hottest partition of this topic, divided by the mean produce rate of all its partitions. "
+        "The legend names the partition. No assignment can divide a hot partition: look at the keys of the records and "
+        "at the producer's partitioner.",
+        TOPIC_HOTTEST_PARTITION_RATIO.unknown,
+        "no known hot partition",
+        width=24,
+    )
+    ratio = ONE_TOPIC.series_by("partition", TOPIC_HOTTEST_PARTITION_RATIO)
+    return line_panel(spec, [Query(ratio, "partition {{partition}}")])

@@ -14,7 +14,13 @@ if TYPE_CHECKING:
 
 
 SHARING = {
-    "shared monitor": ("test_agrees_with_kafka.py", "test_every_client_agrees.py", "test_on_call.py", "test_pages.py"),
+    "shared monitor": (
+        "test_agrees_with_kafka.py",
+        "test_every_client_agrees.py",
+        "test_on_call.py",
+        "test_pages.py",
+        "test_what_causes_lag.py",
+    ),
     "demo": ("test_dashboards.py", "test_paging.py"),
     "lost broker": ("test_bad_weather.py", "test_grown_log.py", "test_rewound_log.py"),
 }

@@ -8,6 +8,7 @@ from dashboards.alerts.definition import CRITICAL, GROUP, WARNING, Alert, AlertF
 from dashboards.alerts.expressions import AND_ABOVE_MAX, NOT_ROLLING, condition_start, group_max, lines
 from dashboards.alerts.texts import (
     IN_GROUP,
+    LAG_CAUSE,
     LAG_SECONDS,
     RECORDS_WAIT,
     SINCE_ASSIGNMENT,
@@ -19,14 +20,26 @@ from dashboards.alerts.texts import (
 )
 
 _EXCESS = group_max("excess_partitions")
-_SKEWED_AND_LATE = lines(f"{_EXCESS} > 0", NOT_ROLLING, AND_ABOVE_MAX)
-_SKEWED = lines(f"{_EXCESS} > 1", NOT_ROLLING, f"or {_EXCESS} > 0", NOT_ROLLING, AND_ABOVE_MAX)
+_UNEVEN_WORK = group_max("uneven_work_records_per_second")
+_SKEWED_AND_LATE = lines(f"{_EXCESS} > 0", NOT_ROLLING, AND_ABOVE_MAX, f"or {_UNEVEN_WORK}", NOT_ROLLING, AND_ABOVE_MAX)
+_SKEWED = lines(
+    f"{_EXCESS} > 1", NOT_ROLLING, f"or {_EXCESS} > 0", NOT_ROLLING, AND_ABOVE_MAX, f"or {_UNEVEN_WORK}", NOT_ROLLING
+)
+# The same groups as in the first two parts of `_SKEWED`: for them, the value of the alert is a number of partitions.
+_COUNTS_PARTITIONS = (
+    f"rebalance_monitor_excess_partitions@ > 1 or rebalance_monitor_excess_partitions@ > 0 {AND_ABOVE_MAX}"
+)
+_MORE_RECORDS = "{{ $value | humanize }} records per second more than necessary"
 _MORE_THAN_FAIR = "{{ $value }} more than the busiest member would hold in the fairest assignment."
 _BUSIEST = known(
     "topk(1, rebalance_monitor_busiest_member@)",
     f"{{{{ with first . }}}}Client {{{{ .Labels.client_id }}}} on {{{{ .Labels.client_host }}}}{{{{ with "
     f".Labels.group_instance_id }}}} (instance {{{{ . }}}}){{{{ end }}}} holds {{{{ .Value }}}} partitions, "
     f"{_MORE_THAN_FAIR}{{{{ end }}}}{{{{ else }}}}One member holds too many partitions, {_MORE_THAN_FAIR}",
+)
+_BUSIEST_OR_UNEVEN = known(
+    _COUNTS_PARTITIONS,
+    f"{_BUSIEST}{{{{ else }}}}The partitions of one member receive {_MORE_RECORDS}.",
 )
 _CAUSE = known(
     "topk(1, rebalance_monitor_topic_skew@)",
@@ -40,6 +53,12 @@ _CAUSE = known(
         "the deployment.{{ else }} Likely causes: a client uses its own strategy, or members subscribe to different "
         "topics. What to do: compare the strategies in the what-if table on the group's page.",
     ),
+)
+
+_CAUSE_OR_UNEVEN = known(
+    _COUNTS_PARTITIONS,
+    f"{_CAUSE}{{{{ else }}}} What to do: find the member in the table of shared work on the group's page. Compare the "
+    "strategies in the what-if table.",
 )
 
 _UNOWNED = lines(condition_start("unowned_partitions"), NOT_ROLLING)
@@ -58,9 +77,14 @@ ASSIGNMENTS: Final = AlertFile(
                 Level(CRITICAL, _SKEWED_AND_LATE, "10m"),
                 Level(WARNING, _SKEWED, "10m"),
             ),
-            summary=f"{IN_GROUP}the busiest member holds {{{{ $value }}}} {{{{ if eq $value 1.0 }}}}partition{{{{ else "
-            f"}}}}partitions{{{{ end }}}} more than necessary",
-            description=f"{_BUSIEST}{SINCE_ASSIGNMENT}{RECORDS_WAIT}{LAG_SECONDS}{WORST_PARTITION}{_CAUSE}",
+            summary=IN_GROUP
+            + known(
+                _COUNTS_PARTITIONS,
+                "the busiest member holds {{ $value }} {{ if eq $value 1.0 }}partition{{ else }}partitions{{ end }} "
+                f"more than necessary{{{{ else }}}}the partitions of the busiest member receive {_MORE_RECORDS}",
+            ),
+            description=f"{_BUSIEST_OR_UNEVEN}{SINCE_ASSIGNMENT}{RECORDS_WAIT}{LAG_SECONDS}{WORST_PARTITION}{LAG_CAUSE}"
+            f"{_CAUSE_OR_UNEVEN}",
         ),
         Alert(
             "KafkaAssignmentDrift",

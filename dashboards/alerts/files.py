@@ -4,6 +4,8 @@
 - `deploy/kubernetes/monitoring/prometheus-rule.yaml`: the same rules for the Prometheus operator.
 - `deploy/compose/alertmanager.yaml`: the part with the inhibition rules.
 - `deploy/kubernetes/monitoring/alertmanager-config.yaml`: routes and inhibition rules for the Prometheus operator.
+- `files/alertmanager-config.yaml` of the Helm chart: the same routes and rules. The chart contains a symbolic
+  link to `dashboards/rules`.
 - `dashboards/README.md`: the table of alerts.
 """
 
@@ -24,11 +26,12 @@ from dashboards.alerts.rules import alert_group, recording_group
 
 ROOT: Final = Path(__file__).parents[2]
 _KUBERNETES: Final = Path("deploy/kubernetes/monitoring")
+_CHART: Final = Path("deploy/helm/kafka-rebalance-monitor")
 _ALERTMANAGER: Final = Path("deploy/compose/alertmanager.yaml")
 _README: Final = Path("dashboards/README.md")
 
 NAMESPACE: Final = "rebalance-monitor"
-"""The namespace of the overlays in deploy/kubernetes.
+"""The namespace of the manifests in deploy/kubernetes. The Helm chart uses the namespace of the release.
 
 The operator routes only alerts that have the label of its namespace.
 """
@@ -60,6 +63,7 @@ def alert_files() -> Iterator[tuple[Path, str]]:
         yield rules / f"{file.name}.yaml", _rule_file(file.comment, alert_group(file))
     yield _KUBERNETES / "prometheus-rule.yaml", _prometheus_rule()
     yield _KUBERNETES / "alertmanager-config.yaml", _alertmanager_config()
+    yield _CHART / "files" / "alertmanager-config.yaml", f"{_comment(_GENERATED)}{_yaml(_alertmanager_spec())}"
     yield _ALERTMANAGER, _with_inhibition_rules((ROOT / _ALERTMANAGER).read_text())
     yield _README, _with_table((ROOT / _README).read_text())
 
@@ -89,6 +93,15 @@ def _prometheus_rule() -> str:
 
 def _alertmanager_config() -> str:
     """Return routes and inhibition rules as a manifest. The receivers are empty until the user configures them."""
+    why = (
+        "Configure the receivers on-call and tickets. deploy/compose/alertmanager.yaml shows a route for "
+        "one team. By default, the operator applies this object only to alerts with the label of its own namespace."
+    )
+    manifest = _manifest("monitoring.coreos.com/v1alpha1", "AlertmanagerConfig", _alertmanager_spec())
+    return f"{_comment(_GENERATED)}{_comment(why)}{_yaml(manifest)}"
+
+
+def _alertmanager_spec() -> dict[str, Any]:
     route = {
         "receiver": "tickets",
         "groupBy": ["cluster", "group"],
@@ -100,7 +113,7 @@ def _alertmanager_config() -> str:
             {"receiver": "on-call", "repeatInterval": "4h", "matchers": [_as_field(("severity", "=", CRITICAL))]},
         ],
     }
-    spec = {
+    return {
         "route": route,
         "receivers": [{"name": "on-call"}, {"name": "tickets"}, {"name": "nobody"}],
         "inhibitRules": [
@@ -112,16 +125,15 @@ def _alertmanager_config() -> str:
             for rule in inhibition_rules(ALERTS)
         ],
     }
-    why = (
-        "Configure the receivers on-call and tickets in a patch. deploy/compose/alertmanager.yaml shows a route for "
-        "one team. By default, the operator applies this object only to alerts with the label of its own namespace."
-    )
-    manifest = _manifest("monitoring.coreos.com/v1alpha1", "AlertmanagerConfig", spec)
-    return f"{_comment(_GENERATED)}{_comment(why)}{_yaml(manifest)}"
 
 
 def _manifest(version: str, kind: str, spec: dict[str, Any]) -> dict[str, Any]:
-    metadata = {"name": "rebalance-monitor", "labels": {"app.kubernetes.io/name": "rebalance-monitor"}}
+    labels = {
+        "app.kubernetes.io/name": "rebalance-monitor",
+        "app.kubernetes.io/instance": "rebalance-monitor",
+        "app.kubernetes.io/part-of": "kafka-rebalance-monitor",
+    }
+    metadata = {"name": "rebalance-monitor", "namespace": NAMESPACE, "labels": labels}
     return {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec}
 
 

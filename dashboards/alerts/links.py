@@ -2,8 +2,11 @@
 
 1. `page_url`: the page of the group or of the cluster. If the setting is empty, the link starts with the address that
    Prometheus scrapes.
-2. `dashboard_url`: the dashboard in Grafana. If the setting is empty, there is no link.
-3. `runbook_url`: the section of the runbook. If the setting is empty, the link opens the panel of the alert in Grafana.
+2. `incident_url`: the incident of the group, or the incidents of the cluster. The link starts with the same address.
+   It names the group, and the monitor finds the incident. If a label contained the id of the incident, the alert would
+   start again when incidents merge. Alerts about the monitor itself have no incident.
+3. `dashboard_url`: the dashboard in Grafana. If the setting is empty, there is no link.
+4. `runbook_url`: the section of the runbook. If the setting is empty, the link opens the panel of the alert in Grafana.
    Without an address of Grafana, it is the name of the file.
 """
 
@@ -17,6 +20,7 @@ from dashboards.alerts.definition import GROUP, MONITOR, Alert, Subject
 FIRST_PANEL_NUMBER: Final = 1_000
 PANEL_NUMBERS: Final = 1_000_000
 _CLUSTER: Final = "cluster={{ urlquery $labels.cluster }}"
+_MONITOR_ADDRESS: Final = '{{ or .Labels.page_url (printf "http://%s" .Labels.instance) }}'
 _DASHBOARD_UIDS: Final = {False: "rebalance-monitor-itself", True: "rebalance-monitor-group"}
 
 
@@ -34,12 +38,11 @@ def panel_number(title: str) -> int:
 
 
 def links(alert: Alert) -> dict[str, str]:
-    """Return the three links of an alert."""
+    """Return the links of an alert."""
     runbook, panel = f"#{alert.runbook_section.lower()}", panel_number(alert.runbook_section)
     return {
-        "page_url": _with_info(
-            alert.subject, f'{{{{ or .Labels.page_url (printf "http://%s" .Labels.instance) }}}}{_page(alert.subject)}'
-        ),
+        "page_url": _with_info(alert.subject, f"{_MONITOR_ADDRESS}{_page(alert.subject)}"),
+        **_incident(alert.subject),
         "dashboard_url": _with_info(
             alert.subject, f"{{{{ with .Labels.grafana_url }}}}{{{{ . }}}}{_dashboard(alert.subject)}{{{{ end }}}}"
         ),
@@ -56,6 +59,13 @@ def links(alert: Alert) -> dict[str, str]:
 
 def _page(subject: Subject) -> str:
     return f"/groups/?id={{{{ urlquery $labels.group }}}}&{_CLUSTER}" if subject == GROUP else f"/?{_CLUSTER}"
+
+
+def _incident(subject: Subject) -> dict[str, str]:
+    if subject == MONITOR:
+        return {}
+    group = "group={{ urlquery $labels.group }}&" if subject == GROUP else ""
+    return {"incident_url": _with_info(subject, f"{_MONITOR_ADDRESS}/incidents?{group}{_CLUSTER}")}
 
 
 def _dashboard(subject: Subject) -> str:

@@ -29,6 +29,7 @@ from dashboards.alerts.texts import (
     WORST_PARTITION,
     known,
     known_with,
+    lag_cause,
 )
 
 # Some applications commit without members: Flink, Spark, and consumers with assign(). They have a recent commit.
@@ -60,9 +61,15 @@ PROGRESS: Final = AlertFile(
             summary=f"{IN_GROUP}the group is {DURATION} behind",
             description=f"The next record that the group has to read was written {DURATION} ago"
             + known("rebalance_monitor_group_lag_seconds_is_bound@ == 1", " or earlier")
-            + f".{RECORDS_WAIT}{RATES}{GROUP_MEMBERS}{WORST_PARTITION} What to do: see on the group's page which "
-            f"partitions lag. If all partitions lag, the group has too few members, or its members are too slow. If "
-            f"only the partitions of one member lag, that member has too many partitions or is slow.",
+            + f".{RECORDS_WAIT}{RATES}{GROUP_MEMBERS}{WORST_PARTITION}"
+            + known_with(
+                "group_lag_cause_info",
+                'cause!="unknown"',
+                lag_cause(with_action=True)
+                + "{{ else }} What to do: see on the group's page which partitions lag. If all partitions lag, the "
+                "group has too few members, or its members are too slow. If only the partitions of one member lag, "
+                "that member has too many partitions or is slow.",
+            ),
         ),
         Alert(
             "KafkaGroupStopped",

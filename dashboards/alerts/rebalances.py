@@ -20,7 +20,9 @@ from dashboards.alerts.texts import (
 _STORM = condition_start("rebalance_storm|flapping_member")
 _STUCK = condition_start("stuck_rebalance|stuck_reconciliation", "cluster, group, condition")
 _STUCK_REBALANCE = condition_start("stuck_rebalance", "cluster, group, condition")
-_FAULTS = condition_start("endless_cooperative_rejoin|duplicate_claims", "cluster, group, condition")
+_FAULTS = condition_start(
+    "endless_cooperative_rejoin|duplicate_claims|subscribed_topic_missing", "cluster, group, condition"
+)
 _MIXED = condition_start("eager_and_cooperative_mixed", "cluster, group, condition")
 
 _FLAPPING = known_with(
@@ -140,7 +142,8 @@ REBALANCES: Final = AlertFile(
         Alert(
             "KafkaProtocolFault",
             GROUP,
-            harm="The clients do not follow the rebalance protocol, so records may be processed twice or not at all.",
+            harm="The clients do not follow the rebalance protocol, or they subscribe to a topic that does not exist. "
+            "So records may be processed twice or not at all.",
             levels=(Level(WARNING, lines(_FAULTS, "or", f"{_MIXED} {NOT_ROLLING}"), "5m"),),
             summary=IN_GROUP
             + by_label(
@@ -149,6 +152,7 @@ REBALANCES: Final = AlertFile(
                     "endless_cooperative_rejoin": "cooperative rebalances do not end",
                     "duplicate_claims": "two members claimed the same partition",
                     "eager_and_cooperative_mixed": "the group mixes eager and cooperative strategies",
+                    "subscribed_topic_missing": "a subscribed topic does not exist",
                 },
             ),
             description=by_label(
@@ -166,6 +170,10 @@ REBALANCES: Final = AlertFile(
                     f"the group changed its strategy and then changed it back. The monitor first saw this at {START}. "
                     f"Partitions may have two owners or none. Likely causes: an unfinished upgrade. What to do: give "
                     f"all members the same list of strategies, in two rolling bounces.",
+                    "subscribed_topic_missing": f"Members subscribe by name to a topic that the brokers do not know. "
+                    f"The monitor first reported this at {START}. The members read nothing from this topic. Likely "
+                    f"causes: the name is misspelled, or the topic was deleted. What to do: see the name of the topic "
+                    f"on the group's page. Correct the subscription, or create the topic.",
                 },
             ),
         ),

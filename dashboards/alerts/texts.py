@@ -5,7 +5,7 @@ A text queries metrics. If a value is unknown, the text leaves out the sentence 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 _OF_GROUP = "{cluster=%q,group=%q}"
@@ -78,6 +78,64 @@ RATES: Final = (
     )
     + number("rebalance_monitor_group_catch_up_seconds@", " The group needs # to catch up.", "humanizeDuration")
 )
+_HOT: Final = (
+    "hot partition. Partition {{ .Labels.partition }} of topic {{ .Labels.topic }} receives more records than its"
+    " owner can consume. No assignment can help."
+)
+_ASSIGNMENT: Final = (
+    "the assignment. One member receives more records than it can consume{{ with .Labels.client_id }} (client {{ . "
+    "}}){{ end }}. A fairer assignment would prevent this."
+)
+_SLOW_MEMBER: Final = (
+    "slow member. {{ with .Labels.client_id }}Client {{ . }}{{ end }}{{ with .Labels.client_host }} on {{ . }}{{ end }}"
+    " consumes fewer records than the other members, with similar input."
+)
+_SLOW_HOST: Final = (
+    "slow host. The members on {{ .Labels.client_host }} consume fewer records than the others, with similar input."
+)
+_LAG_CAUSES: Final[Mapping[str, tuple[str, str]]] = {
+    "rebalancing": (
+        "rebalances. Around rebalances, the group commits nothing for too long.",
+        "find the reason for the rebalances on the group's page.",
+    ),
+    "stopped": (
+        "the group has stopped. No committed offset advances, although records wait.",
+        "read the logs of the members, and restart the members.",
+    ),
+    "hot_partition": (_HOT, "look at the keys of the records, or make the processing faster."),
+    "assignment": (_ASSIGNMENT, "compare the strategies in the what-if table on the group's page."),
+    "slow_member": (
+        _SLOW_MEMBER,
+        "compare this member with the others: version, CPU, memory, and the systems that it calls.",
+    ),
+    "slow_host": (_SLOW_HOST, "check CPU, memory, disk and network of this host."),
+    "under_provisioned": (
+        "too much input. The lag of every member grows.",
+        "add members, up to the number of partitions, or make the processing faster.",
+    ),
+}
+"""For each cause of lag: the cause in words, and what to do."""
+
+
+def lag_cause(*, with_action: bool) -> str:
+    """Return a template for the sentences about the cause of the lag. In it, `.` is the result of the cause's query."""
+    texts = (
+        (name, f" Cause of the lag: {cause}" + (f" What to do: {action}" if with_action else ""))
+        for name, (cause, action) in _LAG_CAUSES.items()
+    )
+    return "{{ with first . }}" + _by_cause(texts) + "{{ end }}"
+
+
+def _by_cause(texts: Iterable[tuple[str, str]]) -> str:
+    parts = (
+        f'{"{{ else " if at else "{{ "}if eq .Labels.cause "{name}" }}}}{text}' for at, (name, text) in enumerate(texts)
+    )
+    return "".join(parts) + "{{ end }}"
+
+
+LAG_CAUSE: Final = known_with("group_lag_cause_info", 'cause!="unknown"', lag_cause(with_action=False))
+"""The cause of the lag, if it is known."""
+
 WORST_PARTITION: Final = known(
     "rebalance_monitor_group_worst_partition_info@",
     "{{ with first . }} Partition {{ .Labels.partition }} of topic {{ .Labels.topic }} is the furthest behind.{{ with "

@@ -12,6 +12,7 @@ from dashboards.words import ANY, SECONDS_LEFT, SINCE
 from streaming.signals import Signal
 from streaming.signals.lag import (
     GROUP_BLOCKED_PARTITIONS,
+    GROUP_LAG_CAUSE_INFO,
     GROUP_OFFSETS_EXPIRE_TIMESTAMP_SECONDS,
     GROUP_RECORDS_LOST,
     GROUP_SECONDS_UNTIL_LOST,
@@ -31,6 +32,7 @@ def lag() -> list[AnyPanel]:
     """Return the panels: lag of topics and partitions, then lost records, expiring offsets and unknown lag."""
     return [
         *(_topics(), _partitions()),
+        _cause(),
         *(_worst_partition(), _expiry()),
         *(_lost(), _until_lost(), _unknown(), _completeness()),
     ]
@@ -39,6 +41,24 @@ def lag() -> list[AnyPanel]:
 def _group_line(spec: PanelSpec, signal: Signal, legend: str, display: DisplayOptions = COUNT) -> AnyPanel:
     """Return a panel with one line for the complete group."""
     return line_panel(spec, [Query(ONE_GROUP.series(signal), legend)], display)
+
+
+def _cause() -> AnyPanel:
+    spec = PanelSpec(
+        "Cause of the lag",
+        "The cause that the monitor found, and the partition, the client and the host of the cause. These columns "
+        "are empty if the cause concerns the whole group. The group's page on the monitor shows the evidence.",
+        GROUP_LAG_CAUSE_INFO.unknown,
+        "not known to be late",
+        width=24,
+        height=4,
+    )
+    columns: list[Column] = [
+        *(Label("Cause", "cause"), Label("Topic", "topic"), Label("Partition", "partition")),
+        *(Label("Client", "client_id"), Label("Host", "client_host")),
+        Measure("", ONE_GROUP.series(GROUP_LAG_CAUSE_INFO)),
+    ]
+    return ranked_table(spec, columns, sort_by="Cause")
 
 
 def _worst_partition() -> AnyPanel:

@@ -8,6 +8,7 @@ import click
 
 _COMMANDS = {
     "run": "streaming.cli.run",
+    "doctor": "streaming.cli.doctor",
     "demo": "streaming.cli.demo",
     "groups": "streaming.cli.groups",
     "history": "streaming.cli.history",

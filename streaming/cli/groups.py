@@ -15,7 +15,6 @@ import click
 from kafka.errors import KafkaError
 
 from streaming.cli.logs import load_settings_and_redact
-from streaming.cli.monitor_api import request_reports
 from streaming.cli.run import config_option
 from streaming.cli.text.group_output import AnsweredGroup, Conditions, group_as_json, group_details, group_table
 from streaming.cli.text.terminal import output_console
@@ -32,6 +31,7 @@ from streaming.group.listing import (
     ListedGroup,
     Unanswered,
 )
+from streaming.http.monitor_api import request_reports
 from streaming.sampling.connection import Connection
 from streaming.sampling.groups import Groups
 
@@ -120,10 +120,10 @@ def groups(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     condition in UTC. A rebalance storm is an example of a condition. For details, run `rebalance-monitor history
     GROUP`.
 
-    If a monitor runs and its address is known, the output also shows the lag of each group. With --verbose, it also
-    shows the time of the last commit in UTC, the rates of the last five minutes in records per second, the estimated
-    time until the group has no lag, the leader and the timeouts. With --json, the field `monitor` contains all fields
-    that the monitor's API returns for the group.
+    If a monitor runs and its address is known, the output also shows the lag of each group and the cause of this lag.
+    With --verbose, it also shows the time of the last commit in UTC, the rates of the last five minutes in records per
+    second, the estimated time until the group has no lag, the leader and the timeouts. With --json, the field `monitor`
+    contains all fields that the monitor's API returns for the group.
     """
     try:
         settings = _settings(cluster, file, is_other_cluster=bootstrap_server is not None)
@@ -178,11 +178,12 @@ def _read_conditions(settings: Settings, tables: str | None, *, is_other_cluster
     """
     if tables is None and is_other_cluster:
         return None
-    from streaming.delta.stored import NoTableError, active_conditions  # noqa: PLC0415 - slow to import
+    from streaming.delta.stored import active_conditions  # noqa: PLC0415 - slow to import
+    from streaming.delta.stored_table import NoTableError, TableReadError  # noqa: PLC0415 - slow to import
 
     try:
         rows = active_conditions(tables or settings.paths.tables, settings.kafka.cluster)
-    except NoTableError:
+    except (NoTableError, TableReadError):
         if tables is not None:
             raise
         return None

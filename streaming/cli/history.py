@@ -25,7 +25,7 @@ from streaming.cli.text.fairness import fairness_problems
 from streaming.cli.text.gaps import read_commit_gaps
 from streaming.cli.text.terminal import escape_text, output_console
 from streaming.errors import RemedyError
-from streaming.evaluation.fairness.imbalance import PARTITIONS, Imbalance
+from streaming.evaluation.fairness.imbalance import PARTITIONS
 from streaming.evaluation.fairness.participants import MEMBER
 from streaming.evaluation.rebalances.rebalance_words import (
     describe_rebalance,
@@ -43,13 +43,25 @@ _Position = tuple[str, int, int]
     "--json",
     "as_json",
     is_flag=True,
-    help="Print one line for each rebalance. The line is a JSON object with all columns of the table row.",
+    help="Print one line for each rebalance. The line is a JSON object with all columns of the table row. With --at or"
+    " --between, print the same JSON document as the API.",
+)
+@click.option("--at", metavar="TIME", help="Show the group as of a time in UTC, for example 2026-11-22T22:04.")
+@click.option(
+    "--between", nargs=2, metavar="A B", help="Compare two generations of the group. A and B: generations or times."
 )
 @click.option("--tables", metavar="PATH", help="Folder of the tables [default: paths.tables in the settings].")
 @click.option("--cluster", metavar="NAME", help="Show only this cluster [default: all clusters in the tables].")
 @config_option
 def history(  # noqa: PLR0913, PLR0917 - click hands over every option by name
-    group: str, last: int, as_json: bool, tables: str | None, cluster: str | None, file: Path | None
+    group: str,
+    last: int,
+    as_json: bool,
+    at: str | None,
+    between: tuple[str, str] | None,
+    tables: str | None,
+    cluster: str | None,
+    file: Path | None,
 ) -> None:
     """Describe the last rebalances of GROUP. Times are UTC.
 
@@ -57,11 +69,19 @@ def history(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     the fairness. It also shows when each condition started and ended. Rebalances and conditions are sorted by time.
     Conditions that are still active come last.
 
-    The command reads the tables `rebalances`, `commit_gaps`, `assignment_imbalance` and `group_conditions`. You can run
-    the command while the monitor runs.
+    With --at, the output shows the members, the owners, the verdict, the lag and the conditions at this time. With
+    --between, the output shows who joined and left, and which partitions each member lost and gained.
+
+    The command reads only the tables. You can run the command while the monitor runs.
     """
+    if at is not None and between is not None:
+        raise click.UsageError("use either --at or --between")
     try:
-        history = _read_history(group, tables or load_settings_and_redact(file).paths.tables, cluster, last)
+        root = tables or load_settings_and_redact(file).paths.tables
+        if at is not None or between is not None:
+            _print_past(root, cluster, group, at, between, as_json=as_json)
+            return
+        history = _read_history(group, root, cluster, last)
     except RemedyError as error:
         raise click.ClickException(str(error)) from error
     if as_json:
@@ -71,6 +91,24 @@ def history(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     show_cluster = len({row["cluster"] for row in history.rebalances}) > 1
     for line in _lines(history, show_cluster=show_cluster):
         output_console().print(line, highlight=False, soft_wrap=True)
+
+
+def _print_past(  # noqa: PLR0913 - the options of the command
+    root: str, cluster: str | None, group: str, at: str | None, between: tuple[str, str] | None, *, as_json: bool
+) -> None:
+    """Print the group as of a moment, or compare two generations. Raises RemedyError."""
+    from streaming.cli.text.past import lines_at, lines_between  # noqa: PLC0415 - a slow import would slow down --help
+
+    lines = (
+        lines_between(root, cluster, group, between or (), as_json=as_json)
+        if at is None
+        else lines_at(root, cluster, group, at, as_json=as_json)
+    )
+    for line in lines:
+        if as_json:
+            click.echo(line)
+        else:
+            output_console().print(line, highlight=False, soft_wrap=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +178,10 @@ def _position(row: Row) -> _Position:
 
 def _read_fairness_problems(group: str, root: str, cluster: str | None) -> Mapping[_Position, Sequence[str]]:
     """Return the fairness problems of each assignment, by the position of the record with the assignment."""
-    from streaming.delta.stored import NoTableError, stored_rows  # noqa: PLC0415 - a slow import would slow down --help
+    from streaming.delta.stored import stored_rows  # noqa: PLC0415 - a slow import would slow down --help
+    from streaming.delta.stored_table import NoTableError  # noqa: PLC0415 - a slow import would slow down --help
     from streaming.delta.tables import ASSIGNMENT_IMBALANCE  # noqa: PLC0415 - as above
+    from streaming.past.rows import imbalance  # noqa: PLC0415 - as above
 
     try:
         rows = stored_rows(
@@ -149,12 +189,7 @@ def _read_fairness_problems(group: str, root: str, cluster: str | None) -> Mappi
         )
     except NoTableError:
         return {}
-    measures = Imbalance.__struct_fields__
     return {
-        _position(row): list(
-            fairness_problems(
-                Imbalance(**{name: row[name] for name in measures}), (row["topic_skew"] or {}).get("topics", 0)
-            )
-        )
+        _position(row): list(fairness_problems(imbalance(row), (row["topic_skew"] or {}).get("topics", 0)))
         for row in rows
     }

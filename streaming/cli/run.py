@@ -47,6 +47,9 @@ def run(file: Path | None, log_level: str) -> None:
     the monitor watches localhost:9092 and stores the checkpoint and the tables in
     ~/.local/state/kafka-rebalance-monitor. To print every setting, run `rebalance-monitor config check`.
 
+    After the first sample of a cluster, the log shows what the monitor found, which rights are missing, what the
+    monitor cannot know, and what to do next. To check everything before the start, run `rebalance-monitor doctor`.
+
     Each section [clusters.NAME] of the configuration adds a cluster. If the monitor cannot watch one of several
     clusters, it logs the error and tries again. Until the monitor can watch the cluster, the cluster is not ready. The
     monitor continues to watch the other clusters.
@@ -66,10 +69,9 @@ def run(file: Path | None, log_level: str) -> None:
         forget_secrets()
         for exposed_file in settings.exposed_files():
             _log.warning("every user of this machine can read %s: mount it with mode 0440", exposed_file)
-        scheme, host = "https" if settings.metrics.tls_key_file else "http", settings.metrics.host
 
         def log_address(port: int) -> None:
-            _log.info("metrics at %s://%s:%d/metrics, pages at /", scheme, host, port)
+            _log.info("metrics at %s/metrics, pages at /", settings.metrics.address(port))
 
         Monitor(settings, stop, log_address).run()
     except RemedyError as error:

@@ -1,9 +1,13 @@
-"""`rebalance-monitor what-if` computes each strategy's assignment for a real group, also after a change."""
+"""`rebalance-monitor what-if` computes each strategy's assignment for a real group, also after a change.
+
+With `--offers`, it shows the strategy that the group chooses at each step of a rolling change of its strategies.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +15,7 @@ import click
 from rich.table import Column, Table
 
 from assignors import AssignorFailedError, GroupAssignment, GroupSpec, MemberSubscription, UnknownAssignorError
+from assignors.partitioner import share_of_moved_keys
 from assignors.what_if.comparison import format_sizes
 from assignors.what_if.topic_skew import choose_remedy
 from assignors.what_if.what_if import (
@@ -27,6 +32,7 @@ from streaming.cli.assign import assignor_option
 from streaming.cli.logs import load_settings_and_redact
 from streaming.cli.run import config_option
 from streaming.cli.text.fairness import evaluate_fairness, fairness_problems
+from streaming.cli.text.rolling_change import print_rolling_change
 from streaming.cli.text.terminal import escape_text, output_console
 from streaming.custom.catalogue import Catalogue
 from streaming.errors import RemedyError
@@ -63,10 +69,19 @@ class _TopicPartitionCount(click.ParamType[tuple[str, int]]):
     "--members", default=0, help="Assume that this number of members joins (for example +1) or leaves (for example -2)."
 )
 @click.option(
-    "--partitions",
+    "--topic",
+    "topics",
     multiple=True,
     type=_TopicPartitionCount(),
     help="Assume that this topic has COUNT partitions. You can repeat this option.",
+)
+@click.option(
+    "--offers",
+    "offers",
+    multiple=True,
+    metavar="LISTS",
+    help="The strategies that each member offers, now or after a rolling restart. You can repeat this option, as in"
+    " the example.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the whole result as one JSON object.")
 @click.option("--tables", metavar="PATH", help="Folder of the tables [default: paths.tables in the settings].")
@@ -77,7 +92,8 @@ def what_if(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     group: str,
     strategy_names: tuple[str, ...],
     members: int,
-    partitions: tuple[tuple[str, int], ...],
+    topics: tuple[tuple[str, int], ...],
+    offers: tuple[str, ...],
     as_json: bool,
     tables: str | None,
     cluster: str | None,
@@ -98,22 +114,60 @@ def what_if(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     topic spread   largest difference between two subscribers of a topic, in partitions of this topic
     moves          number of partitions that would move to a different member
     rounds         number of rebalances until the group has the assignment
+
+    With --offers, the command computes no assignment. It shows the strategy that the group chooses at each step of a
+    rolling change of partition.assignment.strategy. The first --offers describes the group now. Each further --offers
+    describes the group after one more rolling restart. Separate the strategies of a member with commas. If all members
+    have the same list, write it once. Otherwise write one list per member, separated by spaces. Example: the migration
+    to cooperative rebalances (KIP-429):
+
+    \b
+    rebalance-monitor what-if payments --offers range \\
+        --offers cooperative-sticky,range --offers cooperative-sticky
     """  # noqa: D301 - click keeps the lines after a real backspace character
-    change = Change(members, dict(partitions))
+    change = Change(members, dict(topics))
+    if offers and (strategy_names or references or change != Change()):
+        raise click.UsageError("--offers cannot be combined with --strategy, --assignor, --members or --topic")
     try:
         table_folder = tables or load_settings_and_redact(file).paths.tables
-        spec, owners = parse_group_row(_read_last_row(group, table_folder, cluster))
+        row = _read_last_row(group, table_folder, cluster)
+        if offers:
+            print_rolling_change(group, row, offers, as_json=as_json)
+            return
+        spec, owners = parse_group_row(row)
         with Catalogue(references) as catalogue:
             strategies = [catalogue.assignor(name) for name in strategy_names or catalogue.names()]
             answer = compute_what_if(spec, owners, strategies, change)
     except (RemedyError, ImpossibleChangeError, AssignorFailedError, UnknownAssignorError) as error:
         raise click.ClickException(str(error)) from error
+    moved_keys = compute_moved_keys(spec, change)
     if as_json:
-        click.echo(json.dumps({"group": group, **what_if_as_json(answer)}, ensure_ascii=True))
-        return
-    _print_table(group, answer, measure_today(spec, owners))
-    for line in _describe_today(spec, owners, answer):
-        output_console().print(line, highlight=False, soft_wrap=True)
+        _print_json(group, answer, moved_keys)
+    else:
+        _print_table(group, answer, measure_today(spec, owners))
+        lines = (*_describe_today(spec, owners, answer), *_describe_moved_keys(spec, change, moved_keys))
+        output_console().print(*lines, sep="\n", highlight=False, soft_wrap=True)
+
+
+def _print_json(group: str, answer: WhatIf, moved_keys: Mapping[str, Fraction]) -> None:
+    shares = {topic: float(share) for topic, share in moved_keys.items()}
+    document = {"group": group, **what_if_as_json(answer), "share_of_moved_keys": shares}
+    click.echo(json.dumps(document, ensure_ascii=True))
+
+
+def compute_moved_keys(spec: GroupSpec, change: Change) -> dict[str, Fraction]:
+    """Return the share of moved keys for each topic that grows, by the rule of `share_of_moved_keys`.
+
+    If no partition of a topic is assigned, its present partition count is unknown, so its share is also unknown.
+
+    >>> compute_moved_keys(GroupSpec((), {"t": 12, "u": 3}), Change(partitions={"t": 24, "u": 3}))
+    {'t': Fraction(1, 2)}
+    """
+    return {
+        topic: share_of_moved_keys(before, count)
+        for topic, count in change.partitions.items()
+        if count != (before := spec.partition_count(topic)) and before
+    }
 
 
 def _read_last_row(group: str, root: str, cluster: str | None) -> Mapping[str, Any]:
@@ -187,6 +241,16 @@ def _describe_today(spec: GroupSpec, owners: Owners, answer: WhatIf) -> Iterator
     if best is not None:
         noun = "partition" if best.moved_partitions == 1 else "partitions"
         yield f"{escape_text(best.strategy or '')} would remove this problem and move {best.moved_partitions} {noun}."
+
+
+def _describe_moved_keys(spec: GroupSpec, change: Change, moved_keys: Mapping[str, Fraction]) -> Iterator[str]:
+    for topic, share in moved_keys.items():
+        counts = f"{spec.partition_count(topic)} to {change.partitions[topic]} partitions"
+        yield (
+            f"Warning: if {escape_text(topic)} grows from {counts}, Kafka's default partitioner writes"
+            f" {float(share):.0%} of all keys to a different partition. The old records of these keys stay where they"
+            " are, so members can process records of one key in the wrong order."
+        )
 
 
 def _table_rows(present: Outcome, outcomes: Sequence[Outcome | FailedOutcome]) -> Iterator[Iterable[str]]:

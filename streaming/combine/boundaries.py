@@ -11,6 +11,13 @@ A boundary is one of these records:
 A record of the first two kinds can change which partitions a member has. Share groups commit no offsets, so they have
 no boundaries. This module does not know the previous generation of a group. So the caller checks whether a boundary has
 a new generation.
+
+After a membership change, the group possibly has no members. So a later commit possibly comes from an operator. A
+membership change is one of these records:
+
+- the GroupMetadata record of a classic group without members,
+- the record with the group epoch of a KIP-848 or streams group. As soon as a member sends a heartbeat, the record with
+  the target assignment epoch follows.
 """
 
 from __future__ import annotations
@@ -24,7 +31,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streaming.combine.wire import BinaryColumn, Int64Array
-from streaming.events import CONSUMER, STREAMS, GroupMetadataWritten, GroupTombstoned, LogEvent, TargetEpochWritten
+from streaming.events import (
+    CONSUMER,
+    STREAMS,
+    EpochWritten,
+    GroupMetadataWritten,
+    GroupTombstoned,
+    LogEvent,
+    TargetEpochWritten,
+)
 
 _GROUP_AT = 2
 """Byte position of the group in a record key. The group is an int16 length, followed by the group id."""
@@ -51,6 +66,13 @@ class Boundary(msgspec.Struct, frozen=True):
     missing_below: int
 
 
+class MembershipChange(msgspec.Struct, frozen=True):
+    """A record after which a group possibly has no members. `group` has the same bytes as in `Boundary`."""
+
+    group: bytes
+    offsets_topic_offset: int
+
+
 def group_bytes(key: bytes) -> bytes:
     r"""Return the group's part of a record key: the length of the group id, then the group id.
 
@@ -75,6 +97,14 @@ def find_boundary(key: bytes, group_id: str, event: LogEvent, missing_below: int
         return None
     at = event.position
     return Boundary(group_bytes(key), group_id, generation_id, at.offsets_topic_offset, at.timestamp_ms, missing_below)
+
+
+def find_membership_change(key: bytes, event: LogEvent) -> MembershipChange | None:
+    """Return the membership change, or None if the record is not a membership change."""
+    is_empty = isinstance(event, GroupMetadataWritten) and not event.metadata.members
+    if is_empty or (isinstance(event, EpochWritten) and event.group_type in {CONSUMER, STREAMS}):
+        return MembershipChange(group_bytes(key), event.position.offsets_topic_offset)
+    return None
 
 
 def group_numbers(keys: pa.Array, groups: Sequence[bytes]) -> Int64Array:

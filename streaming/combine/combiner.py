@@ -13,7 +13,14 @@ import numpy as np
 import pyarrow as pa
 
 from streaming.combine.batch import RecordsBatch
-from streaming.combine.boundaries import Boundary, clock_steps, encode_steps, find_boundary
+from streaming.combine.boundaries import (
+    Boundary,
+    MembershipChange,
+    clock_steps,
+    encode_steps,
+    find_boundary,
+    find_membership_change,
+)
 from streaming.combine.commits import COMMIT_SCHEMA, TOMBSTONE, key_codes, last_per_slot
 from streaming.combine.own_partitions import OwnPartitions
 from streaming.combine.partition_state import DecodeFailure, PartitionBatch, commits_bytes, encode_partition_event
@@ -58,6 +65,7 @@ class _Span:
     decode_failures: list[DecodeFailure] = field(default_factory=list)
     foreign_records: int = 0
     boundaries: list[Boundary] = field(default_factory=list)
+    membership_changes: list[MembershipChange] = field(default_factory=list)
     clock_seconds: int = -1
     clock_steps: list[Int64Array] = field(default_factory=list)
 
@@ -148,6 +156,8 @@ class Combiner:
                 if self._add_group_event(group_id, event):
                     boundary = find_boundary(key or b"", group_id, event, int(batch.missing_below[row]))
                     span.boundaries += [boundary] if boundary else []
+                    change = find_membership_change(key or b"", event)
+                    span.membership_changes += [change] if change else []
                 else:
                     span.foreign_records += 1
                     refusals.clear()
@@ -245,6 +255,7 @@ def _encode_span(offsets_topic_partition: int, span: _Span, commits: pa.Table, r
             decode_failures=tuple(span.decode_failures),
             commits=commits_bytes(commits),
             boundaries=tuple(span.boundaries),
+            membership_changes=tuple(span.membership_changes),
             runs=commits_bytes(runs),
             clock=encode_steps(span.clock_steps),
             foreign_records=span.foreign_records,

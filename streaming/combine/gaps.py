@@ -35,6 +35,18 @@ Each rule applies to one group. `partition_gaps` updates the gaps with each batc
    If no partition has a first commit when the gap closes, and no offset is missing, the reason is `no_commit_after`.
 8. If the first commit has an earlier timestamp than the last commit, the gap is unknown (`clock_went_back`). The cause
    is two brokers with different clocks.
+9. The number of *recommitted records* of a partition is the committed offset of its last commit (rule 2) minus the
+   committed offset of its first commit (rule 3). If the difference is negative, the number is 0. The number of a group
+   is the sum over all partitions with both commits. For example, 100 before the boundary and 60 after it are 40
+   records. This number is a minimum: members possibly processed more records twice before they committed. Silent
+   partitions do not count. The number is unknown in these cases:
+   - No partition has both commits.
+   - A missing offset is between the two commits, or after the last commit of a silent partition (rule 7).
+   - The first commit is lower than the last commit, and comes after a membership change
+     (`boundaries.MembershipChange`). An operator can reset offsets only while a group has no members. For example, the
+     last commit is 100, then a record shows that the group has no members, then an operator resets the offset to 0. In
+     this case, no member processed 100 records twice. If the gap was closed before the reset, the reset is the last
+     commit before the next rebalance, and does not count either.
 """
 
 from __future__ import annotations
@@ -61,8 +73,13 @@ CLOCK_WENT_BACK = "clock_went_back"
 GAP_BUCKETS_SECONDS = (1, 2, 3, 5, 7, 10, 15, 30, 60, 300)
 """Upper bounds of the histogram's buckets in seconds. All longer gaps are in one more bucket."""
 
-OffsetAndMs = tuple[int, int]
-"""A commit: the offset of its record in `__consumer_offsets`, and its timestamp."""
+
+class LastCommit(NamedTuple):
+    """A commit: the offset of its record in `__consumer_offsets`, its timestamp, and the committed offset."""
+
+    offset: int
+    ms: int
+    committed: int
 
 
 class PartitionCommits(NamedTuple):
@@ -74,6 +91,7 @@ class PartitionCommits(NamedTuple):
 
     last_offset: int
     last_ms: int
+    last_committed: int
     run_first_ms: int
     run_commits: int
 
@@ -90,6 +108,7 @@ class FirstCommit(NamedTuple):
     key: bytes
     first_offset: int
     first_ms: int
+    first_committed: int
     first_missing: int
     dropped_offset: int
 
@@ -101,11 +120,14 @@ class OpenGap(msgspec.Struct, frozen=True):
         closes_after_seconds: the partition's clock at the boundary plus `evaluation.stuck_after_seconds`.
         missing_below: the highest missing offset below the boundary, or -1.
         before: the group's latest commit before the boundary.
-        pending: the partitions without a first commit: a map of the key to the last commit.
+        pending: maps the key of each partition without a first commit to the last commit of the partition.
         first: the group's earliest commit after the boundary: offset, time, and the highest missing offset below it.
         worst: the longest gap of a single partition so far, in milliseconds, and the key of this partition.
         is_worst_known: False if the gap of at least one partition is unknown.
         resolved_up_to: the offset of the last record that removed a partition from `pending`.
+        changed_offset: the offset of the first membership change after the boundary, or -1.
+        recommitted_records: the sum so far (rule 9). None if no partition has both commits yet.
+        is_recommitted_known: False if the recommitted records of at least one partition are unknown.
 
     """
 
@@ -114,19 +136,23 @@ class OpenGap(msgspec.Struct, frozen=True):
     generation_id: int
     closes_after_seconds: int
     missing_below: int
-    before: OffsetAndMs | None
-    pending: dict[bytes, OffsetAndMs]
+    before: LastCommit | None
+    pending: dict[bytes, LastCommit]
     usual_interval_ms: int | None
     first: tuple[int, int, int] | None = None
     worst: tuple[int, bytes] | None = None
     is_worst_known: bool = True
     resolved_up_to: int = -1
+    changed_offset: int = -1
+    recommitted_records: int | None = None
+    is_recommitted_known: bool = True
 
 
 class CommitGap(msgspec.Struct, frozen=True):
     """A closed gap, with the values of its table row. Unknown values are None.
 
-    `position` is the position of the boundary.
+    `position` is the position of the boundary. `last_commit_ms` is the time of the group's last commit before the
+    boundary (rule 2). A gap whose duration is known starts at this time.
     """
 
     group_id: str
@@ -139,7 +165,9 @@ class CommitGap(msgspec.Struct, frozen=True):
     worst_gap_ms: int | None
     silent_partitions: int | None
     usual_interval_ms: int | None
+    recommitted_records: int | None
     closed_by: str
+    last_commit_ms: int | None = None
 
 
 class GapTotals(msgspec.Struct, frozen=True):
@@ -161,13 +189,15 @@ def open_gap(  # noqa: PLR0913, PLR0917 - all values known at a boundary
     missing_below: int,
     partitions: Mapping[bytes, PartitionCommits],
     since_offset: int | None,
+    changed_offset: int,
 ) -> OpenGap:
     """Open a gap at a boundary.
 
     `partitions` has the group's live commits by key. `since_offset` is the offset of the group's previous boundary, or
-    None if this offset is unknown.
+    None if this offset is unknown. `changed_offset` is the offset of the first membership change after the boundary, or
+    -1.
     """
-    pending = {key: (commits.last_offset, commits.last_ms) for key, commits in partitions.items()}
+    pending = {key: LastCommit(*commits[:3]) for key, commits in partitions.items()}
     is_generation_complete = since_offset is not None and missing_below <= since_offset
     return OpenGap(
         group_id=group_id,
@@ -178,14 +208,15 @@ def open_gap(  # noqa: PLR0913, PLR0917 - all values known at a boundary
         before=max(pending.values(), default=None),
         pending=pending,
         usual_interval_ms=_usual_interval_ms(partitions.values()) if is_generation_complete else None,
+        changed_offset=changed_offset,
     )
 
 
 def _usual_interval_ms(partitions: Iterable[PartitionCommits]) -> int | None:
     """Compute the usual interval (rule 6).
 
-    >>> once = PartitionCommits(1, 0, 0, 0)
-    >>> _usual_interval_ms([PartitionCommits(9, 7_000, 1_000, 3), PartitionCommits(8, 6_000, 2_000, 2), once])
+    >>> once = PartitionCommits(1, 0, 0, 0, 0)
+    >>> _usual_interval_ms([PartitionCommits(9, 7_000, 0, 1_000, 3), PartitionCommits(8, 6_000, 0, 2_000, 2), once])
     3333
     """
     committed = [commits for commits in partitions if commits.run_commits]
@@ -201,21 +232,25 @@ def add_first_commits(gap: OpenGap, answers: Iterable[FirstCommit], until_offset
     """
     pending, first, worst = dict(gap.pending), gap.first, gap.worst
     is_worst_known, resolved_up_to = gap.is_worst_known, gap.resolved_up_to
+    recommitted, is_recommitted_known = gap.recommitted_records, gap.is_recommitted_known
     for answer in answers:
         committed = _is_in(answer.first_offset, until_offset)
         dropped = _is_in(answer.dropped_offset, until_offset)
         if committed and (first is None or answer.first_offset < first[0]):
-            first = answer[1:4]
+            first = (answer.first_offset, answer.first_ms, answer.first_missing)
         if answer.key not in pending or not (committed or dropped):
             continue
-        before_offset, before_ms = pending.pop(answer.key)
+        before = pending.pop(answer.key)
         if dropped and not (committed and answer.first_offset < answer.dropped_offset):
             resolved_up_to = max(resolved_up_to, answer.dropped_offset)
             continue
         resolved_up_to = max(resolved_up_to, answer.first_offset)
-        gap_ms, _ = _gap_ms(before_offset, before_ms, answer.first_ms, answer.first_missing)
+        gap_ms, _ = _gap_ms(before, answer.first_ms, answer.first_missing)
         is_worst_known &= gap_ms is not None
         worst = worst if gap_ms is None else _longer(worst, (gap_ms, answer.key))
+        again = _recommitted_records(before, answer, gap.changed_offset)
+        is_recommitted_known &= again is not None
+        recommitted = (recommitted or 0) + (again or 0)
     return msgspec.structs.replace(
         gap,
         pending=pending,
@@ -223,17 +258,34 @@ def add_first_commits(gap: OpenGap, answers: Iterable[FirstCommit], until_offset
         worst=worst,
         is_worst_known=is_worst_known,
         resolved_up_to=resolved_up_to,
+        recommitted_records=recommitted,
+        is_recommitted_known=is_recommitted_known,
     )
+
+
+def _recommitted_records(before: LastCommit, after: FirstCommit, changed_offset: int) -> int | None:
+    """Return the recommitted records of one partition (rule 9). None: unknown.
+
+    >>> before, after = LastCommit(5, 0, 100), FirstCommit(b"key", 9, 0, 60, -1, -1)
+    >>> _recommitted_records(before, after, -1), _recommitted_records(before, after, changed_offset=8)
+    (40, None)
+    """
+    if after.first_missing > before.offset:
+        return None
+    if after.first_committed >= before.committed:
+        return 0
+    is_by_member = not 0 <= changed_offset < after.first_offset
+    return before.committed - after.first_committed if is_by_member else None
 
 
 def _is_in(offset: int, until_offset: int | None) -> bool:
     return offset >= 0 and (until_offset is None or offset < until_offset)
 
 
-def _gap_ms(before_offset: int, before_ms: int, after_ms: int, missing_below: int) -> tuple[int | None, str | None]:
-    if missing_below > before_offset:
+def _gap_ms(before: LastCommit, after_ms: int, missing_below: int) -> tuple[int | None, str | None]:
+    if missing_below > before.offset:
         return None, OFFSETS_MISSING
-    return (after_ms - before_ms, None) if after_ms >= before_ms else (None, CLOCK_WENT_BACK)
+    return (after_ms - before.ms, None) if after_ms >= before.ms else (None, CLOCK_WENT_BACK)
 
 
 def _longer(worst: tuple[int, bytes] | None, other: tuple[int, bytes]) -> tuple[int, bytes]:
@@ -243,7 +295,7 @@ def _longer(worst: tuple[int, bytes] | None, other: tuple[int, bytes]) -> tuple[
 def close_gap(gap: OpenGap, closed_by: str, missing_below: int) -> CommitGap:
     """Return the closed gap. `missing_below` is the highest missing offset below the record that closed the gap."""
     gap_ms, reason = _group_gap_ms(gap, missing_below)
-    may_have_committed = any(missing_below > before_offset for before_offset, _ in gap.pending.values())
+    may_have_committed = any(missing_below > before.offset for before in gap.pending.values())
     worst_ms, worst_key = gap.worst or (None, None)
     if may_have_committed or not gap.is_worst_known:
         worst_ms = worst_key = None
@@ -259,24 +311,25 @@ def close_gap(gap: OpenGap, closed_by: str, missing_below: int) -> CommitGap:
         worst_gap_ms=worst_ms,
         silent_partitions=None if may_have_committed or gap.before is None else len(gap.pending),
         usual_interval_ms=gap.usual_interval_ms,
+        recommitted_records=None if may_have_committed or not gap.is_recommitted_known else gap.recommitted_records,
         closed_by=closed_by,
+        last_commit_ms=None if gap.before is None or reason == OFFSETS_MISSING else gap.before.ms,
     )
 
 
 def _group_gap_ms(gap: OpenGap, missing_below: int) -> tuple[int | None, str | None]:
     if gap.before is None:
         return None, NO_COMMIT_BEFORE if gap.missing_below < 0 else OFFSETS_MISSING
-    before_offset, before_ms = gap.before
     if gap.first is None or (not gap.pending and gap.first[0] > gap.resolved_up_to):
-        return None, NO_COMMIT_AFTER if missing_below <= before_offset else OFFSETS_MISSING
+        return None, NO_COMMIT_AFTER if missing_below <= gap.before.offset else OFFSETS_MISSING
     _, first_ms, first_missing = gap.first
-    return _gap_ms(before_offset, before_ms, first_ms, first_missing)
+    return _gap_ms(gap.before, first_ms, first_missing)
 
 
 def add_to_totals(totals: GapTotals, gap: CommitGap) -> GapTotals:
     """Add this gap to the totals, and return the new totals. An unknown gap does not change them.
 
-    >>> gap = CommitGap("g", Position(0, 0, 0), 1, 5_000, None, None, None, None, 0, None, ALL_COMMITTED)
+    >>> gap = CommitGap("g", Position(0, 0, 0), 1, 5_000, None, None, None, None, 0, None, 0, ALL_COMMITTED)
     >>> add_to_totals(GapTotals(), gap)
     GapTotals(buckets=(0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0), sum_ms=5000)
     """

@@ -45,7 +45,7 @@ def update_live_commits(
     if partition_commits:
         own = pa.array(list(partition_commits), pa.binary())
         row = _find_rows(alive["key"], pa.chunked_array([own]))
-        runs = np.array([commits[2:] for commits in partition_commits.values()], dtype=np.int64)
+        runs = np.array([commits[3:] for commits in partition_commits.values()], dtype=np.int64)
         first_ms = np.where(row >= 0, runs[row, 0], first_ms)
         commits = np.where(row >= 0, runs[row, 1], commits)
     return _with_columns(alive, {"run_first_ms": first_ms, "run_commits": commits})

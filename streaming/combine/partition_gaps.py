@@ -6,6 +6,7 @@ boundary in the batch. It also does this if the group has an open gap that waits
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -14,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streaming.combine.boundaries import Boundary, Clock, group_bytes, group_numbers
+from streaming.combine.boundaries import Boundary, Clock, MembershipChange, group_bytes, group_numbers
 from streaming.combine.gaps import (
     ALL_COMMITTED,
     GROUP_DELETED,
@@ -59,6 +60,7 @@ class GapInputs:
 
     Attributes:
         boundaries: the boundaries of all groups, in log order.
+        membership_changes: the membership changes of all groups, in log order.
         runs: commit runs (RUN_SCHEMA).
         clock: the steps of the partition's clock (`encode_steps`).
         missing_before: the highest missing offset before the batch, or -1.
@@ -67,6 +69,7 @@ class GapInputs:
 
     offsets_topic_partition: int
     boundaries: Sequence[Boundary]
+    membership_changes: Sequence[MembershipChange]
     runs: pa.Table
     clock: bytes
     missing_before: int
@@ -94,6 +97,7 @@ def merge_gaps(gaps: PartitionGaps, known: pa.Table, inputs: GapInputs, stuck_af
     merger = _GapMerger(
         inputs, Clock.of(gaps.clock_seconds, inputs.clock), stuck_after_seconds, dict(gaps.groups), dict(gaps.open)
     )
+    merger.apply_membership_changes()
     early = select_runs(inputs.runs, is_before_any=True)
     merger.apply_to_open_gaps(early)
     partition_commits = merger.apply_boundaries(known, early) if inputs.boundaries else {}
@@ -117,6 +121,23 @@ class _GapMerger:
     open: dict[bytes, OpenGap]
     closed: list[CommitGap] = field(default_factory=list)
     changed_groups: set[bytes] = field(default_factory=set)
+    changed_offsets: dict[bytes, list[int]] = field(default_factory=dict)
+    """The offsets of each group's membership changes in the batch, in log order."""
+
+    def apply_membership_changes(self) -> None:
+        """Collect the membership changes. Add each group's first change to its gap that was open before the batch."""
+        for change in self.inputs.membership_changes:
+            self.changed_offsets.setdefault(change.group, []).append(change.offsets_topic_offset)
+        for group in self.open.keys() & self.changed_offsets.keys():
+            if self.open[group].changed_offset < 0:
+                self.open[group] = msgspec.structs.replace(
+                    self.open[group], changed_offset=self.changed_offsets[group][0]
+                )
+
+    def _first_change(self, group: bytes, after_offset: int) -> int:
+        offsets = self.changed_offsets.get(group, [])
+        at = bisect_right(offsets, after_offset)
+        return offsets[at] if at < len(offsets) else -1
 
     def apply_to_open_gaps(self, runs: pa.Table) -> None:
         """Apply runs to the gaps that were open before the batch."""
@@ -193,6 +214,7 @@ class _GapMerger:
             missing_below,
             partitions,
             known.since_offset if known else None,
+            self._first_change(group, boundary.offsets_topic_offset),
         )
         totals = known.totals if known else GapTotals()
         self.groups[group] = GroupGaps(group_id, generation_id, boundary.offsets_topic_offset, totals)
@@ -247,7 +269,7 @@ class _Run:
 
 
 def _first_commits(runs: pa.Table) -> Iterator[FirstCommit]:
-    names = ("key", "first_offset", "first_ms", "first_missing", "dropped_offset")
+    names = ("key", "first_offset", "first_ms", "first_committed", "first_missing", "dropped_offset")
     return (FirstCommit(*row) for row in zip(*(runs[name].to_pylist() for name in names), strict=True))
 
 
@@ -260,7 +282,9 @@ def _of_groups(table: pa.Table, groups: Sequence[bytes]) -> Iterator[tuple[bytes
 def _rows_by_group(runs: pa.Table, groups: Sequence[bytes]) -> Iterator[tuple[bytes, _Run]]:
     found = list(_of_groups(runs, groups))
     own = runs.take(pa.array([row for _, row in found], pa.int64()))
-    partition_commits = _partition_commits(own, ("last_offset", "last_ms", "run_first_ms", "run_commits"))
+    partition_commits = _partition_commits(
+        own, ("last_offset", "last_ms", "last_committed", "run_first_ms", "run_commits")
+    )
     rows = zip(found, _first_commits(own), own["boundary_offset"].to_pylist(), partition_commits, strict=True)
     return (
         (group, _Run(first_commit, boundary_offset, commits))
@@ -271,7 +295,9 @@ def _rows_by_group(runs: pa.Table, groups: Sequence[bytes]) -> Iterator[tuple[by
 def _partition_commits_by_group(known: pa.Table, groups: Sequence[bytes]) -> dict[bytes, dict[bytes, PartitionCommits]]:
     found = list(_of_groups(known, groups))
     own = known.take(pa.array([row for _, row in found], pa.int64()))
-    partition_commits = _partition_commits(own, ("offsets_topic_offset", "timestamp_ms", "run_first_ms", "run_commits"))
+    partition_commits = _partition_commits(
+        own, ("offsets_topic_offset", "timestamp_ms", "committed_offset", "run_first_ms", "run_commits")
+    )
     by_group: dict[bytes, dict[bytes, PartitionCommits]] = {}
     for (group, _), key, commits in zip(found, own["key"].to_pylist(), partition_commits, strict=True):
         by_group.setdefault(group, {})[key] = commits

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import msgspec
 import pyarrow as pa
 
-from streaming.combine.boundaries import Boundary
+from streaming.combine.boundaries import Boundary, MembershipChange
 from streaming.combine.commits import COMMIT_SCHEMA
 from streaming.combine.gaps import CommitGap, GapTotals
 from streaming.combine.live import LIVE_SCHEMA, update_live_commits
@@ -48,8 +48,8 @@ class PartitionBatch(msgspec.Struct, frozen=True, tag="batch"):
             missing if Spark returned no record for it (compacted away, aborted, or a transaction marker), or if its
             record went to quarantine.
         commits: an Arrow IPC stream (COMMIT_SCHEMA).
-        boundaries, runs, clock: used only by the state function. They are removed before the event goes to the driver.
-            `runs` is an Arrow IPC stream (RUN_SCHEMA). `clock` is a result of `encode_steps`.
+        boundaries, membership_changes, runs, clock: used only by the state function. They are removed before the event
+            goes to the driver. `runs` is an Arrow IPC stream (RUN_SCHEMA). `clock` is a result of `encode_steps`.
         foreign_records: number of records that are not in their group's own partition (`own_partitions`).
 
     """
@@ -62,6 +62,7 @@ class PartitionBatch(msgspec.Struct, frozen=True, tag="batch"):
     decode_failures: tuple[DecodeFailure, ...]
     commits: bytes
     boundaries: tuple[Boundary, ...] = ()
+    membership_changes: tuple[MembershipChange, ...] = ()
     runs: bytes = b""
     clock: bytes = b""
     foreign_records: int = 0
@@ -149,7 +150,7 @@ def without_gaps(event: PartitionEvent) -> PartitionEvent:
     """Return the event without the parts that only the state function needs."""
     if not isinstance(event, PartitionBatch):
         return event
-    return msgspec.structs.replace(event, boundaries=(), runs=b"", clock=b"")
+    return msgspec.structs.replace(event, boundaries=(), membership_changes=(), runs=b"", clock=b"")
 
 
 def _without_vanished(known: bytes, vanished: CommitsVanished) -> bytes:
@@ -169,7 +170,9 @@ def _merge_batch(
     skipped += Counter({FOREIGN_PARTITION: batch.foreign_records})
     runs = table_of(batch.runs, RUN_SCHEMA)
     known = live_table(snapshot.commits if batch.commits or batch.boundaries else b"")
-    inputs = GapInputs(batch.offsets_topic_partition, batch.boundaries, runs, batch.clock, missing_before)
+    inputs = GapInputs(
+        batch.offsets_topic_partition, batch.boundaries, batch.membership_changes, runs, batch.clock, missing_before
+    )
     merged = merge_gaps(snapshot.gaps, known, inputs, stuck_after_seconds)
     advanced = PartitionSnapshot(
         offsets_topic_partition=snapshot.offsets_topic_partition,

@@ -30,17 +30,20 @@ RUN_SCHEMA = pa.schema(
         ("boundary_offset", pa.int64()),
         ("first_offset", pa.int64()),
         ("first_ms", pa.int64()),
+        ("first_committed", pa.int64()),
         ("first_missing", pa.int64()),
         ("dropped_offset", pa.int64()),
         ("last_offset", pa.int64()),
         ("last_ms", pa.int64()),
+        ("last_committed", pa.int64()),
         ("run_first_ms", pa.int64()),
         ("run_commits", pa.int64()),
     ]
 )
 """One row per run. The partition, the key and the boundary before the run (or BEFORE_ANY) identify a run.
 
-All offsets are positions in `__consumer_offsets`. The value -1 means that the record does not exist.
+All offsets are positions in `__consumer_offsets`, except `first_committed` and `last_committed`: these are committed
+offsets. The value -1 means that the record does not exist.
 
 first_*    the first commit; `first_missing` is its `missing_below`
 dropped_*  the first tombstone
@@ -68,8 +71,9 @@ def reduce_to_runs(
     rows = _rows_of_runs(
         _run_numbers(len(keys), code, partition, boundary_offset), ~is_tombstone, is_tombstone, ~is_tombstone
     )
-    offset, ms = commits["offsets_topic_offset"], commits["timestamp_ms"]
-    return _table(rows, commits, boundary_offset, (offset, ms, commits["missing_below"]), offset, (offset, ms), ms)
+    offset, ms, committed = (commits[name] for name in ("offsets_topic_offset", "timestamp_ms", "committed_offset"))
+    first = (offset, ms, committed, commits["missing_below"])
+    return _table(rows, commits, boundary_offset, first, offset, (offset, ms, committed), ms)
 
 
 def join_runs(runs: pa.Table) -> pa.Table:
@@ -82,8 +86,8 @@ def join_runs(runs: pa.Table) -> pa.Table:
         runs["dropped_offset"].to_numpy() >= 0,
         runs["run_commits"].to_numpy(),
     )
-    first = (runs["first_offset"], runs["first_ms"], runs["first_missing"])
-    last = (runs["last_offset"], runs["last_ms"])
+    first = tuple(runs[name] for name in ("first_offset", "first_ms", "first_committed", "first_missing"))
+    last = tuple(runs[name] for name in ("last_offset", "last_ms", "last_committed"))
     return _table(rows, runs, boundary_offset, first, runs["dropped_offset"], last, runs["run_first_ms"])
 
 

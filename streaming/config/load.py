@@ -19,6 +19,7 @@ from typing_extensions import Self
 
 from streaming.config.environment import ENVIRONMENT_PREFIX, is_setting
 from streaming.config.groups import GroupEntry, LimitsByGroup
+from streaming.config.links import LinkSettings
 from streaming.config.private_files import is_tolerated
 from streaming.config.redaction import Redactor, secrets_in, without_credentials
 from streaming.config.refusals import refusal_line
@@ -28,7 +29,6 @@ from streaming.config.settings import (
     ClusterSettings,
     EvaluationSettings,
     KafkaSettings,
-    LinkSettings,
     MetricsSettings,
     PathSettings,
     SamplingSettings,

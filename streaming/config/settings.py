@@ -286,6 +286,15 @@ class MetricsSettings(Section):
         " rebalance_monitor_dropped_series counts the dropped series.",
     )
 
+    def address(self, port: int) -> str:
+        """Return the address of the port for a browser on this machine.
+
+        >>> MetricsSettings(host="0.0.0.0").address(9560), MetricsSettings(host="::1").address(9560)
+        ('http://localhost:9560', 'http://[::1]:9560')
+        """
+        host = "localhost" if self.host in {"0.0.0.0", "::"} else self.host  # noqa: S104 - the address is only printed
+        return f"{'https' if self.tls_key_file else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
+
     @model_validator(mode="after")
     def _check_included_or_excluded(self) -> Self:
         if both := sorted({*self.include} & {*self.exclude}):
@@ -297,31 +306,6 @@ class MetricsSettings(Section):
         if bool(self.tls_certificate_file) != bool(self.tls_key_file):
             raise ValueError("tls_certificate_file and tls_key_file require each other: set both or neither")
         return self
-
-
-class LinkSettings(Section):
-    """Addresses that alerts link to. An on-call engineer opens these addresses in a browser."""
-
-    page_url: str = Field(
-        "",
-        description="Address of the monitor's pages, for example https://monitor.example.com. If this setting is"
-        " empty, alerts link to the address that Prometheus scrapes.",
-    )
-    grafana_url: str = Field(
-        "", description="Address of Grafana. If this setting is empty, alerts do not link to dashboards."
-    )
-    runbook_url: str = Field(
-        "",
-        description="Address of the runbook, which is a web page with the content of dashboards/RUNBOOK.md. If this"
-        " setting is empty, alerts link to the dashboard in Grafana that contains the runbook.",
-    )
-
-    @field_validator("page_url", "grafana_url", "runbook_url")
-    @classmethod
-    def _check_url(cls, url: str) -> str:
-        if url and not re.fullmatch(r"https?://[^\s/@?#\"{}]+(/[^\s@?#\"{}]*)?", url):
-            raise ValueError("an address is http(s)://HOST or http(s)://HOST/PATH, without user, query and spaces")
-        return url.rstrip("/")
 
 
 class SamplingSettings(Section):

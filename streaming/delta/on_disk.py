@@ -25,7 +25,7 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
-from streaming.delta.stored import rust_uri
+from streaming.delta.stored_table import rust_uri
 from streaming.delta.table_files import TableDamagedError, table_refusal
 from streaming.delta.table_upkeep import COMMITS_PER_CHECKPOINT, retention_properties, set_properties, upkeep_steps
 from streaming.delta.tables import PARTITIONED_BY, SCHEMA_VERSION, TABLES, Table

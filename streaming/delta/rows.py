@@ -23,6 +23,7 @@ from streaming.delta.tables import (
     Table,
 )
 from streaming.evaluation.assignment.drift import StrategyDrift
+from streaming.evaluation.causes.cause import Cause
 from streaming.evaluation.conditions.condition_tracker import ConditionChange
 from streaming.evaluation.group_update import GroupUpdate
 from streaming.evaluation.lag.status import status_names
@@ -79,11 +80,13 @@ def quarantine_rows(cluster: str, records: Iterable[DecodeFailure]) -> Mapping[T
 
 
 def commit_gap_rows(cluster: str, gaps: Iterable[CommitGap]) -> Mapping[Table, list[Row]]:
-    """Return the rows of commit gaps. The columns have the same names as the fields of CommitGap."""
+    """Return the rows of commit gaps. The columns have the names of the fields of CommitGap. Times end in `_time`."""
     rows = []
     for gap in gaps:
         fields = msgspec.structs.asdict(gap)
-        rows.append({**record_cells(cluster, fields.pop("position")), **fields})
+        last_commit_ms = fields.pop("last_commit_ms")
+        last_commit_time = None if last_commit_ms is None else utc(last_commit_ms)
+        rows.append({**record_cells(cluster, fields.pop("position")), **fields, "last_commit_time": last_commit_time})
     return {COMMIT_GAPS: rows}
 
 
@@ -236,6 +239,33 @@ def condition_rows(cluster: str, sampled_at_ms: int, changes: Iterable[Condition
         }
         for change in changes
     ]
+
+
+def lag_cause_row(cluster: str, sampled_at_ms: int, group_id: str, cause: Cause) -> Row:
+    """Return the row of `lag_causes` for a cause that starts at this sample."""
+    sampled_time = utc(sampled_at_ms)
+    return {
+        "cluster": cluster,
+        "date": sampled_time.date(),
+        "sampled_time": sampled_time,
+        "group_id": group_id,
+        "cause": cause.kind,
+        "active": True,
+        "since_time": sampled_time,
+        "reason": cause.reason,
+        "topic": cause.topic or None,
+        "partition": cause.partition,
+        "member": cause.member or None,
+        "client_id": cause.client_id or None,
+        "client_host": cause.client_host or None,
+        "text": cause.text,
+    }
+
+
+def lag_cause_end(row: Row, sampled_at_ms: int) -> Row:
+    """Return the row of `lag_causes` for a cause that ends at this sample. `row` is the row of its start."""
+    sampled_time = utc(sampled_at_ms)
+    return {**row, "date": sampled_time.date(), "sampled_time": sampled_time, "active": False}
 
 
 def lag_rows(table: Table, cluster: str, sampled_at_ms: int, partitions: pa.Table) -> pa.Table:

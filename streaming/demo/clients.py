@@ -18,7 +18,7 @@ from streaming.demo.groups import DEMO_GROUPS, DemoGroup, DemoMember
 from streaming.demo.pace import MembershipPeriod
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterable
 
     from streaming.demo.topics import DemoTopic
 
@@ -39,12 +39,13 @@ def main(bootstrap_servers: str, role: str, group_ids: tuple[str, ...]) -> None:
     groups = [group for group in DEMO_GROUPS if group.group_id in group_ids]
     if role == "producer":
         topics = {topic for group in groups for topic in group.topics}
-        _repeat_until_stopped(lambda: _produce(bootstrap_servers, topics, stop), stop)
+        _repeat_until_stopped(lambda: produce(bootstrap_servers, topics, stop), stop)
     else:
-        _run_members(bootstrap_servers, [group for group in groups if group.client == role], stop)
+        run_members(bootstrap_servers, [group for group in groups if group.client == role], stop)
 
 
-def _run_members(bootstrap_servers: str, groups: list[DemoGroup], stop: threading.Event) -> None:
+def run_members(bootstrap_servers: str, groups: Iterable[DemoGroup], stop: threading.Event) -> None:
+    """Run each member in its own thread, until `stop` is set."""
     threads = [
         threading.Thread(target=_run_member, args=(bootstrap_servers, group, number, stop), name=group.group_id)
         for group in groups
@@ -89,8 +90,8 @@ def _repeat_until_stopped(action: Callable[[], None], stop: threading.Event) -> 
             stop.wait(_RETRY_SECONDS)
 
 
-def _produce(bootstrap_servers: str, topics: Collection[DemoTopic], stop: threading.Event) -> None:
-    """Write to each topic at the topic's rate until the process stops. The partitions of a topic take turns."""
+def produce(bootstrap_servers: str, topics: Collection[DemoTopic], stop: threading.Event) -> None:
+    """Write to each topic at the topic's rate until the process stops."""
     producer = KafkaProducer(bootstrap_servers=bootstrap_servers, linger_ms=100, metrics_enabled=False)
     ordered = sorted(topics, key=lambda topic: topic.name)
     try:
@@ -101,10 +102,19 @@ def _produce(bootstrap_servers: str, topics: Collection[DemoTopic], stop: thread
             for topic in ordered:
                 due = int(tick * _PRODUCE_INTERVAL_SECONDS * topic.records_per_second)
                 for number in range(sent[topic], due):
-                    producer.send(topic.name, partition=number % topic.partitions, value=f"record {number}".encode())
+                    _send(producer, topic, number)
                 sent[topic] = due
     finally:
         producer.close(timeout=2)
+
+
+def _send(producer: KafkaProducer, topic: DemoTopic, number: int) -> None:
+    """Send one record. The default partitioner chooses the partition of a record with a key."""
+    value = f"record {number}".encode()
+    if topic.keys:
+        producer.send(topic.name, key=topic.keys[number % len(topic.keys)].encode(), value=value)
+    else:
+        producer.send(topic.name, partition=number % topic.partitions, value=value)
 
 
 if __name__ == "__main__":

@@ -70,11 +70,10 @@ class DemoEnvironment:
         self._load.check()
 
     def scrape(self) -> Figures | None:
-        """Scrape /metrics. Return None if the monitor does not answer."""
+        """Read /metrics and the API. Return None if the monitor does not answer."""
         try:
             with closing(HTTPConnection(LOOPBACK, self._metrics_port, timeout=_SCRAPE_TIMEOUT_SECONDS)) as connection:
-                connection.request("GET", "/metrics")
-                return read_figures(connection.getresponse().read().decode())
+                return read_figures(_get(connection, "/metrics"), _get(connection, "/api/v1/groups"))
         except _SCRAPE_ERRORS:
             return None
 
@@ -121,6 +120,11 @@ class DemoEnvironment:
             f"[{name}]\n" + "".join(f"{key} = {_toml(value)}\n" for key, value in section.items())
             for name, section in sections.items()
         )
+
+
+def _get(connection: HTTPConnection, path: str) -> str:
+    connection.request("GET", path)
+    return connection.getresponse().read().decode()
 
 
 def _toml(value: object) -> str:

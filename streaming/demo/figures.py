@@ -1,7 +1,11 @@
-"""Read the values of each group from the monitor's /metrics. A missing value is None, never 0."""
+"""Read the values of each group from the monitor's /metrics, and the causes of lag from its API.
+
+A missing value is None, never 0.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -10,7 +14,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 @dataclass(frozen=True)
 class GroupFigures:
-    """The values of one group. `drift_partitions` counts drift from the group's own strategy."""
+    """The values of one group. `drift_partitions` counts drift from the group's own strategy.
+
+    `cause` is the sentence about the cause of the group's lag.
+    """
 
     group_id: str
     strategy: str | None = None
@@ -23,6 +30,7 @@ class GroupFigures:
     excess_partitions: float | None = None
     drift_partitions: float | None = None
     lag: float | None = None
+    cause: str | None = None
 
 
 @dataclass(frozen=True)
@@ -52,10 +60,10 @@ _DRIFT = "rebalance_monitor_drift_partitions"
 Series = Mapping[tuple[str, ...], float]
 
 
-def read_figures(exposition: str) -> Figures:
-    """Parse a scrape in the Prometheus text format. Ignore other metrics.
+def read_figures(exposition: str, listed_groups: str) -> Figures:
+    """Parse a scrape in the Prometheus text format, and the API's list of groups. Ignore other metrics and fields.
 
-    Example: `read_figures('rebalance_monitor_group_lag{cluster="c",group="g"} 7').groups["g"].lag` is 7.
+    Example: `read_figures('rebalance_monitor_group_lag{cluster="c",group="g"} 7', "{}").groups["g"].lag` is 7.
     """
     series: dict[str, dict[tuple[str, ...], float]] = {}
     protocols_and_states: dict[str, tuple[str, str]] = {}
@@ -67,14 +75,23 @@ def read_figures(exposition: str) -> Figures:
                 protocols_and_states[key[0]] = sample.labels["protocol"], sample.labels["state"]
     measured = {key[0] for metric in _METRIC_OF_FIELD.values() for key in series.get(metric, ())}
     group_ids = sorted(measured | set(protocols_and_states))
+    causes = _causes(listed_groups)
     return Figures(
         ready=series.get("rebalance_monitor_ready", {}).get(()) == 1,
         mean_batch_seconds=_mean(series, "rebalance_monitor_batch_duration_seconds"),
         groups={
-            group_id: _group_figures(group_id, series, *protocols_and_states.get(group_id, ("", "")))
+            group_id: _group_figures(
+                group_id, series, *protocols_and_states.get(group_id, ("", "")), causes.get(group_id)
+            )
             for group_id in group_ids
         },
     )
+
+
+def _causes(listed_groups: str) -> Mapping[str, str]:
+    """Return the sentence about the cause of the lag of each group that has one."""
+    groups = json.loads(listed_groups).get("groups", ())  # before the monitor is ready, there is no list
+    return {group["group_id"]: group["cause"]["text"] for group in groups if group["cause"] is not None}
 
 
 def _mean(series: Mapping[str, Series], histogram: str) -> float | None:
@@ -82,7 +99,9 @@ def _mean(series: Mapping[str, Series], histogram: str) -> float | None:
     return None if total is None or not count else total / count
 
 
-def _group_figures(group_id: str, series: Mapping[str, Series], strategy: str, state: str) -> GroupFigures:
+def _group_figures(
+    group_id: str, series: Mapping[str, Series], strategy: str, state: str, cause: str | None
+) -> GroupFigures:
     values = {name: series.get(metric, {}).get((group_id,)) for name, metric in _METRIC_OF_FIELD.items()}
     drift = series.get(_DRIFT, {}).get((group_id, strategy))
-    return GroupFigures(group_id, strategy or None, state or None, **values, drift_partitions=drift)
+    return GroupFigures(group_id, strategy or None, state or None, **values, drift_partitions=drift, cause=cause)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from streaming.demo.topics import BUSY, ORDERS, PAYMENTS, RANGE_TOPICS, THREE, UNEQUAL_TOPICS, DemoTopic
+from streaming.demo.topics import BUSY, CLICKS, ORDERS, PAYMENTS, RANGE_TOPICS, THREE, UNEQUAL_TOPICS, DemoTopic
 
 ClientLibrary = Literal["kafka-python", "librdkafka"]
 CommitStyle = Literal["auto", "sync", "async"]
@@ -30,7 +30,11 @@ class DemoMember:
 
 @dataclass(frozen=True)
 class DemoGroup:
-    """One group. `protocol` is the name of the strategy in the records of the group coordinator."""
+    """One group. `protocol` is the name of the strategy in the records of the group coordinator.
+
+    If `protocol` is empty, each member uses assign() instead of subscribe(). The group only commits offsets. It has
+    no strategy, and the coordinator knows no members.
+    """
 
     group_id: str
     shows: str
@@ -123,6 +127,22 @@ DEMO_GROUPS: tuple[DemoGroup, ...] = (
         protocol="range",
         commits="sync",
         members=(DemoMember((BUSY,), seconds_per_record=0.5),),
+    ),
+    DemoGroup(
+        group_id="demo-hot-key",
+        shows="most records have one key: the owner of one partition falls behind, whatever the assignment is",
+        client="kafka-python",
+        protocol="range",
+        commits="sync",
+        members=(DemoMember((CLICKS,), seconds_per_record=0.4),) * 3,
+    ),
+    DemoGroup(
+        group_id="demo-assign",
+        shows="a consumer that uses assign(): the group only commits offsets and has no members",
+        client="kafka-python",
+        protocol="",
+        commits="sync",
+        members=(DemoMember((THREE,)),),
     ),
     DemoGroup(
         group_id="demo-kip848",

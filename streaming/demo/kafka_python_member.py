@@ -6,7 +6,7 @@ import logging
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from kafka import KafkaConsumer
+from kafka import KafkaConsumer, TopicPartition
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
@@ -31,7 +31,10 @@ def consume(
 ) -> None:
     """Join the group. Consume and commit records until the membership period is over. Then leave the group."""
     with closing(_consumer(bootstrap_servers, group, member, client_id)) as consumer:
-        consumer.subscribe([topic.name for topic in member.topics])
+        if group.protocol:
+            consumer.subscribe([topic.name for topic in member.topics])
+        else:
+            consumer.assign([TopicPartition(topic.name, n) for topic in member.topics for n in range(topic.partitions)])
         while not period.is_over():
             batches = consumer.poll(timeout_ms=int(1000 * POLL_SECONDS))
             records = sum(map(len, batches.values()))
@@ -46,7 +49,7 @@ def _consumer(bootstrap_servers: str, group: DemoGroup, member: DemoMember, clie
         group_id=group.group_id,
         group_instance_id=member.group_instance_id,
         client_id=client_id,
-        partition_assignment_strategy=[_ASSIGNORS[group.protocol]],
+        partition_assignment_strategy=[_ASSIGNORS[group.protocol or "range"]],
         enable_auto_commit=group.commits == "auto",
         auto_commit_interval_ms=FETCH_WAIT_MS,
         auto_offset_reset="earliest",

@@ -14,6 +14,7 @@ from rich.text import Text
 from typing_extensions import Self
 
 from streaming.demo.figures import Figures
+from streaming.demo.groups import DEMO_GROUPS
 from streaming.demo.table import GroupTable
 
 _REFRESH_PER_SECOND = 4
@@ -24,6 +25,7 @@ _LEGEND = (
     "drift: partitions whose owner breaks a rule of the group's strategy. ?: unknown."
 )
 _LINES_AROUND_TABLE = 6
+_LINES_OF_SHORTEST_TABLE = len(DEMO_GROUPS) + 3
 
 
 def demo_console() -> Console:
@@ -99,16 +101,17 @@ def waiting_line(elapsed_seconds: float, what: str) -> Text:
 def status_view(
     elapsed_seconds: float, figures: Figures | None, notes: Mapping[str, str], height: int | None = None
 ) -> RenderableType:
-    """Return the headline, the table and the notes. Together they have at most `height` lines, if `height` is set."""
+    """Return the headline, the table, the notes and the legend.
+
+    Together they have at most `height` lines, if `height` is set. If `height` is small, blank lines and the legend are
+    left out.
+    """
     max_lines = None if height is None else height - len(notes) - _LINES_AROUND_TABLE
-    return Group(
-        _headline(elapsed_seconds, figures),
-        Text(),
-        GroupTable(figures or Figures(), max_lines),
-        Text(),
-        *(Text.assemble((f"{title:<14}", "bold"), note, overflow="fold") for title, note in notes.items()),
-        Text(_LEGEND, "dim"),
-    )
+    headline, table = _headline(elapsed_seconds, figures), GroupTable(figures or Figures(), max_lines)
+    each_note = [Text.assemble((f"{title:<14}", "bold"), note, overflow="fold") for title, note in notes.items()]
+    if max_lines is not None and max_lines < _LINES_OF_SHORTEST_TABLE:
+        return Group(headline, table, *each_note)
+    return Group(headline, Text(), table, Text(), *each_note, Text(_LEGEND, "dim"))
 
 
 def _headline(elapsed_seconds: float, figures: Figures | None) -> Text:

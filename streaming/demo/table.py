@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from rich import box
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.segment import Segment
-from rich.style import Style
 from rich.table import Column, Table
 from rich.text import Text
 
@@ -19,50 +18,69 @@ _MIN_WIDTH_FOR_SENTENCES = 140
 _MIN_WIDTH_FOR_ALL_COLUMNS = 99
 _OTHER_GROUP = "a group outside the demo"
 _HIGHLIGHT = "bold red"
+_SHOWN_BY = {group.group_id: group.shows for group in DEMO_GROUPS}
+
+_Lines = list[list[Segment]]
 
 
 @dataclass(frozen=True)
 class GroupTable:
     """The table of groups: first all demo groups, then all other groups.
 
-    The table includes demo groups that the monitor does not report yet. On a wide terminal, the sentences are a column.
-    On a narrow terminal, each sentence is a separate line. If the table would have more than `max_lines` lines, it has
-    no separate lines.
+    The table includes demo groups that the monitor does not report yet. Each group has a sentence: the cause of its lag
+    or, if it has no cause of lag, what the group shows. On a wide terminal, the sentences are a column. On a narrow
+    terminal, each sentence is a separate line. If a table with a column of sentences has more than `max_lines` lines,
+    the sentences become separate lines. If it is still too long, it has no sentences.
     """
 
     figures: Figures
     max_lines: int | None = None
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Render the table in the available width."""
-        sentences = _sentences(self.figures)
-        groups = [self.figures.groups.get(group_id, GroupFigures(group_id)) for group_id in sentences]
-        columns = _COLUMNS if options.max_width >= _MIN_WIDTH_FOR_ALL_COLUMNS else _NARROW_COLUMNS
-        is_wide = options.max_width >= _MIN_WIDTH_FOR_SENTENCES
-        table = _table(groups, columns, sentences if is_wide else None)
-        lines = console.render_lines(table, options, pad=False)
-        if not is_wide and (self.max_lines is None or self.max_lines >= len(lines) + len(groups)):
-            lines = list(_with_sentences(lines, list(sentences.values()), options.max_width))
+        """Render the longest form of the table that fits. The last form is rendered even if it does not fit."""
+        lines: _Lines = []
+        for lines in self._forms(console, options):
+            if self.max_lines is None or len(lines) <= self.max_lines:
+                break
         for line in lines:
             yield from line
             yield Segment.line()
 
+    def _forms(self, console: Console, options: ConsoleOptions) -> Iterator[_Lines]:
+        groups = _groups(self.figures)
+        sentences = [_sentence(group) for group in groups]
+        columns = _COLUMNS if options.max_width >= _MIN_WIDTH_FOR_ALL_COLUMNS else _NARROW_COLUMNS
+        if options.max_width >= _MIN_WIDTH_FOR_SENTENCES:
+            yield console.render_lines(_table(groups, columns, sentences), options, pad=False)
+        lines = console.render_lines(_table(groups, columns), options, pad=False)
+        yield list(_with_sentences(lines, sentences, console, options))
+        yield lines
 
-def _sentences(figures: Figures) -> dict[str, str]:
-    demo_groups = {group.group_id: group.shows for group in DEMO_GROUPS}
-    others = [group_id for group_id in sorted(figures.groups) if group_id not in demo_groups]
-    return {**demo_groups, **dict.fromkeys(others, _OTHER_GROUP)}
+
+def _groups(figures: Figures) -> list[GroupFigures]:
+    demo_groups = [group.group_id for group in DEMO_GROUPS]
+    others = sorted(figures.groups.keys() - set(demo_groups))
+    return [figures.groups.get(group_id, GroupFigures(group_id)) for group_id in (*demo_groups, *others)]
 
 
-def _with_sentences(lines: list[list[Segment]], sentences: list[str], width: int) -> Iterator[list[Segment]]:
+def _sentence(group: GroupFigures) -> Text:
+    """Return the cause of the group's lag. If the group has no cause of lag, return what the group shows."""
+    if group.cause is not None:
+        return Text(f"cause of lag: {printable(group.cause)}", "red")
+    return Text(_SHOWN_BY.get(group.group_id, _OTHER_GROUP), "dim")
+
+
+def _with_sentences(
+    lines: _Lines, sentences: list[Text], console: Console, options: ConsoleOptions
+) -> Iterator[list[Segment]]:
     """Put each sentence below the line of its group. The lines of the groups are at the end of `lines`."""
     header_count = len(lines) - len(sentences)
     yield from lines[:header_count]
     for line, sentence in zip(lines[header_count:], sentences, strict=True):
-        text = Text("  " + sentence)
-        text.truncate(width, overflow="ellipsis")
+        text = Text.assemble("  ", sentence)
+        text.truncate(options.max_width, overflow="ellipsis")
         yield line
-        yield [Segment(text.plain, Style(dim=True))]
+        yield from console.render_lines(text, options, pad=False)
 
 
 @dataclass(frozen=True)
@@ -72,18 +90,18 @@ class _Column:
     max_width: int | None = None
 
 
-def _table(groups: list[GroupFigures], columns: Sequence[_Column], sentences: dict[str, str] | None) -> Table:
+def _table(groups: list[GroupFigures], columns: Sequence[_Column], sentences: Sequence[Text] = ()) -> Table:
     """Return the table. In a table with a column of sentences, a long sentence makes its row several lines high."""
     headers = [
         Column(column.title, justify="left" if number < 2 else "right", no_wrap=True, max_width=column.max_width)
         for number, column in enumerate(columns)
     ]
-    if sentences is not None:
-        headers.append(Column("\nwhat it shows", style="dim"))
+    if sentences:
+        headers.append(Column("\nwhat it shows"))
     table = Table(*headers, box=box.SIMPLE_HEAD, show_edge=False, padding=0, collapse_padding=True)
-    for group in groups:
+    for number, group in enumerate(groups):
         cells = [column.cell(group) for column in columns]
-        table.add_row(*cells, *([] if sentences is None else [" " + sentences[group.group_id]]))
+        table.add_row(*cells, *(Text.assemble(" ", sentence) for sentence in sentences[number : number + 1]))
     return table
 
 

@@ -15,11 +15,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DemoTopic:
-    """A topic and its load. The producer writes to the partitions of the topic in turn."""
+    """A topic and its load. The producer writes to the partitions of the topic in turn.
+
+    If the topic has `keys`, the records have these keys in turn, and the key of a record determines its partition.
+    """
 
     name: str
     partitions: int
     records_per_second: float
+    keys: tuple[str, ...] = ()
 
 
 RANGE_TOPICS = tuple(DemoTopic(f"demo-range-{number}", partitions=4, records_per_second=1) for number in range(8))
@@ -32,7 +36,10 @@ PAYMENTS = DemoTopic("demo-payments", partitions=6, records_per_second=2)
 THREE = DemoTopic("demo-three", partitions=3, records_per_second=1)
 BUSY = DemoTopic("demo-busy", partitions=2, records_per_second=10)
 
-DEMO_TOPICS: tuple[DemoTopic, ...] = (*RANGE_TOPICS, *UNEQUAL_TOPICS, ORDERS, PAYMENTS, THREE, BUSY)
+# Eight of ten records have the same key.
+CLICKS = DemoTopic("demo-clicks", partitions=3, records_per_second=10, keys=(*("shop-1",) * 8, "shop-2", "shop-3"))
+
+DEMO_TOPICS: tuple[DemoTopic, ...] = (*RANGE_TOPICS, *UNEQUAL_TOPICS, ORDERS, PAYMENTS, THREE, BUSY, CLICKS)
 
 
 def create_demo_topics(bootstrap_servers: str, topics: Iterable[DemoTopic] = DEMO_TOPICS) -> None:

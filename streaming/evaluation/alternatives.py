@@ -108,7 +108,7 @@ def compute_alternatives(
     return Alternatives(
         evaluation.position,
         evaluation.generation_id,
-        next((drift.strategy for drift in evaluation.drifts if drift.is_group_strategy), None),
+        evaluation.own.strategy if evaluation.own else None,
         (_present_assignment(inputs.spec, owners), *(one for result in results for one in _to_alternatives(result))),
         is_skewed=evaluation.skew is not None,
         remedy=_remedy_strategy(results[0]) if evaluation.skew else None,

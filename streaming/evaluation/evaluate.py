@@ -20,6 +20,8 @@ from typing import NamedTuple
 from streaming.combine.gaps import GapTotals
 from streaming.evaluation.assignment.common_rules import RuleViolations
 from streaming.evaluation.assignment.drift import REBALANCING, UNKNOWN, StrategyDrift
+from streaming.evaluation.causes.cause import Cause
+from streaming.evaluation.causes.work import GroupWork
 from streaming.evaluation.conditions.condition_tracker import Condition
 from streaming.evaluation.facts import (
     AssignmentReport,
@@ -33,6 +35,7 @@ from streaming.evaluation.fairness.imbalance import Imbalance
 from streaming.evaluation.fairness.participants import TOPIC
 from streaming.evaluation.group_update import GroupState
 from streaming.evaluation.lag.lag import BLOCKED
+from streaming.evaluation.lag.topic_loads import TopicLoad
 from streaming.evaluation.limits import DEFAULT_LIMITS, GroupLimits
 from streaming.evaluation.rebalances.skips import SkipDecisions, failed_rebalances
 from streaming.evaluation.report import GroupReport
@@ -73,12 +76,19 @@ class RecordedGroup(NamedTuple):
 class SampleValues(NamedTuple):
     """The values from the last sample.
 
-    The values are the lag, the active conditions, and the number of unread records in unowned partitions.
+    The values are the lag, the active conditions, the number of unread records in unowned partitions, the loads of the
+    group's topics, and the names of the committed topics. For a late group, they are also the work of its members and
+    the cause of its lag. For a group with active evidence, they contain the id of its open incident.
     """
 
     lag: GroupLag = GroupLag()
     conditions: tuple[Condition, ...] = ()
     unowned_records: int | None = None
+    work: GroupWork | None = None
+    cause: Cause | None = None
+    topic_loads: tuple[TopicLoad, ...] = ()
+    incident_id: str | None = None
+    committed_topics: tuple[str, ...] = ()
 
 
 NO_SAMPLE = SampleValues()
@@ -173,8 +183,8 @@ def _blocked_verdict(group_state: GroupState) -> tuple[StrategyDrift, ...]:
 
 
 def _own_strategy(group_state: GroupState) -> str:
-    drifts = group_state.evaluation.drifts if group_state.evaluation else ()
-    return next((drift.strategy for drift in drifts if drift.is_group_strategy), group_state.snapshot.protocol or "")
+    own = group_state.evaluation.own if group_state.evaluation else None
+    return own.strategy if own else group_state.snapshot.protocol or ""
 
 
 def _has_consumers(snapshot: GroupSnapshot) -> bool:

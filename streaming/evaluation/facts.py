@@ -16,14 +16,25 @@ import msgspec
 from assignors import TopicPartition
 from streaming.combine.gaps import GapTotals
 from streaming.evaluation.alternatives import Alternatives
-from streaming.evaluation.assignment.drift import NOT_EVALUATED, StrategyDrift
+from streaming.evaluation.assignment.drift import StrategyDrift
 from streaming.evaluation.assignment.member_shares import TopicShare, expected_partitions, topic_shares
+from streaming.evaluation.causes.cause import Cause
+from streaming.evaluation.causes.work import GroupWork
 from streaming.evaluation.conditions.condition_tracker import Condition
-from streaming.evaluation.fairness.fairness import among_members
+from streaming.evaluation.fairness.fairness import among_members, uneven_work
 from streaming.evaluation.fairness.imbalance import PARTITIONS, Imbalance
 from streaming.evaluation.lag.lag import BLOCKED
+from streaming.evaluation.lag.topic_loads import TopicLoad
 from streaming.evaluation.limits import DEFAULT_LIMITS, GroupLimits
-from streaming.group.members import GroupMember, leader, members, rebalance_timeouts_ms, session_timeouts_ms
+from streaming.group.members import (
+    GroupMember,
+    host_names,
+    leader,
+    members,
+    rebalance_timeouts_ms,
+    session_timeouts_ms,
+    topic_names,
+)
 from streaming.group.snapshot import UNKNOWN, GroupSnapshot
 
 
@@ -101,6 +112,11 @@ class FairnessReport:
         """The distribution of partitions among members."""
         return among_members(self.work, PARTITIONS)
 
+    @cached_property
+    def uneven_work(self) -> Imbalance | None:
+        """The distribution of the produce rate among members, if it is uneven (`fairness.py`, rule 4)."""
+        return uneven_work(self.work)
+
 
 @dataclass(frozen=True, slots=True)
 class RebalanceReport:
@@ -155,6 +171,16 @@ class Members:
     def rebalance_timeouts_ms(self) -> tuple[int, ...]:
         """The different rebalance timeouts of the members, the shortest first. Empty if unknown."""
         return rebalance_timeouts_ms(self.snapshot) if self.snapshot else ()
+
+    @property
+    def topics(self) -> frozenset[str]:
+        """The topics to which members subscribe, or of which members have partitions."""
+        return topic_names(self.snapshot) if self.snapshot else frozenset()
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """The names of the client hosts of all members."""
+        return host_names(self.snapshot) if self.snapshot else frozenset()
 
     @cached_property
     def owners(self) -> Mapping[TopicPartition, GroupMember]:
@@ -213,7 +239,11 @@ class GroupFacts(msgspec.Struct, frozen=True):
     """Everything that is known about one group.
 
     `limits` come from the settings. `unowned_records` is the number of unread records in unowned partitions.
-    `not_known` contains the names of the missing values, as in the tables.
+    `not_known` contains the names of the missing values, as in the tables. `cause` is the cause of the group's lag.
+    `work` is the work of each member and host. Both are None if no partition of the group is late. `topic_loads`
+    contains the known loads of `committed_topics`. `committed_topics` contains all topics for which the group has
+    committed offsets. Without a fresh sample, it is empty. `incident_id` is the id of the oldest open incident of the
+    group.
     """
 
     group_id: str
@@ -227,6 +257,16 @@ class GroupFacts(msgspec.Struct, frozen=True):
     lag: GroupLag = GroupLag()
     conditions: tuple[Condition, ...] = ()
     unowned_records: int | None = None
+    work: GroupWork | None = None
+    cause: Cause | None = None
+    topic_loads: tuple[TopicLoad, ...] = ()
+    incident_id: str | None = None
+    committed_topics: tuple[str, ...] = ()
+
+    @property
+    def topics(self) -> frozenset[str]:
+        """The topics with a subscribed member, an owned partition or a committed offset of the group."""
+        return self.members.topics.union(self.committed_topics)
 
     @property
     def is_blocked(self) -> bool:
@@ -243,4 +283,4 @@ class GroupFacts(msgspec.Struct, frozen=True):
     def is_evaluated(self) -> bool:
         """True if the group's own strategy has a verdict other than `not_evaluated`."""
         own = self.assignment.own
-        return own is not None and own.verdict != NOT_EVALUATED
+        return own is not None and own.is_evaluated

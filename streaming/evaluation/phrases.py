@@ -30,6 +30,15 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
+def rate_number(records_per_second: float) -> str:
+    """Return a rate as text, without its unit. Rates below 10 have at most one decimal.
+
+    >>> rate_number(1234.4), rate_number(2.25), rate_number(3.0)
+    ('1,234', '2.2', '3')
+    """
+    return f"{records_per_second:,.{0 if records_per_second >= 10 else 1}f}".removesuffix(".0")
+
+
 def named(names: Iterable[str]) -> str:
     """Return the first names in sorted order, and the number of further names.
 

@@ -73,6 +73,11 @@ class Evaluation(msgspec.Struct, frozen=True):
         """
         return not self.awaits_sample and all(drift.reason != METADATA_MISSING for drift in self.drifts)
 
+    @property
+    def own(self) -> StrategyDrift | None:
+        """The verdict for the group's own strategy. `drifts` has the order of the settings, so it can be anywhere."""
+        return next((drift for drift in self.drifts if drift.is_group_strategy), None)
+
     def without_topics(self) -> Evaluation:
         """Return the evaluation in the form that is stored in the state.
 

@@ -12,6 +12,7 @@ from streaming.protocol.classic import ClassicMember
 from streaming.protocol.modern import IdPartitions, MemberAssignment
 
 TopicPartitions = tuple[tuple[str, int], ...]
+_NO_NAMES = frozenset[str]()
 
 
 class GroupMember(msgspec.Struct, frozen=True):
@@ -67,8 +68,41 @@ def member_name(client_id: str, client_host: str, group_instance_id: str | None)
     """
     if group_instance_id:
         return group_instance_id
-    host = client_host.removeprefix("/")
+    host = host_name(client_host)
     return f"{client_id}@{host}" if host else client_id
+
+
+def host_name(client_host: str) -> str:
+    """Return the name of a client host, as all outputs show it. Kafka writes a slash before the address.
+
+    >>> host_name("/10.4.5.98")
+    '10.4.5.98'
+    """
+    return client_host.removeprefix("/")
+
+
+def host_names(snapshot: GroupSnapshot) -> frozenset[str]:
+    """Return the client hosts of all members."""
+    if snapshot.modern is not None:
+        return frozenset(host_name(member.client_host) for member in snapshot.modern.members.values())
+    return (
+        frozenset(host_name(member.client_host) for member in snapshot.classic.members)
+        if snapshot.classic
+        else _NO_NAMES
+    )
+
+
+def topic_names(snapshot: GroupSnapshot) -> frozenset[str]:
+    """Return the topics to which members subscribe, and the topics of which members have partitions."""
+    modern, classic = snapshot.modern, snapshot.classic
+    if modern is not None:
+        held = {topic_id for one in modern.currents.values() for topic_id, _ in one.assigned}
+        known = {modern.topic_names[topic_id] for topic_id in held if topic_id in modern.topic_names}
+        return frozenset(known.union(modern.subscribed_topics()))
+    of_members = classic.members if classic else ()
+    subscribed = {topic for member in of_members if member.subscription for topic in member.subscription.topics}
+    assigned = {topic for member in of_members if member.assignment for topic, _ in member.assignment.partitions}
+    return frozenset(subscribed | assigned)
 
 
 def members(snapshot: GroupSnapshot) -> tuple[GroupMember, ...]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from itertools import groupby
+from operator import itemgetter
+
+from assignors import TopicPartition
 
 
 def printable(name: str) -> str:
@@ -31,3 +34,13 @@ def in_ranges(numbers: Collection[int]) -> str:
         for _, run in groupby(enumerate(numbers), key=lambda numbered: numbered[1] - numbered[0])
     ]
     return ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+
+
+def by_topic(partitions: Iterable[TopicPartition]) -> tuple[tuple[str, str], ...]:
+    """Return each topic with its partition numbers as ranges.
+
+    >>> by_topic([("orders", 2), ("orders", 0), ("orders", 1), ("clicks", 7)])
+    (('clicks', '7'), ('orders', '0-2'))
+    """
+    topics = groupby(sorted(partitions), key=itemgetter(0))
+    return tuple((topic, in_ranges([number for _, number in of_topic])) for topic, of_topic in topics)

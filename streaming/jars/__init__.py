@@ -8,7 +8,7 @@ embedded broker. `resolve(BROKER_SETS["3.9.2"])` returns the class path of a bro
 
 from __future__ import annotations
 
-from streaming.jars.cache import OnJar, cache_folder, resolve
+from streaming.jars.cache import OnJar, cache_folder, missing_jars, resolve
 from streaming.jars.coordinates import BROKER_SETS, FIRST_RUN, JAR_SETS, KAFKA_VERSION, Coordinate, JarSetName
 from streaming.jars.ivy import JarsError
 
@@ -22,5 +22,6 @@ __all__ = [
     "JarsError",
     "OnJar",
     "cache_folder",
+    "missing_jars",
     "resolve",
 ]

@@ -46,12 +46,24 @@ def resolve(set_name: JarSetName, on_jar: OnJar | None = None, *, verify: bool =
     line and contains the remedy. Example: `",".join(map(str, resolve("spark")))` is a value for `spark.jars`.
     """
     locked = parse_lock(LOCK_PATH.read_text())[set_name]
-    folder = cache_folder() / "jars" / f"{set_name}-{lock_version(locked)}"
+    folder = _set_folder(set_name, locked)
     if not _is_complete(folder, locked, verify=verify):
         with _convert_os_errors(folder), _process_lock(folder.parent / f"{set_name}.lock"):
             if not _is_complete(folder, locked, verify=verify):  # a different process may have downloaded it
                 _download_set(set_name, locked, folder, on_jar or (lambda *_: None))
     return sorted(folder / jar.coordinate.file_name for jar in locked)
+
+
+def missing_jars(set_name: JarSetName) -> list[str]:
+    """Return the names of the jars of a set that are missing or have a wrong size. Nothing is downloaded."""
+    locked = parse_lock(LOCK_PATH.read_text())[set_name]
+    folder = _set_folder(set_name, locked)
+    names = [
+        jar.coordinate.file_name
+        for jar in locked
+        if not _is_present(folder / jar.coordinate.file_name, jar, verify=False)
+    ]
+    return sorted(names)
 
 
 def cache_folder() -> Path:
@@ -60,6 +72,10 @@ def cache_folder() -> Path:
         return Path(configured).expanduser().absolute()
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base, "kafka-rebalance-monitor")
+
+
+def _set_folder(set_name: JarSetName, locked: tuple[LockedJar, ...]) -> Path:
+    return cache_folder() / "jars" / f"{set_name}-{lock_version(locked)}"
 
 
 def _download_set(set_name: JarSetName, locked: tuple[LockedJar, ...], folder: Path, on_jar: OnJar) -> None:

@@ -1,8 +1,8 @@
 """Web pages and the JSON API on the port of `/metrics`. The pages and the API show the reports of groups.
 
-    GroupReport ──► overview, group, heat_map, ... ──► rendering (HTML) or as_json ──► application (WSGI)
+    GroupReport ──► overview, group, heat_map, ... ──► rendering (HTML) or api/as_json ──► application (WSGI)
 
-`application`, `clusters` and `rebalances` have side effects or state. All other modules contain only pure functions.
-None means unknown and is shown as `?`. This package is allowed to import `state` and all layers below `state`. Only
-`rebalances` is allowed to read tables.
+`application`, `routes`, `clusters` and the readers of tables (`rebalances`, `timeline.reader`, `incidents.reader`,
+`api.event_reader`) have side effects or state. All other modules contain only pure functions. None means unknown and is
+shown as `?`. This package is allowed to import `state` and all layers below `state`.
 """

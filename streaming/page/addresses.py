@@ -1,8 +1,9 @@
-"""Converts group ids to addresses and back. Every group id that Kafka allows has an address.
+"""Converts names of groups, topics and hosts to addresses and back. Every name that Kafka allows has an address.
 
 1. The page of a group is `/groups/<id>`. The id is percent-encoded as UTF-8, including slashes.
 2. If a segment of a path is `.`, `..` or empty, browsers change the path. So if a group id is `.`, `..` or empty, its
-   address is `/groups/?id=<id>`.
+   address is `/groups/?id=<id>`. The same holds for topics (`/topics/<name>`, `/topics/?name=<name>`) and for client
+   hosts (`/hosts/<name>`, `/hosts/?name=<name>`).
 3. If the monitor watches several clusters, each address contains the name of a cluster: `?cluster=<name>`. The name is
    the same as in the metric label `cluster`.
 4. A lone surrogate is encoded with the general rule of UTF-8, although UTF-8 does not allow surrogates. If an address
@@ -11,10 +12,17 @@
 
 from __future__ import annotations
 
-from urllib.parse import parse_qs, quote
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from urllib.parse import parse_qsl, quote
 
 GROUP_PAGE = "/groups/"
 GROUP_API = "/api/v1/groups/"
+TOPIC_PAGE = "/topics/"
+HOST_PAGE = "/hosts/"
+MAX_PARAMETERS = 20
+MAX_LISTED = 20_000
+"""Maximum number of groups in one response."""
 _NOT_A_SEGMENT = frozenset({"", ".", ".."})
 
 
@@ -28,13 +36,91 @@ def group_address(group_id: str, prefix: str = GROUP_PAGE, cluster: str | None =
     >>> group_address("a", cluster="eu"), group_address("", cluster="e/u")
     ('/groups/a?cluster=eu', '/groups/?id=&cluster=e%2Fu')
     """
+    return _address_of(group_id, prefix, "id", cluster)
+
+
+def topic_address(topic: str, cluster: str | None = None) -> str:
+    """Return the address of a topic's page.
+
+    >>> topic_address("orders"), topic_address("..", "eu")
+    ('/topics/orders', '/topics/?name=..&cluster=eu')
+    """
+    return _address_of(topic, TOPIC_PAGE, "name", cluster)
+
+
+def host_address(host: str, cluster: str | None = None) -> str:
+    """Return the address of a client host's page.
+
+    >>> host_address("10.4.5.98")
+    '/hosts/10.4.5.98'
+    """
+    return _address_of(host, HOST_PAGE, "name", cluster)
+
+
+def _address_of(name: str, prefix: str, parameter: str, cluster: str | None) -> str:
     path, parameters = prefix, [] if cluster is None else [("cluster", cluster)]
-    if group_id in _NOT_A_SEGMENT:
-        parameters = [("id", group_id), *parameters]
+    if name in _NOT_A_SEGMENT:
+        parameters = [(parameter, name), *parameters]
     else:
-        path += _percent_encode(group_id)
-    query = "&".join(f"{name}={_percent_encode(value)}" for name, value in parameters)
+        path += _percent_encode(name)
+    return _with_query(path, parameters)
+
+
+def _with_query(path: str, parameters: Iterable[tuple[str, str]]) -> str:
+    query = "&".join(f"{_percent_encode(name)}={_percent_encode(value)}" for name, value in parameters)
     return f"{path}?{query}" if query else path
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """The address of a request: the percent-encoded path, and the query."""
+
+    path: str
+    query: str
+
+    def argument(self, name: str) -> str:
+        """Return the first value of a query parameter (`argument`)."""
+        return argument(self.query, name)
+
+    def whole_number(self, name: str, default: int, maximum: int) -> int:
+        """Return the value of a query parameter as a number, at most the maximum.
+
+        Return the default if the value is not a whole number.
+
+        >>> [Address("/", f"limit={value}").whole_number("limit", 7, 100) for value in ("3", "-1", "", "9" * 9, "101")]
+        [3, 7, 7, 7, 100]
+        """
+        given = self.argument(name)
+        is_number = given.isascii() and given.isdecimal() and len(given) < 9
+        return min(int(given), maximum) if is_number else default
+
+    def change(self, **changes: str | int | None) -> str:
+        """Return the address with changed parameters. None removes a parameter.
+
+        >>> Address("/", "q=a+b&sort=lag").change(sort=None, state="Stable")
+        '/?q=a%20b&state=Stable'
+        """
+        parameters = [(name, value) for name, value in _parameters(self.query) if name not in changes]
+        parameters += [(name, str(value)) for name, value in changes.items() if value is not None]
+        return _with_query(self.path, parameters)
+
+
+def parse_address(address: str) -> Address:
+    """Return the path and the query of an address.
+
+    >>> parse_address("/groups/a?cluster=eu").change(at="2026-11-22T22:04")
+    '/groups/a?cluster=eu&at=2026-11-22T22%3A04'
+    """
+    path, _, query = address.partition("?")
+    return Address(path, query)
+
+
+def _parameters(query: str) -> Sequence[tuple[str, str]]:
+    """Return the parameters of a query. The result is empty if the query is invalid."""
+    try:
+        return parse_qsl(query, keep_blank_values=True, errors="surrogatepass", max_num_fields=MAX_PARAMETERS)
+    except ValueError:
+        return []
 
 
 def overview_address(cluster: str) -> str:
@@ -45,22 +131,22 @@ def overview_address(cluster: str) -> str:
     >>> overview_address("e/u"), overview_address("")
     ('/?cluster=e%2Fu', '/')
     """
-    return f"/?cluster={_percent_encode(cluster)}" if cluster else "/"
+    return _with_query("/", [("cluster", cluster)] if cluster else [])
 
 
 def _percent_encode(text: str) -> str:
     return quote(text.encode("utf-8", "surrogatepass"), safe="")
 
 
-def addressed_group(rest: str, query: str) -> str | None:
-    r"""Return the group id in an address. The result is None if the bytes are not UTF-8 (rule 4).
+def addressed_name(rest: str, query: str, parameter: str = "id") -> str | None:
+    r"""Return the name in an address. The result is None if the bytes are not UTF-8 (rule 4).
 
     `rest` is the path after the prefix, as WSGI passes it (bytes as Latin-1).
 
-    >>> addressed_group("a/b", ""), addressed_group("\xff", ""), addressed_group("", "id=..")
+    >>> addressed_name("a/b", ""), addressed_name("\xff", ""), addressed_name("", "id=..")
     ('a/b', None, '..')
     """
-    raw = rest.encode("latin-1", "replace") if rest else argument(query, "id").encode("utf-8", "surrogatepass")
+    raw = rest.encode("latin-1", "replace") if rest else argument(query, parameter).encode("utf-8", "surrogatepass")
     try:
         return raw.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:
@@ -75,7 +161,13 @@ def argument(query: str, name: str) -> str:
     >>> argument("q=a+b%2F&q=c", "q"), argument("", "q")
     ('a b/', '')
     """
-    try:
-        return parse_qs(query, keep_blank_values=True, errors="surrogatepass", max_num_fields=20).get(name, [""])[0]
-    except ValueError:
-        return ""
+    return next((value for given, value in _parameters(query) if given == name), "")
+
+
+def has_argument(query: str, name: str) -> bool:
+    """Return True if the query contains the parameter, even if its value is empty.
+
+    >>> has_argument("group=", "group"), has_argument("", "group")
+    (True, False)
+    """
+    return any(part.partition("=")[0] == name for part in query.split("&"))

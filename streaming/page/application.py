@@ -1,10 +1,10 @@
 """Serves the pages and the JSON API as a WSGI application.
 
-1. `/` lists groups. `?q=` selects the groups whose id contains a text. `?limit=` sets the maximum number of rows.
-   `/groups/<id>` shows one group. `/api/v1/groups` and `/api/v1/groups/<id>` return the same content as JSON.
-   `?cluster=` selects one of several clusters (`clusters`). If a request needs `?cluster=` but does not contain it, the
-   response has the status 300 and lists the clusters. `/-/healthy` returns the status 200 as long as the process can
-   answer requests.
+1. `/` lists groups. `finding.search` defines the filters and the order. `?limit=` sets the maximum number of rows.
+   `/groups/<id>` shows one group, and `?span=` selects the time of its timeline. `/api/v1/groups` and
+   `/api/v1/groups/<id>` return groups as JSON. The modules in `routes` answer all other addresses. `?cluster=` selects
+   one of several clusters (`clusters`). If a request needs `?cluster=` but does not contain it, the response has the
+   status 300 and lists the clusters. `/-/healthy` returns the status 200 as long as the process can answer requests.
 2. The application answers only GET. The server answers HEAD. For other methods, the status is 405. For other addresses,
    the status is 404.
 3. Until the monitor has read the log to its end for the first time, pages show only the progress, and the API returns
@@ -15,6 +15,7 @@
    watches several clusters, one ready cluster is enough for 200. Otherwise, one failed cluster would make the readiness
    probe fail. Then Kubernetes would send no requests to the monitor, not even for the other clusters. With `?cluster=`,
    `/-/ready` checks only one cluster. The response does not contain names of groups or clusters.
+6. `?at=`, `?from=` and `?to=` ask about the past (`routes.past`).
 """
 
 from __future__ import annotations
@@ -22,21 +23,47 @@ from __future__ import annotations
 import gzip
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from streaming.config.links import LinkSettings
 from streaming.http.exchange import Environ, Headers, StartResponse
 from streaming.http.negotiation import accepts_gzip
-from streaming.page.addresses import GROUP_API, GROUP_PAGE, addressed_group, argument
-from streaming.page.as_json import encode, group_json, groups_json, monitors_json
-from streaming.page.clusters import ClusterView, clusters_with_group, select_clusters
+from streaming.page.addresses import (
+    GROUP_API,
+    GROUP_PAGE,
+    MAX_LISTED,
+    Address,
+    addressed_name,
+    group_address,
+)
+from streaming.page.api.as_json import group_json, groups_json
+from streaming.page.api.event_reader import EventReader
+from streaming.page.clusters import ClusterView, clusters_with_group
+from streaming.page.finding.paging import page_of
+from streaming.page.finding.search import SORTS, Search, search_of
 from streaming.page.group import group_detail
+from streaming.page.incidents.listing import open_incidents
 from streaming.page.overview import DEFAULT_ROWS, Overview, OverviewEntry, merge_overviews
-from streaming.page.rendering import asset, page
+from streaming.page.rendering import asset
+from streaming.page.routes.answers import (
+    CHOICES,
+    NOT_FOUND,
+    OK,
+    TEXT,
+    UNAVAILABLE,
+    Answer,
+    Site,
+    catching_up,
+    document,
+    error,
+)
+from streaming.page.routes.documents import Documents
+from streaming.page.routes.incidents import IncidentPages
+from streaming.page.routes.past import PastPages
+from streaming.page.routes.places import PlacePages
+from streaming.page.timeline.section import timeline_section
 from streaming.page.watched import CATCHING_UP, NOT_READY, READY, STALE, WatchedCluster
 from streaming.page.what_if import compute_what_if
 
-MAX_LISTED = 20_000
-"""Maximum number of groups in one response."""
 _GZIP_LEVEL, _GZIP_FROM_BYTES = 1, 1000
 _POLICY = (
     "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -48,9 +75,6 @@ _ALWAYS: Headers = [
     ("Cross-Origin-Resource-Policy", "same-origin"),
 ]
 _ASSETS = {"/style.css": ("style.css", "text/css"), "/icon.svg": ("icon.svg", "image/svg+xml")}
-_HTML, _JSON, _TEXT = "text/html; charset=utf-8", "application/json", "text/plain; charset=utf-8"
-_OK, _NOT_FOUND, _UNAVAILABLE = "200 OK", "404 Not Found", "503 Service Unavailable"
-_CHOICES = "300 Multiple Choices"
 _PHASE_WORDS = {
     CATCHING_UP: "catching up",
     STALE: "the last sample of the brokers is too old",
@@ -58,25 +82,24 @@ _PHASE_WORDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    body: bytes
-    content_type: str
-    status: str = _OK
-    cache: str = "no-store"
-    headers: tuple[tuple[str, str], ...] = ()
-
-
 class Pages:
     """The application for all addresses of the port except `/metrics`. The what-if table shows `strategies`."""
 
-    def __init__(self, clusters: Sequence[ClusterView], strategies: Sequence[str]) -> None:
-        self._clusters = clusters
+    def __init__(
+        self,
+        clusters: Sequence[ClusterView],
+        strategies: Sequence[str],
+        links: LinkSettings | None = None,
+        events: EventReader | None = None,
+    ) -> None:
+        self._site = site = Site(clusters, links or LinkSettings())
         self._strategies = strategies
-        self._handlers: Mapping[str, Callable[[Environ], _Answer]] = {
+        self._past = PastPages(site)
+        self._parts = (PlacePages(site), IncidentPages(site), Documents(site, events))
+        self._handlers: Mapping[str, Callable[[Environ], Answer]] = {
             "/": self._overview_page,
             "/api/v1/groups": self._groups_api,
-            "/-/healthy": lambda _: _Answer(b"Healthy\n", _TEXT),
+            "/-/healthy": lambda _: Answer(b"Healthy\n", TEXT),
             "/-/ready": self._ready,
             **{address: _asset(*asset) for address, asset in _ASSETS.items()},
         }
@@ -94,118 +117,122 @@ class Pages:
         start_response(answer.status, headers)
         return [body]
 
-    def _answer(self, environ: Environ) -> _Answer:
+    def _answer(self, environ: Environ) -> Answer:
         if environ["REQUEST_METHOD"] != "GET":
-            return _Answer(b"GET or HEAD\n", _TEXT, "405 Method Not Allowed", headers=(("Allow", "GET, HEAD"),))
+            return Answer(b"GET or HEAD\n", TEXT, "405 Method Not Allowed", headers=(("Allow", "GET, HEAD"),))
         path: str = environ["PATH_INFO"]
+        query = environ.get("QUERY_STRING", "")
+        if (past := self._past.answer(path, query)) is not None:
+            return past
         if path in self._handlers:
             return self._handlers[path](environ)
-        for prefix, answer in ((GROUP_PAGE, self._group_page), (GROUP_API, self._group_api)):
+        for prefix, answer_group in ((GROUP_PAGE, self._group_page), (GROUP_API, self._group_api)):
             if path.startswith(prefix):
-                query = environ.get("QUERY_STRING", "")
-                return answer(addressed_group(path.removeprefix(prefix), query), self._select_clusters(query))
-        return _Answer(b"Not Found\n", _TEXT, _NOT_FOUND)
+                group_id = addressed_name(path.removeprefix(prefix), query)
+                return answer_group(group_id, self._site.select_clusters(query), query)
+        answers = (part.answer(path, query) for part in self._parts)
+        return next((one for one in answers if one is not None), Answer(b"Not Found\n", TEXT, NOT_FOUND))
 
-    def _select_clusters(self, query: str) -> Sequence[ClusterView]:
-        return select_clusters(self._clusters, argument(query, "cluster"))
-
-    def _ready(self, environ: Environ) -> _Answer:
+    def _ready(self, environ: Environ) -> Answer:
         """Answer `/-/ready` (rule 5)."""
-        phases = [one.watch().phase for one in self._select_clusters(environ.get("QUERY_STRING", ""))]
+        phases = [one.watch().phase for one in self._site.select_clusters(environ.get("QUERY_STRING", ""))]
         ready = phases.count(READY)
         if not phases:
-            return _Answer(b"No such cluster\n", _TEXT, _NOT_FOUND)
+            return Answer(b"No such cluster\n", TEXT, NOT_FOUND)
         if len(phases) > 1:
             text = f"{ready} of {len(phases)} clusters are ready"
         else:
             text = "Ready" if ready else f"Not ready: {_PHASE_WORDS[phases[0]]}"
-        return _Answer(f"{text}\n".encode(), _TEXT, _OK if ready else _UNAVAILABLE)
+        return Answer(f"{text}\n".encode(), TEXT, OK if ready else UNAVAILABLE)
 
     def _list_groups(self, environ: Environ) -> _Listing:
         query = environ.get("QUERY_STRING", "")
-        clusters = [(one, one.watch()) for one in self._select_clusters(query)]
+        clusters = [(one, one.watch()) for one in self._site.select_clusters(query)]
         overview = merge_overviews([one.overview(watched) for one, watched in clusters] or [Overview((), 0)])
-        return _Listing([watched for _, watched in clusters], overview, overview.filter_ids(argument(query, "q")))
+        search = search_of(Address("/", query))
+        return _Listing([watched for _, watched in clusters], overview, search, overview.find(search))
 
-    def _overview_page(self, environ: Environ) -> _Answer:
-        listing, query = self._list_groups(environ), environ.get("QUERY_STRING", "")
+    def _overview_page(self, environ: Environ) -> Answer:
+        listing, address = self._list_groups(environ), Address("/", environ.get("QUERY_STRING", ""))
         if not listing.clusters:
-            return self._no_such_cluster()
+            return self._site.no_such_cluster()
         if listing.is_catching_up:
-            return self._page("catching_up.html", listing.clusters)
-        return self._page(
+            return self._site.page("catching_up.html", listing.clusters)
+        return self._site.page(
             "overview.html",
             listing.clusters,
             overview=listing.overview,
             matches=listing.matches,
-            rows=listing.matches[: _limit(query, DEFAULT_ROWS)],
-            search=argument(query, "q"),
-            selected_cluster=argument(query, "cluster"),
+            rows=listing.matches[: address.whole_number("limit", DEFAULT_ROWS, MAX_LISTED)],
+            search=listing.search,
+            sorts=SORTS,
+            address=address,
+            selected_cluster=address.argument("cluster"),
+            incidents=open_incidents(listing.clusters),
         )
 
-    def _groups_api(self, environ: Environ) -> _Answer:
-        listing, query = self._list_groups(environ), environ.get("QUERY_STRING", "")
+    def _groups_api(self, environ: Environ) -> Answer:
+        listing, address = self._list_groups(environ), Address("/", environ.get("QUERY_STRING", ""))
         if not listing.clusters:
-            return _error(listing.clusters, "no such cluster", _NOT_FOUND)
+            return error(listing.clusters, "no such cluster", NOT_FOUND)
         if listing.is_catching_up:
-            return _catching_up(listing.clusters)
-        rows = listing.matches[: _limit(query, MAX_LISTED)]
-        return _Answer(encode(groups_json(listing.clusters, rows, len(listing.matches))), _JSON)
+            return catching_up(listing.clusters)
+        rows = listing.matches[: address.whole_number("limit", MAX_LISTED, MAX_LISTED)]
+        return document(groups_json(listing.clusters, rows, len(listing.matches)))
 
-    def _group_page(self, group_id: str | None, clusters: Sequence[ClusterView]) -> _Answer:
+    def _group_page(self, group_id: str | None, clusters: Sequence[ClusterView], query: str) -> Answer:
         if not clusters:
-            return self._no_such_cluster()
+            return self._site.no_such_cluster()
         candidates = () if group_id is None else clusters_with_group(clusters, group_id)
         watched = [one.watch() for one in candidates]
+        address = Address(group_address(group_id or "").partition("?")[0], query)
         if watched and all(one.phase == CATCHING_UP for one in watched):
-            return self._page("catching_up.html", watched)
+            return self._site.page("catching_up.html", watched)
         if len(candidates) > 1:
-            return self._page("which_cluster.html", watched, _CHOICES, group_id=group_id)
+            return self._site.page("which_cluster.html", watched, CHOICES, kind="group", name=group_id, address=address)
         detail = group_detail(watched[0], group_id) if watched and group_id is not None else None
         if detail is None:
             shown = watched or [one.watch() for one in clusters]
-            return self._page("no_group.html", shown, _NOT_FOUND, group_id=group_id)
+            return self._site.page("no_group.html", shown, NOT_FOUND, group_id=group_id)
         record = watched[0].view.groups.get(detail.group.group_id)
-        return self._page(
+        return self._site.page(
             "group.html",
             watched,
             detail=detail,
             group=detail.group,
+            address=address,
+            members=page_of(detail.members, address, "members_from", "members"),
+            partitions=page_of(detail.partitions, address, "partitions_from", "lag"),
+            timeline=timeline_section(candidates[0].timelines, watched[0], detail.group.group_id, query),
             rebalances=candidates[0].rebalances.last(record),
-            what_if=compute_what_if(detail.group, record, self._strategies),
+            what_if=compute_what_if(detail.group, record, self._strategies, detail.produce_rates),
         )
 
-    def _group_api(self, group_id: str | None, clusters: Sequence[ClusterView]) -> _Answer:
+    def _group_api(self, group_id: str | None, clusters: Sequence[ClusterView], _query: str) -> Answer:
         if not clusters:
-            return _error([], "no such cluster", _NOT_FOUND)
+            return error([], "no such cluster", NOT_FOUND)
         candidates = () if group_id is None else clusters_with_group(clusters, group_id)
         watched = [one.watch() for one in candidates]
         if watched and all(one.phase == CATCHING_UP for one in watched):
-            return _catching_up(watched)
+            return catching_up(watched)
         if len(candidates) > 1:
-            return _error(watched, "several clusters have a group with this id: select one with ?cluster=", _CHOICES)
+            return error(watched, "several clusters have a group with this id: select one with ?cluster=", CHOICES)
         detail = group_detail(watched[0], group_id) if watched and group_id is not None else None
         if detail is None:
-            return _error(watched or [one.watch() for one in clusters], "no such group", _NOT_FOUND)
+            return error(watched or [one.watch() for one in clusters], "no such group", NOT_FOUND)
         record = watched[0].view.groups.get(detail.group.group_id)
         rebalances = candidates[0].rebalances.last(record)
-        what_if = compute_what_if(detail.group, record, self._strategies)
-        return _Answer(encode(group_json(watched[0], detail, rebalances, what_if)), _JSON)
-
-    def _no_such_cluster(self) -> _Answer:
-        return self._page("no_cluster.html", [one.watch() for one in self._clusters], _NOT_FOUND)
-
-    def _page(self, template: str, clusters: Sequence[WatchedCluster], status: str = _OK, **values: Any) -> _Answer:  # noqa: ANN401 - templates accept all types
-        several = len(self._clusters) > 1
-        return _Answer(page(template, clusters=clusters, several=several, **values), _HTML, status)
+        what_if = compute_what_if(detail.group, record, self._strategies, detail.produce_rates)
+        return document(group_json(watched[0], detail, rebalances, what_if))
 
 
 @dataclass(frozen=True, slots=True)
 class _Listing:
-    """The groups of the selected clusters. `matches` are the groups whose id contains the search text."""
+    """The groups of the selected clusters. `matches` are the groups that match the search."""
 
     clusters: Sequence[WatchedCluster]
     overview: Overview
+    search: Search
     matches: Sequence[OverviewEntry]
 
     @property
@@ -214,20 +241,6 @@ class _Listing:
         return all(one.phase == CATCHING_UP for one in self.clusters)
 
 
-def _error(clusters: Sequence[WatchedCluster], error: str, status: str, *headers: tuple[str, str]) -> _Answer:
-    return _Answer(encode({**monitors_json(clusters), "error": error}), _JSON, status, headers=headers)
-
-
-def _catching_up(clusters: Sequence[WatchedCluster]) -> _Answer:
-    return _error(clusters, "the monitor is reading the log for the first time", _UNAVAILABLE, ("Retry-After", "5"))
-
-
-def _limit(query: str, default: int) -> int:
-    """Return the requested number of rows, at most MAX_LISTED. If no number is requested, return the default."""
-    given = argument(query, "limit")
-    return min(int(given), MAX_LISTED) if given.isascii() and given.isdecimal() and len(given) < 9 else default
-
-
-def _asset(name: str, content_type: str) -> Callable[[Environ], _Answer]:
+def _asset(name: str, content_type: str) -> Callable[[Environ], Answer]:
     body = asset(name)
-    return lambda _: _Answer(body, content_type, cache="max-age=86400")
+    return lambda _: Answer(body, content_type, cache="max-age=86400")

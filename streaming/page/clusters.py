@@ -14,8 +14,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 
+from streaming.page.incidents.reader import IncidentReader
 from streaming.page.overview import Overview, overview
 from streaming.page.rebalances import RebalanceReader
+from streaming.page.timeline.reader import TimelineReader
 from streaming.page.watched import CATCHING_UP, WatchedCluster
 from streaming.state.monitor_view import MonitorView
 
@@ -27,6 +29,8 @@ class ClusterView:
         self.cluster = cluster
         self.watch = watch
         self.rebalances = rebalances
+        self.incidents = IncidentReader(rebalances.root, cluster, rebalances.monotonic_seconds)
+        self.timelines = TimelineReader(rebalances.root, cluster, rebalances.monotonic_seconds)
         self._last: tuple[MonitorView, bool, Overview] | None = None
         self._lock = threading.Lock()
 

@@ -1,21 +1,25 @@
 """Collects everything that the page of one group shows.
 
 1. If an open transaction hides a value, the value is not shown (see `evaluation.evaluate`).
-2. Partitions with unknown lag come first, then the partitions with the largest lag. The page shows the first 20
-   partitions in this order.
+2. Partitions with unknown lag come first, then the partitions with the largest lag. The page shows 50 partitions at a
+   time in this order.
+3. Partitions that members own, but that have no committed offset, have no lag. The page lists only their names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from assignors import TopicPartition
 from streaming.evaluation.report import GroupReport
+from streaming.evaluation.what_if.inputs import group_produce_rates
 from streaming.group.members import GroupMember
+from streaming.group.printable import by_topic
 from streaming.page.expected import Misplaced, misplaced_in_short
 from streaming.page.heat_map import HeatMap, heat_map
+from streaming.page.members import MemberFacts, member_facts
 from streaming.page.watched import WatchedCluster
 from streaming.page.work import CommitGaps, WorkShare, commit_gaps, work_shares
 
@@ -58,7 +62,8 @@ class GroupDetail:
     If the verdict on the group's own strategy is `drift`, `misplaced` contains the partitions with a wrong owner.
 
     `work` describes how members and hosts share partitions, lag and throughput. `commit_gaps` shows how long the group
-    did not commit during each rebalance.
+    did not commit during each rebalance. `without_commit` has the topics and the partition numbers (ranges) of rule 3.
+    `produce_rates` contains the known rates for the what-if, in records per second.
     """
 
     group: GroupReport
@@ -67,6 +72,9 @@ class GroupDetail:
     partitions: tuple[PartitionLag, ...]
     work: tuple[WorkShare, ...]
     commit_gaps: CommitGaps | None
+    members: tuple[MemberFacts, ...]
+    without_commit: tuple[tuple[str, str], ...]
+    produce_rates: Mapping[TopicPartition, float]
 
 
 def group_detail(watched: WatchedCluster, group_id: str) -> GroupDetail | None:
@@ -74,7 +82,8 @@ def group_detail(watched: WatchedCluster, group_id: str) -> GroupDetail | None:
     group = watched.reports.get(group_id)
     if group is None:
         return None
-    partitions, own = _partition_lags(watched, group), group.assignment.own
+    rows = _lag_rows(watched, group)
+    partitions, own, sample = _partition_lags(rows, group), group.assignment.own, watched.view.sample
     lag: Mapping[TopicPartition, int | None] = {(one.topic, one.partition): one.lag for one in partitions}
     names = {member_id: member.name for member_id, member in group.members.by_id.items()}
     return GroupDetail(
@@ -84,16 +93,29 @@ def group_detail(watched: WatchedCluster, group_id: str) -> GroupDetail | None:
         partitions=partitions,
         work=work_shares(group),
         commit_gaps=commit_gaps(group.rebalances.commit_gaps),
+        produce_rates=group_produce_rates(rows, group.members.each, sample) if sample and watched.is_fresh else {},
+        members=member_facts(group),
+        without_commit=_without_commit(group, lag) if watched.view.lag and watched.is_fresh else (),
     )
 
 
-def _partition_lags(watched: WatchedCluster, group: GroupReport) -> tuple[PartitionLag, ...]:
+def _without_commit(group: GroupReport, committed: Container[TopicPartition]) -> tuple[tuple[str, str], ...]:
+    """Return the owned partitions without a committed offset (rule 3)."""
+    return () if group.is_blocked else by_topic(one for one in group.members.owners if one not in committed)
+
+
+def _lag_rows(watched: WatchedCluster, group: GroupReport) -> Sequence[Mapping[str, Any]]:
+    """Return the evaluated partitions of a group. Empty if they are unknown (rule 1)."""
     if watched.view.lag is None or not watched.is_fresh or group.is_blocked:
         return ()
+    return watched.view.lag.rows_of(group.group_id)
+
+
+def _partition_lags(rows: Sequence[Mapping[str, Any]], group: GroupReport) -> tuple[PartitionLag, ...]:
     owners = group.members.owners
     partitions = [
         _partition_lag(row, owners.get((row["topic"], row["partition"])), are_owners_known=group.are_owners_known)
-        for row in watched.view.lag.rows_of(group.group_id)
+        for row in rows
     ]
     return tuple(sorted(partitions, key=_sort_key))
 

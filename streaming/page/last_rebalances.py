@@ -1,4 +1,4 @@
-"""Defines the types for the last rebalances of a group, as pages show them."""
+"""Defines the types for the rebalances of a group, as pages show them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from dataclasses import dataclass
 class RebalanceLine:
     """One rebalance, or one other change of a group's members.
 
-    `text` describes the change in a sentence. Member names in `text` are not escaped.
+    `text` describes the change in a sentence. Member names in `text` are not escaped. `recommitted_records` is None if
+    it is unknown, or if the commit gap is not closed yet.
     """
 
     timestamp_ms: int
     generation_id: int | None
     kind: str
     text: str
+    recommitted_records: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,3 +26,19 @@ class LastRebalances:
 
     lines: tuple[RebalanceLine, ...] = ()
     error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PastRebalance:
+    """One row of `rebalances` in a sentence.
+
+    `previous_generation_id` and `previous_timestamp_ms` are the generation and the time of the previous row. They are
+    None if there is no previous row, or if the previous row is the deletion of the group.
+    """
+
+    timestamp_ms: int
+    generation_id: int | None
+    kind: str
+    text: str
+    previous_generation_id: int | None = None
+    previous_timestamp_ms: int | None = None

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from heapq import merge
 from operator import attrgetter
 
 from streaming.evaluation.report import GroupReport
+from streaming.page.finding.search import SORTS, Choices, Search, count_values
 from streaming.page.watched import WatchedCluster
 
 DEFAULT_ROWS = 100
@@ -23,26 +25,32 @@ class OverviewEntry:
     is_fresh: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Overview:
     """All groups, the worst first.
 
-    `in_trouble` counts the groups to which at least one of the trouble rules 1 to 8 applies (`severity.trouble`).
+    `in_trouble` counts the groups to which at least one of the trouble rules 1 to 9 applies (`severity.trouble`).
     """
 
     groups: tuple[OverviewEntry, ...]
     in_trouble: int
 
-    def filter_ids(self, text: str) -> tuple[OverviewEntry, ...]:
-        """Return the groups whose id contains the text. The comparison treats upper and lower case as equal.
+    @cached_property
+    def choices(self) -> Choices:
+        """The values of the filters, with the number of groups. Only the form for filters needs them."""
+        return count_values(one.group for one in self.groups)
+
+    def find(self, search: Search) -> Sequence[OverviewEntry]:
+        """Return the groups that match all filters, sorted as requested (`finding.search`).
 
         >>> from streaming.evaluation.facts import Membership
         >>> orders = OverviewEntry(GroupReport("Orders", Membership("classic")), "prod", is_fresh=True)
-        >>> Overview((orders,), 0).filter_ids("order") == (orders,), Overview((orders,), 0).filter_ids("x")
-        (True, ())
+        >>> [Overview((orders,), 0).find(Search({"q": text})) == [orders] for text in ("order", "x")]
+        [True, False]
         """
-        folded = text.casefold()
-        return tuple(one for one in self.groups if folded in one.group.group_id.casefold()) if folded else self.groups
+        matches, (_, key) = search.predicate(), SORTS[search.sort]
+        found = [one for one in self.groups if matches(one.group)] if search.filters else self.groups
+        return found if key is None else sorted(found, key=lambda one: key(one.group))
 
 
 def overview(watched: WatchedCluster) -> Overview:
@@ -50,10 +58,15 @@ def overview(watched: WatchedCluster) -> Overview:
 
     The result is empty until the monitor has read the log of the cluster to its end for the first time.
     """
-    cluster, is_fresh = watched.cluster, watched.is_fresh
-    reports = sorted(watched.reports.values(), key=attrgetter("place"))
+    return sorted_overview(watched.reports.values(), watched.cluster, is_fresh=watched.is_fresh)
+
+
+def sorted_overview(group_reports: Iterable[GroupReport], cluster: str, *, is_fresh: bool) -> Overview:
+    """Sort the groups of a cluster, the worst first."""
+    reports = sorted(group_reports, key=attrgetter("place"))
     groups = tuple(OverviewEntry(report, cluster, is_fresh) for report in reports)
-    return Overview(groups, sum(bool(report.troubles) and report.troubles[0].rule <= 8 for report in reports))
+    in_trouble = sum(bool(report.troubles) and report.troubles[0].rule <= 9 for report in reports)
+    return Overview(groups, in_trouble)
 
 
 def merge_overviews(overviews: Sequence[Overview]) -> Overview:

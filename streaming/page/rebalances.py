@@ -8,15 +8,14 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
-from datetime import date, datetime, timezone
+from datetime import date
 
 from deltalake.exceptions import DeltaError
 
-from streaming.delta.stored import NoTableError, stored_rows
+from streaming.delta.cells import timestamp_ms, utc
+from streaming.delta.stored import stored_rows
+from streaming.delta.stored_table import NoTableError
 from streaming.delta.tables import COMMIT_GAPS, REBALANCES, Table
 from streaming.errors import RemedyError
 from streaming.evaluation.group_update import GroupState
@@ -28,16 +27,10 @@ from streaming.evaluation.rebalances.rebalance_words import (
     without_upgrade_tombstones,
 )
 from streaming.page.last_rebalances import LastRebalances, RebalanceLine
+from streaming.page.recent_answers import RecentAnswers
 
 MAX_REBALANCES = 20
 CACHE_SECONDS = 10.0
-MAX_CACHED_GROUPS = 64
-
-
-@dataclass(frozen=True, slots=True)
-class _CachedRebalances:
-    read_at_seconds: float
-    rebalances: LastRebalances
 
 
 class RebalanceReader:
@@ -47,11 +40,10 @@ class RebalanceReader:
     """
 
     def __init__(self, root: str, cluster: str, monotonic_seconds: Callable[[], float]) -> None:
-        self._root = root
+        self.root = root
         self._cluster = cluster
-        self._monotonic_seconds = monotonic_seconds
-        self._cache: OrderedDict[str, _CachedRebalances] = OrderedDict()
-        self._lock = threading.Lock()
+        self.monotonic_seconds = monotonic_seconds
+        self._recent = RecentAnswers[str, LastRebalances](monotonic_seconds)
 
     def last(self, record: GroupState | None) -> LastRebalances:
         """Return the last rebalances of a group. The result is empty if `record` is None."""
@@ -60,21 +52,10 @@ class RebalanceReader:
         recent, group_id = record.rebalance_history.recent[-MAX_REBALANCES:], record.snapshot.group_id
         if not recent:
             return LastRebalances()
-        with self._lock:
-            cached = self._cache.get(group_id)
-        now_seconds = self._monotonic_seconds()
-        if cached is not None and now_seconds - cached.read_at_seconds < CACHE_SECONDS:
-            return cached.rebalances
-        rebalances = self._read(group_id, recent)
-        with self._lock:
-            self._cache[group_id] = _CachedRebalances(now_seconds, rebalances)
-            self._cache.move_to_end(group_id)
-            while len(self._cache) > MAX_CACHED_GROUPS:
-                self._cache.popitem(last=False)
-        return rebalances
+        return self._recent.get(group_id, CACHE_SECONDS, lambda: self._read(group_id, recent))
 
     def _read(self, group_id: str, recent: tuple[RebalanceSummary, ...]) -> LastRebalances:
-        dates = {datetime.fromtimestamp(one.timestamp_ms / 1000, timezone.utc).date() for one in recent}
+        dates = {utc(one.timestamp_ms).date() for one in recent}
         try:
             rows = self._rows(REBALANCES, dates, group_id)
             gaps = self._gaps(dates, group_id)
@@ -84,7 +65,7 @@ class RebalanceReader:
         return LastRebalances(tuple(reversed(lines)))
 
     def _rows(self, table: Table, dates: Collection[date], group_id: str) -> Sequence[Row]:
-        return stored_rows(self._root, table, dates, group_id=group_id, cluster=self._cluster)
+        return stored_rows(self.root, table, dates, group_id=group_id, cluster=self._cluster)
 
     def _gaps(self, dates: Collection[date], group_id: str) -> Sequence[Row]:
         """Return the rows of `commit_gaps`. The result is empty if the table does not exist.
@@ -98,5 +79,6 @@ class RebalanceReader:
 
 
 def _line(row: Row) -> RebalanceLine:
-    record_ms = int(row["record_time"].timestamp() * 1000)
-    return RebalanceLine(record_ms, row["generation_id"], row["kind"], describe_rebalance(row))
+    again = (row["commit_gap"] or {}).get("recommitted_records")
+    record_ms = timestamp_ms(row["record_time"])
+    return RebalanceLine(record_ms, row["generation_id"], row["kind"], describe_rebalance(row), again)

@@ -14,9 +14,22 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from streaming.evaluation.incidents.story import headline
+from streaming.group.members import host_name
 from streaming.group.printable import in_ranges, printable
-from streaming.page.addresses import GROUP_API, group_address, overview_address
+from streaming.page.addresses import (
+    GROUP_API,
+    group_address,
+    host_address,
+    overview_address,
+    parse_address,
+    topic_address,
+)
 from streaming.page.expected import verdict_in_words
+from streaming.page.finding.search import found_names
+from streaming.page.links.grafana import group_dashboard, topic_dashboard
+from streaming.page.links.runbook import runbook_link, section_link
+from streaming.past.moments import format_moment
 
 UNKNOWN = "?"
 
@@ -101,6 +114,15 @@ def utc(timestamp_ms: int | None) -> str:
         return f"{timestamp_ms} ms"
 
 
+def utc_text(timestamp_ms: int) -> str:
+    """Return a time for a sentence.
+
+    >>> utc_text(0)
+    '1970-01-01 00:00:00 UTC'
+    """
+    return f"{utc(timestamp_ms)} UTC"
+
+
 def asset(name: str) -> bytes:
     """Read a file from the folder `assets`.
 
@@ -113,6 +135,15 @@ def asset(name: str) -> bytes:
 def api_address(group_id: str, cluster: str | None = None) -> str:
     """Return the address of a group's JSON document."""
     return group_address(group_id, GROUP_API, cluster)
+
+
+def plain(number: float) -> str:
+    """Format a coordinate of a picture.
+
+    >>> plain(12.0), plain(0.04), plain(7.25)
+    ('12', '0', '7.2')
+    """
+    return f"{number:.1f}".removesuffix(".0")
 
 
 def _environment() -> Environment:
@@ -131,11 +162,23 @@ def _environment() -> Environment:
         duration=duration,
         catch_up=catch_up,
         utc=utc,
+        headline=headline,
         group_address=group_address,
+        topic_address=topic_address,
+        host_address=host_address,
+        host_name=host_name,
+        group_dashboard=group_dashboard,
+        topic_dashboard=topic_dashboard,
+        section_link=lambda section, links: section_link(links, section),
+        runbook_link=lambda trouble, links: runbook_link(links, trouble),
+        found_names=found_names,
         overview_address=overview_address,
         api_address=api_address,
+        plain=plain,
         verdict=verdict_in_words,
         in_ranges=in_ranges,
+        parse_address=parse_address,
+        moment=format_moment,
     )
     return environment
 

@@ -1,13 +1,10 @@
 """Computes the assignments of all strategies for a group without a change, with one more member, and with one fewer.
 
-1. Nothing is computed if the group is not evaluated. The monitor does not evaluate Kafka Streams groups, Connect
-   groups, share groups, groups without members, and groups that only commit offsets. Nothing is computed if an open
-   transaction blocks the group. Nothing is computed if the partition count of a subscribed topic is unknown. Nothing is
-   computed if the subscription or the assignment of a member is unknown.
-2. Nothing is computed for a group with more than `MAX_PARTITIONS` partitions or more than `MAX_MEMBERS` members. For
-   such a group, the computation would take too long and would delay the batches. Instead, the page shows the stored
-   result. The stored result was computed together with the verdict. It covers only the group without a change, and it
-   does not contain `sizes`. To compute the results for a change, the user can run `rebalance-monitor what-if`.
+1. The inputs, and the reasons why nothing is computed, are those of `evaluation/what_if/inputs.py`.
+2. For a group that is too large (rule 2 of `inputs.py`), the computation would delay the batches. Instead, the page
+   shows the stored result. The stored result was computed together with the verdict. It covers only the group without a
+   change, and it contains neither `sizes` nor produce rates. To compute the results for a change, the user can run
+   `rebalance-monitor what-if`.
 3. The page does not run users' own strategies, because such strategies run in a separate, guarded process. The page
    shows the stored results or failures of these strategies below the built-in strategies.
 4. A stored result is shown only if the generation, the number of members and the number of partitions have not changed
@@ -19,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from assignors import BUILT_IN, GroupSpec, MemberSubscription, PartitionAssignor, TopicPartition
+from assignors import BUILT_IN, PartitionAssignor, TopicPartition
 from assignors.what_if.comparison import format_sizes
 from assignors.what_if.what_if import (
     USUAL_CHANGES,
@@ -30,16 +27,10 @@ from assignors.what_if.what_if import (
     what_if,
 )
 from streaming.evaluation import alternatives as with_verdict
-from streaming.evaluation.assignment.group_spec import sampled_partitions, sampled_racks
-from streaming.evaluation.assignment.sampled_topics import unknown_topics
 from streaming.evaluation.group_update import GroupState
 from streaming.evaluation.report import GroupReport
-from streaming.group.members import GroupMember
-from streaming.group.not_known import unknown_inputs
-from streaming.group.snapshot import GroupSnapshot
+from streaming.evaluation.what_if.inputs import WhatIfInputs, what_if_inputs, what_if_refusal
 
-MAX_PARTITIONS = 500
-MAX_MEMBERS = 100
 TODAY = "today"
 TOO_LARGE = "the group is too large to compute changes on this page: run `rebalance-monitor what-if`"
 
@@ -50,8 +41,9 @@ class Alternative:
 
     `sizes` shows the number of members for each partition count. For example, `2x3` means two members with three
     partitions each. `sizes` is None if the sizes are not stored. `score` is 0 to 100. `topic_spread` is the largest
-    difference between the partition counts of two subscribers of the same topic. If a user's strategy failed, `failure`
-    describes the failure, and all numbers are None.
+    difference between the partition counts of two subscribers of the same topic. `busiest_records_per_second` is the
+    measured produce rate of the busiest member's partitions. If a user's strategy failed, `failure` describes the
+    failure, and all numbers are None.
     """
 
     strategy: str
@@ -62,6 +54,7 @@ class Alternative:
     topic_spread: int | None = None
     moved_partitions: int | None = None
     rounds: int | None = None
+    busiest_records_per_second: float | None = None
     failure: str | None = None
 
 
@@ -77,6 +70,11 @@ class ChangeOutcomes:
     partitions: int
     alternatives: tuple[Alternative, ...]
 
+    @property
+    def has_rates(self) -> bool:
+        """True if the produce rate of a busiest member is known."""
+        return any(one.busiest_records_per_second is not None for one in self.alternatives)
+
 
 @dataclass(frozen=True, slots=True)
 class WhatIfAnswers:
@@ -89,37 +87,30 @@ class WhatIfAnswers:
     error: str | None = None
 
 
-def compute_what_if(group: GroupReport, record: GroupState | None, strategies: Sequence[str]) -> WhatIfAnswers:
+def compute_what_if(
+    group: GroupReport,
+    record: GroupState | None,
+    strategies: Sequence[str],
+    produce_rates: Mapping[TopicPartition, float],
+) -> WhatIfAnswers:
     """Compute the assignments of the built-in strategies for the usual changes.
 
-    Add the stored results of users' own strategies (rule 3).
+    Add the stored results of users' own strategies (rule 3). `produce_rates` contains the known rates of the group's
+    partitions, in records per second.
     """
-    error = _refusal(group, record)
+    snapshot, members = record.snapshot if record else None, group.members.each
+    error = what_if_refusal(snapshot, is_blocked=group.is_blocked, is_evaluated=group.is_evaluated)
     if record is None or error is not None:
         return WhatIfAnswers(error=error)
-    snapshot, members = record.snapshot, group.members.each
-    owners = {partition: member.member_id for member in members for partition in member.target or ()}
-    stored = _stored_results(record, len(members), len(owners))
-    if len(owners) > MAX_PARTITIONS or len(members) > MAX_MEMBERS:
-        as_it_is = ChangeOutcomes(with_verdict.AS_IT_IS, len(members), len(owners), stored)
+    inputs = what_if_inputs(record.snapshot, members)
+    stored = _stored_results(record, len(members), len(inputs.owners))
+    if inputs.is_too_large:
+        as_it_is = ChangeOutcomes(with_verdict.AS_IT_IS, len(members), len(inputs.owners), stored)
         return WhatIfAnswers((as_it_is,) if stored else (), TOO_LARGE)
     assignors = [BUILT_IN[name] for name in strategies if name in BUILT_IN]
-    as_it_is, *changed = _compute_changes(_spec(snapshot, members), owners, assignors)
+    as_it_is, *changed = _compute_changes(inputs, assignors, produce_rates)
     own = tuple(one for one in stored if one.strategy not in BUILT_IN and one.strategy != TODAY)
     return WhatIfAnswers((replace(as_it_is, alternatives=(*as_it_is.alternatives, *own)), *changed))
-
-
-def _refusal(group: GroupReport, record: GroupState | None) -> str | None:
-    """Return the reason why nothing is computed (rule 1). Return None if the strategies can be computed."""
-    if group.is_blocked:
-        return "an open transaction blocks the current state of the group"
-    if record is None or not group.is_evaluated:
-        return "the group has no assignment that can be evaluated"
-    if missing := unknown_topics(record.snapshot):
-        return f"the partition count is unknown for: {', '.join(missing[:3])}"
-    if unknown_inputs(record.snapshot):
-        return "the subscription or assignment of a member is unknown"
-    return None
 
 
 def _stored_results(record: GroupState, members: int, partitions: int) -> tuple[Alternative, ...]:
@@ -145,7 +136,7 @@ def _from_stored(one: with_verdict.Alternative) -> Alternative:
 
 
 def _compute_changes(
-    spec: GroupSpec, owners: Mapping[TopicPartition, str], assignors: Sequence[PartitionAssignor]
+    inputs: WhatIfInputs, assignors: Sequence[PartitionAssignor], produce_rates: Mapping[TopicPartition, float]
 ) -> list[ChangeOutcomes]:
     """Compute the assignments of all strategies for each usual change.
 
@@ -154,26 +145,13 @@ def _compute_changes(
     outcomes: list[ChangeOutcomes] = []
     for change in USUAL_CHANGES:
         try:
-            answer = what_if(spec, owners, assignors, change)
+            answer = what_if(*inputs, assignors, change, produce_rates)
         except ImpossibleChangeError:  # the group would have no members
             continue
         alternatives = [_alternative(one) for one in answer.outcomes if not isinstance(one, FailedOutcome)]
-        current = [] if outcomes else [_alternative(measure_today(spec, owners))]
+        current = [] if outcomes else [_alternative(measure_today(*inputs, produce_rates))]
         outcomes.append(ChangeOutcomes(str(change), answer.members, answer.partitions, (*current, *alternatives)))
     return outcomes
-
-
-def _spec(snapshot: GroupSnapshot, members: Sequence[GroupMember]) -> GroupSpec:
-    subscriptions = tuple(
-        MemberSubscription(
-            member.member_id,
-            member.subscribed_topics or (),
-            instance_id=member.group_instance_id,
-            rack=member.rack_id,
-        )
-        for member in members
-    )
-    return GroupSpec(subscriptions, sampled_partitions(snapshot), sampled_racks(snapshot))
 
 
 def _alternative(outcome: Outcome) -> Alternative:
@@ -186,4 +164,5 @@ def _alternative(outcome: Outcome) -> Alternative:
         topic_spread=max(outcome.topic_spread.values(), default=0),
         moved_partitions=outcome.moved_partitions,
         rounds=outcome.rounds,
+        busiest_records_per_second=outcome.busiest_records_per_second,
     )

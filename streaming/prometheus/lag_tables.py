@@ -10,11 +10,13 @@ Rules:
 3. The sums of a group include all topics of the group, even topics that the settings do not select.
 4. Some values of groups are shown only if there is a problem: lost records, the mark of a lower bound, and the time
    until records are lost, if it is shorter than `SOON_SECONDS`. Otherwise, these values become null.
+5. The table `hot_topics` has a row only for hot topics (`topic_loads`). If only some groups are selected, it has only
+   the topics that these groups have committed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
 
@@ -25,6 +27,7 @@ from streaming.config.names import NameFilter
 from streaming.evaluation.lag.lag import ClusterSample
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation
 from streaming.evaluation.lag.status import status_names
+from streaming.evaluation.lag.topic_loads import TopicLoad
 from streaming.prometheus.lines import as_one_array
 
 SOON_SECONDS: Final = 86_400
@@ -37,25 +40,32 @@ class LagRows(NamedTuple):
     """The rows of the selected groups in a sample.
 
     `groups` has one row per group. `partitions` has one row per committed partition. `unblocked` has the rows of
-    `partitions` whose groups are not blocked by an open transaction (rule 1).
+    `partitions` whose groups are not blocked by an open transaction (rule 1). `hot_topics` are those of rule 5.
     """
 
     groups: pa.Table
     partitions: pa.Table
     unblocked: pa.Table
+    hot_topics: Sequence[TopicLoad] = ()
 
 
 def select_lag_rows(lag: LagEvaluation, groups: NameFilter, only: AbstractSet[str] | None = None) -> LagRows:
     """Return the rows of the groups whose name passes the filter. `only` restricts them to some groups."""
-    tables = LagRows(lag.groups, lag.partitions, lag.unblocked)
+    hot = [load for load in lag.topic_loads.values() if load.is_hot]
     if only is None:
-        return LagRows(*(filter_names(table, "group_id", groups) for table in tables))
-    return LagRows(
-        *(
-            filter_rows(table, "group_id", lambda names: pa.array([name in only for name in names], pa.bool_()))
-            for table in tables
-        )
+        return _filter_rows(lag, hot, lambda table: filter_names(table, "group_id", groups))
+    of_groups = {load.topic for group_id in only for load in lag.topic_loads_by_group.get(group_id, ())}
+    return _filter_rows(
+        lag,
+        [load for load in hot if load.topic in of_groups],
+        lambda table: filter_rows(
+            table, "group_id", lambda names: pa.array([name in only for name in names], pa.bool_())
+        ),
     )
+
+
+def _filter_rows(lag: LagEvaluation, hot: Sequence[TopicLoad], select: Callable[[pa.Table], pa.Table]) -> LagRows:
+    return LagRows(select(lag.groups), select(lag.partitions), select(lag.unblocked), hot)
 
 
 def _groups(lag: LagRows | None, _: ClusterSample | None, __: NameFilter) -> pa.Table | None:
@@ -112,6 +122,19 @@ def _topics(_: LagRows | None, sample: ClusterSample | None, topics: NameFilter)
     return pa.table({"topic": pa.array(shown, pa.string()), "partitions": pa.array(counts, pa.int64())})
 
 
+def _hot_topics(lag: LagRows | None, _: ClusterSample | None, topics: NameFilter) -> pa.Table | None:
+    if lag is None:
+        return None
+    table = pa.table(
+        {
+            "topic": pa.array([load.topic for load in lag.hot_topics], pa.string()),
+            "partition": pa.array([load.hottest_partition for load in lag.hot_topics], pa.int32()),
+            "max_to_mean_ratio": pa.array([load.max_to_mean_ratio for load in lag.hot_topics], pa.float64()),
+        }
+    )
+    return filter_names(table, "topic", topics)
+
+
 def _partitions(_: LagRows | None, sample: ClusterSample | None, topics: NameFilter) -> pa.Table | None:
     if sample is None:
         return None
@@ -132,6 +155,7 @@ TABLES: Final[Mapping[str, Callable[[LagRows | None, ClusterSample | None, NameF
     "unknown": _unknown,
     "group_topics": _group_topics,
     "group_partitions": _group_partitions,
+    "hot_topics": _hot_topics,
     "topics": _topics,
     "partitions": _partitions,
 }

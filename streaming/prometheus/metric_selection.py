@@ -15,8 +15,9 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
+from streaming.config.links import LinkSettings
 from streaming.config.names import EVERY_NAME, NameFilter
-from streaming.config.settings import LinkSettings, MetricsSettings
+from streaming.config.settings import MetricsSettings
 from streaming.prometheus.series_limit import UNLIMITED
 from streaming.signals import FAMILY_SETS, GRANULARITIES, MEMBER, OWN, PARTITION, Granularity, Signal
 

@@ -75,6 +75,13 @@ def next_record(batches: bytes, from_offset: int, aborted: Iterable[AbortedTrans
     return tail
 
 
+def batch_times(batches: bytes) -> Iterator[tuple[int, int]]:
+    """Return the first offset of each batch of magic 2, and the timestamp of its first record in milliseconds."""
+    for batch in _batches(batches):
+        if batch.timestamp_ms is not None:
+            yield batch.base_offset, batch.timestamp_ms
+
+
 @dataclass(frozen=True, slots=True)
 class _Batch:
     base_offset: int
@@ -82,6 +89,7 @@ class _Batch:
     attributes: int
     producer_id: int
     records: int
+    timestamp_ms: int | None = None
 
 
 def _batches(content: bytes) -> Iterator[_Batch]:
@@ -97,8 +105,10 @@ def _batches(content: bytes) -> Iterator[_Batch]:
         elif len(content) - at < _BATCH.size:
             return
         else:
-            _, _, _, _, _, attributes, last_delta, _, _, producer_id, _, _, records = _BATCH.unpack_from(content, at)
-            yield _Batch(base_offset, base_offset + last_delta, attributes, producer_id, max(records, 0))
+            header = _BATCH.unpack_from(content, at)
+            attributes, last_delta, timestamp_ms, producer_id, records = (header[field] for field in (5, 6, 7, 9, 12))
+            last_offset = base_offset + last_delta
+            yield _Batch(base_offset, last_offset, attributes, producer_id, max(records, 0), timestamp_ms)
         at += _BYTES_BEFORE_REST + max(size, 1)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from streaming.evaluation.lag.broker_clocks import (
+    WARN_MS,
     BrokerClocks,
     ClockOffset,
     OffsetsTopicEnds,
@@ -19,12 +20,6 @@ from streaming.evaluation.lag.broker_clocks import (
     cluster_correction_ms,
 )
 from streaming.evaluation.lag.lag import ClusterSample
-
-WARN_MS = 5_000
-"""If the difference between two clocks is larger than this value, the clocks count as not synchronized.
-
-NTP keeps the difference below a few milliseconds.
-"""
 
 _log = logging.getLogger(__name__)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping
+from functools import partial
+from urllib.parse import quote
 
 from py4j.protocol import Py4JError
 
@@ -13,6 +15,7 @@ from streaming.config.settings import ADMIN_API_SOURCE
 from streaming.delta.on_disk import DeltaTables
 from streaming.evaluation.lag.lag import ClusterSample
 from streaming.run.cluster_clock import ClusterClock
+from streaming.run.first_report import FirstReport
 from streaming.run.log_integrity import LogWatch
 from streaming.run.poller import Poller
 from streaming.run.query.keeper import QueryKeeper
@@ -22,6 +25,8 @@ from streaming.run.samples.assignors import AssignorRequests
 from streaming.run.samples.conditions import GroupConditions, limits_of
 from streaming.run.samples.feedback import Feedback
 from streaming.run.samples.feedback_writer import FeedbackWriter
+from streaming.run.samples.incidents import Incidents
+from streaming.run.samples.lag_causes import LagCauses
 from streaming.run.samples.lag_tables import LagTables
 from streaming.run.samples.lag_watch import LagWatch
 from streaming.run.samples.readiness import Readiness, log_ends
@@ -52,8 +57,10 @@ class ClusterRun:
         shared: SharedResources,
         clock: ClusterClock,
         stale_after_seconds: float,
+        first_report: FirstReport,
     ) -> None:
         self._settings = settings
+        self._first_report = first_report
         self._cluster = settings.kafka.cluster
         self._monitor_state = monitor_state
         self._cluster_session = cluster_session
@@ -152,12 +159,20 @@ class ClusterRun:
                 Feedback(FeedbackWriter(self._files), reconciler, assignors),
                 LogWatch(cluster, monitor_state, self._files),
                 GroupConditions(cluster, monitor_state, tables, self._limits, self._settings.limits_by_group().of_each),
+                LagCauses(cluster, monitor_state, tables),
+                Incidents(cluster, monitor_state, tables),
                 LagTables(cluster, monitor_state, tables, sampling.lag_table_seconds),
                 self._shared_resources.upkeep,
             ),
             interval_seconds=sampling.interval_seconds,
         )
-        return {"sampler": sampler.run, **({"poller": self._poller.run} if self._poller else {})}
+        page = f"{self._shared_resources.page}/?cluster={quote(cluster, safe='')}"
+        first_report = partial(self._first_report.run, self._cluster_session.connection, page)
+        loops: Mapping[str, Callable[[threading.Event], None]] = {
+            "sampler": sampler.run,
+            "first report": first_report,
+        }
+        return {**loops, **({"poller": self._poller.run} if self._poller else {})}
 
     def _make_poller(self, stale_after_seconds: float) -> Poller:
         return Poller(

@@ -30,6 +30,7 @@ from streaming.http.access import Certificate, read_users
 from streaming.http.port import Access, MetricsServer
 from streaming.jars import resolve
 from streaming.java import find_java
+from streaming.page.api.event_reader import EventReader
 from streaming.page.application import Pages
 from streaming.page.clusters import ClusterView
 from streaming.page.rebalances import RebalanceReader
@@ -70,6 +71,7 @@ class Monitor:
         self._on_port = on_port
         self._watches = [ClusterWatch(of_cluster, now_ms) for of_cluster in settings.of_clusters()]
         self._users_references: tuple[tuple[str, str], ...] = ()
+        self._page = ""
 
     def run(self) -> None:
         """Watch all clusters until `stop` is set. Raises RemedyError for an error that the operator must correct."""
@@ -93,9 +95,13 @@ class Monitor:
             export_options(metrics, self._settings.links),
         )
         pages = Pages(
-            [self._cluster_view(watch, stale_after_ms) for watch in self._watches], self._settings.evaluation.strategies
+            [self._cluster_view(watch, stale_after_ms) for watch in self._watches],
+            self._settings.evaluation.strategies,
+            self._settings.links,
+            EventReader(self._settings.paths.tables),
         )
         with closing(MetricsServer(metrics.host, metrics.port, exporter.exposition, pages, _access(metrics))) as server:
+            self._page = self._settings.links.page_url or metrics.address(server.port)
             self._on_port(server.port)
             yield
 
@@ -173,7 +179,7 @@ class Monitor:
             with closing(
                 Upkeep(tables, settings.tables.retention_days, settings.tables.maintenance_interval_seconds)
             ) as upkeep:
-                yield SharedResources(session, tables, upkeep, self._users_references)
+                yield SharedResources(session, tables, upkeep, self._users_references, self._page)
 
 
 @contextmanager

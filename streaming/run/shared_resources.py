@@ -18,13 +18,15 @@ from streaming.spark.checkpoint import CheckpointLock
 class SharedResources:
     """The resources that all clusters of one monitor share.
 
-    `users_references` has a (name, reference) pair for each strategy that users wrote.
+    `users_references` has a (name, reference) pair for each strategy that users wrote. `page` is the address of the
+    pages.
     """
 
     session: SparkSession
     tables: DeltaTables
     upkeep: Upkeep
     users_references: tuple[tuple[str, str], ...]
+    page: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from streaming.config.settings import ADMIN_API_SOURCE, PathSettings
 from streaming.java import find_java, java_version
 from streaming.run.cluster_clock import ClusterClock
 from streaming.run.cluster_run import ClusterRun
+from streaming.run.first_report import FirstReport
 from streaming.run.shared_resources import ClusterSession, SharedResources
 from streaming.sampling.brokers import Brokers, OffsetsTopicMissingError
 from streaming.sampling.connection import Connection
@@ -45,6 +46,7 @@ class ClusterWatch:
         self.cluster = settings.kafka.cluster
         self._clock = ClusterClock(self.cluster, now_ms)
         self.monitor_state = MonitorState(settings.limits_by_group().of_each)
+        self._first_report = FirstReport(self.cluster, self.monitor_state)
         self.has_session = False
         self._is_polled = settings.source.kind == ADMIN_API_SOURCE
         self.monitor_state.put_health(source=settings.source.kind, folders=_local_folders(settings.paths))
@@ -105,7 +107,13 @@ class ClusterWatch:
         use_pool(shared.session, self.cluster)
         cluster_session.lock.write_holder(jvm_pid(shared.session))
         ClusterRun(
-            self._settings, self.monitor_state, cluster_session, shared, self._clock, self.stale_after_seconds
+            self._settings,
+            self.monitor_state,
+            cluster_session,
+            shared,
+            self._clock,
+            self.stale_after_seconds,
+            self._first_report,
         ).run(stop)
 
 

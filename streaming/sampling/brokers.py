@@ -58,6 +58,7 @@ class Brokers:
         self._connection = connection
         self._own_topics = {OFFSETS_TOPIC} if samples_offsets_topic else set()
         self._leaders: Mapping[str, Mapping[int, int]] = {}
+        self._missing_topics: frozenset[str] = frozenset()
         self._failed: dict[str, KafkaError] = {}
         self._failed_before: frozenset[str] = frozenset()
 
@@ -117,6 +118,7 @@ class Brokers:
             brokers=len(brokers),
             offsets_topic_id=known[OFFSETS_TOPIC].topic_id if OFFSETS_TOPIC in known else None,
             offsets_topic_leaders=self._leaders.get(OFFSETS_TOPIC, {}),
+            missing_topics=self._missing_topics,
         )
         self._report_failed()
         return sample
@@ -160,6 +162,7 @@ class Brokers:
         racks = {broker["broker_id"]: broker["rack"] for broker in brokers}
         described = self._admin.describe_topics(list(topics))
         self._leaders = {topic["name"]: _leaders(topic) for topic in described}
+        self._missing_topics = frozenset(topic["name"] for topic in described if _is_missing(topic))
         return {
             topic["name"]: _topic_metadata(topic, racks, sampled_at_ms)
             if topic["error_code"] == NoError.errno
@@ -220,6 +223,16 @@ def _is_readable(topic: Mapping[str, Any]) -> bool:
         return False
     operations = topic.get("authorized_operations")
     return topic["error_code"] != NoError.errno or operations is None or ACLOperation.READ.name in operations
+
+
+def _is_missing(topic: Mapping[str, Any]) -> bool:
+    """Return True if the topic provably does not exist.
+
+    Kafka's brokers report the monitor's rights also for a topic that they do not know. Without the right DESCRIBE, the
+    answer of some brokers is the same error, but does not contain this right.
+    """
+    rights = topic.get("authorized_operations") or ()
+    return topic["error_code"] == UnknownTopicOrPartitionError.errno and ACLOperation.DESCRIBE.name in rights
 
 
 def _partition_count(topics: Mapping[str, TopicMetadata], topic: str) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -147,7 +147,17 @@ class Connection:
     def broker_ids(self) -> list[int]:
         """Return the sorted ids of all live brokers. Raises KafkaError if no broker answers."""
         self._manager.run(self._manager.cluster.refresh_metadata)
-        return sorted(broker.node_id for broker in self._manager.cluster.brokers())
+        return list(self.broker_addresses())
+
+    def broker_addresses(self) -> Mapping[int, str]:
+        """Return the address that each live broker advertises, by broker id, as in the last metadata response."""
+        brokers = sorted(self._manager.cluster.brokers(), key=lambda broker: broker.node_id)
+        return {broker.node_id: f"{broker.host}:{broker.port}" for broker in brokers}
+
+    @property
+    def kafka_version(self) -> str:
+        """The newest Kafka version whose requests the brokers support, for example "4.1". The brokers can be newer."""
+        return ".".join(map(str, self._manager.broker_version))
 
     def ask_each(self, requests: Sequence[BrokerRequest]) -> list[Message | KafkaError]:
         """Send requests. Return the response or the error of each request, in the order of the requests.

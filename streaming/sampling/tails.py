@@ -16,7 +16,7 @@ from kafka.protocol.consumer import FetchRequest
 from kafka.protocol.consumer.offsets import IsolationLevel
 
 from streaming.evaluation.lag.next_offsets import FetchFailure, FetchResult, TailFetch
-from streaming.protocol.record_batches import AbortedTransaction, Tail, next_record
+from streaming.protocol.record_batches import AbortedTransaction, Tail, batch_times, next_record
 from streaming.sampling.connection import Connection, Message
 
 _MAX_BYTES = 4096
@@ -39,6 +39,25 @@ def read_log_tails(
     responses = connection.ask_each([(leader, _fetch(look)) for look, leader in requested])
     answers.update({look: _seen(look, response) for (look, _), response in zip(requested, responses, strict=True)})
     return answers
+
+
+def read_batch_times(
+    connection: Connection, looks: Sequence[TailFetch], leaders: Mapping[str, Mapping[int, int]]
+) -> Mapping[TailFetch, Sequence[tuple[int, int]]]:
+    """Return the first offset and the timestamp of some batches at each look. Failed looks are not in the result."""
+    requested = [(look, leaders.get(look.topic, {}).get(look.partition)) for look in looks]
+    with_leader = [(look, leader) for look, leader in requested if leader is not None]
+    responses = connection.ask_each([(leader, _fetch(look)) for look, leader in with_leader])
+    return {
+        look: [
+            times
+            for topic in response.responses
+            for partition in topic.partitions
+            for times in batch_times(bytes(partition.records or b""))
+        ]
+        for (look, _), response in zip(with_leader, responses, strict=True)
+        if not isinstance(response, KafkaError)
+    }
 
 
 def _fetch(look: TailFetch) -> Message:

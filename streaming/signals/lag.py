@@ -147,6 +147,31 @@ GROUP_OFFSETS_EXPIRE_TIMESTAMP_SECONDS: Final = Signal(
     " offsets.retention.minutes is unknown.",
     example="rebalance_monitor_group_offsets_expire_timestamp_seconds - time() < 86400",
 )
+GROUP_LAG_CAUSE_INFO: Final = Signal(
+    name="rebalance_monitor_group_lag_cause_info",
+    unit="boolean",
+    labels=(*OF_A_GROUP, "cause", "topic", "partition", "client_id", "client_host"),
+    label_values=MappingProxyType(
+        {
+            "cause": (
+                "rebalancing",
+                "stopped",
+                "hot_partition",
+                "assignment",
+                "slow_member",
+                "slow_host",
+                "under_provisioned",
+                "unknown",
+            )
+        }
+    ),
+    help="Always 1. The label `cause` names the cause of the group's lag. The other labels name the partition, the"
+    " member and the host of the cause. These labels are empty if the cause concerns the whole group. There is at most"
+    " one series per group. The group's page shows the evidence.",
+    unknown="No partition of the group has had a lag of at least 30 seconds for one minute, or an open transaction"
+    " blocks the group's last commits.",
+    example='rebalance_monitor_group_lag_cause_info{cause="hot_partition"}',
+)
 GROUP_WORST_PARTITION_INFO: Final = Signal(
     name="rebalance_monitor_group_worst_partition_info",
     unit="boolean",

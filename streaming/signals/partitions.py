@@ -24,6 +24,18 @@ TOPIC_LAG: Final = Signal(
     f" small. {_SEE_REASONS}",
     example="topk(10, rebalance_monitor_topic_lag)",
 )
+TOPIC_HOTTEST_PARTITION_RATIO: Final = Signal(
+    name="rebalance_monitor_topic_hottest_partition_ratio",
+    unit="ratio",
+    labels=("cluster", "topic", "partition"),
+    granularity=TOPIC,
+    help="Produce rate of the topic's hottest partition, divided by the mean produce rate of all its partitions. The"
+    " rates are averages of the last five minutes. The label `partition` names the hottest partition. The series exists"
+    " only if the value is at least 1.5. No assignment can divide a hot partition.",
+    unknown="The value is smaller than 1.5, the hottest partition receives less than 1 record per second, or the"
+    " produce rate of a partition is unknown.",
+    example="topk(10, rebalance_monitor_topic_hottest_partition_ratio)",
+)
 PARTITION_LAG: Final = Signal(
     name="rebalance_monitor_partition_lag",
     unit="records",

@@ -107,6 +107,7 @@ _CONDITIONS: Final = MappingProxyType(
             "silent_static_member",
             "stuck_reconciliation",
             "long_commit_gap",
+            "subscribed_topic_missing",
         )
     }
 )

@@ -69,15 +69,22 @@ class LocalFolder:
         """Return an error if this process cannot list, enter or write one of the folders.
 
         Return None if the process has access to all folders. If the root does not exist, only the nearest existing
-        parent folder is checked.
+        parent folder is checked. If the process cannot enter a parent folder, the root can exist or not, and the error
+        has the path of the root.
         """
-        top = nearest_existing(self.root)
-        below = [Path(found) for found, _, _ in os.walk(top)] if top == self.root else []
-        return next((refused for folder in (top, *below) if (refused := folder_refusal(folder))), None)
+        try:
+            top = nearest_existing(self.root)
+            below = [Path(found) for found, _, _ in os.walk(top)] if top == self.root else []
+            return next((refused for folder in (top, *below) if (refused := folder_refusal(folder))), None)
+        except OSError as error:
+            return error
 
 
 def nearest_existing(folder: Path) -> Path:
-    """Return the folder, or its nearest parent that exists."""
+    """Return the folder, or its nearest parent that exists.
+
+    Raises PermissionError if this process cannot enter a parent folder, because it is then unknown what exists.
+    """
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     return folder

@@ -11,9 +11,11 @@ from dataclasses import replace
 
 from streaming.combine.gaps import GapTotals
 from streaming.combine.partition_state import GapsClosed, PartitionSnapshot
+from streaming.evaluation.causes.late_group import ExplainedLag
 from streaming.evaluation.conditions.condition_tracker import Condition
 from streaming.evaluation.conditions.unowned import UnownedNow
 from streaming.evaluation.group_update import GroupState
+from streaming.evaluation.incidents.incident import Incident
 from streaming.evaluation.lag.lag import ClusterSample
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation
 from streaming.evaluation.limits import LimitsOf, default_limits
@@ -113,6 +115,16 @@ class MonitorState:
         """Store the unowned partitions of each group, and the conditions that were active at the last sample."""
         with self._lock:
             self._view = replace(self._view, conditions=conditions, unowned=unowned or {})
+
+    def put_explained_lags(self, explained_lags: Mapping[str, ExplainedLag]) -> None:
+        """Store the cause of the lag of each late group."""
+        with self._lock:
+            self._view = replace(self._view, explained_lags=explained_lags)
+
+    def put_incidents(self, incidents: tuple[Incident, ...]) -> None:
+        """Store the open incidents."""
+        with self._lock:
+            self._view = replace(self._view, incidents=incidents)
 
     def put_poll(self, last_number: int, polled_at_ms: int) -> None:
         """Store two values of a complete poll: the start time of the poll, and the number of its last row."""

@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from streaming.combine.gaps import GapTotals
 from streaming.combine.partition_state import PartitionSnapshot
 from streaming.config.settings import OFFSETS_TOPIC_SOURCE
+from streaming.evaluation.causes.late_group import ExplainedLag
 from streaming.evaluation.conditions.condition_tracker import Condition
 from streaming.evaluation.conditions.unowned import UnownedNow
 from streaming.evaluation.fairness.imbalance import Imbalance
 from streaming.evaluation.group_update import GroupState
+from streaming.evaluation.incidents.incident import Incident
 from streaming.evaluation.lag.lag import ClusterSample, blocked_groups
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation
 from streaming.evaluation.rebalances.skips import SkipDecisions
@@ -68,14 +70,15 @@ class MonitorView:
     """Everything that a scrape shows, at one moment.
 
     `groups` also contains dead groups while their totals are stored. `rebalancing_since_ms` has one time per group.
-    After the group's last record, one or more listings showed the group in a rebalance. The time of a group is the time
-    of the first such listing. `read_up_to` maps each partition of `__consumer_offsets` to the time up to which the
-    partition was read. For the key -1, the value in `read_up_to` is the time of the last complete poll of the
+    After the group's last record, one or more listings showed the group in a rebalance. The time of a group is the
+    time of the first such listing. `read_up_to` maps each partition of `__consumer_offsets` to the time up to which
+    the partition was read. For the key -1, the value in `read_up_to` is the time of the last complete poll of the
     coordinators. `conditions` maps each group to the conditions that were active at the last sample. `unowned` maps
     each group to its unowned partitions. Groups without conditions are not in `conditions`. Groups without unowned
-    partitions are not in `unowned`. `gap_totals` maps each group to its totals of commit gaps. `work` contains the last
-    measured shares of work. Shares are measured only while the monitor is ready. If the monitor is not ready, `work` is
-    empty.
+    partitions are not in `unowned`. `explained_lags` contains the cause of the lag of each late group. `incidents` are
+    the open incidents at the last sample, the oldest first. `gap_totals` maps each group to its totals of commit gaps.
+    `work` contains the last measured shares of work. Shares are measured only while the monitor is ready. If the
+    monitor is not ready, `work` is empty.
     """
 
     groups: Mapping[str, GroupState] = field(default_factory=dict)
@@ -89,6 +92,8 @@ class MonitorView:
     gap_totals: Mapping[str, GapTotals] = field(default_factory=dict)
     conditions: Mapping[str, tuple[Condition, ...]] = field(default_factory=dict)
     unowned: Mapping[str, UnownedNow] = field(default_factory=dict)
+    explained_lags: Mapping[str, ExplainedLag] = field(default_factory=dict)
+    incidents: tuple[Incident, ...] = ()
     work: Mapping[str, WorkShares] = field(default_factory=dict)
     decided_skips: SkipDecisions = field(default_factory=dict)
 

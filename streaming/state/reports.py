@@ -13,15 +13,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple
 
 from assignors.coordinator import coordinator_partition
+from streaming.evaluation.causes.late_group import ExplainedLag
 from streaming.evaluation.conditions.condition_tracker import Condition
 from streaming.evaluation.conditions.unowned import UnownedNow
 from streaming.evaluation.evaluate import RecordedGroup, SampleValues, evaluate, with_sample
 from streaming.evaluation.facts import GroupLag
+from streaming.evaluation.incidents.incident import Incident
 from streaming.evaluation.lag.group_lags import GROUP_LAGS_SCHEMA
 from streaming.evaluation.lag.lag import ClusterSample
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation
@@ -30,8 +32,6 @@ from streaming.evaluation.rebalances.skips import decide_skips
 from streaming.evaluation.report import GroupReport
 from streaming.group.listing import GroupListing, shown_state
 from streaming.state.monitor_view import MonitorView, WorkShares
-
-_coordinator_partition = lru_cache(maxsize=100_000)(coordinator_partition)
 
 
 def _no_coordinator(_: str) -> int | None:
@@ -48,6 +48,8 @@ class _SampleValues(NamedTuple):
     coordinator_of: Callable[[str], int | None] = _no_coordinator
     conditions: Mapping[str, tuple[Condition, ...]] = MappingProxyType({})
     unowned: Mapping[str, UnownedNow] = MappingProxyType({})
+    explained_lags: Mapping[str, ExplainedLag] = MappingProxyType({})
+    incidents: tuple[Incident, ...] = ()
 
 
 _NOTHING_SAMPLED, _NO_LAG, _NOTHING_DECIDED = _SampleValues(), GroupLag(), dict[tuple[str, int], bool]()
@@ -56,7 +58,17 @@ _NOTHING_SAMPLED, _NO_LAG, _NOTHING_DECIDED = _SampleValues(), GroupLag(), dict[
 def _sample_values(view: MonitorView) -> _SampleValues:
     since_ms = view.rebalancing_since_ms
     coordinator_of = _coordinators(view.sample)
-    return _SampleValues(view.lag, view.listing, since_ms, view.work, coordinator_of, view.conditions, view.unowned)
+    return _SampleValues(
+        view.lag,
+        view.listing,
+        since_ms,
+        view.work,
+        coordinator_of,
+        view.conditions,
+        view.unowned,
+        view.explained_lags,
+        view.incidents,
+    )
 
 
 def _coordinators(sample: ClusterSample | None) -> Callable[[str], int | None]:
@@ -64,7 +76,7 @@ def _coordinators(sample: ClusterSample | None) -> Callable[[str], int | None]:
     if sample is None or not sample.offsets_topic_partitions:
         return _no_coordinator
     leaders, partitions = sample.offsets_topic_leaders, sample.offsets_topic_partitions
-    return lambda group_id: leaders.get(_coordinator_partition(group_id, partitions))
+    return lambda group_id: leaders.get(coordinator_partition(group_id, partitions))
 
 
 class Reports(Mapping[str, GroupReport]):
@@ -80,9 +92,10 @@ class Reports(Mapping[str, GroupReport]):
 
     @cached_property
     def with_findings(self) -> Sequence[str]:
-        """The sorted ids of the groups that had a condition or an unowned partition at the last sample."""
-        sample_values = self._sample_values
-        return sorted((sample_values.conditions.keys() | sample_values.unowned.keys()) & self.recorded.keys())
+        """The sorted ids of the groups with a condition, an unowned partition or a cause of lag at the last sample."""
+        sampled = self._sample_values
+        found = sampled.conditions.keys() | sampled.unowned.keys() | sampled.explained_lags.keys()
+        return sorted(found & self.recorded.keys())
 
     @cached_property
     def _lags(self) -> Mapping[str, GroupLag]:
@@ -93,15 +106,27 @@ class Reports(Mapping[str, GroupReport]):
         ids, *columns = (lag.groups[name].to_pylist() for name in GROUP_LAGS_SCHEMA.names)
         return dict(zip(ids, map(GroupLag, *columns), strict=True))
 
+    @cached_property
+    def _incident_ids(self) -> Mapping[str, str]:
+        """The id of the oldest open incident that each group shows (`Incident.shown_at_groups`)."""
+        newest_first = reversed(self._sample_values.incidents)
+        return {group_id: one.incident_id for one in newest_first for group_id in one.shown_at_groups}
+
     def __getitem__(self, group_id: str) -> GroupReport:
         """Return the report of a group, with the values from the sample. Raises KeyError."""
         whole = self._whole.get(group_id)
         if whole is None:
             sample_values, unowned = self._sample_values, self._sample_values.unowned.get(group_id)
+            explained, lag = sample_values.explained_lags.get(group_id), sample_values.lag
             sampled = SampleValues(
                 self._lags.get(group_id, _NO_LAG),
                 sample_values.conditions.get(group_id, ()),
                 unowned.records() if unowned else None,
+                explained.work if explained else None,
+                explained.cause if explained else None,
+                lag.topic_loads_by_group.get(group_id, ()) if lag else (),
+                self._incident_ids.get(group_id),
+                lag.topics_by_group.get(group_id, ()) if lag else (),
             )
             whole = self._whole[group_id] = with_sample(self.recorded[group_id], sampled)
         return whole

@@ -23,13 +23,14 @@ from assignors import AS_JAVA_LEADER
 from streaming.combine.gaps import GapTotals
 from streaming.combine.partition_state import GapsClosed
 from streaming.combine.wire import Int64Array
-from streaming.config.settings import LinkSettings, MetricsSettings
-from streaming.evaluation.fairness.throughput import end_offset_rates
+from streaming.config.links import LinkSettings
+from streaming.config.settings import MetricsSettings
 from streaming.evaluation.group_update import GroupState, apply_batch
 from streaming.evaluation.lag.commit_windows import CommitWindows
 from streaming.evaluation.lag.lag import LAG_SCHEMA, ClusterSample, LogEnds, lag_report
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation, evaluate_lag
 from streaming.evaluation.lag.lag_seconds import END_OFFSET_POINTS
+from streaming.evaluation.lag.rates import known_produce_rates
 from streaming.evaluation.lag.retention.lost_records import LOG_START_POINTS
 from streaming.evaluation.lag.sampled_offsets import SampledOffsets
 from streaming.events import Position, TopicMetadata, TopicsSampled
@@ -50,7 +51,7 @@ from tests.bench.synthetic_groups import BEHIND_RECORDS, FIRST_GENERATION, FIRST
 REBALANCED_OF_A_THOUSAND = 12.5
 """Groups that rebalance between two scrapes, per thousand groups."""
 _STARTED_MS = 1_795_300_000_000
-_SAMPLE_MS = 10_000
+_SAMPLE_MS = 30_000
 _STALE_AFTER_MS = 60_000
 _OFFSETS_TOPIC_PARTITIONS = 50
 _OFFSETS_A_ROUND = 1_234_567
@@ -130,7 +131,7 @@ class SyntheticMonitor:
         lag = self._lag(sample, offsets, end_offset)
         listed = dict.fromkeys(self.monitor_state.view().groups, ListedGroup("classic", "consumer", STABLE, 1))
         self.monitor_state.put_sample(sample, lag, GroupListing(self.now_ms, listed))
-        rates = end_offset_rates(self._ends, self.now_ms)
+        rates = known_produce_rates(self._ends, self.now_ms)
         work, _ = self._work.measure(self.monitor_state.view(), lag, rates)
         self.monitor_state.put_work(work)
 

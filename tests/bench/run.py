@@ -33,6 +33,8 @@ from tests.bench.load_figures import (
     write_synthetic_groups,
 )
 from tests.bench.metrics_text import metrics_text_figures
+from tests.bench.past import past_figures
+from tests.bench.past_tables import PastTables
 from tests.bench.rebalances import watch_rebalances
 from tests.bench.synthetic_groups import SyntheticGroups
 from tests.bench.table_appends import table_append_figures
@@ -66,7 +68,7 @@ def record_count(_context: click.Context, _option: click.Parameter, given: str |
 @click.option("--rebalances", type=click.IntRange(1), default=30, show_default=True, help="Rebalances to wait for.")
 @click.option(
     "--part",
-    type=click.Choice(["catch-up", "rebalances", "state", "evaluation", "scrape", "tables"]),
+    type=click.Choice(["catch-up", "rebalances", "state", "evaluation", "scrape", "tables", "past"]),
     help="Measure only this part [default: all].",
 )
 @click.option(
@@ -119,6 +121,8 @@ def bench(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     state       stored state of a group with 1,000 members and 10,000 partitions
     scrape      a scrape of the synthetic groups, without broker and Spark
     tables      an append to a new table, and to a table with 30 days of history
+    past        pages as of a moment, from tables of 30 days: generations and
+                rebalances of 10,000 groups, lag of 100 groups
     catch-up    a cold start on a full __consumer_offsets; groups x partitions x
                 rounds commits
     rebalances  delay from a rebalance of the demo's groups until /metrics shows it
@@ -138,12 +142,7 @@ def bench(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     figures: list[Figure] = []
     try:
         with _own_folder(work, keep=keep), _progress() as progress:
-            if part in {None, "state"}:
-                figures += group_state_figures()
-            if part in {None, "scrape"}:
-                figures += metrics_text_figures(steady_load.synthetic_groups)
-            if part in {None, "tables"}:
-                figures += table_append_figures(work / "tables")
+            figures += _without_broker(part, work, steady_load.synthetic_groups)
             if part in {None, "catch-up"}:
                 figures += _catch_up(work / "catch-up", fill, progress)
             if part in {None, "rebalances"}:
@@ -157,6 +156,18 @@ def bench(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     sizes = {"catch-up": fill.in_words, "evaluation": steady_load.in_words}
     measured = [words for name, words in sizes.items() if part in {None, name}]
     _report(measured, figures, load_average, json_file)
+
+
+def _without_broker(part: str | None, work: Path, synthetic_groups: SyntheticGroups) -> Iterator[Figure]:
+    """Yield the figures of the selected parts that need neither a broker nor Spark."""
+    if part in {None, "state"}:
+        yield from group_state_figures()
+    if part in {None, "scrape"}:
+        yield from metrics_text_figures(synthetic_groups)
+    if part in {None, "tables"}:
+        yield from table_append_figures(work / "tables")
+    if part in {None, "past"}:
+        yield from past_figures(work / "past", PastTables())
 
 
 @contextmanager

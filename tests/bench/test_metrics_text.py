@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
-from streaming.config.settings import LinkSettings, MetricsSettings
+from streaming.config.links import LinkSettings
+from streaming.config.settings import MetricsSettings
 from streaming.prometheus.metric_selection import export_options
 from streaming.prometheus.metrics import Exporter
 from tests.bench.metrics_text import MOST_BYTES, MOST_SERIES, SyntheticMonitor, metrics_text_figures

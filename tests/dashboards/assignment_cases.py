@@ -29,6 +29,15 @@ WORST = of_group(
 )
 
 
+def lag_cause(cause: str, **labels: str) -> dict[str, str]:
+    """Return the series of the cause of the group's lag."""
+    whole_group = {"topic": "", "partition": "", "client_id": "", "client_host": ""}
+    return of_group("group_lag_cause_info", "1x300", cause=cause, **{**whole_group, **labels})
+
+
+HOT_PARTITION = lag_cause("hot_partition", topic="orders", partition="3", client_id="app-2", client_host="/10.0.0.7")
+
+
 def skewed(excess: str = "5x300", most: str = "16x300") -> dict[str, str]:
     """Return the series of a group with range and many topics: the same members get the extra partition of each."""
     return (
@@ -84,6 +93,67 @@ SKEWED = (
                 "skew."
             ),
         ),
+    ),
+    AlertCase(
+        "KafkaAssignmentSkewed",
+        "skew is not the cause of the lag: the text names the cause, so nobody changes the strategy in vain",
+        "20m",
+        BOTH,
+        of_group("excess_partitions", "5x300") | LATE | HOT_PARTITION,
+        says=(
+            "payments on prod: the busiest member holds 5 partitions more than necessary",
+            (
+                "One member holds too many partitions, 5 more than the busiest member would hold in the fairest "
+                "assignment. 12k records wait. The oldest uncommitted record is 15m 0s old. Cause of the lag: hot "
+                "partition. Partition 3 of topic orders receives more records than its owner can consume. No "
+                "assignment can help. Likely causes: a client uses its own strategy, or members subscribe to different "
+                "topics. What to do: compare the strategies in the what-if table on the group's page."
+            ),
+        ),
+    ),
+    AlertCase(
+        "KafkaAssignmentSkewed",
+        "fair numbers of partitions, but one member receives most records: a warning without harm",
+        "20m",
+        (WARNING,),
+        of_group("uneven_work_records_per_second", "390x300") | of_group("excess_partitions", "0x300"),
+        says=(
+            "payments on prod: the partitions of the busiest member receive 390 records per second more than necessary",
+            (
+                "The partitions of one member receive 390 records per second "
+                "more than necessary. What to do: find the member in the table of shared work on the group's page. "
+                "Compare the strategies in the what-if table."
+            ),
+        ),
+    ),
+    AlertCase(
+        "KafkaAssignmentSkewed",
+        "one partition more than necessary is no reason, but uneven work is: the text does not mix the two numbers",
+        "20m",
+        (WARNING,),
+        of_group("uneven_work_records_per_second", "390x300") | of_group("excess_partitions", "1x300"),
+        says=(
+            "payments on prod: the partitions of the busiest member receive 390 records per second more than necessary",
+            (
+                "The partitions of one member receive 390 records per second "
+                "more than necessary. What to do: find the member in the table of shared work on the group's page. "
+                "Compare the strategies in the what-if table."
+            ),
+        ),
+    ),
+    AlertCase(
+        "KafkaAssignmentSkewed",
+        "uneven work with a lag above the limit",
+        "20m",
+        BOTH,
+        of_group("uneven_work_records_per_second", "390x300") | LATE,
+    ),
+    AlertCase(
+        "KafkaAssignmentSkewed",
+        "uneven work during a rolling restart",
+        "40m",
+        (),
+        of_group("uneven_work_records_per_second", "390x300") | LATE | ROLLING,
     ),
     AlertCase("KafkaAssignmentSkewed", "skew without harm is a warning", "20m", (WARNING,), skewed()),
     AlertCase(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.dashboards.assignment_cases import LATE, WORST
+from tests.dashboards.assignment_cases import HOT_PARTITION, LATE, WORST, lag_cause
 from tests.dashboards.rules import (
     BOTH,
     CRITICAL,
@@ -71,6 +71,54 @@ LAGGING = (
                 "The group has 3 members. What to do: see on the group's page which partitions lag. If all partitions "
                 "lag, the group has too few members, or its members are too slow. If only the partitions of one member "
                 "lag, that member has too many partitions or is slow."
+            ),
+        ),
+    ),
+    AlertCase(
+        "KafkaGroupLagging",
+        "the cause of the lag is known: the text names it instead of guesses",
+        "30m",
+        (WARNING,),
+        MEMBERS | LATE | HOT_PARTITION,
+        says=(
+            "payments on prod: the group is 15m 0s behind",
+            (
+                "The next record that the group has to read was written 15m 0s ago. 12k records wait. The group has 3 "
+                "members. Cause of the lag: hot partition. Partition 3 of topic orders receives more records than its "
+                "owner can consume. No assignment can help. What to do: look at the keys of the records, or make "
+                "the processing faster."
+            ),
+        ),
+    ),
+    AlertCase(
+        "KafkaGroupLagging",
+        "one member is slow: the text names the member and its host",
+        "30m",
+        (WARNING,),
+        MEMBERS | LATE | lag_cause("slow_member", client_id="app-2", client_host="/10.0.0.7"),
+        says=(
+            "payments on prod: the group is 15m 0s behind",
+            (
+                "The next record that the group has to read was written 15m 0s ago. 12k records wait. The group has 3 "
+                "members. Cause of the lag: slow member. Client app-2 on /10.0.0.7 consumes fewer records than the "
+                "other members, with similar input. What to do: compare this member with the others: version, CPU, "
+                "memory, and the systems that it calls."
+            ),
+        ),
+    ),
+    AlertCase(
+        "KafkaGroupLagging",
+        "the cause is unknown: the text does not pretend to know it",
+        "30m",
+        (WARNING,),
+        MEMBERS | LATE | lag_cause("unknown"),
+        says=(
+            "payments on prod: the group is 15m 0s behind",
+            (
+                "The next record that the group has to read was written 15m 0s ago. 12k records wait. The group has 3 "
+                "members. What to do: see on the group's page which partitions lag. If all partitions lag, the group "
+                "has too few members, or its members are too slow. If only the partitions of one member lag, that "
+                "member has too many partitions or is slow."
             ),
         ),
     ),

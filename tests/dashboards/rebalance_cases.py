@@ -243,6 +243,19 @@ FAULTS = (
                     ),
                 ),
             ),
+            (
+                "subscribed_topic_missing",
+                "a misspelled topic",
+                (
+                    "payments on prod: a subscribed topic does not exist",
+                    (
+                        "Members subscribe by name to a topic that the brokers do not know. The monitor first "
+                        "reported this at 2023-11-14 22:13:20 +0000 UTC. The members read nothing from this topic. "
+                        "Likely causes: the name is misspelled, or the topic was deleted. What to do: see the name of "
+                        "the topic on the group's page. Correct the subscription, or create the topic."
+                    ),
+                ),
+            ),
         )
     ),
     AlertCase(

@@ -146,13 +146,16 @@ def _expected_texts(case: AlertCase) -> dict[str, Any]:
 
 
 def _expected_links(case: AlertCase) -> dict[str, str]:
-    """Return the links of rules 1 to 3 in `dashboards/alerts/links.py`."""
+    """Return the links of rules 1 to 4 in `dashboards/alerts/links.py`."""
     group_id = case.labels.get("group")
     page = case.links["page_url"] or f"http://{INSTANCE}"
     grafana = case.links["grafana_url"]
     board = f"rebalance-monitor-{'group' if group_id else 'itself'}?var-cluster=prod"
     of_board = f"{grafana}/d/{board}" + (f"&var-group={quote_plus(group_id)}" if group_id else "")
+    of_group = f"group={quote_plus(group_id)}&" if group_id else ""
+    incident = {"incident_url": f"{page}/incidents?{of_group}cluster=prod"} if case.alert.startswith("Kafka") else {}
     return {
+        **incident,
         "page_url": f"{page}/groups/?id={quote_plus(group_id)}&cluster=prod" if group_id else f"{page}/?cluster=prod",
         "dashboard_url": of_board if grafana else "",
         "runbook_url": f"{_runbook(case)}#{case.alert.lower()}",

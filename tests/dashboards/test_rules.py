@@ -120,7 +120,8 @@ def test_an_alert_has_a_severity_texts_and_links(rule: dict[str, Any]) -> None:
     assert rule["labels"]["severity"] in {CRITICAL, WARNING, INFO, CAPPED}
     assert "for" in rule
     words = rule["annotations"]
-    assert set(words) == {"summary", "description", "page_url", "dashboard_url", "runbook_url"}
+    incident = {"incident_url"} if rule["alert"].startswith("Kafka") else set()
+    assert set(words) == {"summary", "description", "page_url", "dashboard_url", "runbook_url"} | incident
     assert "What to do: " in words["description"]
     assert words["runbook_url"].endswith(f"#{rule['alert'].lower()}")
     assert f"viewPanel={panel_number(rule['alert'])}" in words["runbook_url"]
@@ -187,9 +188,10 @@ def test_all_alerts_about_groups_and_all_others_link_in_the_same_way() -> None:
     links = {
         (kind, re.sub(r"last_over_time\((.*?)\[1d\]\)", r"\1", rule["annotations"][kind]).partition("viewPanel=")[0])
         for rule in ALERTS
-        for kind in ("page_url", "dashboard_url", "runbook_url")
+        for kind in ("page_url", "incident_url", "dashboard_url", "runbook_url")
+        if kind in rule["annotations"]
     }
-    assert len(links) == 5, "two pages, two dashboards, one runbook"
+    assert len(links) == 7, "two pages, two incidents, two dashboards, one runbook"
 
 
 def test_there_are_28_alerts_and_the_committed_files_are_those_of_the_generator() -> None:

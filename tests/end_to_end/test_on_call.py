@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 import uuid
@@ -128,6 +129,32 @@ def test_an_offset_set_back_has_a_row_even_if_the_group_is_silent_afterwards(bro
     assert [row["status"] for row in rows][-2:] == ["REWIND", "STOP"]
 
 
+def test_each_problem_is_an_incident_of_its_own(broken: tuple[Scene, MonitorProcess]):
+    """The groups share a broker and a host. The guards of the rules keep their incidents apart.
+
+    On a busy machine, two groups can have the same problem with the same topic. Only then do they share an incident.
+    """
+    scene, monitor = broken
+    troubles = ("forgotten", "storm", "endless", "flapping", "mixed", "claims", "silent", "static", "loss")
+    until("an incident of each group", lambda: all(_incident(monitor, scene.group_id(one)) for one in troubles))
+    ids = {trouble: _incident(monitor, scene.group_id(trouble)) for trouble in troubles}
+    listed = json.loads(monitor.ask("/api/v1/incidents")[1])["incidents"]
+    links = {one["incident_id"]: {link["kind"] for link in one["links"]} for one in listed}
+    assert all(links[one] <= {"topic"} for one in ids.values()), "neither the broker nor the host links groups"
+    shared = {one for one in ids.values() if [*ids.values()].count(one) > 1}
+    assert all(links[one] for one in shared), "groups without a link have incidents of their own"
+    assert _incident(monitor, scene.group_id("healthy")) is None
+    status, page = monitor.ask(f"/incidents?group={scene.group_id('flapping')}")
+    assert status == 200, "the link of an alert leads to the page of the incident"
+    assert all(word in page for word in ("Since when", "Who", "How bad", "What to do now", "still active"))
+
+
+def _incident(monitor: MonitorProcess, group_id: str) -> str | None:
+    _, answer = monitor.ask(f"/api/v1/groups/{group_id}")
+    incident_id: str | None = json.loads(answer)["incident_id"]
+    return incident_id
+
+
 def test_a_healthy_group_shows_no_problem(broken: tuple[Scene, MonitorProcess]):
     """Engineers ignore alerts if too many are false. Groups without conditions show none."""
     scene, monitor = broken
@@ -156,6 +183,7 @@ ANSWERS = (
     ("Which partitions lag, and for how long?", {"silent"}),
     ("Which partitions make no progress or lost records?", {"loss", "rewind"}),
     ("Which conditions are active?", {"claims", "static"}),
+    ("Which incidents are open, and which groups belong to them?", {"claims", "static"}),
 )
 """Title of each example query, and the groups that must be in its result."""
 

@@ -8,6 +8,7 @@ project. Only the waiting times are shorter, and the receiver's address belongs 
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -16,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
@@ -23,6 +25,7 @@ from urllib.request import urlopen
 import pytest
 import yaml
 
+from streaming.doctor.alerting import TEST_ALERT
 from streaming.embedded import EmbeddedBroker
 from tests.dashboards.rules import RUNBOOK
 from tests.end_to_end.conftest import Demo
@@ -60,6 +63,7 @@ class Alerting:
     broker: EmbeddedBroker
     monitor: MonitorProcess
     webhook: NotificationReceiver
+    prometheus: RealPrometheus
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +83,7 @@ def alerting(demo: Demo, tmp_path_factory: pytest.TempPathFactory) -> Iterator[A
             only_groups=[GROUP, SLOW_GROUP],
         )
         stack.enter_context(prometheus)
-        yield Alerting(demo.broker, demo.monitor, webhook)
+        yield Alerting(demo.broker, demo.monitor, webhook, prometheus)
 
 
 @pytest.fixture(scope="module")
@@ -195,3 +199,25 @@ def test_a_command_of_the_runbook_works(alerting: Alerting, alert: dict[str, Any
     found_nothing = "grep" in command and completed.returncode == 1 and not completed.stderr
     output = f"{completed.returncode}\n{completed.stdout[-2000:]}\n{completed.stderr[-2000:]}"
     assert completed.returncode == 0 or found_nothing, output
+
+
+def test_doctor_finds_scrape_rules_and_alertmanager_and_its_test_alerts_arrive(alerting: Alerting):
+    """Prometheus names the Alertmanager. Alertmanager names the receivers, and the alerts reach exactly these."""
+    options = ("--prometheus", alerting.prometheus.address, "--send-test-alert", "--alert-label", "team=payments")
+    lines = alerting.monitor.run_command("doctor", "--json", *options).splitlines()
+    points = {point["point"]: point for point in map(json.loads, lines)}
+    assert [point for point in points.values() if point["status"] == "failed"] == []
+    for point, text in {
+        "Prometheus scrapes the monitor of 'demo'": f"127.0.0.1:{alerting.monitor.port} (job rebalance-monitor)",
+        "alert rules": "7 groups, all healthy",
+        "Prometheus sends alerts": "to http://127.0.0.1:",
+        "Alertmanager": "version ",
+        "test alert critical": "sent to payments-on-call;",
+        "test alert warning": "sent to payments-tickets;",
+        "test alert info": "sent to nobody;",
+        "clocks, broker 1": "differs from this machine by at most ",
+        "checkpoint": "belongs to the cluster 'demo'",
+    }.items():
+        assert (points[point]["status"], text in points[point]["text"]) == ("ok", True), points[point]
+    for receiver in ("payments-on-call", "payments-tickets"):
+        until(f"the test alert at {receiver}", partial(alerting.webhook.firing, TEST_ALERT, receiver), NOTIFIED_SECONDS)

@@ -22,8 +22,8 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as LibrdkafkaTopicPartition
-from kafka import IsolationLevel, KafkaAdminClient, TopicPartition
-from kafka.admin import ConfigResource, ConfigResourceType, OffsetSpec
+from kafka import IsolationLevel, KafkaAdminClient, KafkaProducer, TopicPartition
+from kafka.admin import ConfigResource, ConfigResourceType, NewTopic, OffsetSpec
 from kafka.protocol.producer import InitProducerIdRequest, ProduceRequest
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
@@ -31,7 +31,7 @@ from assignors.coordinator import coordinator_partition
 from streaming.embedded import EmbeddedBroker
 from streaming.jars import BROKER_SETS, KAFKA_VERSION, resolve
 from streaming.java import find_java
-from tests.end_to_end.conftest import QUICK_BROKER, Group, commit, create_topics, is_in_transaction
+from tests.end_to_end.conftest import QUICK_BROKER, Group, commit, is_in_transaction
 from tests.end_to_end.kafka_reference import KafkaReference
 from tests.end_to_end.monitor_process import until
 from tests.end_to_end.runbook import commands_with_kafkas_tools, run_in_shell
@@ -57,12 +57,23 @@ HOUR_MS = 3_600_000
 MAIN_CLASSES = {
     "kafka-broker-api-versions.sh": "org.apache.kafka.tools.BrokerApiVersionsCommand",
     "kafka-configs.sh": "kafka.admin.ConfigCommand",
+    "kafka-console-consumer.sh": "org.apache.kafka.tools.consumer.ConsoleConsumer",
     "kafka-consumer-groups.sh": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
     "kafka-features.sh": "org.apache.kafka.tools.FeatureCommand",
     "kafka-topics.sh": "org.apache.kafka.tools.TopicCommand",
     "kafka-transactions.sh": "org.apache.kafka.tools.TransactionsCommand",
 }
 """Main class of each script in Kafka's `bin/`."""
+
+TOOLS_LOGGING = """
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+rootLogger.level = WARN
+rootLogger.appenderRef.stderr.ref = stderr
+"""
+"""Kafka's tools log to standard error (`config/tools-log4j2.yaml`). Otherwise the log would be counted like a key."""
 
 
 @dataclass(frozen=True)
@@ -158,6 +169,11 @@ EXPECTED = {
     f"kafka-configs.sh --describe --all {_BROKER} | grep offsets.retention.minutes": Output(
         r"\A  offsets\.retention\.minutes=10080 ", "time after which the broker deletes committed offsets"
     ),
+    'kafka-console-consumer.sh --topic "$TOPIC" --partition "$PARTITION" --offset "$OFFSET" --max-messages 10000 '
+    "--timeout-ms 10000 --formatter-property print.key=true --formatter-property print.value=false"
+    " | sort | uniq -c | sort -rn | head": Output(
+        r"\A +7 hot\n +3 cold\n\Z", "number of records of each key in the partition, the hot key first", STOPPED
+    ),
     "kafka-topics.sh --describe --topic __consumer_offsets --under-replicated-partitions": Output(
         r"\A\Z", "no partition, because every replica is in sync"
     ),
@@ -194,6 +210,15 @@ EXPECTED = {
 
 def _without_connection(command: str) -> str:
     return command.replace(' --bootstrap-server "$BROKERS" "${CONFIG[@]}"', "")
+
+
+def _create_topic_with_a_hot_key(broker: EmbeddedBroker) -> None:
+    with closing(KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers)) as admin:
+        admin.create_topics([NewTopic(TOPIC, 3, 1)])
+    with closing(KafkaProducer(bootstrap_servers=broker.bootstrap_servers)) as producer:
+        for partition in range(3):
+            for key in (b"hot", b"cold", b"hot", b"hot", b"hot", b"cold", b"hot", b"cold", b"hot", b"hot"):
+                producer.send(TOPIC, key=key, value=b"", partition=partition)
 
 
 def _create_hanging_transaction(admin: KafkaAdminClient) -> int:
@@ -245,7 +270,7 @@ def incident(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Incident]:
     }
     with ExitStack() as stack:
         broker = stack.enter_context(EmbeddedBroker(tmp_path_factory.mktemp("broker"), properties=properties))
-        create_topics(broker, {TOPIC: 3})
+        _create_topic_with_a_hot_key(broker)
         working = Group(broker.bootstrap_servers, WORKING)
         stack.callback(working.leave_all)
         for _ in range(2):
@@ -274,7 +299,9 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Return a PATH that contains scripts with the names of Kafka's tools."""
     folder = tmp_path_factory.mktemp("bin")
     class_path = os.pathsep.join(map(str, (*resolve("tools"), *resolve(BROKER_SETS[KAFKA_VERSION]))))
-    quick = "-Xmx256m -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    logging = folder / "tools-log4j2.properties"
+    logging.write_text(TOOLS_LOGGING)
+    quick = f"-Xmx256m -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dlog4j2.configurationFile={shlex.quote(str(logging))}"
     for name, main_class in MAIN_CLASSES.items():
         script = folder / name
         java = shlex.quote(str(find_java()))
@@ -307,7 +334,7 @@ class Engineer:
             "GROUP": group,
             "TOPIC": TOPIC,
             "PARTITION": str(BLOCKED.partition if BLOCKED.topic in command else 0),
-            "OFFSET": str(self.incident.last_stable_offset()),
+            "OFFSET": str(self.incident.last_stable_offset() if BLOCKED.topic in command else 0),
             "RETENTION_MS": RETENTION_MS,
             "PATH": self.path,
         }

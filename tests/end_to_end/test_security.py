@@ -8,6 +8,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import subprocess
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
@@ -132,7 +134,12 @@ def test_the_minimal_rights_are_enough_and_no_output_has_a_secret(secure: Secure
         assert [page[:200] for page in shown if secret in page] == []
     assert not any(b"hedge" in content for content in files)
     log = watching.log.read_text()
+    optional = (
+        "READ on all topics (optional), DESCRIBE_CONFIGS on the cluster (optional), DESCRIBE_CONFIGS on all topics"
+    )
     for line in (
+        f" INFO default: missing rights: {optional} (optional)",
+        f" INFO default: open http://127.0.0.1:{watching.port}/?cluster=default to see the groups. Next: ",
         " INFO Spark: Running Spark version",
         " DEBUG Spark: [Consumer clientId=",
         " INFO Spark: ConsumerConfig values",
@@ -193,6 +200,27 @@ def test_a_group_that_read_a_whole_transaction_has_no_lag_and_without_read_permi
         assert lags(before_marker - 1, before_marker) == [(2, None, False), unknown], "to some consumers it is a record"
 
 
+def test_a_topic_is_missing_only_if_the_monitor_may_describe_its_name(secure: SecureBroker) -> None:
+    """Without DESCRIBE, a topic that exists and a misspelled one look alike, so neither is reported as missing.
+
+    This is why the condition `subscribed_topic_missing` needs no further right.
+    """
+    secure.add_user("narrow", PASSWORD)
+    secure.grant([(ResourceType.CLUSTER, "kafka-cluster", ACLOperation.DESCRIBE)], "narrow")
+    as_narrow = settings(secure, {**SCRAM, "username": "narrow"})
+    plain = SecuritySettings()
+    for address, security, expected in (
+        (secure.broker.address("SECURE"), as_narrow, set()),
+        (secure.broker.address("SECURE"), settings(secure, SCRAM), {"ordres"}),
+        (secure.broker.bootstrap_servers, plain, {"ordres"}),
+    ):
+        with closing(connected(address, security)) as connection:
+            brokers = Brokers("secure", connection, lambda: 0, samples_offsets_topic=False)
+            sample = brokers.sample(["orders", "ordres"])
+            assert sample.missing_topics == expected, security.username
+            assert sample.topics.keys() == ({"orders", "ordres"} if expected else set()), security.username
+
+
 def test_the_retention_settings_need_only_an_optional_right(secure: SecureBroker) -> None:
     """Without DESCRIBE_CONFIGS the settings are unknown, and nothing else fails."""
     hour_ms, week_ms = 3_600_000, 7 * 24 * 3_600_000
@@ -217,6 +245,33 @@ def test_the_retention_settings_need_only_an_optional_right(secure: SecureBroker
         until("DESCRIBE_CONFIGS", lambda: configs.offsets_retention_ms() == week_ms)
         found = {"for-an-hour": hour_ms, "for-ever": NO_RETENTION_BY_TIME}
         until("topics", lambda: configs.topic_retention_ms(topics) == found)
+
+
+def test_doctor_prints_commands_that_grant_exactly_what_is_missing(secure: SecureBroker, tmp_path: Path) -> None:
+    """A new user has no right. After the printed commands, the same check has no missing right, and `run` can start."""
+    secure.add_user("new", PASSWORD)
+    checking = monitor(secure, tmp_path / "monitor", {**SCRAM, "username": "new"})
+
+    def rights() -> dict[str, dict[str, str]]:
+        completed = checking._run("doctor", "--json")
+        assert "hedge" not in completed.stdout + completed.stderr
+        points = {point["point"]: point for point in map(json.loads, completed.stdout.splitlines())}
+        assert points["brokers"]["status"] == "ok"
+        assert completed.returncode == int(any(point["status"] == "failed" for point in points.values()))
+        return {name: point for name, point in points.items() if name.startswith("right ")}
+
+    before = rights()
+    assert [point["status"] for point in before.values()] == ["failed"] * 4 + ["note"] * 3
+    kinds = {"--topic": ResourceType.TOPIC, "--group": ResourceType.GROUP}
+    for point in before.values():
+        words = shlex.split(point["remedy"].partition(" (or set ")[0])
+        assert words[words.index("--allow-principal") + 1] == "User:new"
+        operation = ACLOperation[re.sub("(?<=[a-z])(?=[A-Z])", "_", words[words.index("--operation") + 1]).upper()]
+        resource = (
+            (ResourceType.CLUSTER, "kafka-cluster") if words[-1] == "--cluster" else (kinds[words[-2]], words[-1])
+        )
+        secure.grant([(*resource, operation)], "new")
+    until("the rights", lambda: {point["status"] for point in rights().values()} == {"ok"})
 
 
 def _commits(topic: str, committed: Sequence[int], now_ms: int) -> pa.Table:
@@ -261,6 +316,9 @@ def test_without_a_right_on_the_log_run_names_the_polling_source_which_needs_non
         of_strategy = {"group": "picking", "strategy": "uniform"}
         until("drift", partial(_has_value, 0, polling, "rebalance_monitor_drift_partitions", of_strategy))
         assert polling.stop() == 0
+        log = polling.log.read_text()
+        assert " INFO default: found 1 broker (Kafka " in log
+        assert "not in the answers of the brokers: generation id, leader, rebalances between polls" in log
     finally:
         member.leave()
         group.leave_all()

@@ -15,6 +15,7 @@ from deltalake import DeltaTable
 from msgspec.structs import asdict
 
 from streaming.combine.partition_state import STUCK_AFTER_SECONDS
+from streaming.delta.cells import utc
 from streaming.embedded import EmbeddedBroker
 from streaming.errors import STAYS
 from streaming.protocol import RecordType
@@ -257,6 +258,9 @@ def _check_gaps_against_log(monitor: MonitorProcess, kafka_reference: KafkaRefer
         for record in kafka_reference.records()
     ]
     gaps = [asdict(gap) for gap in compute_gaps(records, STUCK_AFTER_SECONDS) if gap.group_id == group_id]
+    for gap in gaps:
+        last_commit_ms = gap.pop("last_commit_ms")
+        gap["last_commit_time"] = None if last_commit_ms is None else utc(last_commit_ms)
     expected = sorted((gap.pop("position").offsets_topic_offset, gap) for gap in gaps)
 
     def gap_rows() -> list[tuple[int, dict[str, object]]]:

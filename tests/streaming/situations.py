@@ -10,6 +10,7 @@ import pyarrow as pa
 from assignors import assignor_named
 from assignors.coordinator import coordinator_partition
 from streaming.combine.partition_state import PartitionSnapshot
+from streaming.evaluation.causes.late_group import LateGroup
 from streaming.evaluation.conditions.condition_tracker import Condition
 from streaming.evaluation.conditions.unowned import unowned_now
 from streaming.evaluation.group_update import GroupState, GroupUpdate, apply_batch
@@ -30,6 +31,7 @@ from streaming.events import (
 from streaming.group.listing import GroupListing, ListedGroup
 from streaming.group.snapshot import GroupSnapshot
 from streaming.protocol.classic import ClassicMember
+from streaming.run.samples.lag_causes import explain_lags
 from streaming.state.monitor_state import MonitorState
 from tests.streaming.groups import (
     current,
@@ -62,6 +64,7 @@ class Situation:
 
     `listed` is the group in the last listing. With `is_later_than_records` the sample shows more than the records.
     In this case, rows of the tables may have a different verdict or state, because a row is as of its record.
+    `late_for_samples` is the number of samples, 30 seconds apart, at which the lag was as at the last sample.
     """
 
     why: str
@@ -75,6 +78,7 @@ class Situation:
     is_blocked: bool = False
     sampled_ago_ms: int = 0
     is_later_than_records: bool = False
+    late_for_samples: int = 0
 
 
 @dataclass(frozen=True)
@@ -102,6 +106,12 @@ def shown(situation: Situation) -> Shown:
     unowned = unowned_now(monitor_state.view().alive_groups(), lag.partitions, sample)
     monitor_state.put_conditions({GROUP: situation.conditions} if situation.conditions else {}, unowned)
     monitor_state.put_health(ready=True, was_ready=True)
+    late_groups: Mapping[str, LateGroup] = {}
+    for ago in reversed(range(situation.late_for_samples)):
+        at_ms = sample.sampled_at_ms - 30_000 * ago
+        view = monitor_state.view()
+        late_groups, explained = explain_lags(late_groups, view, replace(sample, sampled_at_ms=at_ms), lag)
+        monitor_state.put_explained_lags(explained)
     return Shown(monitor_state, updates, partition_states, lag)
 
 
@@ -184,6 +194,25 @@ def listed(state: str, group_type: str = "classic", protocol_type: str = "consum
 SITUATIONS = {
     "stable": Situation("the assignment equals range's, and all records are read", STABLE, CAUGHT_UP),
     "behind": Situation("the group has lag", STABLE, BEHIND),
+    "late": Situation("the group has been behind for a minute and catches up", STABLE, BEHIND, late_for_samples=3),
+    "late, no owner": Situation(
+        "all waiting records are in a partition without an owner",
+        [of(A, member("b")), NAMES],
+        {**CAUGHT_UP, ("orders", 2): 70},
+        late_for_samples=3,
+    ),
+    "late, commits only": Situation("owners are unknown", committed=BEHIND, late_for_samples=3),
+    "late, blocked": Situation(
+        "an open transaction hides the last commits",
+        STABLE,
+        BEHIND,
+        late_for_samples=3,
+        is_blocked=True,
+        is_later_than_records=True,
+    ),
+    "late, stale sample": Situation(
+        "the cause is as old as the sample", STABLE, BEHIND, late_for_samples=3, sampled_ago_ms=300_000
+    ),
     "never committed": Situation("without commits the lag is unknown", STABLE),
     "drift": Situation(
         "the assignment differs from range's", [of(member("a", {"orders": [0, 1, 2]}), member("b")), NAMES], BEHIND

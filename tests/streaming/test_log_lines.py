@@ -12,7 +12,7 @@ STREAMING = Path(__file__).parents[2] / "streaming"
 SHARED_LINES = {
     "the maintenance of the tables failed (%s); trying again in %g s": "the tables are shared",
     "passwords for the HTTP port are sent unencrypted: set metrics.tls_certificate_file": "the port is shared",
-    "metrics at %s://%s:%d/metrics, pages at /": "the port is shared",
+    "metrics at %s/metrics, pages at /": "the port is shared",
     "the certificate of the HTTP port was renewed": "the port is shared",
     "the renewed certificate cannot be used, the old one stays in use: %s": "the port is shared",
     "a request on the HTTP port failed": "the port is shared",

@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from streaming.cli.text.conditions import active_sentence
 from streaming.cli.text.reported import reported_cells
-from streaming.delta.rows import condition_rows, lag_rows, update_rows
+from streaming.delta.rows import condition_rows, lag_cause_row, lag_rows, update_rows
 from streaming.delta.tables import ASSIGNMENT_DRIFT, ASSIGNMENT_IMBALANCE, GROUP_GENERATIONS, GROUP_LAG, REBALANCES
 from streaming.evaluation.conditions.condition_tracker import ConditionChange
 from streaming.evaluation.rebalances.rebalance_words import describe_rebalance
@@ -74,6 +74,19 @@ def facts(report: GroupReport) -> dict[str, Any]:
         "produced_records_per_second": lag.produced_records_per_second,
         "catch_up_seconds": lag.catch_up_seconds,
         "rebalances_total": report.rebalances.total,
+        "cause": cause_labels(report),
+    }
+
+
+def cause_labels(report: GroupReport) -> dict[str, str] | None:
+    """Return the cause of the lag with the labels of its metric."""
+    cause = report.cause
+    return cause and {
+        "cause": cause.kind,
+        "topic": cause.topic,
+        "partition": "" if cause.partition is None else str(cause.partition),
+        "client_id": cause.client_id,
+        "client_host": cause.client_host,
     }
 
 
@@ -100,6 +113,10 @@ def shown_by_metrics(had: Shown) -> dict[str, Any]:
     (state,) = labels("group_info")
     verdict, status, skew = labels("assignment_verdict"), labels("group_status"), labels("topic_skew")
     own = verdict[0]["strategy"] if verdict else None
+    cause = [
+        {name: text for name, text in one.items() if name not in {"cluster", "group"}}
+        for one in labels("group_lag_cause_info")
+    ]
     last_commit = value("group_last_commit_timestamp_seconds")
     since = named(series, "rebalance_monitor_group_condition_timestamp_seconds", group=GROUP)
     return {
@@ -132,6 +149,7 @@ def shown_by_metrics(had: Shown) -> dict[str, Any]:
         "produced_records_per_second": value("group_produced_records_per_second"),
         "catch_up_seconds": value("group_catch_up_seconds"),
         "rebalances_total": value("rebalances_total"),
+        "cause": cause[0] if cause else None,
     }
 
 
@@ -148,7 +166,15 @@ def shown_by_api(document: dict[str, Any]) -> dict[str, Any]:
         **{name: document["shares"][name] for name in of_shares},
         "conditions": {(one["condition"], one["since_ms"]) for one in document["conditions"]},
         "lag_unknown": set(document["lag_unknown"]),
+        "cause": _labels_of_cause(document["cause"]),
     }
+
+
+def _labels_of_cause(cause: dict[str, Any] | None) -> dict[str, str] | None:
+    if cause is None:
+        return None
+    labels = {name: cause[name] for name in ("cause", "topic", "client_id", "client_host")}
+    return {**labels, "partition": "" if cause["partition"] is None else str(cause["partition"])}
 
 
 def facts_named(document: Mapping[str, Any]) -> list[str]:
@@ -190,6 +216,7 @@ def command_cells(report: GroupReport) -> list[str]:
     timeouts = (members.session_timeouts_ms, members.rebalance_timeouts_ms)
     return [
         whole(lag.records),
+        report.cause.text if report.cause else "",
         utc(lag.last_commit_ms),
         *map(amount, rates),
         catch_up(lag.records, *rates, lag.catch_up_seconds),
@@ -239,6 +266,7 @@ def test_metrics_page_and_api_show_the_values_of_the_report(name: str, tmp_path:
         f" rebalances {whole(report.rebalances.total)}",
         *flow_words(report),
         *(trouble.text for trouble in report.troubles),
+        *([f"Cause of the lag. {report.cause.text}"] if report.cause else []),
     ):
         assert text_part in text, situation.why
     line = Seen(ask(pages, "/").text).text
@@ -282,6 +310,9 @@ def test_tables_and_commands_show_the_values_of_the_report(name: str) -> None:
     if not report.is_blocked and report.lag.records is not None:
         lag = lag_rows(GROUP_LAG, CLUSTER, NOW_MS, had.lag.partitions).to_pylist()
         assert sum(row["lag"] for row in lag) == report.lag.records
+    if report.cause is not None:
+        row = lag_cause_row(CLUSTER, NOW_MS, GROUP, report.cause)
+        assert (row["cause"], row["reason"], row["text"]) == (report.cause.kind, report.cause.reason, report.cause.text)
     for text in (describe_rebalance(row) for row in rows[REBALANCES]):
         for member in report.members.each:
             assert f"{member.client_id} ({member.client_host})" not in text, "a member has the same text everywhere"
@@ -310,6 +341,7 @@ def test_every_situation_that_the_monitor_distinguishes_is_included() -> None:
         "Stable", "Empty", "Unknown", "Reconciling", "Assigning", "PreparingRebalance", "NotReady"
     }  # fmt: skip
     catching_up = [report.group_id for report in reported if report.lag.catch_up_seconds is not None]
+    assert {report.cause.reason for report in reported if report.cause} >= {"catching_up", "no_owner", "owners_unknown"}
     assert catching_up, "a situation has rates, so that the outputs can differ"
     assert any(report.members.leader for report in reported)
     assert len(SITUATIONS) >= 25

@@ -15,7 +15,8 @@ Row = Mapping[str, Any]
 
 def read_condition_changes(root: str, cluster: str | None, group_id: str) -> Sequence[Row]:
     """Return the starts and ends of a group's conditions. Empty if the table does not exist."""
-    from streaming.delta.stored import NoTableError, stored_rows  # noqa: PLC0415 - a slow import would slow down --help
+    from streaming.delta.stored import stored_rows  # noqa: PLC0415 - a slow import would slow down --help
+    from streaming.delta.stored_table import NoTableError  # noqa: PLC0415 - a slow import would slow down --help
     from streaming.delta.tables import GROUP_CONDITIONS  # noqa: PLC0415 - as above
 
     try:
@@ -26,7 +27,8 @@ def read_condition_changes(root: str, cluster: str | None, group_id: str) -> Seq
 
 def read_active_conditions(root: str, cluster: str | None, group_id: str) -> Sequence[Row]:
     """Return a group's active conditions. Empty if the table does not exist."""
-    from streaming.delta.stored import NoTableError, active_conditions  # noqa: PLC0415 - as above
+    from streaming.delta.stored import active_conditions  # noqa: PLC0415 - as above
+    from streaming.delta.stored_table import NoTableError  # noqa: PLC0415 - as above
 
     try:
         return active_conditions(root, cluster, group_id)

@@ -9,7 +9,6 @@ from typing import Any
 
 from rich.table import Column, Table
 
-from streaming.cli.monitor_api import Reported
 from streaming.cli.text.conditions import Row, condition_title, format_since
 from streaming.cli.text.fairness import evaluate_fairness, fairness_summary
 from streaming.cli.text.reported import reported_cells, reported_columns
@@ -21,6 +20,7 @@ from streaming.group.advance import advance
 from streaming.group.listing import DescribedGroup, DescribedMember, ListedGroup, held_partitions
 from streaming.group.printable import in_ranges
 from streaming.group.snapshot import BROKER, RECONCILING, STABLE, GroupSnapshot
+from streaming.http.monitor_api import Reported
 from streaming.polled.descriptions import described_event
 from streaming.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE, KAFKA_STREAMS_PROTOCOL
 

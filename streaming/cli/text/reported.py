@@ -8,7 +8,7 @@ from typing import Any
 from streaming.cli.text.terminal import escape_text
 
 UNKNOWN = "?"
-_COLUMNS = ("lag",)
+_COLUMNS = ("lag", "cause of lag")
 _VERBOSE_COLUMNS = (
     "last commit",
     "consumed/s",
@@ -32,7 +32,7 @@ def reported_cells(group: Mapping[str, Any] | None, *, verbose: bool) -> list[st
     from streaming.page.rendering import amount, catch_up, utc, whole  # noqa: PLC0415 - slow to import
 
     lag, consumed, produced = (group[name] for name in ("lag", *_RATES))
-    cells = [whole(lag)]
+    cells = [whole(lag), _cause(group.get("cause"))]
     if verbose:
         cells += [utc(group["last_commit_ms"]), amount(consumed), amount(produced)]
         cells.append(catch_up(lag, consumed, produced, group["catch_up_seconds"]))
@@ -42,6 +42,11 @@ def reported_cells(group: Mapping[str, Any] | None, *, verbose: bool) -> list[st
 
 _RATES = ("consumed_records_per_second", "produced_records_per_second")
 _KINDS = ("session", "rebalance")
+
+
+def _cause(cause: Mapping[str, Any] | None) -> str:
+    """Return the sentence about the cause. Empty if the group has no cause, or if an old monitor does not report it."""
+    return "" if cause is None else escape_text(" ".join(filter(None, (cause["text"], cause["advice"]))))
 
 
 def _leader(leader: Mapping[str, Any] | None) -> str:

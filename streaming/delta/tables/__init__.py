@@ -15,7 +15,8 @@ from streaming.delta.tables.assignments import ASSIGNMENT_DRIFT
 from streaming.delta.tables.columns import Table
 from streaming.delta.tables.fairness import ASSIGNMENT_IMBALANCE, WHAT_IF
 from streaming.delta.tables.groups import COMMIT_GAPS, GROUP_CONDITIONS, GROUP_GENERATIONS, REBALANCES
-from streaming.delta.tables.lag import GROUP_LAG, PARTITION_STATUS
+from streaming.delta.tables.incidents import INCIDENTS
+from streaming.delta.tables.lag import GROUP_LAG, LAG_CAUSES, PARTITION_STATUS
 from streaming.delta.tables.quarantine import QUARANTINE
 
 __all__ = [
@@ -25,6 +26,8 @@ __all__ = [
     "GROUP_CONDITIONS",
     "GROUP_GENERATIONS",
     "GROUP_LAG",
+    "INCIDENTS",
+    "LAG_CAUSES",
     "PARTITIONED_BY",
     "PARTITION_STATUS",
     "QUARANTINE",
@@ -49,6 +52,8 @@ TABLES = (
     WHAT_IF,
     GROUP_LAG,
     PARTITION_STATUS,
+    LAG_CAUSES,
+    INCIDENTS,
     QUARANTINE,
 )
 

@@ -236,9 +236,10 @@ GROUP_CONDITIONS = Table(
                 pa.string(),
                 "name of the condition: rolling_restart, rebalance_storm, flapping_member,"
                 " endless_cooperative_rejoin, eager_and_cooperative_mixed, duplicate_claims, subscription_mismatch,"
-                " unowned_partitions, stuck_rebalance, silent_group, silent_static_member, stuck_reconciliation or"
-                " long_commit_gap. The rules are in streaming/evaluation/rebalances/detectors.py and in"
-                " streaming/evaluation/conditions (silence.py, unowned.py, reconciliation.py, commit_gaps.py)",
+                " unowned_partitions, stuck_rebalance, silent_group, silent_static_member, stuck_reconciliation,"
+                " long_commit_gap or subscribed_topic_missing. The rules are in"
+                " streaming/evaluation/rebalances/detectors.py and in streaming/evaluation/conditions (silence.py,"
+                " unowned.py, reconciliation.py, commit_gaps.py, missing_topics.py)",
             ),
             column("active", pa.bool_(), "true if the condition started. false if the condition or the group ended"),
             column(
@@ -317,12 +318,27 @@ COMMIT_GAPS = Table(
                 " Null if unknown",
             ),
             column(
+                "recommitted_records",
+                pa.int64(),
+                "number of records that were committed before the rebalance and again after it, so they were processed"
+                " twice. For each partition, this is the last committed offset before the rebalance, minus the first"
+                " committed offset after it, or 0 if the first one is not lower. The value is the sum of all"
+                " partitions. The real number can be higher. Offset resets of a group without members"
+                " do not count. Null if unknown, or if no partition has both commits",
+            ),
+            column(
                 "closed_by",
                 pa.string(),
                 "reason why the monitor closed the gap: all_committed (each partition with a commit before the"
                 " rebalance has a new commit, or its committed offset was deleted); next_rebalance; round_passed"
                 " (evaluation.stuck_after_seconds passed); group_deleted; nothing_before (there was no commit before"
                 " the rebalance)",
+            ),
+            column(
+                "last_commit_time",
+                TIME,
+                "the coordinator's timestamp of the group's last commit before the rebalance. The gap starts at this"
+                " time. Null if unknown",
             ),
         ]
     ),

@@ -1,27 +1,34 @@
-"""Defines two tables: the lag of committed partitions at each sample, and their status."""
+"""Defines three tables: the lag of committed partitions at each sample, their status, and the causes of lag."""
 
 from __future__ import annotations
 
 import pyarrow as pa
 
 from streaming.delta.tables.columns import (
+    GROUP,
+    SAMPLED,
     SAMPLED_PARTITION,
     TIME,
     Table,
     column,
 )
 
+OFFSET_DELETED = "offset_deleted"
+"""The `unknown_reason` in the last row of a partition whose committed offset no longer exists."""
+
 GROUP_LAG = Table(
     "group_lag",
     "one committed partition of one group at one sample. The monitor writes a row only if a value of the row changed"
-    " since the last sample",
+    " since the last sample. The first write of each date contains all partitions. If a committed offset no longer"
+    f" exists, the monitor writes one last row: unknown_reason is {OFFSET_DELETED}, and all numbers are null",
     pa.schema(
         [
             *SAMPLED_PARTITION,
             column(
                 "committed_offset",
                 pa.int64(),
-                "committed offset of the group. The group continues to read at this offset",
+                "committed offset of the group. The group continues to read at this offset. Null if the offset no"
+                " longer exists",
             ),
             column("commit_time", TIME, "the coordinator's timestamp of the commit"),
             column(
@@ -44,7 +51,8 @@ GROUP_LAG = Table(
                 "unknown_reason",
                 pa.string(),
                 "reason why the lag is unknown: blocked, topic_deleted, partition_deleted, no_end_offset,"
-                " end_before_commit, maybe_only_markers",
+                f" end_before_commit, maybe_only_markers, {OFFSET_DELETED} (the group, the topic or the offset was"
+                " deleted, or the offset expired. The partition has no lag until the group commits again)",
             ),
             column(
                 "lag_seconds",
@@ -54,7 +62,8 @@ GROUP_LAG = Table(
             column(
                 "lag_seconds_kind",
                 pa.string(),
-                "precision of lag_seconds: exact, at_least (the record is older than every stored sample) or unknown",
+                "precision of lag_seconds: exact, at_least (the record is older than every stored sample) or unknown."
+                f" Null if unknown_reason is {OFFSET_DELETED}",
             ),
             column(
                 "within_seconds",
@@ -80,7 +89,8 @@ GROUP_LAG = Table(
 PARTITION_STATUS = Table(
     "partition_status",
     "the status of one committed partition of one group at one sample. The monitor writes a row only if status or"
-    " records_lost changed since the last sample",
+    " records_lost changed since the last sample. The first write of each date contains all partitions. If a committed"
+    " offset no longer exists, the monitor writes one last row, whose values are null",
     pa.schema(
         [
             *SAMPLED_PARTITION,
@@ -132,6 +142,37 @@ PARTITION_STATUS = Table(
                 pa.string(),
                 "precision of seconds_until_lost: estimate or at_least. Null if seconds_until_lost is null",
             ),
+        ]
+    ),
+)
+
+LAG_CAUSES = Table(
+    "lag_causes",
+    "the start or end of the cause of a group's lag, at one sample. A group has at most one cause at a time",
+    pa.schema(
+        [
+            *SAMPLED,
+            GROUP,
+            column(
+                "cause",
+                pa.string(),
+                "rebalancing, stopped, hot_partition, assignment, slow_member, slow_host, under_provisioned or"
+                " unknown. The rules are in streaming/evaluation/causes/cause_of_lag.py",
+            ),
+            column("active", pa.bool_(), "true: the cause started; false: the cause ended"),
+            column("since_time", TIME, "time of the first sample with this cause"),
+            column(
+                "reason",
+                pa.string(),
+                "reason of the cause. For stopped: no_members, no_owner or no_commits. For unknown: open_transaction,"
+                " owners_unknown, rates_unknown, catching_up or no_rule. Empty for all other causes",
+            ),
+            column("topic", pa.string(), "topic of the partition that the cause names; null if it names no partition"),
+            column("partition", pa.int32(), "number of this partition; null if the cause names no partition"),
+            column("member", pa.string(), "name of the member that the cause names; null if it names no member"),
+            column("client_id", pa.string(), "client id of this member"),
+            column("client_host", pa.string(), "host of this member, or the slow host"),
+            column("text", pa.string(), "the cause and its evidence when the cause started"),
         ]
     ),
 )

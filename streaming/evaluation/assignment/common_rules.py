@@ -33,9 +33,9 @@ from collections.abc import Collection, Iterator, Mapping
 import msgspec
 
 from assignors import BUILT_IN
+from assignors.coordinator import EAGER_STRATEGIES
 from streaming.evaluation.assignment.leader import KAFKA_GO_RACKS, KAFKAJS_PROTOCOL
 from streaming.evaluation.assignment.sampled_topics import is_certain
-from streaming.evaluation.rebalances.partition_movement import EAGER_STRATEGIES
 from streaming.events import CONSUMER
 from streaming.group.members import TopicPartitions
 from streaming.group.snapshot import ASSIGNING, REBALANCING, UNKNOWN, GroupSnapshot

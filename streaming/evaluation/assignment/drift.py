@@ -123,6 +123,11 @@ class StrategyDrift(msgspec.Struct, frozen=True):
     misplaced: tuple[MisplacedPartition, ...] = ()
     violations: tuple[str, ...] = ()
 
+    @property
+    def is_evaluated(self) -> bool:
+        """True if the verdict is not `not_evaluated`."""
+        return self.verdict != NOT_EVALUATED
+
 
 def strategy_drift(
     inputs: AssignmentInputs, assignor: PartitionAssignor, leader: Leader, *, is_group_strategy: bool

@@ -69,7 +69,7 @@ User data of four bytes is either a generation (`CooperativeStickyAssignor`) or 
 in a form that only kafka-python uses for the claim of a `sticky` member.
 """
 
-_DEFAULT_CLIENT_IDS: Mapping[str, str] = MappingProxyType(
+DEFAULT_CLIENT_IDS: Mapping[str, str] = MappingProxyType(
     {
         LIBRDKAFKA: "rdkafka-",
         KAFKA_PYTHON: "kafka-python-",
@@ -167,7 +167,7 @@ def _has_default_client_id(leader: ClassicMember, library: str) -> bool:
     The member id of a dynamic member begins with its client id. The member id of a static member begins with its
     instance id.
     """
-    default = _DEFAULT_CLIENT_IDS.get(library)
+    default = DEFAULT_CLIENT_IDS.get(library)
     return default is not None and (leader.member_id.startswith(default) or f"{leader.client_id}-".startswith(default))
 
 

@@ -22,6 +22,8 @@ from dataclasses import dataclass, field
 
 from streaming.evaluation.conditions.commit_gaps import LONG_COMMIT_GAP, long_commit_gap
 from streaming.evaluation.conditions.condition_words import describe_condition
+from streaming.evaluation.conditions.group_inputs import GroupInputs, group_inputs
+from streaming.evaluation.conditions.missing_topics import MissingTopics
 from streaming.evaluation.conditions.reconciliation import (
     STUCK_RECONCILIATION,
     LaggingMember,
@@ -42,14 +44,14 @@ from streaming.evaluation.conditions.silence import (
     silence_condition,
     silent_static_owners,
 )
-from streaming.evaluation.conditions.unowned import UnownedNow, describe_unowned, is_unknown
+from streaming.evaluation.conditions.unowned import UnownedNow, unowned_condition
 from streaming.evaluation.group_update import GroupState
 from streaming.evaluation.limits import GroupLimits, LimitsOf, default_limits
 from streaming.evaluation.phrases import counted, in_words, members_named
-from streaming.evaluation.rebalances.detectors import UNOWNED_PARTITIONS, Limits, conditions, same_until_ms
+from streaming.evaluation.rebalances.detectors import Limits, conditions, same_until_ms
 from streaming.evaluation.rebalances.rebalance_summary import RebalanceSummary
 from streaming.group.listing import GroupListing
-from streaming.group.members import member_name, members
+from streaming.group.members import member_name
 from streaming.group.snapshot import DEAD, EMPTY, GroupSnapshot
 from streaming.protocol.modern import ModernMember
 
@@ -82,7 +84,8 @@ class ConditionInputs:
 
     `now_ms` maps each `__consumer_offsets` partition to the time up to which the partition was read. The key -1 is used
     for groups in the polling mode. Partitions that are blocked by an open transaction are absent. `unowned` maps a
-    group id to the unowned partitions of the group.
+    group id to the unowned partitions of the group. `missing_topics` maps a group id to the missing topics of the
+    group.
     """
 
     groups: Mapping[str, GroupState]
@@ -91,6 +94,7 @@ class ConditionInputs:
     listing: GroupListing | None = None
     rebalancing_since_ms: Mapping[str, int] = field(default_factory=dict)
     unowned: Mapping[str, UnownedNow] = field(default_factory=dict)
+    missing_topics: Mapping[str, MissingTopics] = field(default_factory=dict)
 
 
 Key = tuple[str, str]
@@ -111,21 +115,6 @@ class ConditionEvaluation:
     active: Mapping[str, tuple[Condition, ...]]
     changes: tuple[ConditionChange, ...]
     known: Mapping[Key, Condition]
-
-
-@dataclass(frozen=True, slots=True)
-class _GroupInputs:
-    """A group's state, and values that depend only on this state.
-
-    The values show whether the group can have a condition. Most groups cannot have one, and need no further
-    evaluation.
-    """
-
-    record: GroupState
-    offsets_topic_partition: int | None
-    is_reconciling: bool
-    owned: OwnedPartitions | None
-    owned_partitions: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,9 +145,14 @@ class ConditionTracker:
         self._limits_of = limits_of
         self._limits_by_group: Mapping[str, GroupLimits] = {}
         self._known: Mapping[Key, Condition] = {}
-        self._groups: dict[str, _GroupInputs] = {}
+        self._groups: dict[str, GroupInputs] = {}
         self._by_rebalances: dict[str, _RebalanceConditions] = {}
         self._lagging_members: dict[str, Mapping[str, LaggingMember]] = {}
+
+    @property
+    def not_ended(self) -> Iterator[Key]:
+        """The conditions that are active, or that were active before and are unknown now (rule 2)."""
+        return iter(self._known)
 
     def restore(self, known: Mapping[Key, Condition]) -> None:
         """Restore the conditions that were reported before a restart of the monitor (rule 3)."""
@@ -189,9 +183,9 @@ class ConditionTracker:
         }
         return self._compare(details, inputs)
 
-    def _inputs_of(self, group_id: str, record: GroupState) -> _GroupInputs:
+    def _inputs_of(self, group_id: str, record: GroupState) -> GroupInputs:
         group = self._groups.get(group_id)
-        return group if group is not None and group.record is record else _group_inputs(record)
+        return group if group is not None and group.record is record else group_inputs(record)
 
     def _now_ms(self, group_id: str, inputs: ConditionInputs) -> int | None:
         partition = self._groups[group_id].offsets_topic_partition
@@ -204,14 +198,14 @@ class ConditionTracker:
         """
         had_one = {group_id for group_id, _ in self._known}
         silent = inputs.silence.groups_with_a_silent_partition()
-        suspects = had_one.union(silent, inputs.rebalancing_since_ms, inputs.unowned)
+        suspects = had_one.union(silent, inputs.rebalancing_since_ms, inputs.unowned, inputs.missing_topics)
         for group_id, group in self._groups.items():
             now_ms = None if group.offsets_topic_partition is None else inputs.now_ms.get(group.offsets_topic_partition)
             if now_ms is not None and (
                 self._rebalance_conditions(group_id, now_ms)
                 or group_id in suspects
                 or group.is_reconciling
-                or (group.owned is not None and _misses_commits(group, commits.get(group_id)))
+                or (group.owned is not None and group.misses_commits(commits.get(group_id)))
                 or self._waits_too_long(group_id, commits.get(group_id))
             ):
                 yield group_id
@@ -261,7 +255,11 @@ class ConditionTracker:
         }
         details |= _silence_conditions(group.record.snapshot, inputs, commits, now_ms, self._limits)
         details |= self._reconciling(group.record.snapshot, now_ms)
-        details |= _unowned(group.record, inputs, now_ms, self._limits)
+        listed = inputs.listing.groups.get(group_id) if inputs.listing else None
+        listed_state = listed.state if listed else None
+        unowned, missing = inputs.unowned.get(group_id), inputs.missing_topics.get(group_id)
+        details |= unowned_condition(group.record, unowned, listed_state, now_ms, self._limits)
+        details |= missing.condition(now_ms, self._limits) if missing and listed_state not in {EMPTY, DEAD} else {}
         details |= self._long_commit_gap(group_id, inputs, commits, now_ms)
         by_partition = commits_by_partition.of_group(group_id, group.owned) if group.owned else None
         if group.owned and by_partition:
@@ -314,37 +312,6 @@ class ConditionTracker:
         return self._now_ms(group_id, inputs) if group_id in self._groups else None
 
 
-def _group_inputs(record: GroupState) -> _GroupInputs:
-    snapshot = record.snapshot
-    position = None if snapshot.is_over else snapshot.position
-    owned = None if position is None else _static_owners(snapshot, position.timestamp_ms)
-    return _GroupInputs(
-        record=record,
-        offsets_topic_partition=None if position is None else position.offsets_topic_partition,
-        is_reconciling=snapshot.modern is not None and snapshot.modern.unreconciled_members > 0,
-        owned=owned,
-        owned_partitions=0 if owned is None else sum(map(len, owned.of_member.values())),
-    )
-
-
-def _static_owners(snapshot: GroupSnapshot, since_ms: int) -> OwnedPartitions | None:
-    """Return the partitions of the static members, or None if no static member has partitions.
-
-    The members have had these partitions at least since the group's last record.
-    """
-    of_member = {
-        member.group_instance_id: member.assigned
-        for member in members(snapshot)
-        if member.group_instance_id is not None and member.assigned
-    }
-    return OwnedPartitions(of_member, since_ms) if of_member else None
-
-
-def _misses_commits(group: _GroupInputs, commits: GroupCommits | None) -> bool:
-    """Return True if the group has commits, but not for all owned partitions."""
-    return commits is not None and commits.partitions < group.owned_partitions
-
-
 def _silence_conditions(
     snapshot: GroupSnapshot, inputs: ConditionInputs, commits: GroupCommits | None, now_ms: int, limits: Limits
 ) -> Mapping[str, str | None]:
@@ -369,17 +336,6 @@ def _silence_conditions(
     text = f"no member committed for {in_words(now_ms - commits.last_ms)} while records wait and new ones arrive"
     state = f" (group state {listed.state})" if listed and listed.state else ""
     return {condition: text + state}
-
-
-def _unowned(record: GroupState, inputs: ConditionInputs, now_ms: int, limits: Limits) -> Mapping[str, str | None]:
-    """Evaluate rule 3 of `unowned.py`."""
-    group_id = record.snapshot.group_id
-    listed = inputs.listing.groups.get(group_id) if inputs.listing else None
-    if is_unknown(record, listed.state if listed else None):
-        return {UNOWNED_PARTITIONS: None}
-    unowned = inputs.unowned.get(group_id)
-    lasting = unowned.longer_than(now_ms, limits) if unowned and not (listed and listed.state in {EMPTY, DEAD}) else ()
-    return {UNOWNED_PARTITIONS: describe_unowned(unowned, lasting, now_ms)} if unowned and lasting else {}
 
 
 def _silent_static_members(

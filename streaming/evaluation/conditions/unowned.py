@@ -25,8 +25,8 @@ from streaming.evaluation.assignment.common_rules import Unowned
 from streaming.evaluation.group_update import GroupState
 from streaming.evaluation.lag.lag import ClusterSample
 from streaming.evaluation.phrases import MOST_NAMED, counted, in_words
-from streaming.evaluation.rebalances.detectors import Limits
-from streaming.group.snapshot import REBALANCING
+from streaming.evaluation.rebalances.detectors import UNOWNED_PARTITIONS, Limits
+from streaming.group.snapshot import DEAD, EMPTY, REBALANCING
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,17 @@ def unowned_now(groups: Mapping[str, GroupState], lag: pa.Table, sample: Cluster
     }
 
 
-def is_unknown(record: GroupState, listed_state: str | None) -> bool:
+def unowned_condition(
+    record: GroupState, unowned: UnownedNow | None, listed_state: str | None, now_ms: int, limits: Limits
+) -> Mapping[str, str | None]:
+    """Return the text of the active condition, or nothing (rule 3). None: unknown."""
+    if _is_unknown(record, listed_state):
+        return {UNOWNED_PARTITIONS: None}
+    lasting = unowned.longer_than(now_ms, limits) if unowned and listed_state not in {EMPTY, DEAD} else ()
+    return {UNOWNED_PARTITIONS: describe_unowned(unowned, lasting, now_ms)} if unowned and lasting else {}
+
+
+def _is_unknown(record: GroupState, listed_state: str | None) -> bool:
     """Return True if the owners of the partitions are unknown.
 
     The owners are unknown if the group is in a rebalance, or if its records do not show the owners.

@@ -7,6 +7,10 @@ Rules:
    numbers, but no score (`kafka_streams`).
 3. A group has a topic skew (`assignors.what_if.topic_skew`) only if its score is known and below 100. Also, each topic
    on its own must be evenly shared.
+4. The work of a group is *uneven* if its members receive very different numbers of records, and an assignment could
+   change that. The partitions of the busiest member receive at least UNEVEN_WORK_FACTOR times as many records as those
+   of the busiest member in the fairest assignment, and at least UNEVEN_WORK_RECORDS_PER_SECOND more. A hot partition
+   alone is not uneven work, because no assignment can divide a partition.
 """
 
 from __future__ import annotations
@@ -17,13 +21,15 @@ from dataclasses import replace
 from assignors.what_if.topic_skew import TopicSkew, topic_skew
 from streaming.evaluation.assignment.assignment_inputs import AssignmentInputs
 from streaming.evaluation.assignment.common_rules import has_one_owner
-from streaming.evaluation.fairness.imbalance import Imbalance
+from streaming.evaluation.fairness.imbalance import THROUGHPUT, Imbalance
 from streaming.evaluation.fairness.participants import MEMBER, TOPIC, SharedWork
 from streaming.group.modern import RESOLVED_REGEX, TARGET_ASSIGNMENT
 from streaming.group.not_known import MEMBER_ASSIGNMENT, MEMBER_SUBSCRIPTION, TOPIC_NAMES
 from streaming.group.snapshot import GroupSnapshot
 from streaming.protocol.consumer_protocol import KAFKA_STREAMS_PROTOCOL
 
+UNEVEN_WORK_FACTOR = 1.5
+UNEVEN_WORK_RECORDS_PER_SECOND = 10
 _MAX_MEMBERS = 10
 """A topic skew contains the names of at most this number of members."""
 _HIDES_OWNERS = (MEMBER_ASSIGNMENT, TARGET_ASSIGNMENT)
@@ -61,6 +67,21 @@ def _first_unknown(reasons: Iterable[str], inputs: AssignmentInputs) -> str:
 def among_members(imbalances: Iterable[Imbalance], measure: str) -> Imbalance | None:
     """Return the imbalance of one measure among all members of the group, or None if the measure was not evaluated."""
     return next((one for one in imbalances if (one.measure, one.scope) == (measure, MEMBER)), None)
+
+
+def uneven_work(imbalances: Iterable[Imbalance]) -> Imbalance | None:
+    """Return the distribution of the produce rate among members if it is uneven (rule 4). None otherwise.
+
+    >>> even = Imbalance(measure=THROUGHPUT, scope=MEMBER, largest=400, excess=100)
+    >>> uneven_work([even]), uneven_work([Imbalance(measure=THROUGHPUT, scope=MEMBER, largest=400, excess=200)]).excess
+    (None, 200)
+    """
+    work = among_members(imbalances, THROUGHPUT)
+    if work is None or work.largest is None or work.excess is None:
+        return None
+    fair = work.largest - work.excess
+    is_uneven = work.excess >= UNEVEN_WORK_RECORDS_PER_SECOND and work.largest >= UNEVEN_WORK_FACTOR * fair
+    return work if is_uneven else None
 
 
 def named_skew(shared: SharedWork, imbalances: Iterable[Imbalance]) -> TopicSkew | None:

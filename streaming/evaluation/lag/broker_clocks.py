@@ -36,6 +36,11 @@ import numpy as np
 
 from streaming.combine.wire import Int64Array
 
+WARN_MS = 5_000
+"""If the difference between two clocks is larger than this value, the clocks count as not synchronized.
+
+NTP keeps the difference below a few milliseconds.
+"""
 VISIBLE_AFTER_MS = 1_000
 INTERVALS = 60
 MIN_INTERVALS = 3

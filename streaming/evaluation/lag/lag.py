@@ -87,6 +87,8 @@ class ClusterSample:
     A mapping has no key for an unknown value. An unknown value is never 0. Partitions without a leader can be missing
     in `offsets_topic`. `offsets_topic_partitions` is the number of all partitions. `offsets_topic_id` is None if the
     brokers have no topic ids (before 2.8). `brokers` is the number of brokers in the cluster metadata.
+    `missing_topics` contains the topics that provably do not exist: the brokers do not know the topic, and the monitor
+    has the right DESCRIBE on its name.
 
     All times are the cluster's time: the monitor's time plus `clock_correction_ms` (`broker_clocks.py`).
     `clock_offsets` contains the known clock offsets by broker.
@@ -103,6 +105,12 @@ class ClusterSample:
     offsets_topic_leaders: Mapping[int, int] = field(default_factory=dict)
     clock_correction_ms: int = 0
     clock_offsets: Mapping[int, ClockOffset] = field(default_factory=dict)
+    missing_topics: frozenset[str] = frozenset()
+
+    def is_empty(self, partition: TopicPartition) -> bool:
+        """Return True if the log of the partition provably contains no records."""
+        end = self.end_offsets.get(partition)
+        return end is not None and end == self.log_start_offsets.get(partition)
 
 
 @dataclass(frozen=True, slots=True)

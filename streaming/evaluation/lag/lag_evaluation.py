@@ -32,6 +32,7 @@ from streaming.evaluation.lag.status import (
     status_names,
     statuses,
 )
+from streaming.evaluation.lag.topic_loads import TopicLoad
 
 
 @dataclass(frozen=True)
@@ -39,10 +40,12 @@ class LagEvaluation:
     """The result. `partitions` has the columns of six schemas.
 
     These are LAG_SCHEMA, LAG_SECONDS_SCHEMA, STATUS_SCHEMA, RETENTION_SCHEMA, EXPIRY_SCHEMA and RATES_SCHEMA.
+    `topic_loads` has the known loads of all sampled topics.
     """
 
     report: LagReport
     partitions: pa.Table
+    topic_loads: Mapping[str, TopicLoad] = field(default_factory=dict)
 
     @cached_property
     def unblocked(self) -> pa.Table:
@@ -72,15 +75,42 @@ class LagEvaluation:
             lags[group_id][topic, partition] = records
         return lags
 
+    @cached_property
+    def topics_by_group(self) -> Mapping[str, tuple[str, ...]]:
+        """The topics for which each group has committed offsets, sorted."""
+        topics: dict[str, tuple[str, ...]] = defaultdict(tuple)
+        pairs = self.partitions.group_by(["group_id", "topic"]).aggregate([]).sort_by("topic")
+        for group_id, topic in zip(pairs["group_id"].to_pylist(), pairs["topic"].to_pylist(), strict=True):
+            topics[group_id] += (topic,)
+        return topics
+
+    @cached_property
+    def topic_loads_by_group(self) -> Mapping[str, tuple[TopicLoad, ...]]:
+        """The known loads of the topics for which each group has committed offsets, sorted by topic."""
+        if not self.topic_loads:
+            return {}
+        loads = (
+            (group_id, tuple(self.topic_loads[topic] for topic in topics if topic in self.topic_loads))
+            for group_id, topics in self.topics_by_group.items()
+        )
+        return {group_id: of_group for group_id, of_group in loads if of_group}
+
+    def rows_of_topic(self, topic: str) -> Sequence[Mapping[str, Any]]:
+        """Return the rows of one topic's partitions for all groups, in the same form as `rows_of`."""
+        return self._rows("topic", topic)
+
     def rows_of(self, group_id: str) -> Sequence[Mapping[str, Any]]:
         """Return the rows of one group's partitions, with `status` as a name.
 
         Return no rows if Arrow cannot store the group id (a lone surrogate). A URL can contain such an id, but a record
         cannot.
         """
-        if any("\ud800" <= character <= "\udfff" for character in group_id):
+        return self._rows("group_id", group_id)
+
+    def _rows(self, column: str, name: str) -> Sequence[Mapping[str, Any]]:
+        if any("\ud800" <= character <= "\udfff" for character in name):
             return ()
-        rows = self.partitions.filter(pc.equal(self.partitions["group_id"], group_id))
+        rows = self.partitions.filter(pc.equal(self.partitions[column], name))
         at = rows.column_names.index("status")
         named: Sequence[Mapping[str, Any]] = rows.set_column(at, "status", status_names(rows["status"])).to_pylist()
         return named

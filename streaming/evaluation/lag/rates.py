@@ -38,11 +38,14 @@ Rules for rows and groups:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from assignors import TopicPartition
 from streaming.combine.wire import BoolArray, Int64Array
 from streaming.evaluation.lag.lag import BLOCKED, PARTITION_DELETED, TOPIC_DELETED, LagReport
 from streaming.evaluation.lag.sampled_offsets import SampledOffsets
@@ -194,6 +197,22 @@ def produce_rates(ends: SampledOffsets, sampled_at_ms: int) -> Float64Array:
     rates = (points.offsets[rows, newest] - begin_offset) * 1000 / np.maximum(elapsed_ms, 1)
     is_known = ends.sampled_at(rows, sampled_at_ms) & (elapsed_ms >= MIN_SPAN_MS)
     return np.where(is_known, rates, np.nan)
+
+
+def known_produce_rates(ends: SampledOffsets, sampled_at_ms: int) -> Mapping[TopicPartition, float]:
+    """Return the produce rate of each topic partition. Partitions with an unknown rate are absent.
+
+    >>> ends = SampledOffsets(limit=60)
+    >>> for offset, at_ms in [(100, 0), (700, 60_000)]:
+    ...     _ = ends.add({("orders", 0): offset}, at_ms)
+    >>> known_produce_rates(ends, 60_000)
+    {('orders', 0): 10.0}
+    """
+    rates = produce_rates(ends, sampled_at_ms)
+    known = np.flatnonzero(~np.isnan(rates))
+    topics, partitions = ends.names()
+    named = zip(topics.take(known).to_pylist(), partitions[known].tolist(), strict=True)
+    return dict(zip(named, rates[known].tolist(), strict=True))
 
 
 def rates(report: LagReport, ends: SampledOffsets, consumed: Float64Array | None) -> pa.Table:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from streaming.evaluation.rebalances.partition_movement import EAGER_STRATEGIES
+from assignors.coordinator import EAGER_STRATEGIES
 from streaming.group.members import GroupMember, TopicPartitions
 from streaming.group.snapshot import GroupSnapshot
 

@@ -55,7 +55,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
-from streaming.evaluation.rebalances.partition_movement import EAGER_STRATEGIES
+from assignors.coordinator import EAGER_STRATEGIES
 from streaming.evaluation.rebalances.rebalance_summary import MemberName, RebalanceSummary
 from streaming.evaluation.rebalances.rebalances import (
     BECAME_EMPTY,

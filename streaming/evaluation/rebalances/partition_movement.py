@@ -14,15 +14,12 @@ from itertools import chain
 import msgspec
 
 from assignors import GroupAssignment, GroupSpec, MemberSubscription, TopicPartition
+from assignors.coordinator import EAGER_STRATEGIES
 from assignors.fairness.fewest_moves import count_moves
 from streaming.events import CLASSIC, CONSUMER
 from streaming.group.members import GroupMember, TopicPartitions
 from streaming.group.snapshot import GroupSnapshot
 from streaming.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE, KAFKA_STREAMS_PROTOCOL
-
-EAGER_STRATEGIES = frozenset({"range", "roundrobin", "sticky"})
-"""Kafka's eager strategies. With an eager strategy, members revoke all partitions before they join (KIP-429)."""
-
 
 Partitions = Mapping[str, TopicPartitions]
 """The partitions of each member, by `member_key`."""
@@ -128,7 +125,7 @@ def movement(owners_before: OwnersBefore, now: Sequence[GroupMember], after: Gro
     )
     if not owners_before.is_complete or withheld or not _is_counted(after, now):
         return unmoved
-    moved, fewest, is_exact = _moves(owners_before.held, held, now, after, is_whole=not unowned)
+    moved, fewest, is_exact = count_moves_between(owners_before.held, held, now, after.protocol, is_whole=not unowned)
     return msgspec.structs.replace(unmoved, moved_partitions=moved, fewest_moves=fewest, is_exact=is_exact)
 
 
@@ -172,18 +169,18 @@ def _owners(held: Partitions) -> dict[TopicPartition, str]:
     return {at: key for at, key in owners.items() if at not in several}
 
 
-def _moves(
-    then: Partitions, held: Partitions, now: Sequence[GroupMember], after: GroupSnapshot, *, is_whole: bool
+def count_moves_between(
+    then: Partitions, held: Partitions, now: Sequence[GroupMember], protocol: str | None, *, is_whole: bool
 ) -> tuple[int, int | None, bool]:
     """Return the number of moves, the smallest possible number of moves, and whether the second number is exact.
 
-    If no partition moved, both numbers are 0.
+    If no partition moved, both numbers are 0. `is_whole` is False if a partition of `then` has no owner now.
     """
     owners, owners_now = _owners(then), _owners(held)
     moved = sum(owners_now.get(at, key) != key for at, key in owners.items())
     partitions = whole_topics(held.values())
     is_valid = is_whole and None not in partitions.values() and len(owners_now) == sum(map(len, held.values()))
-    if not is_valid or after.protocol == KAFKA_STREAMS_PROTOCOL:
+    if not is_valid or protocol == KAFKA_STREAMS_PROTOCOL:
         return moved, None, False
     if not moved:
         return 0, 0, True

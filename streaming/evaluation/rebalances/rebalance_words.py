@@ -170,7 +170,7 @@ def _skipped(row: Row) -> Iterator[str]:
 
 
 def _describe_gap(gap: Row | None) -> Iterator[str]:
-    """Yield at most two phrases that describe a row of `commit_gaps`."""
+    """Yield at most three phrases that describe a row of `commit_gaps`."""
     if gap is None:
         return
     gap_ms, usual_ms, worst_ms = gap["commit_gap_ms"], gap["usual_interval_ms"], gap["worst_gap_ms"]
@@ -183,6 +183,8 @@ def _describe_gap(gap: Row | None) -> Iterator[str]:
         yield _NO_COMMIT_AFTER.get(gap["closed_by"], "no member has committed since then")
     elif gap["unknown_reason"] != gaps.NO_COMMIT_BEFORE:
         yield f"the commit gap is unknown: {gap['unknown_reason'].replace('_', ' ')}"
+    if again := gap.get("recommitted_records"):  # earlier versions of the monitor wrote no such column
+        yield f"{counted(again, 'record')} {'was' if again == 1 else 'were'} committed twice"
 
 
 def _seconds(milliseconds: int) -> str:

@@ -33,7 +33,7 @@ def rank_entries(places: Mapping[str, Place], held: Mapping[str, RankEntry], now
 
     The worst group is first. `held` contains the groups that were shown in full detail.
 
-    >>> calm, behind, other = (10, 0, -0.0, 0, "a"), (8, -1, -40.0, -9, "a"), (8, -1, -35.0, -9, "b")
+    >>> calm, behind, other = (11, 0, -0.0, 0, "a"), (9, -1, -40.0, -9, "a"), (9, -1, -35.0, -9, "b")
     >>> list(rank_entries({"a": calm, "b": other}, {"a": RankEntry(behind, 1_000)}, 2_000))
     ['a', 'b']
     >>> list(rank_entries({"a": calm, "b": other}, {"a": RankEntry(behind, 1_000)}, 1_001 + HELD_MS))

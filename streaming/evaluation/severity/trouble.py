@@ -15,9 +15,10 @@ Each rule that applies to the group gives one trouble. The first rule that appli
    known, only avoidable idle members count.
 7. The busiest member has more partitions than the busiest member of the fairest assignment. If topic skew is the cause,
    the name of the trouble is `topic skew`.
-8. The status is WARN: the group is slower than its producers. The lag in seconds must also be unknown, or at least 30
+8. The work of the group is uneven (`evaluation/fairness/fairness.py`, rule 4).
+9. The status is WARN: the group is slower than its producers. The lag in seconds must also be unknown, or at least 30
    s. So new groups and groups with a small constant lag do not have this trouble.
-9. The state or the lag of the group is unknown.
+10. The state or the lag of the group is unknown.
 
 If two groups have the same first rule, the group with more troubles comes first. If the numbers of troubles are equal,
 the group with the higher lag in seconds comes first. The next criteria are the higher lag in records and the group id
@@ -46,7 +47,7 @@ _STATUS_TEXTS = {
     Status.STALL.name: "STALL: it commits the same offset again and again",
     Status.STOP.name: "STOP: it no longer commits, and records wait",
 }
-_NO_TROUBLE = 10
+_NO_TROUBLE = 11
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,18 +169,27 @@ def _excess(group: GroupFacts) -> Iterator[Trouble]:
     yield Trouble(7, "topic skew", f"{text}: {skew}{remedy}")
 
 
+def _uneven_work(group: GroupFacts) -> Iterator[Trouble]:
+    work = group.fairness.uneven_work
+    if work is None or work.largest is None or work.excess is None:
+        return
+    text = f"the partitions of the busiest member receive {work.largest:,.0f} records/s"
+    fair = f"in the fairest assignment, the busiest member would receive {work.largest - work.excess:,.0f}"
+    yield Trouble(8, "uneven work", f"{text}; {fair}")
+
+
 def _slow(group: GroupFacts) -> Iterator[Trouble]:
     lag = group.lag
     if lag.status == Status.WARN.name and (lag.seconds is None or lag.seconds >= BEHIND_SECONDS):
-        yield Trouble(8, "WARN", "WARN: it reads more slowly than its producers write")
+        yield Trouble(9, "WARN", "WARN: it reads more slowly than its producers write")
 
 
 def _unknown(group: GroupFacts) -> Iterator[Trouble]:
     if group.membership.state == UNKNOWN:
         why = ", ".join(group.not_known).replace("_", " ")
-        yield Trouble(9, "unknown", f"state unknown: {why}" if why else "state unknown")
+        yield Trouble(10, "unknown", f"state unknown: {why}" if why else "state unknown")
     elif group.lag.unknown:
-        yield Trouble(9, "lag unknown", f"lag unknown: {', '.join(group.lag.unknown).replace('_', ' ')}")
+        yield Trouble(10, "lag unknown", f"lag unknown: {', '.join(group.lag.unknown).replace('_', ' ')}")
 
 
 def _counted(number: int, noun: str) -> str:
@@ -196,6 +206,7 @@ _RULES: tuple[Callable[[GroupFacts], Iterator[Trouble]], ...] = (
     _bad_status,
     _idle,
     _excess,
+    _uneven_work,
     _slow,
     _unknown,
 )

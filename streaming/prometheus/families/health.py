@@ -15,10 +15,10 @@ from pathlib import Path
 
 import psutil
 
-from streaming.config.settings import LinkSettings
+from streaming.config.links import LinkSettings
 from streaming.evaluation.report import GroupReport
 from streaming.prometheus.families.members import member_lags
-from streaming.prometheus.families.owners import worst_partitions
+from streaming.prometheus.families.owners import lag_causes, worst_partitions
 from streaming.prometheus.lines import Sample, histogram_samples
 from streaming.prometheus.metric_selection import MetricSelection
 from streaming.signals import Signal, fairness, groups, kafka_exporter, lag, members, monitor, rebalances
@@ -82,7 +82,8 @@ def sampled_families(
 ) -> Iterator[FamilySamples]:
     """Return the group metrics that depend on the last sample.
 
-    `recorded` contains all groups. `with_findings` contains the groups with a condition or an unowned partition.
+    `recorded` contains all groups. `with_findings` contains the groups with a condition, an unowned partition or a
+    cause of lag.
     """
     active = [(report.group_id, condition) for report in with_findings for condition in report.conditions]
     yield rebalances.GROUP_CONDITION, [Sample((group_id, one.name), 1) for group_id, one in active]
@@ -91,6 +92,7 @@ def sampled_families(
     unowned = [(report.group_id, report.unowned_records) for report in with_findings]
     known = [Sample((group_id,), records) for group_id, records in unowned if records is not None]
     yield fairness.UNOWNED_RECORDS, known
+    yield lag.GROUP_LAG_CAUSE_INFO, lag_causes(with_findings, selection.topics)
     if view.listing is not None:
         yield groups.GROUP_REBALANCE_START_TIMESTAMP_SECONDS, list(_rebalance_starts(recorded))
     if selection.is_for_every_group(lag.GROUP_WORST_PARTITION_INFO):

@@ -9,9 +9,11 @@ They exist only for groups with a problem, so a healthy group has none of these 
 2. A group has at most one series of the busiest member. If several members have the largest number of partitions, the
    series shows the member whose member id is first in sort order.
 3. If no record describes the busiest member, there is no series.
-4. The worst partition has the largest lag in seconds. It has a series only if the lag of the group is above the group's
+4. Each group that has a cause of lag has one series of the cause. If the settings do not select the topic of the cause,
+   there is no series.
+5. The worst partition has the largest lag in seconds. It has a series only if the lag of the group is above the group's
    limit and the settings select the topic. If the owner is unknown, or if there is no owner, the labels are empty.
-5. The time of the assignment is shown only if the group has drift or excess partitions.
+6. The time of the assignment is shown only if the group has drift or excess partitions.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ def _busiest(report: GroupReport) -> Iterable[Sample]:
 
 
 def worst_partitions(reports: Iterable[GroupReport], groups: pa.Table, topics: NameFilter) -> list[Sample]:
-    """Return the worst partition of each group whose lag is above its limit (rule 4). `groups`: GROUP_LAGS_SCHEMA."""
+    """Return the worst partition of each group whose lag is above its limit (rule 5). `groups`: GROUP_LAGS_SCHEMA."""
     report_of = {report.group_id: report for report in reports}
     late = groups.filter(pc.is_valid(groups["worst_topic"])).select(
         ["group_id", "lag_seconds", "worst_topic", "worst_partition"]
@@ -56,8 +58,28 @@ def worst_partitions(reports: Iterable[GroupReport], groups: pa.Table, topics: N
     return samples
 
 
+def lag_causes(reports: Iterable[GroupReport], topics: NameFilter) -> list[Sample]:
+    """Return the cause of the lag of each group that has one (rule 4)."""
+    causes = [(report.group_id, report.cause) for report in reports if report.cause is not None]
+    shown = set(topics.among({cause.topic for _, cause in causes if cause.topic}))
+    return [
+        Sample((group_id, cause.kind, cause.topic, _number(cause.partition), cause.client_id, cause.client_host), 1)
+        for group_id, cause in causes
+        if not cause.topic or cause.topic in shown
+    ]
+
+
+def _number(partition: int | None) -> str:
+    return "" if partition is None else str(partition)
+
+
 def _unowned_partitions(report: GroupReport) -> int | None:
     return report.assignment.unowned_partitions or None
+
+
+def _uneven_work(report: GroupReport) -> float | None:
+    work = report.fairness.uneven_work
+    return work.excess if work else None
 
 
 def _assigned_at_seconds(report: GroupReport) -> float | None:
@@ -71,5 +93,6 @@ def _assigned_at_seconds(report: GroupReport) -> float | None:
 OWNER_FAMILIES: Final[tuple[GroupFamily, ...]] = (
     GroupFamily(fairness.BUSIEST_MEMBER, _busiest),
     GroupFamily(fairness.UNOWNED_PARTITIONS, single_sample(_unowned_partitions)),
+    GroupFamily(fairness.UNEVEN_WORK_RECORDS_PER_SECOND, single_sample(_uneven_work)),
     GroupFamily(fairness.ASSIGNMENT_TIMESTAMP_SECONDS, single_sample(_assigned_at_seconds)),
 )

@@ -5,7 +5,7 @@ Store the active conditions in the monitor state. Write the start and the end of
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from streaming.config.settings import EvaluationSettings
 from streaming.delta.cells import timestamp_ms
@@ -13,7 +13,8 @@ from streaming.delta.on_disk import DeltaTables
 from streaming.delta.rows import arrow_table, condition_rows
 from streaming.delta.stored import active_conditions
 from streaming.delta.tables import GROUP_CONDITIONS
-from streaming.evaluation.conditions.condition_tracker import Condition, ConditionInputs, ConditionTracker
+from streaming.evaluation.conditions.condition_tracker import Condition, ConditionInputs, ConditionTracker, Key
+from streaming.evaluation.conditions.missing_topics import missing_topics_now
 from streaming.evaluation.conditions.silence import Silence
 from streaming.evaluation.conditions.unowned import UnownedNow, unowned_now
 from streaming.evaluation.lag.lag import ClusterSample, blocked_partitions
@@ -59,6 +60,16 @@ class GroupConditions:
         self._tracker = ConditionTracker(limits, limits_of)
         self._must_restore = True
 
+    @property
+    def hidden(self) -> Iterator[Key]:
+        """The conditions that have not ended, but are unknown at the last sample."""
+        shown = self._monitor_state.view().conditions
+        return (
+            (group_id, name)
+            for group_id, name in self._tracker.not_ended
+            if all(one.name != name for one in shown.get(group_id, ()))
+        )
+
     def after_sample(self, sample: ClusterSample, lag: LagEvaluation, silence: Silence) -> None:
         """Evaluate the conditions. The sample must already be in the monitor state."""
         if self._must_restore:
@@ -101,4 +112,5 @@ def _condition_inputs(
         listing=view.listing,
         rebalancing_since_ms=view.rebalancing_since_ms,
         unowned=unowned,
+        missing_topics=missing_topics_now(view.groups, sample),
     )

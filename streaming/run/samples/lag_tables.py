@@ -1,16 +1,29 @@
-"""Write lag, status and work shares to the tables at a fixed interval. Update the work shares in the monitor state."""
+"""Write lag, status and work shares to the tables at a fixed interval. Update the work shares in the monitor state.
+
+The first write of each UTC date contains the lag and the status of all partitions. Every other write contains only the
+rows that changed. So a reader that wants the lag at a given time reads at most two dates (`streaming/past/lag.py`). The
+deletion of old rows never deletes the last row of a partition.
+
+If a partition of the last write no longer has a committed offset, the write contains one end row of this partition. The
+reason is `offset_deleted`, and all values are null. After a restart, the first write contains an end row for each such
+partition that the tables have on the same date.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from datetime import date
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streaming.delta.cells import utc
 from streaming.delta.on_disk import DeltaTables
 from streaming.delta.rows import lag_rows
+from streaming.delta.stored_at import last_rows
 from streaming.delta.tables import ASSIGNMENT_IMBALANCE, GROUP_LAG, PARTITION_STATUS
+from streaming.delta.tables.lag import OFFSET_DELETED
 from streaming.evaluation.fairness.imbalance import Weights
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation
 from streaming.run.samples.work_watch import WorkWatch
@@ -27,6 +40,7 @@ class LagTables:
         self._every_seconds = every_seconds
         self._work_watch = WorkWatch(cluster)
         self._written: pa.Table | None = None
+        self._written_date: date | None = None
         self._written_seconds = float("-inf")
 
     @property
@@ -35,16 +49,20 @@ class LagTables:
         return time.monotonic() - self._written_seconds >= self._every_seconds
 
     def write(self, lag: LagEvaluation, rates: Weights) -> None:
-        """Write the rows that changed since the last write.
+        """Write the rows that changed since the last write. The first write of a date contains all rows.
 
         `rates` has the rate of each topic partition, in records per second.
         """
-        now_seconds = time.monotonic()
+        now_seconds, today = time.monotonic(), utc(lag.report.sampled_at_ms).date()
+        before = self._written if today == self._written_date else None
+        written_keys = self._stored_keys(lag.report.sampled_at_ms) if self._written is None else self._written
+        ended = _end_rows(lag.partitions, written_keys)
         for table, numbers in _WRITTEN_WHEN_CHANGED.items():
-            changed = lag.partitions if self._written is None else _changed_rows(lag.partitions, self._written, numbers)
-            if changed.num_rows:
-                self._tables.append(table, lag_rows(table, self._cluster, lag.report.sampled_at_ms, changed))
-        self._written, self._written_seconds = lag.partitions, now_seconds
+            changed = lag.partitions if before is None else _changed_rows(lag.partitions, before, numbers)
+            rows = pa.concat_tables([changed, ended])
+            if rows.num_rows:
+                self._tables.append(table, lag_rows(table, self._cluster, lag.report.sampled_at_ms, rows))
+        self._written, self._written_date, self._written_seconds = lag.partitions, today, now_seconds
         work, rows = self._work_watch.measure(self._monitor_state.view(), lag, rates)
         self._monitor_state.put_work(work)
         try:
@@ -53,7 +71,16 @@ class LagTables:
             self._work_watch.forget_written()
             raise
 
+    def _stored_keys(self, now_ms: int) -> pa.Table:
+        """Return the partitions whose last row of this date is not an end row. Raises NoTableError."""
+        now = utc(now_ms)
+        columns, dates = (*_KEYS, "sampled_time", "unknown_reason"), {now.date()}
+        rows = last_rows(self._tables.root, GROUP_LAG, _KEYS, now, columns=columns, dates=dates, cluster=self._cluster)
+        keys = [{name: row[name] for name in _KEYS} for row in rows if row["unknown_reason"] != OFFSET_DELETED]
+        return pa.Table.from_pylist(keys, schema=pa.schema([GROUP_LAG.schema.field(name) for name in _KEYS]))
 
+
+_KEYS = ("group_id", "topic", "partition")
 _LAG_NUMBERS = ("committed_offset", "end_offset", "log_start_offset", "lag")
 _WRITTEN_WHEN_CHANGED = {GROUP_LAG: _LAG_NUMBERS, PARTITION_STATUS: ("status", "records_lost")}
 """For each table, the columns that cause a new row if their value changes.
@@ -73,7 +100,16 @@ def _changed_rows(now: pa.Table, before: pa.Table, numbers: Sequence[str]) -> pa
             rows = rows.set_column(rows.column_names.index(name), name, pc.fill_null(rows[name], -1))
         return rows
 
-    keys = ["group_id", "topic", "partition", *numbers]
+    keys = [*_KEYS, *numbers]
     fresh = comparable(now.select(keys)).append_column("row", pa.array(range(now.num_rows), pa.int64()))
     rows = fresh.join(comparable(before.select(keys)), keys=keys, join_type="left anti")["row"]
     return now.take(rows.combine_chunks().sort())
+
+
+def _end_rows(now: pa.Table, before: pa.Table) -> pa.Table:
+    """Return one end row for each partition of `before` that `now` does not contain."""
+    keys = before.select(_KEYS).cast(pa.schema([now.schema.field(name) for name in _KEYS]))
+    ended = keys.join(now.select(_KEYS), keys=list(_KEYS), join_type="left anti")
+    columns = {field.name: pa.nulls(ended.num_rows, field.type) for field in now.schema}
+    columns["unknown_reason"] = pa.repeat(OFFSET_DELETED, ended.num_rows).cast(now.schema.field("unknown_reason").type)
+    return pa.table({**columns, **{name: ended[name] for name in _KEYS}}, schema=now.schema)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 import msgspec
@@ -15,7 +16,6 @@ from pyarrow.lib import ArrowException
 from streaming.combine.wire import Int64Array
 from streaming.config.settings import ADMIN_API_SOURCE
 from streaming.evaluation.conditions.silence import Silence
-from streaming.evaluation.fairness.throughput import WINDOW_MS, end_offset_rates
 from streaming.evaluation.lag.lag import ClusterSample, LagReport, TopicPartition, lag_report
 from streaming.evaluation.lag.lag_evaluation import (
     LagEvaluation,
@@ -34,11 +34,12 @@ from streaming.evaluation.lag.next_offsets import (
     rows_with_lag,
     topic_partitions,
 )
-from streaming.evaluation.lag.rates import CommitPoints, Float64Array
+from streaming.evaluation.lag.rates import CommitPoints, Float64Array, known_produce_rates
 from streaming.evaluation.lag.retention.expiry import Starts, expiry_starts
 from streaming.evaluation.lag.retention.lost_records import LOG_START_POINTS, Loss, Losses, LossKey, losses
 from streaming.evaluation.lag.sampled_offsets import SampledOffsets
 from streaming.evaluation.lag.status import StatusRules, is_suspect
+from streaming.evaluation.lag.topic_loads import topic_loads
 from streaming.evaluation.lag.unsubscribed import ReadTopics, is_unsubscribed, read_topics
 from streaming.evaluation.rebalances.detectors import Limits
 from streaming.events import POLLED_PARTITION
@@ -57,10 +58,6 @@ STORE_SECONDS = 60.0
 A killed monitor loses only the samples since the last write.
 
 If there are 100,000 topic partitions, one write of their samples takes one second of CPU time.
-"""
-
-_SAMPLES_IN_WINDOW = 2.5
-"""If samples are rare, a rate covers this number of sampling intervals. To compute a rate, two samples are necessary.
 """
 
 _log = logging.getLogger(__name__)
@@ -199,14 +196,13 @@ class LagWatch:
         times_ms = {number: read.read_up_to_ms for number, read in before.read_up_to.items()}
         polled_at_ms = times_ms.get(POLLED_PARTITION)
         read_up_to_ms = read_up_to_of_groups(report.partitions["group_id"], times_ms, sample, polled_at_ms)
-        self._sampled_at_ms = sample.sampled_at_ms
         rules = StatusRules(allowed_lag=self._limits.allowed_lag)
         consumed = self._consume_rates(view, sample.sampled_at_ms, read_up_to_ms.fill_null(-1).to_numpy())
         retained = self._retention_inputs(report, before)
         evaluated = evaluate_lag(report, self._ends, self._starts, windows, read_up_to_ms, rules, retained, consumed)
         self._losses = losses(evaluated.partitions, self._losses)
         self._suspects = frozenset(view.rows[is_suspect(evaluated.partitions)].tolist())
-        return evaluated
+        return replace(evaluated, topic_loads=topic_loads(self._ends, sample))
 
     def _consume_rates(self, view: CommittedOffsetsView, sampled_at_ms: int, read_up_to_ms: Int64Array) -> Float64Array:
         """Add the commits of the view, and return the consume rate of each commit's partition.
@@ -251,15 +247,9 @@ class LagWatch:
         """Create a detector of silent groups from this evaluation of lag."""
         return Silence(lag, self._ends, self._limits)
 
-    def end_offset_rates(self, interval_seconds: float) -> Mapping[TopicPartition, float]:
-        """Return the rate of new records in each topic partition, in records per second, at the last sample.
-
-        `interval_seconds` is the time between two samples.
-        """
-        if self._sampled_at_ms is None:
-            return {}
-        window_ms = max(WINDOW_MS, int(_SAMPLES_IN_WINDOW * interval_seconds * 1000))
-        return end_offset_rates(self._ends, self._sampled_at_ms, window_ms)
+    def produce_rates(self, sample: ClusterSample) -> Mapping[TopicPartition, float]:
+        """Return the known produce rates at the last sample, in records per second."""
+        return known_produce_rates(self._ends, sample.sampled_at_ms)
 
     def _topics_by_group(self, view: MonitorView) -> Mapping[str, ReadTopics]:
         """Return the topics that each group reads.

@@ -21,12 +21,6 @@ RETRY_AFTER_MS = 600_000
 TOPICS_PER_SAMPLE = 100
 
 OFFSETS_RETENTION, TOPIC_RETENTION = "offsets_retention", "topic_retention"
-_RIGHTS = {
-    OFFSETS_RETENTION: "the brokers did not return offsets.retention.minutes, so it is unknown when the offsets of"
-    " inactive groups expire (optional right: DESCRIBE_CONFIGS on the cluster)",
-    TOPIC_RETENTION: "the brokers did not return retention.ms of some topics, so the time until records are lost may be"
-    " unknown (optional right: DESCRIBE_CONFIGS on the topics)",
-}
 
 
 class ConfigReader(Protocol):
@@ -59,7 +53,6 @@ class RetentionSettings:
         self._configs = configs
         self._of_offsets: _Setting | None = None
         self._of_topics: dict[str, _Setting] = {}
-        self._reported: set[str] = set()
 
     @property
     def offsets_retention_ms(self) -> int | None:
@@ -95,7 +88,6 @@ class RetentionSettings:
         }
         found = self._request_topics(self._configs, due) if due else {}
         self._of_topics = {**known, **{topic: _Setting(found.get(topic), now_ms) for topic in due}}
-        self._report()
 
     def _due_topics(self, topics: Collection[str], now_ms: int) -> list[str]:
         """Apply rules 1 and 2."""
@@ -116,10 +108,3 @@ class RetentionSettings:
         except KafkaError as error:
             _log.debug("%s: %s", self._cluster, error)
             return {}
-
-    def _report(self) -> None:
-        """Log each missing setting once."""
-        for name in self.not_known:
-            if name not in self._reported:
-                self._reported.add(name)
-                _log.info("%s: %s", self._cluster, _RIGHTS[name])

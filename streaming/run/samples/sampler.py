@@ -18,6 +18,8 @@ from streaming.run.failures import FailureLog
 from streaming.run.log_integrity import LogWatch
 from streaming.run.samples.conditions import GroupConditions
 from streaming.run.samples.feedback import Feedback
+from streaming.run.samples.incidents import Incidents
+from streaming.run.samples.lag_causes import LagCauses
 from streaming.run.samples.lag_tables import LagTables
 from streaming.run.samples.lag_watch import LagWatch
 from streaming.run.samples.readiness import Readiness
@@ -32,12 +34,14 @@ _log = logging.getLogger(__name__)
 class AfterSample:
     """The steps after a sample, in the order of the fields. The last two steps run only while the monitor is ready.
 
-    Conditions are evaluated only after the monitor was ready for the first time.
+    Conditions, causes of lag and incidents are evaluated only after the monitor was ready for the first time.
     """
 
     feedback: Feedback
     log: LogWatch
     conditions: GroupConditions
+    lag_causes: LagCauses
+    incidents: Incidents
     lag_tables: LagTables
     upkeep: Upkeep
 
@@ -121,9 +125,11 @@ class Sampler:
         )
         if ready or before.health.was_ready:
             after.conditions.after_sample(sample, lag, self._lag_watch.silence(lag))
+            after.lag_causes.after_sample(sample, lag)
+            after.incidents.after_sample(sample, after.conditions, after.lag_causes)
         if ready:
             after.feedback.send_vanished(now, sample)
             if after.lag_tables.is_due:
-                after.lag_tables.write(lag, self._lag_watch.end_offset_rates(self._interval_seconds))
+                after.lag_tables.write(lag, self._lag_watch.produce_rates(sample))
             self._lag_watch.store_if_due(time.monotonic())
             after.upkeep.start_if_due(sample.sampled_at_ms)

@@ -19,13 +19,13 @@ from kafka import KafkaConsumer, TopicPartition
 from kafka.admin import NewTopic
 from kafka.structs import OffsetAndMetadata
 
-import streaming.delta.stored
+import streaming.delta.stored_table
 from streaming.cli.groups import _listing_warnings, _read_conditions, groups
 from streaming.cli.text.group_output import AnsweredGroup, group_as_json, group_table
 from streaming.config.load import Settings
 from streaming.config.settings import KafkaSettings
 from streaming.delta.rows import arrow_table, condition_rows
-from streaming.delta.stored import NoTableError
+from streaming.delta.stored_table import NoTableError, TableReadError
 from streaming.delta.tables import GROUP_CONDITIONS, PARTITIONED_BY
 from streaming.embedded import EmbeddedBroker
 from streaming.embedded.ports import free_port
@@ -209,9 +209,11 @@ def test_the_groups_are_listed_even_if_the_tables_cannot_be_read(tmp_path: Path,
     def refuse(_path: str) -> None:
         raise OSError("Generic S3 error\nError performing GET")
 
-    monkeypatch.setattr(streaming.delta.stored, "DeltaTable", refuse)
+    monkeypatch.setattr(streaming.delta.stored_table, "DeltaTable", refuse)
     assert _read_conditions(Settings(), None, is_other_cluster=False) is None
-    with pytest.raises(NoTableError, match=r"cannot be read \(Generic S3 error\): check that the storage is reachable"):
+    with pytest.raises(
+        TableReadError, match=r"cannot be read \(Generic S3 error\): check that the storage is reachable"
+    ):
         _read_conditions(Settings(), str(tmp_path), is_other_cluster=False)
 
 

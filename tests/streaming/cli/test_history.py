@@ -304,7 +304,7 @@ def test_a_condition_shown_by_several_rebalances_is_at_the_end_of_the_line() -> 
 
 
 SECOND_LINE = f"{CLIENT_B} is gone; 1 member; 2 partitions moved (2 necessary)"
-SETTLED = CommitGap("g", at(1), 2, 12_000, None, "orders", 3, 30_500, 0, 5_000, "all_committed")
+SETTLED = CommitGap("g", at(1), 2, 12_000, None, "orders", 3, 30_500, 0, 5_000, 0, "all_committed")
 
 
 @pytest.mark.parametrize(
@@ -319,6 +319,11 @@ SETTLED = CommitGap("g", at(1), 2, 12_000, None, "orders", 3, 30_500, 0, 5_000, 
             structs.replace(SETTLED, usual_interval_ms=None, worst_gap_ms=12_000),
             "; no member committed for 12.0 s",
             "the usual interval is unknown, and the worst partition waited no longer than the group",
+        ),
+        (
+            structs.replace(SETTLED, usual_interval_ms=None, worst_gap_ms=12_000, recommitted_records=40),
+            "; no member committed for 12.0 s; 40 records were committed twice",
+            "the first commit is lower than the last commit before the rebalance",
         ),
         (
             structs.replace(SETTLED, commit_gap_ms=None, unknown_reason="no_commit_after", closed_by="next_rebalance"),

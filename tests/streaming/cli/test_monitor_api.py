@@ -11,12 +11,12 @@ from wsgiref.simple_server import WSGIRequestHandler, make_server
 
 import pytest
 
-from streaming.cli.monitor_api import MonitorNotReadableError, request_groups, request_reports
 from streaming.cli.text.group_output import AnsweredGroup, column_names, group_as_json, group_cells, group_table
+from streaming.config.links import LinkSettings
 from streaming.config.load import Settings
-from streaming.config.settings import LinkSettings
 from streaming.embedded.ports import free_port
 from streaming.group.listing import ListedGroup
+from streaming.http.monitor_api import MonitorNotReadableError, request_groups, request_reports
 from streaming.page.application import Pages
 from tests.streaming.page.scene import CLUSTER, NOW_MS, STRATEGIES, scene
 from tests.streaming.page.test_application import cluster_view, pages_of
@@ -79,6 +79,7 @@ def test_the_table_shows_lag_last_commit_rates_leader_and_timeouts_of_the_monito
     )
     of_monitor = {
         "lag": "28,800",
+        "cause of lag": "",
         "last commit": "2026-11-21 22:26:37",
         "consumed/s": "60",
         "produced/s": "300",
@@ -90,7 +91,7 @@ def test_the_table_shows_lag_last_commit_rates_leader_and_timeouts_of_the_monito
     assert known["coordinator"] == "3"
     assert {name: known[name] for name in of_monitor} == of_monitor
     assert {unknown[name] for name in of_monitor} == {"?"}, "the monitor does not know this group"
-    assert {"group", "lag"} <= {
+    assert {"group", "lag", "cause of lag"} <= {
         str(column.header) for column in group_table([listed("fraud-detection")], None, reported).columns
     }
     assert group_as_json(listed("fraud-detection"), None, reported)["monitor"] == reported["fraud-detection"]
@@ -130,6 +131,24 @@ def test_a_wrong_request_is_explained(page_scene: Any, url: str | None, cluster:
     views = [cluster_view(name, page_scene.monitor_state, page_scene.tables, NOW_MS) for name in ("eu", "us")]
     with served(Pages(views, STRATEGIES)) as served_url, pytest.raises(MonitorNotReadableError, match=message):
         request_groups(url or served_url, cluster)
+
+
+@pytest.mark.parametrize("status", ["200 OK", "404 Not Found"])
+@pytest.mark.parametrize("body", [b"[]", b"null", b'"text"', b'{"status": "success"}', b'{"groups": [1]}'])
+def test_the_address_of_a_different_server_is_an_error_with_the_remedy(status: str, body: bytes) -> None:
+    """The address of Prometheus or Grafana. Their JSON ended the command with a traceback."""
+
+    def application(_: dict[str, Any], start: Any) -> list[bytes]:  # noqa: ANN401 - the types of WSGI
+        start(status, [])
+        return [body]
+
+    with (
+        served(application) as url,
+        pytest.raises(
+            MonitorNotReadableError, match=r"is not a monitor of this version|returned no groups: status 404"
+        ),
+    ):
+        request_groups(url, None)
 
 
 def test_a_name_and_password_come_from_netrc(home: Path, pages: Pages) -> None:

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 from deltalake import write_deltalake
 
+import streaming.cli.text.rolling_change
 import streaming.cli.what_if
 from assignors import assignor_named
 from streaming.cli.what_if import what_if
@@ -19,13 +20,19 @@ from streaming.delta.tables import GROUP_GENERATIONS, PARTITIONED_BY
 from streaming.evaluation.group_update import GroupState, apply_batch
 from streaming.events import GroupEvent
 from streaming.group.snapshot import GroupSnapshot
-from tests.streaming.groups import emptied, member, written
+from tests.streaming.groups import emptied, formed, member, written
 
 TOPICS = ["t0", "t1", "t2", "t3"]
 FIRST = member("a", {topic: [0, 1] for topic in TOPICS}, TOPICS)
 SECOND = member("b", {topic: [2] for topic in TOPICS}, TOPICS)
 SKEWED = written(0, 1, [FIRST, SECOND])
 """Range over four topics of three partitions: the first member has eight, the second four (RangeAssignor's javadoc)."""
+
+
+MODERN = list(formed(0))
+"""A KIP-848 group with one member."""
+KIP_429 = ["--offers", "range", "--offers", "cooperative-sticky,range", "--offers", "cooperative-sticky"]
+"""The migration from range to cooperative-sticky in two rolling restarts."""
 
 
 def write(folder: Path, events: Sequence[GroupEvent], cluster: str = "prod") -> None:
@@ -60,8 +67,8 @@ def test_a_strategy_that_removes_the_skew_is_shown_with_its_moved_partitions(tmp
     [
         (["--members", "+1"], [4, 4, 4], "each member gets one partition of each topic"),
         (["--members", "-1"], [12], "the remaining member gets all"),
-        (["--partitions", "t0=4"], [5, 8], "t0 is shared evenly"),
-        (["--members", "+1", "--partitions", "t0=6"], [5, 5, 5], "both changes together"),
+        (["--topic", "t0=4"], [5, 8], "t0 is shared evenly"),
+        (["--members", "+1", "--topic", "t0=6"], [5, 5, 5], "both changes together"),
     ],
 )
 def test_members_and_partitions_can_be_changed_in_the_question(
@@ -98,12 +105,18 @@ def test_a_fair_group_has_no_text_below_the_table(tmp_path: Path) -> None:
     ("events", "arguments", "message"),
     [
         ([emptied(0, 1)], [], "has no members now (state Empty)"),
-        ([SKEWED], ["--partitions", "t0=2"], "topics do not shrink"),
-        ([SKEWED], ["--partitions", "nobody=9"], "no member subscribes to nobody"),
-        ([SKEWED], ["--partitions", "t0"], "is not TOPIC=COUNT"),
+        ([SKEWED], ["--topic", "t0=2"], "topics do not shrink"),
+        ([SKEWED], ["--topic", "nobody=9"], "no member subscribes to nobody"),
+        ([SKEWED], ["--topic", "t0"], "is not TOPIC=COUNT"),
         ([SKEWED], ["--members", "-2"], "no member is left"),
         ([SKEWED], ["--strategy", "rang"], "unknown assignor 'rang'"),
         ([SKEWED], ["--cluster", "other"], "has no group 'g'"),
+        ([SKEWED], ["--offers", "range sticky range"], "has 3 lists, but the group has 2 members"),
+        ([SKEWED], ["--offers", "range,,sticky"], "has an empty name"),
+        ([SKEWED], ["--offers", " "], "has an empty name"),
+        ([SKEWED], ["--offers", "range", "--members", "+1"], "--offers cannot be combined with"),
+        ([SKEWED], ["--offers", "range", "--strategy", "range"], "--offers cannot be combined with"),
+        (MODERN, ["--offers", "range"], "its members do not vote for a strategy"),
     ],
 )
 def test_an_invalid_question_is_an_error_without_a_traceback(
@@ -116,7 +129,9 @@ def test_an_invalid_question_is_an_error_without_a_traceback(
 
 
 def test_the_examples_in_the_docstrings_are_true() -> None:
-    assert doctest.testmod(streaming.cli.what_if).failed == 0
+    for module in (streaming.cli.what_if, streaming.cli.text.rolling_change):
+        tested = doctest.testmod(module)
+        assert (tested.failed, tested.attempted > 0) == (0, True), module
 
 
 def test_a_group_name_in_several_clusters_requires_the_cluster(tmp_path: Path) -> None:
@@ -127,3 +142,70 @@ def test_a_group_name_in_several_clusters_requires_the_cluster(tmp_path: Path) -
     assert "several clusters have a group 'g': set --cluster to one of eu, prod" in refused.output
     answered = CliRunner().invoke(what_if, ["g", "--tables", str(tmp_path), "--cluster", "eu"])
     assert "g, as it is: 8 partitions over 1 members" in answered.output
+
+
+def rows_of(shown: Result) -> list[list[str]]:
+    """Return the cells of the printed table."""
+    assert shown.exit_code == 0, shown.output
+    return [[cell.strip() for cell in line.strip("│").split("│")] for line in shown.output.splitlines() if "│" in line]
+
+
+def test_a_topic_that_grows_moves_keys_to_other_partitions(tmp_path: Path) -> None:
+    """An application that counts per key once gave wrong results after an operator had added partitions."""
+    shown = run(tmp_path, [SKEWED], "--topic", "t0=6", "--topic", "t1=4", "--topic", "t2=3").output
+    assert "Warning: if t0 grows from 3 to 6 partitions" in shown
+    assert "default partitioner writes 50% of all keys to a different partition" in shown
+    assert "Warning: if t1 grows from 3 to 4 partitions, Kafka's default partitioner writes 75% of all keys" in shown
+    assert "t2 grows from" not in shown, "three partitions are the present count"
+
+
+def test_without_a_topic_that_grows_no_key_moves(tmp_path: Path) -> None:
+    assert "Warning" not in run(tmp_path, [SKEWED], "--members", "+1").output
+
+
+def test_the_share_of_moved_keys_is_part_of_the_json(tmp_path: Path) -> None:
+    shown = run(tmp_path, [SKEWED], "--json", "--topic", "t0=6", "--topic", "t2=3")
+    assert json.loads(shown.output)["share_of_moved_keys"] == {"t0": 0.5}
+
+
+def test_offers_shows_each_step_of_the_migration_to_cooperative_sticky(tmp_path: Path) -> None:
+    """KIP-429. Many groups need this change, and a wrong order of the steps stops them."""
+    shown = run(tmp_path, [SKEWED], *KIP_429)
+    assert rows_of(shown) == [
+        ["now", "0 of 2", "range", "range", "eager"],
+        ["restart 1", "1 of 2", "cooperative-sticky,range and range", "range", "eager"],
+        ["restart 1", "2 of 2", "cooperative-sticky,range", "cooperative-sticky", "eager"],
+        [
+            "restart 2",
+            "1 of 2",
+            "cooperative-sticky and cooperative-sticky,range",
+            "cooperative-sticky",
+            "cooperative and eager",
+        ],
+        ["restart 2", "2 of 2", "cooperative-sticky", "cooperative-sticky", "cooperative"],
+    ]
+    assert "INCONSISTENT_GROUP_PROTOCOL" not in shown.output
+
+
+def test_offers_shows_that_a_change_in_one_restart_is_rejected(tmp_path: Path) -> None:
+    shown = run(tmp_path, [SKEWED], "--offers", "range", "--offers", "cooperative-sticky")
+    _, rejected, _ = rows_of(shown)
+    assert rejected[3:] == ["INCONSISTENT_GROUP_PROTOCOL", ""]
+    assert "First add the new strategy to the list of every member, then remove the old one." in shown.output
+
+
+def test_offers_warns_if_the_first_lists_do_not_describe_the_group(tmp_path: Path) -> None:
+    """The record of the group has the strategy that the coordinator really chose."""
+    shown = run(tmp_path, [SKEWED], "--offers", "sticky,range sticky")
+    assert (
+        "The group uses range now, but the first --offers results in sticky. Check the first --offers." in shown.output
+    )
+
+
+def test_offers_as_json_has_the_same_steps(tmp_path: Path) -> None:
+    found = json.loads(run(tmp_path, [SKEWED], "--json", *KIP_429).output)
+    assert found["members"] == 2
+    assert [(step["restart"], step["strategy"], step["rebalance_protocols"]) for step in found["steps"]][-2:] == [
+        (2, "cooperative-sticky", ["cooperative", "eager"]),
+        (2, "cooperative-sticky", ["cooperative"]),
+    ]

@@ -16,6 +16,7 @@ TARGET_EPOCHS = (
     RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA,
     RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA,
 )
+GROUP_EPOCHS = (RecordType.CONSUMER_GROUP_METADATA, RecordType.STREAMS_GROUP_METADATA)
 COMMITS = (RecordType.OFFSET_COMMIT, RecordType.OFFSET_COMMIT_LEGACY)
 
 
@@ -25,7 +26,9 @@ class Commit:
 
     offset: int
     ms: int
+    committed: int
     missing_below: int = -1
+    is_by_member: bool = True
 
 
 @dataclass
@@ -41,6 +44,8 @@ class Gap:
     usual_interval_ms: int | None
     after: dict[bytes, Commit] = field(default_factory=dict)
     deleted: set[bytes] = field(default_factory=set)
+    has_members: bool = True
+    """False after a record that shows no members, or a group epoch whose target is not written yet."""
 
 
 @dataclass
@@ -76,7 +81,8 @@ class PartitionModel:
         position = Position(record.offsets_topic_partition, record.offsets_topic_offset, record.timestamp_ms)
         if decoded.key_type in COMMITS:
             is_tombstone = decoded.value is None or decoded.value["offset"] < 0
-            self.apply_commit(canonical_key(key), record, is_tombstone=is_tombstone)
+            committed = -1 if is_tombstone else decoded.value["offset"]
+            self.apply_commit(canonical_key(key), record, committed, is_tombstone=is_tombstone)
             return
         reported, kind = log_event(decoded, position), RecordType(decoded.key_type)
         if reported is None:
@@ -90,11 +96,19 @@ class PartitionModel:
             self.apply_boundary(group, group_id, decoded.value["generation"], record)
         elif kind in TARGET_EPOCHS and decoded.value is not None:
             self.apply_boundary(group, group_id, decoded.value["assignmentEpoch"], record)
+        elif kind is RecordType.GROUP_METADATA or kind in GROUP_EPOCHS:
+            self.apply_membership_change(group)
 
-    def apply_commit(self, key: bytes, record: LogRecord, *, is_tombstone: bool) -> None:
+    def apply_membership_change(self, group: bytes) -> None:
+        """From now on, a commit is possibly that of an operator."""
+        if gap := self.open.get(group):
+            gap.has_members = False
+
+    def apply_commit(self, key: bytes, record: LogRecord, committed: int, *, is_tombstone: bool) -> None:
         """Apply a commit or the tombstone of a commit."""
-        commit = Commit(record.offsets_topic_offset, record.timestamp_ms, self.missing)
         gap = self.open.get(group_bytes(key))
+        is_by_member = gap is None or gap.has_members
+        commit = Commit(record.offsets_topic_offset, record.timestamp_ms, committed, self.missing, is_by_member)
         if is_tombstone:
             self.live.pop(key, None)
             self.in_generation.pop(key, None)
@@ -161,9 +175,24 @@ class PartitionModel:
                 worst_gap_ms=waits[worst] if worst else None,
                 silent_partitions=len(silent) if gap.before and is_whole else None,
                 usual_interval_ms=gap.usual_interval_ms,
+                recommitted_records=self._recommitted(gap) if is_whole else None,
                 closed_by=closed_by,
+                last_commit_ms=self._last_commit_ms(gap, reason),
             )
         )
+
+    @staticmethod
+    def _last_commit_ms(gap: Gap, reason: str | None) -> int | None:
+        last = max(gap.before.values(), key=lambda commit: commit.offset, default=None)
+        return None if last is None or reason == "offsets_missing" else last.ms
+
+    @staticmethod
+    def _recommitted(gap: Gap) -> int | None:
+        pairs = [(gap.before[key], gap.after[key]) for key in gap.before if key in _committed_first(gap)]
+        falls = [max(0, before.committed - after.committed) for before, after in pairs]
+        is_known = all(after.missing_below <= before.offset for before, after in pairs)
+        is_proven = all(after.is_by_member for fall, (_, after) in zip(falls, pairs, strict=True) if fall)
+        return sum(falls) if pairs and is_known and is_proven else None
 
     def _group_gap(self, gap: Gap) -> tuple[int | None, str | None]:
         if not gap.before:

@@ -30,6 +30,7 @@ from tests.streaming.log_records import (
     group_value,
     member_fields,
     other_group_key,
+    other_group_value,
     record_batch,
     target_epoch_key,
     target_epoch_value,
@@ -40,24 +41,30 @@ UNDECODABLE = (b"\x00\x63", b"")
 STEPS_MS = ([0, 100, 1_000, 5_000], [1_000, 5_000, 60_000, 120_000], [0, 5_000, 50_000, 400_000, -20_000])
 
 
+KINDS = {"commit": 60, "deleted": 8, "generation": 12, "targets": 4, "epoch": 2, "ended": 1, "rubbish": 1}
+"""The kinds of random records, with their frequency."""
+
+
 def group_record(rng: Random) -> tuple[bytes, bytes | None]:
-    """Return a random record: most often a commit, or a tombstone, generation, target epoch or invalid bytes."""
-    group = rng.choice(["a", "bb"])
-    (kind,) = rng.choices(["commit", "deleted", "generation", "epoch", "ended", "rubbish"], [60, 8, 12, 4, 1, 1])
+    """Return a random record: most often a commit, or a tombstone, generation, epoch or invalid bytes."""
+    group, group_type, number = (
+        rng.choice(["a", "bb"]),
+        rng.choice(["consumer", "share", "streams"]),
+        rng.randrange(1, 4),
+    )
+    (kind,) = rng.choices([*KINDS], [*KINDS.values()])
     key = commit_key(group, "orders", rng.randrange(3), legacy=rng.random() < 0.1)
-    if kind == "commit":
-        return key, commit_value(1, 0)
-    if kind == "deleted":
-        return key, None
-    if kind == "generation":
-        members = [member_fields("m")] if rng.random() < 0.8 else []
-        return group_key(group), group_value(rng.randrange(1, 4), members)
-    if kind == "epoch":
-        group_type = rng.choice(["consumer", "share", "streams"])
-        return target_epoch_key(group_type, group), target_epoch_value(group_type, rng.randrange(1, 4))
-    if kind == "ended":
-        return rng.choice([group_key(group), other_group_key("consumer", group)]), None
-    return UNDECODABLE
+    members = [member_fields("m")] if rng.random() < 0.8 else []
+    records: dict[str, tuple[bytes, bytes | None]] = {
+        "commit": (key, commit_value(rng.randrange(4), 0)),
+        "deleted": (key, None),
+        "generation": (group_key(group), group_value(number, members)),
+        "targets": (target_epoch_key(group_type, group), target_epoch_value(group_type, number)),
+        "epoch": (other_group_key(group_type, group), other_group_value(group_type, number)),
+        "ended": (rng.choice([group_key(group), other_group_key("consumer", group)]), None),
+        "rubbish": UNDECODABLE,
+    }
+    return records[kind]
 
 
 @st.composite

@@ -52,9 +52,9 @@ def log_of(log: Log) -> list[LogRecord]:
     ]
 
 
-def _record(what: str, number: str = "0") -> tuple[bytes, bytes | None] | None:
+def _record(what: str, number: str = "0", committed: str = "1") -> tuple[bytes, bytes | None] | None:
     records: dict[str, tuple[bytes, bytes | None] | None] = {
-        "commit": (commit_key("g", "orders", int(number)), commit_value(1)),
+        "commit": (commit_key("g", "orders", int(number)), commit_value(int(committed))),
         "delete": (commit_key("g", "orders", int(number)), None),
         "generation": (group_key("g"), group_value(int(number), [member_fields("m")])),
         "emptied": (group_key("g"), group_value(int(number))),
@@ -93,6 +93,16 @@ def is_shown(gap: CommitGap, expected: dict[str, Any]) -> bool:
 
 FIRST = [(0, "generation 1"), (1, "commit 0"), (2, "commit 1"), (6, "commit 0"), (7, "commit 1")]
 """Generation 1 with two partitions, each committed every five seconds. Later events start at offset 5."""
+
+
+def gap_after_first(log: Log, *, one_batch: bool) -> CommitGap:
+    """Return the first gap that opens in a log after FIRST. The log is one batch, or one batch per record."""
+    records, partition_state, closed = log_of([*FIRST, *log]), PartitionSnapshot(0), []
+    for batch in [records] if one_batch else [[record] for record in records]:
+        partition_state, event = advanced(partition_state, batch)
+        closed += event.gaps
+    return next(gap for gap in closed if gap.position.offsets_topic_offset >= len(FIRST))
+
 
 RULES: list[tuple[Log, dict[str, Any], str]] = [
     (
@@ -217,11 +227,7 @@ RULES: list[tuple[Log, dict[str, Any], str]] = [
 @pytest.mark.parametrize(("log", "expected", "why"), RULES, ids=[why for _, _, why in RULES])
 @pytest.mark.parametrize("one_batch", [True, False], ids=["one batch", "one batch per record"])
 def test_each_rule(log: Log, expected: dict[str, Any], why: str, one_batch: bool) -> None:
-    records, partition_state, closed = log_of([*FIRST, *log]), PartitionSnapshot(0), []
-    for batch in [records] if one_batch else [[record] for record in records]:
-        partition_state, event = advanced(partition_state, batch)
-        closed += event.gaps
-    second = next(gap for gap in closed if gap.position.offsets_topic_offset >= len(FIRST))
+    second = gap_after_first(log, one_batch=one_batch)
     assert is_shown(second, expected), f"{why}: {second}"
 
 

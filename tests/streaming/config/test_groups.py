@@ -18,9 +18,9 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 
 from streaming.cli.config import config
 from streaming.config.groups import GroupEntry, LimitsByGroup
+from streaming.config.links import LinkSettings
 from streaming.config.load import ConfigError, load_settings
 from streaming.config.names import NameFilter
-from streaming.config.settings import LinkSettings
 from streaming.evaluation.group_update import GroupState
 from streaming.evaluation.limits import DEFAULT_LIMITS
 from streaming.group.snapshot import GroupSnapshot

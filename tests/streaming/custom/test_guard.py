@@ -53,6 +53,14 @@ class Moody(RangeAssignor):
         if mood == "half": return GroupAssignment({"A": (("t", 0),), "B": ()})
         return super().assign(group)
 
+class ByLag(RangeAssignor):
+    """Gives all partitions to the member whose id is the total lag."""
+    name = "by-lag"
+    def assign(self, group):
+        total = str(sum(group.lag_records.values()))
+        ids = [member.member_id for member in group.members]
+        return GroupAssignment({one: (("t", 0),) if one == total else () for one in ids})
+
 def broken():
     raise ImportError("no such driver")
 '''
@@ -75,6 +83,14 @@ def failure_of(guarded: GuardedAssignor, mood: str) -> AssignorFailure:
     outcome = guarded.try_assign(in_mood(mood))
     assert isinstance(outcome, AssignorFailure)
     return outcome
+
+
+def test_a_strategy_receives_the_lag_of_a_scenario(strategies: str):
+    """Only a custom strategy reads the lag, so no golden vector covers it."""
+    members = (MemberSubscription("7", ("t",)), MemberSubscription("8", ("t",)))
+    with GuardedAssignor(f"{strategies}:ByLag") as guarded:
+        answer = guarded.try_assign(GroupSpec(members, {"t": 1}, lag_records={("t", 0): 8}))
+    assert answer == GroupAssignment({"7": (), "8": (("t", 0),)})
 
 
 def test_a_working_strategy_returns_its_assignment(strategies: str):

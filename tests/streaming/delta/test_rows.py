@@ -289,7 +289,9 @@ def test_lag_has_rows_for_any_timestamp_of_a_commit(timestamps: list[int]) -> No
 
 
 def test_a_commit_gap_is_a_row_at_the_position_of_its_rebalance_with_null_for_unknown_values() -> None:
-    gap = CommitGap("g", Position(3, 17, 1_000), 5, None, "no_commit_after", None, None, None, 2, 5_000, "round_passed")
+    gap = CommitGap(
+        "g", Position(3, 17, 1_000), 5, None, "no_commit_after", None, None, None, 2, 5_000, 40, "round_passed", 500
+    )
     (row,) = arrow_table(COMMIT_GAPS, commit_gap_rows("prod", [gap])[COMMIT_GAPS]).to_pylist()
     assert (row["cluster"], row["offsets_topic_partition"], row["offsets_topic_offset"]) == ("prod", 3, 17)
     assert row["record_time"] == datetime(1970, 1, 1, 0, 0, 1, tzinfo=timezone.utc)
@@ -303,8 +305,10 @@ def test_a_commit_gap_is_a_row_at_the_position_of_its_rebalance_with_null_for_un
         "worst_partition": None,
         "worst_gap_ms": None,
         "silent_partitions": 2,
+        "recommitted_records": 40,
         "usual_interval_ms": 5_000,
         "closed_by": "round_passed",
+        "last_commit_time": datetime(1970, 1, 1, 0, 0, 0, 500_000, tzinfo=timezone.utc),
     }
 
 

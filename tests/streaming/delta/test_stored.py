@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date
 from pathlib import Path
 
 import pytest
 
+import streaming.delta.stored_table
+from streaming.cli.text.conditions import read_active_conditions, read_condition_changes
+from streaming.cli.text.gaps import read_commit_gaps
 from streaming.combine.partition_state import DecodeFailure
 from streaming.delta.on_disk import DeltaTables
 from streaming.delta.rows import arrow_table, quarantine_rows
-from streaming.delta.stored import NoTableError, stored_rows
+from streaming.delta.stored import stored_rows
+from streaming.delta.stored_table import TableReadError
 from streaming.delta.tables import QUARANTINE
 
 DAY_MS = 86_400_000
@@ -54,7 +58,7 @@ def test_the_requested_rows_are_returned(
 def test_a_damaged_file_is_an_error_of_one_line(root: Path) -> None:
     damaged = next((root / QUARANTINE.name).rglob("*.parquet"))
     damaged.write_bytes(damaged.read_bytes()[:50])
-    with pytest.raises(NoTableError, match=r"quarantine cannot be read .*: check that the storage is reachable"):
+    with pytest.raises(TableReadError, match=r"quarantine cannot be read .*: check that the storage is reachable"):
         stored_rows(str(root), QUARANTINE)
 
 
@@ -71,3 +75,22 @@ def test_reading_starts_no_thread_that_can_abort_the_exit(root: Path) -> None:
     )
     completed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert completed.stdout.split() == ["12", "False"], completed.stderr
+
+
+@pytest.mark.parametrize("read", ["gaps", "changes", "active conditions"])
+def test_a_table_that_cannot_be_read_is_not_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: str) -> None:
+    """The object store did not answer, and `history` showed no commit gaps and no conditions, as if there were none."""
+    root = str(tmp_path)
+    rows: Callable[[], object] = {
+        "gaps": lambda: read_commit_gaps("orders", root, None),
+        "changes": lambda: read_condition_changes(root, None, "orders"),
+        "active conditions": lambda: read_active_conditions(root, None, "orders"),
+    }[read]
+    assert not rows(), "a monitor of an earlier version did not create the table"
+
+    def refuse(_path: str) -> None:
+        raise OSError("the object store does not answer")
+
+    monkeypatch.setattr(streaming.delta.stored_table, "DeltaTable", refuse)
+    with pytest.raises(TableReadError, match="the object store does not answer"):
+        rows()

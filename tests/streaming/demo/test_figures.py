@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from assignors import assignor_named
 from streaming.demo.figures import Figures, GroupFigures, read_figures
+from streaming.evaluation.causes.cause import HOT_PARTITION, Cause
+from streaming.evaluation.causes.late_group import ExplainedLag
 from streaming.evaluation.group_update import GroupState
 from streaming.evaluation.lag.lag import ClusterSample
 from streaming.evaluation.snapshot_evaluation import evaluate_snapshot
@@ -14,6 +18,7 @@ from streaming.prometheus.metrics import Exporter
 from streaming.protocol.classic import Assignment, ClassicMember, GroupMetadata, Subscription
 from streaming.state.monitor_state import MonitorState
 from tests.streaming.http.answers import answer
+from tests.streaming.page.test_application import ask, pages_of
 
 
 def test_every_figure_is_found_in_what_the_monitor_exposes():
@@ -63,14 +68,33 @@ def test_drift_is_that_of_the_groups_own_strategy_and_no_other():
         'rebalance_monitor_group_info{cluster="c",group="g",protocol="roundrobin",state="Stable"} 1\n'
         'rebalance_monitor_drift_partitions{cluster="c",group="g",strategy="range"} 4\n'
     )
-    assert read_figures(text).groups["g"].drift_partitions is None
+    assert read_figures(text, "{}").groups["g"].drift_partitions is None
     own = text + 'rebalance_monitor_drift_partitions{cluster="c",group="g",strategy="roundrobin"} 0\n'
-    assert read_figures(own).groups["g"].drift_partitions == 0
+    assert read_figures(own, "{}").groups["g"].drift_partitions == 0
 
 
 def test_a_group_that_only_commits_is_shown_with_its_lag():
-    groups = read_figures('rebalance_monitor_group_lag{cluster="c",group="g"} 7\n').groups
+    groups = read_figures('rebalance_monitor_group_lag{cluster="c",group="g"} 7\n', "{}").groups
     assert groups == {"g": GroupFigures("g", lag=7)}
+
+
+def test_the_cause_of_lag_is_the_sentence_of_the_api(tmp_path: Path):
+    """Issue 15: the screen, the page and the API show the same sentence, because it exists once."""
+    cause = Cause(HOT_PARTITION, topic="t", partition=2, member="a", produced_records_per_second=8.0)
+    monitor_state = MonitorState()
+    monitor_state.put_batch([_record("g"), _record("h")], [])
+    monitor_state.put_sample(ClusterSample(0), None)
+    monitor_state.put_explained_lags({"g": ExplainedLag(None, cause)})
+    monitor_state.put_health(ready=True, was_ready=True)
+    listed_groups = ask(pages_of(monitor_state, tmp_path, now_ms=0), "/api/v1/groups").text
+    figures = read_figures(_exposition(monitor_state), listed_groups)
+    assert {group_id: group.cause for group_id, group in figures.groups.items()} == {"g": cause.text, "h": None}
+
+
+def test_before_the_api_has_a_list_of_groups_no_group_has_a_cause():
+    """While the monitor catches up, the API returns only an error."""
+    text = 'rebalance_monitor_group_lag{cluster="c",group="g"} 7\n'
+    assert read_figures(text, '{"error": "catching up"}').groups["g"].cause is None
 
 
 def test_every_possible_name_of_a_group_is_read_back():
@@ -82,8 +106,11 @@ def test_every_possible_name_of_a_group_is_read_back():
 
 
 def _scraped(monitor_state: MonitorState) -> Figures:
-    exporter = Exporter([("c", monitor_state)], lambda: 0, 1_000)
-    return read_figures(answer(exporter))
+    return read_figures(_exposition(monitor_state), "{}")
+
+
+def _exposition(monitor_state: MonitorState) -> str:
+    return answer(Exporter([("c", monitor_state)], lambda: 0, 1_000))
 
 
 def _seen(group_id: str) -> GroupState:

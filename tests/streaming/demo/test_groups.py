@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assignors.partitioner import partition_for_key
 from streaming.demo import DEMO_GROUPS, DEMO_TOPICS, DemoLoad
 from streaming.demo.affinity import affinity
+from streaming.demo.topics import CLICKS
 
 if TYPE_CHECKING:
     import random
@@ -38,6 +41,20 @@ def test_only_one_group_of_the_demo_has_a_flapping_member():
     """All other groups must not change, so that their descriptions stay true."""
     flapping = [group.group_id for group in DEMO_GROUPS if any(member.absence_seconds for member in group.members)]
     assert flapping == ["demo-flapping"]
+
+
+def test_most_records_of_the_hot_key_are_in_one_partition_and_each_partition_has_records():
+    """Kafka's default partitioner puts "shop-1" into partition 2. The other members need some work, too."""
+    records = Counter(partition_for_key(key.encode(), CLICKS.partitions) for key in CLICKS.keys)
+    assert records == {2: 8, 1: 1, 0: 1}
+
+
+def test_no_assignment_could_help_the_group_with_the_hot_key():
+    """Otherwise the cause on the screen would be a different one. The other members keep up."""
+    (group,) = (group for group in DEMO_GROUPS if group.group_id == "demo-hot-key")
+    (seconds,) = {member.seconds_per_record for member in group.members}
+    rates = sorted(CLICKS.records_per_second * CLICKS.keys.count(key) / len(CLICKS.keys) for key in set(CLICKS.keys))
+    assert rates[-2] < 1 / seconds < rates[-1] / 2
 
 
 def test_a_group_that_does_not_exist_is_refused_by_name():

@@ -36,7 +36,10 @@ print(*DemoLoad(sys.argv[1], only={"demo-idle", "demo-roundrobin"}).start().pids
 time.sleep(600)
 """
 
-each_group = pytest.mark.parametrize("group", DEMO_GROUPS, ids=[group.group_id for group in DEMO_GROUPS])
+each_group = pytest.mark.parametrize("group", DEMO_GROUPS, ids=lambda group: group.group_id)
+each_group_with_members = pytest.mark.parametrize(
+    "group", [group for group in DEMO_GROUPS if group.protocol], ids=lambda group: group.group_id
+)
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +57,7 @@ def load(broker: EmbeddedBroker) -> Iterator[DemoLoad]:
         running.check()
 
 
-@each_group
+@each_group_with_members
 @pytest.mark.usefixtures("load")
 def test_a_group_is_stable_with_its_members_protocol_and_every_partition_once(group: DemoGroup, admin: AdminClient):
     described = _within(40, lambda: _described(admin, group), lambda seen: _is_complete(seen, group))
@@ -65,6 +68,16 @@ def test_a_group_is_stable_with_its_members_protocol_and_every_partition_once(gr
     }
     assigned = sorted(partition for owned in _owned(described).values() for partition in owned)
     assert assigned == sorted((topic.name, number) for topic in group.topics for number in range(topic.partitions))
+
+
+@pytest.mark.usefixtures("load")
+def test_a_consumer_that_uses_assign_commits_all_partitions_and_is_no_member(admin: AdminClient):
+    """The coordinator lists the group as empty, although it makes progress. A rebalance would need members."""
+    group = _group("demo-assign")
+    every = {(topic.name, number) for topic in group.topics for number in range(topic.partitions)}
+    _within(40, lambda: set(_offsets(admin, group)), lambda seen: seen == every)
+    described = _described(admin, group)
+    assert (described.state.name, described.members) == ("EMPTY", [])
 
 
 @each_group

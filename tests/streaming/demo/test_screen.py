@@ -44,6 +44,22 @@ def test_the_descriptions_are_omitted_on_a_low_terminal():
     assert len(_rendered(GroupTable(Figures(), max_lines=30), 100)) == 2 * len(DEMO_GROUPS) + 3
 
 
+@pytest.mark.parametrize("width", [80, 100, 160])
+def test_the_cause_of_lag_replaces_the_description_of_its_group(width: int):
+    """Issue 15: `demo-hot-key` shows its cause on the screen. Member names can contain escape sequences."""
+    group = GroupFigures("demo-hot-key", cause="Hot partition: partition c-2 \x1b[2J receives 8 records/s.")
+    text = " ".join(" ".join(_rendered(GroupTable(Figures(groups={group.group_id: group})), width)).split())
+    assert "cause of lag: Hot partition: partition c-2 \N{REPLACEMENT CHARACTER}[2J" in text
+    assert "most records have one key" not in text
+
+
+def test_a_wide_terminal_with_few_lines_has_no_column_of_sentences():
+    """The sentences in a column need up to three lines per group, so the notes below would not fit on the screen."""
+    lines = _rendered(GroupTable(Figures()), 160)
+    assert len(_rendered(GroupTable(Figures(), max_lines=len(lines)), 160)) == len(lines)
+    assert len(_rendered(GroupTable(Figures(), max_lines=len(lines) - 1), 160)) < len(lines)
+
+
 def test_the_notes_stay_on_a_screen_of_24_lines():
     """The note on how to stop the demo must always be visible."""
     notes = dict.fromkeys(("pages", "metrics", "tables", "logs", "Kafka", "stop"), "x")

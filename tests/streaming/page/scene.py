@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from pathlib import Path
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -19,16 +20,17 @@ from assignors import BUILT_IN, GroupSpec, MemberSubscription, PartitionAssignor
 from streaming.combine.gaps import ALL_COMMITTED, CommitGap, GapTotals, add_to_totals
 from streaming.combine.partition_state import GapsClosed
 from streaming.delta.rows import arrow_table, update_rows
-from streaming.delta.tables import PARTITIONED_BY, REBALANCES
+from streaming.delta.tables import GROUP_GENERATIONS, PARTITIONED_BY, REBALANCES, Table
 from streaming.evaluation.conditions.condition_tracker import Condition
 from streaming.evaluation.conditions.condition_words import describe_condition
-from streaming.evaluation.fairness.throughput import end_offset_rates
 from streaming.evaluation.group_update import GroupState, apply_batch
+from streaming.evaluation.incidents.evidence import GroupSurroundings, evidence_of
+from streaming.evaluation.incidents.tracker import SampledEvidence, advance_incidents
 from streaming.evaluation.lag.commit_windows import CommitWindows
 from streaming.evaluation.lag.lag import LAG_SCHEMA, ClusterSample, LogEnds, lag_report
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation, evaluate_lag
 from streaming.evaluation.lag.lag_seconds import END_OFFSET_POINTS
-from streaming.evaluation.lag.rates import CommitPoints
+from streaming.evaluation.lag.rates import CommitPoints, known_produce_rates
 from streaming.evaluation.lag.retention.lost_records import LOG_START_POINTS
 from streaming.evaluation.lag.sampled_offsets import SampledOffsets
 from streaming.evaluation.rebalances.detectors import Limits, conditions
@@ -109,12 +111,18 @@ def generation(number: int, ago_seconds: float, protocol: str, members: Sequence
     return GroupMetadataWritten(Position(0, number, NOW_MS - int(1000 * ago_seconds)), metadata)
 
 
+def append(tables: Path, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Append rows to a table as the monitor does."""
+    arrow_rows = arrow_table(table, [dict(row) for row in rows])
+    write_deltalake(str(tables / table.name), arrow_rows, mode="append", partition_by=list(PARTITIONED_BY))
+
+
 def record_of(
     group_id: str, events: Iterable[GroupEvent], tables: Path | None = None, own: Sequence[PartitionAssignor] = ()
 ) -> GroupState:
     """Apply the events, one batch each, and return the group's state.
 
-    With `tables`, the group's rebalances are also written. `own` are users' strategies.
+    With `tables`, the group's generations and rebalances are also written. `own` are users' strategies.
     """
     strategies = [*(BUILT_IN[name] for name in STRATEGIES), *own]
     sampled = TopicsSampled({topic: TopicMetadata(count, NOW_MS - 10**9) for topic, count in TOPICS.items()})
@@ -124,8 +132,9 @@ def record_of(
         updates.append(apply_batch(updates[-1].record, [sampled], strategies))
         record = updates[-1].record
     if tables is not None and group_id.isprintable():
-        rows = arrow_table(REBALANCES, update_rows(CLUSTER, updates, {})[REBALANCES])
-        write_deltalake(str(tables / REBALANCES.name), rows, mode="append", partition_by=list(PARTITIONED_BY))
+        rows = update_rows(CLUSTER, updates, {})
+        for table in (REBALANCES, GROUP_GENERATIONS):
+            append(tables, table, rows[table])
     return record
 
 
@@ -196,7 +205,7 @@ def simulate(
     seen = windows.as_of(rows, np.full(len(keys), ROUNDS))
     consumed = points.rates(rows, read_up_to_ms)
     lag = evaluate_lag(report, ends, starts, seen, pa.array(read_up_to_ms), consumed=consumed)
-    return sample, lag, end_offset_rates(ends, sample.sampled_at_ms)
+    return sample, lag, known_produce_rates(ends, sample.sampled_at_ms)
 
 
 @dataclass
@@ -211,7 +220,9 @@ class Scene:
 def _gaps_of(group_id: str, *gaps_ms: int) -> GapsClosed:
     """Return the event of a partition state that reports these commit gaps of a group, in order."""
     gaps = tuple(
-        CommitGap(group_id, Position(0, number, NOW_MS), number, gap_ms, None, None, None, None, 0, None, ALL_COMMITTED)
+        CommitGap(
+            group_id, Position(0, number, NOW_MS), number, gap_ms, None, None, None, None, 0, None, 0, ALL_COMMITTED
+        )
         for number, gap_ms in enumerate(gaps_ms)
     )
     return GapsClosed(gaps, {group_id: reduce(add_to_totals, gaps, GapTotals())})
@@ -265,6 +276,13 @@ def _events_by_group() -> dict[str, list[GroupEvent]]:
     return events_by_group
 
 
+def put_incidents(monitor_state: MonitorState) -> None:
+    """Form the incidents of the groups as they are now."""
+    reports = monitor_state.reports(monitor_state.view(), is_fresh=True)
+    facts = [one for report in reports.values() for one in evidence_of(report, GroupSurroundings(), NOW_MS - 2_000)]
+    monitor_state.put_incidents(advance_incidents((), SampledEvidence(CLUSTER, NOW_MS - 2_000, facts)).open)
+
+
 def scene(tables: Path) -> Scene:
     """Return groups with all kinds of trouble, and one group for each hostile name."""
     events_by_group = _events_by_group()
@@ -296,4 +314,5 @@ def scene(tables: Path) -> Scene:
         }
     )
     monitor_state.put_health(ready=True, was_ready=True)
+    put_incidents(monitor_state)
     return Scene(monitor_state, tables, sorted(events_by_group))

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import streaming.page.addresses
-from streaming.page.addresses import GROUP_PAGE, addressed_group, group_address
+from streaming.page.addresses import GROUP_PAGE, addressed_name, group_address
 from tests.streaming.page.scene import HOSTILE_NAMES
 
 ANY_NAME = st.text(st.characters(), max_size=40)
@@ -32,7 +32,7 @@ def test_an_address_leads_back_to_its_group(group_id: str) -> None:
     """Rules 1 to 3. A browser removes `..` from a path, so such a name must not be in the path."""
     address = group_address(group_id)
     assert address.isascii()
-    assert addressed_group(*path_and_query(address)) == group_id
+    assert addressed_name(*path_and_query(address)) == group_id
 
 
 @given(ANY_NAME, ANY_NAME)
@@ -49,7 +49,7 @@ def test_no_name_adds_html_characters_or_path_segments_to_its_address(group_id: 
 
 @pytest.mark.parametrize("rest", ["\xff", "\xc3", "\xed\xa0", "\u1234"])
 def test_bytes_that_are_not_a_name_address_no_group(rest: str) -> None:
-    assert addressed_group(rest, "") in {None, "?"}
+    assert addressed_name(rest, "") in {None, "?"}
 
 
 def test_the_examples_in_the_docstrings_are_correct() -> None:

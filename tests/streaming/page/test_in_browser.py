@@ -18,13 +18,37 @@ from streaming.page.clusters import ClusterView
 from streaming.page.rebalances import RebalanceReader
 from streaming.page.watched import WatchedCluster
 from streaming.prometheus.metrics import Exporter
+from tests.streaming.groups import member, written
 from tests.streaming.page.browser import DESKTOP, PHONE, Scheme, chromium, open_page, save_picture
 from tests.streaming.page.scene import CLUSTER, HOSTILE_NAMES, NOW_MS, STRATEGIES, scene
+from tests.streaming.page.timeline.stored import write_condition, write_gap, write_lag
+from tests.streaming.past import history
 
 pytestmark = pytest.mark.slow
 
 STALE_AFTER_MS = 30_000
-ADDRESSES = ("/", "/?q=billing", "/groups/billing", "/groups/fraud-detection", "/groups/reporting", "/groups/no-such")
+NO_SUCH = "/groups/no-such"
+AT = "1970-01-01T00:00:22"
+BEFORE_THE_FIRST_ROW = "/groups/payments?at=1970-01-01T00:00"
+NOT_FOUND = (NO_SUCH, BEFORE_THE_FIRST_ROW)
+ADDRESSES = (
+    "/",
+    "/?q=billing",
+    "/?find=1&topic=orders",
+    "/topics/orders",
+    "/hosts/10.4.7.97",
+    "/groups/billing",
+    "/groups/fraud-detection",
+    "/groups/reporting",
+    NO_SUCH,
+    "/incidents",
+    "/incidents?group=clickstream",
+    "/groups/clickstream?span=6h",
+    f"/?at={AT}",
+    f"/groups/payments?at={AT}",
+    "/groups/payments?from=1&to=2",
+    BEFORE_THE_FIRST_ROW,
+)
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +61,11 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Serve the complete HTTP port as a monitor does, and yield its address."""
     page_scene = scene(tmp_path_factory.mktemp("tables"))
+    write_lag(page_scene.tables, "clickstream", 7_200, 2_400, lambda age: 40 + int(age) % 60, range(24))
+    write_lag(page_scene.tables, "clickstream", 1_200, 0, lambda age: 9_000 - 7 * int(age), range(24))
+    write_gap(page_scene.tables, "clickstream", 500, 560, 330)
+    write_condition(page_scene.tables, "clickstream", "long_commit_gap", 480, 320)
+    write_past(page_scene.tables)
     cluster = ClusterView(
         CLUSTER,
         lambda: WatchedCluster(CLUSTER, page_scene.monitor_state.view(), NOW_MS, STALE_AFTER_MS),
@@ -49,6 +78,21 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     server.close()
 
 
+def write_past(tables: Path) -> None:
+    """Write a group of 1970 in which one of three members left, and a different one got everything."""
+    numbers = range(24)
+    before = [member(name, {"orders": [*numbers[place::3]]}) for place, name in enumerate("abc")]
+    after = [member("a", {"orders": [*numbers]}), member("b")]
+    long_name = "a-group-with-a-long-name-that-does-not-fit-on-a-phone-" * 2
+    history.write_life(tables, [written(10, 1, before), written(20, 2, after)], "payments", CLUSTER)
+    history.write_life(tables, [written(10, 1, before)], long_name, CLUSTER)
+    payments = {"group_id": "payments", "cluster": CLUSTER}
+    rows = [history.lag_row(11_000, 7 * number, partition=number, seconds=3.0, **payments) for number in numbers]
+    history.write_lag(tables, *rows)
+    history.write_status(tables, 11_000, "STALL", **payments)
+    history.write_condition(tables, 21_000, "rebalance_storm", active=True, **payments)
+
+
 def background_colour(browser: Chrome) -> tuple[int, ...]:
     """Return red, green and blue of the background as the browser shows it."""
     colour: str = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
@@ -58,26 +102,61 @@ def background_colour(browser: Chrome) -> tuple[int, ...]:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
 @pytest.mark.parametrize("address", ADDRESSES)
-def test_each_page_fits_its_window_violates_no_policy_and_has_the_requested_colours(  # noqa: PLR0913, PLR0917 - its cases
+def test_each_page_fits_its_window_violates_no_policy_and_can_be_read(  # noqa: PLR0913, PLR0917 - its cases
     browser: Chrome, site: str, tmp_path: Path, address: str, size: tuple[int, int], scheme: Scheme
 ) -> None:
-    """Wide tables scroll inside the page. A page that scrolls horizontally as a whole is unreadable on a phone."""
+    """Wide tables scroll inside the page. A page that scrolls horizontally as a whole is unreadable on a phone.
+
+    Contrast of text to its background: WCAG 2.1, success criterion 1.4.3, also for every cell of the heat map.
+    """
     open_page(browser, site + address, size, scheme)
     wide, window = browser.execute_script("return [document.documentElement.scrollWidth, window.innerWidth]")
     assert wide <= window
     assert (sum(background_colour(browser)) > 3 * 128) == (scheme == "light")
-    assert [entry for entry in browser.get_log("browser") if "no-such" not in entry["message"]] == []  # type: ignore[no-untyped-call]
+    messages = [entry["message"] for entry in browser.get_log("browser")]  # type: ignore[no-untyped-call]
+    is_404 = [one.startswith(f"{site}{address} ") and "404" in one for one in messages]
+    assert all(is_404) if address in NOT_FOUND else messages == []
+    for place, ratio in browser.execute_script(CONTRASTS).items():
+        assert ratio >= 4.5, place
     save_picture(browser, tmp_path / "page.png")
     assert (tmp_path / "page.png").stat().st_size > 5_000
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_has_enough_contrast_to_its_background(browser: Chrome, site: str, scheme: Scheme) -> None:
-    """WCAG 2.1, success criterion 1.4.3: a contrast of 4.5 to 1, also for every cell of the heat map."""
-    for address in ("/", "/groups/billing", "/groups/fraud-detection"):
-        open_page(browser, site + address, DESKTOP, scheme)
-        for place, ratio in browser.execute_script(CONTRASTS).items():
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_text_in_the_timeline_has_enough_contrast_to_its_shape(
+    browser: Chrome, site: str, size: tuple[int, int], scheme: Scheme
+) -> None:
+    """WCAG 2.1, success criterion 1.4.3, for text in SVG: its colour is `fill`, and its background is a shape."""
+    for address in ("/groups/clickstream", "/groups/billing"):
+        open_page(browser, site + address, size, scheme)
+        found = browser.execute_script(SVG_CONTRASTS)
+        assert found["texts"] >= 10, "one of the two pictures is visible"
+        for place, ratio in found["ratios"].items():
             assert ratio >= 4.5, place
+
+
+SVG_CONTRASTS = """
+const channel = c => { c /= 255; return c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4; };
+const rgb = colour => colour.match(/[0-9.]+/g).slice(0, 3).map(Number);
+const light = ([r, g, b]) => 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
+const panel = getComputedStyle(document.querySelector('.timeline')).backgroundColor;
+const ratios = {}, svg = [...document.querySelectorAll('svg.tl')].filter(one => one.clientWidth)[0];
+const rects = [...svg.querySelectorAll(':scope > rect')].filter(
+  one => getComputedStyle(one).fill.startsWith('rgb') && getComputedStyle(one).fillOpacity > 0.5);
+const texts = [...svg.querySelectorAll('text')];
+for (const text of texts) {
+  const box = text.getBBox(), x = box.x + box.width / 2, y = box.y + box.height / 2;
+  const under = rects.filter(one => { const b = one.getBBox();
+    return b.x <= x && x <= b.x + b.width && b.y <= y && y <= b.y + b.height; }).pop();
+  const ink = light(rgb(getComputedStyle(text).fill));
+  const ground = light(rgb(under ? getComputedStyle(under).fill : panel));
+  const ratio = (Math.max(ink, ground) + 0.05) / (Math.min(ink, ground) + 0.05);
+  const place = text.getAttribute('class') + ' on ' + (under ? under.getAttribute('class') : 'panel');
+  ratios[place] = Math.min(ratio, ratios[place] ?? 99);
+}
+return {texts: texts.length, ratios};
+"""
 
 
 CONTRASTS = """
@@ -130,8 +209,10 @@ def test_the_policy_stops_markup_that_was_not_escaped(browser: Chrome, site: str
 
 def test_a_group_is_found_by_typing_part_of_its_name(browser: Chrome, site: str) -> None:
     open_page(browser, site, PHONE)
-    browser.find_element(By.NAME, "q").send_keys("ledg\n")
+    browser.find_element(By.PARTIAL_LINK_TEXT, "Find").click()
+    browser.switch_to.active_element.send_keys("ledg\n")
     WebDriverWait(browser, 60).until(lambda page: "q=ledg" in page.current_url)
     rows = browser.find_elements(By.CSS_SELECTOR, ".groups tbody tr")
     assert [row.find_element(By.TAG_NAME, "a").text for row in rows] == ["ledger"]
+    browser.find_element(By.PARTIAL_LINK_TEXT, "Find").click()
     assert browser.find_element(By.NAME, "q").get_attribute("value") == "ledg"

@@ -7,15 +7,19 @@ from pathlib import Path
 import msgspec
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from markupsafe import escape
 
 import streaming.page.rebalances
 from streaming.combine.gaps import CommitGap
+from streaming.delta.cells import LAST_MS
 from streaming.delta.rows import arrow_table, commit_gap_rows
 from streaming.delta.tables import COMMIT_GAPS, PARTITIONED_BY, REBALANCES
 from streaming.evaluation.group_update import GroupState
 from streaming.page.last_rebalances import LastRebalances
 from streaming.page.rebalances import CACHE_SECONDS, RebalanceReader
-from tests.streaming.page.scene import CLUSTER, Member, generation, record_of
+from streaming.state.monitor_state import MonitorState
+from tests.streaming.page.scene import CLUSTER, NOW_MS, PARTITIONS, Member, generation, record_of, simulate
+from tests.streaming.page.test_application import Answer, ask, pages_of
 
 A, B = Member("app-a", ["orders"]), Member("app-b", ["orders"])
 DAY_SECONDS = 86_400
@@ -90,12 +94,40 @@ def test_the_commit_gap_is_shown_with_its_rebalance(tmp_path: Path) -> None:
     record = group_with_rebalances(tmp_path, 2)
     position = record.snapshot.position
     assert position is not None
-    closed = CommitGap("g", position, 2, 12_000, None, "orders", 3, 12_000, 0, 700, "all_committed")
+    closed = CommitGap("g", position, 2, 12_000, None, "orders", 3, 12_000, 0, 700, 40, "all_committed")
     rows = arrow_table(COMMIT_GAPS, commit_gap_rows(CLUSTER, [closed])[COMMIT_GAPS])
     write_deltalake(str(tmp_path / COMMIT_GAPS.name), rows, partition_by=list(PARTITIONED_BY))
     newest, before = reader(tmp_path)[0].last(record).lines
     assert "no member committed for 12.0 s (usual interval: 0.7 s)" in newest.text
     assert "no member committed" not in before.text
+    assert (newest.recommitted_records, before.recommitted_records) == (40, None)
+    assert newest.text.endswith("40 records were committed twice")
+
+
+@pytest.mark.parametrize("time_ms", [10**18, -(10**18)])
+def test_a_rebalance_with_a_time_outside_of_the_calendar_is_shown(tmp_path: Path, time_ms: int) -> None:
+    """A broker with a wrong clock writes such times. The tables contain the nearest time of the calendar."""
+    record = record_of("g", [generation(1, NOW_MS / 1000 - time_ms / 1000, "range", [A])], tmp_path)
+    (line,) = reader(tmp_path)[0].last(record).lines
+    assert line.timestamp_ms == (LAST_MS if time_ms > 0 else 0)
+    page = group_page(record, tmp_path)
+    assert page.status == "200 OK"
+    assert str(escape(line.text)) in page.text
+
+
+def test_a_group_whose_earlier_record_has_a_time_outside_of_the_calendar_has_a_page(tmp_path: Path) -> None:
+    """The timeline reads the date of the newest rebalance before its window."""
+    events = [generation(1, NOW_MS / 1000 + 10**15, "range", [A]), generation(2, 60, "range", [A, B])]
+    assert group_page(record_of("g", events, tmp_path), tmp_path).status == "200 OK"
+
+
+def group_page(record: GroupState, tables: Path) -> Answer:
+    """Return the page of the group "g"."""
+    state = MonitorState()
+    state.put_batch([record], [])
+    state.put_health(positions=dict.fromkeys(range(PARTITIONS), 1_000), ready=True, was_ready=True)
+    state.put_sample(*simulate({})[:2])
+    return ask(pages_of(state, tables), "/groups/g")
 
 
 def record_reads(monkeypatch: pytest.MonkeyPatch) -> list[object]:

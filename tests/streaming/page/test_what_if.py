@@ -2,32 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import msgspec
 import pytest
 
-import streaming.page.what_if
-from assignors import BUILT_IN, AssignorFailedError, GroupAssignment, GroupSpec
+import streaming.evaluation.what_if.inputs
+from assignors import BUILT_IN, AssignorFailedError, GroupAssignment, GroupSpec, TopicPartition
 from assignors.what_if.what_if import what_if_as_json
 from streaming.evaluation.evaluate import RecordedGroup, evaluate
 from streaming.evaluation.group_update import GroupState
 from streaming.evaluation.snapshot_evaluation import evaluate_snapshot
 from streaming.events import GroupMetadataWritten, Position
+from streaming.group.members import members
 from streaming.group.snapshot import GroupSnapshot
+from streaming.page.application import Pages
 from streaming.page.what_if import TODAY, Alternative, WhatIfAnswers, compute_what_if
 from tests.streaming.groups import advanced, formed, member, metadata, written
-from tests.streaming.page.scene import STRATEGIES, TOPICS, Member, generation, record_of
+from tests.streaming.page.scene import NOW_MS, STRATEGIES, TOPICS, Member, generation, record_of, scene
+from tests.streaming.page.test_application import Seen, ask, pages_of
 
 WIDE = ("orders", "payments", "shipments")
 FIRST = generation(1, 60, "range", [Member(f"m-{letter}", WIDE) for letter in "abcde"])
 FIVE = record_of("g", [FIRST])
+NO_RATES: Mapping[TopicPartition, float] = {}
 
 
-def what_if_of(record: GroupState, strategies: Sequence[str]) -> WhatIfAnswers:
+def what_if_of(
+    record: GroupState, strategies: Sequence[str], rates: Mapping[TopicPartition, float] = NO_RATES
+) -> WhatIfAnswers:
     """Return the what-if table of a group's page."""
-    return compute_what_if(evaluate(RecordedGroup("g", record, state=record.snapshot.state)), record, strategies)
+    return compute_what_if(evaluate(RecordedGroup("g", record, state=record.snapshot.state)), record, strategies, rates)
 
 
 def test_every_strategy_is_computed_for_the_usual_changes_and_today_comes_first() -> None:
@@ -99,7 +106,7 @@ def test_a_large_group_shows_the_results_of_its_evaluation_and_refers_to_the_com
 ) -> None:
     """Rule 2: the numbers are the same, but the sizes are missing."""
     computed_now = what_if_of(FIVE, STRATEGIES).changes[0]
-    monkeypatch.setattr(streaming.page.what_if, limit, 4)
+    monkeypatch.setattr(streaming.evaluation.what_if.inputs, limit, 4)
     what_if = what_if_of(FIVE, STRATEGIES)
     assert "rebalance-monitor what-if" in (what_if.error or "")
     (as_it_is,) = what_if.changes
@@ -123,3 +130,58 @@ def test_results_of_a_different_generation_are_not_shown() -> None:
     stale = record_of("g", [FIRST], own=[Own()]).alternatives
     now = msgspec.structs.replace(record_of("g", [FIRST, second], own=[Own()]), alternatives=stale)
     assert [one.strategy for one in what_if_of(now, STRATEGIES).changes[0].alternatives] == [TODAY, *STRATEGIES]
+
+
+RATES = {(topic, number): 10.0 + number for topic in WIDE for number in range(TOPICS[topic])}
+
+
+def test_the_busiest_member_is_computed_from_the_measured_rates() -> None:
+    """The five members have 30 partitions of three topics. Each number is counted again from the owners."""
+    today, *_ = what_if_of(FIVE, STRATEGIES, RATES).changes[0].alternatives
+    owned = [member.assigned or () for member in members(FIVE.snapshot)]
+    assert today.busiest_records_per_second == max(sum(RATES[partition] for partition in held) for held in owned)
+    for change in what_if_of(FIVE, STRATEGIES, RATES).changes:
+        mean = sum(RATES.values()) / change.members
+        assert all(mean <= (one.busiest_records_per_second or 0) <= 2 * mean for one in change.alternatives)
+
+
+@pytest.mark.parametrize(
+    ("rates", "why"),
+    [
+        (NO_RATES, "the monitor started less than a minute ago"),
+        ({key: rate for key, rate in RATES.items() if key != ("orders", 0)}, "one partition has no committed offset"),
+    ],
+)
+def test_without_the_rates_of_all_partitions_the_busiest_member_is_unknown(
+    rates: Mapping[TopicPartition, float], why: str
+) -> None:
+    """A sum without one partition would be too low, and its member could look idle."""
+    for change in what_if_of(FIVE, STRATEGIES, rates).changes:
+        assert not change.has_rates, why
+        assert {one.busiest_records_per_second for one in change.alternatives} == {None}, why
+
+
+def what_if_text(pages: Pages, group_id: str) -> str:
+    """Return the text of the what-if tables on a group's page."""
+    return Seen(ask(pages, f"/groups/{group_id}").text).text.partition(" What if ")[2]
+
+
+def test_page_and_api_show_the_busiest_member_of_each_strategy(tmp_path: Path) -> None:
+    """Range gives 8 partitions with 10 records/s each to one member. roundrobin gives 6 to every member."""
+    had = scene(tmp_path)
+    pages = pages_of(had.monitor_state, had.tables)
+    as_it_is = ask(pages, "/api/v1/groups/billing").json()["what_if"][0]
+    found = {one["strategy"]: one["busiest_records_per_second"] for one in as_it_is["alternatives"]}
+    assert found == {TODAY: 80, "range": 80, "roundrobin": 60, "sticky": 60, "cooperative-sticky": 60}
+    shown = what_if_text(pages, "billing")
+    assert "strategy score excess busiest moves" in shown
+    assert "roundrobin 100 0 60/s" in shown
+
+
+def test_rates_of_an_old_sample_are_not_used(tmp_path: Path) -> None:
+    """The brokers have not answered for an hour. The assignments are still computed from the last records."""
+    had = scene(tmp_path)
+    pages = pages_of(had.monitor_state, had.tables, NOW_MS + 3_600_000)
+    alternatives = ask(pages, "/api/v1/groups/billing").json()["what_if"][0]["alternatives"]
+    assert {one["busiest_records_per_second"] for one in alternatives} == {None}
+    assert "strategy score excess moves" in what_if_text(pages, "billing")

@@ -10,11 +10,17 @@ import msgspec
 import pytest
 
 import streaming.page.work
+from streaming.cli.text.reported import reported_cells
+from streaming.evaluation.causes.cause import Cause
+from streaming.evaluation.causes.late_group import ExplainedLag
+from streaming.evaluation.causes.work import PartitionWork, group_work
+from streaming.evaluation.what_if.advice import TooHotPartition
 from streaming.events import Position
 from streaming.page.group import GroupDetail, group_detail
 from streaming.page.watched import WatchedCluster
 from streaming.state.monitor_view import MonitorView, WorkShares
 from tests.streaming.page.scene import CLUSTER, NOW_MS, scene
+from tests.streaming.page.test_application import Seen, ask, pages_of
 
 FRESH_MS = 30_000
 
@@ -97,3 +103,40 @@ def test_the_owner_of_a_partition_is_unknown_if_an_assignment_cannot_be_decoded(
     page = detail(replace(view, groups=unread), "fraud-detection")
     assert {(one.owner, one.is_owner_known) for one in page.partitions} == {(None, False)}
     assert all(one.is_owner_known for one in detail(view, "fraud-detection").partitions)
+
+
+def test_the_page_of_a_late_group_names_the_cause_and_shows_the_work_of_each_member(tmp_path: Path) -> None:
+    """One sentence first, then the evidence: who has which share of the records, and who has the lag."""
+    had = scene(tmp_path)
+    report = had.monitor_state.reports(had.monitor_state.view(), is_fresh=True)["fraud-detection"]
+    owned = [partition for member in report.members.each for partition in member.assigned or ()]
+    rows = [PartitionWork(topic, number, 960, 10.0, 2.0, is_late=True) for topic, number in owned]
+    work = group_work(report.members.each, rows, capacities={report.members.owners[owned[0]].member_id: 60.0})
+    cause = Cause("under_provisioned", produced_records_per_second=300.0, consumed_records_per_second=60.0, since_ms=0)
+    had.monitor_state.put_explained_lags({"fraud-detection": ExplainedLag(work, cause)})
+    pages = pages_of(had.monitor_state, had.tables)
+    text = Seen(ask(pages, "/groups/fraud-detection").text).text
+    assert f"Cause of the lag. {cause.text} since 1970-01-01 00:00:00" in text
+    assert "28,800 100 % 300/s 100 % 60/s 100 % 60/s" in text
+    document = ask(pages, "/api/v1/groups/fraud-detection").json()
+    assert (document["cause"]["cause"], document["cause"]["text"]) == ("under_provisioned", cause.text)
+    assert [one["produced_share"] for one in document["member_work"]] == [1.0, 0.0]
+    assert [one["lag_share"] for one in document["host_work"]] == [1.0, 0.0]
+    assert "Cause of the lag" not in Seen(ask(pages, "/groups/billing").text).text
+
+
+def test_page_api_and_command_show_the_advice_after_the_cause(tmp_path: Path) -> None:
+    """The advice can contain the name of a topic. So every output escapes it."""
+    had = scene(tmp_path)
+    advice = TooHotPartition(("<b>orders", 3), 900.0, 300.0).text
+    cause = Cause("under_provisioned", produced_records_per_second=960.0, consumed_records_per_second=60.0)
+    explained = ExplainedLag(None, replace(cause, since_ms=0, advice=advice))
+    had.monitor_state.put_explained_lags({"fraud-detection": explained})
+    pages = pages_of(had.monitor_state, had.tables)
+    page = ask(pages, "/groups/fraud-detection").text
+    assert f"{cause.text} {advice} since" in Seen(page).text
+    assert "<b>" not in page
+    document = ask(pages, "/api/v1/groups/fraud-detection").json()
+    assert document["cause"]["advice"] == advice
+    (listed,) = [one for one in ask(pages, "/api/v1/groups").json()["groups"] if one["group_id"] == "fraud-detection"]
+    assert reported_cells(listed, verbose=False)[1] == f"{cause.text} {advice}"

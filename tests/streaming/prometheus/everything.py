@@ -12,12 +12,15 @@ from assignors import assignor_named
 from streaming.combine.gaps import GapTotals
 from streaming.combine.partition_state import GapsClosed, PartitionSnapshot
 from streaming.evaluation.assignment.common_rules import Unowned
+from streaming.evaluation.causes.cause import Cause
+from streaming.evaluation.causes.late_group import ExplainedLag
 from streaming.evaluation.conditions.unowned import UnownedNow
-from streaming.evaluation.fairness.imbalance import LAG, Imbalance
+from streaming.evaluation.fairness.imbalance import LAG, THROUGHPUT, Imbalance
 from streaming.evaluation.group_update import GroupState, apply_batch
 from streaming.evaluation.lag.broker_clocks import ClockOffset
 from streaming.evaluation.lag.lag import LAG_SCHEMA, NO_END_OFFSET, LagReport
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation
+from streaming.evaluation.lag.topic_loads import TopicLoad
 from streaming.group.listing import GroupListing, ListedGroup, ListingGap
 from streaming.group.snapshot import GroupSnapshot
 from streaming.state.monitor_state import MonitorState
@@ -27,6 +30,8 @@ from tests.streaming.page.scene import NOW_MS, scene
 from tests.streaming.situations import known
 
 STALE_AFTER_MS = 60_000
+HOT = TopicLoad("orders", 12, 500.0, 3, 310.0, 0.62, 7.44)
+"""One of twelve partitions receives most records."""
 
 
 def everything(tables: Path) -> MonitorState:
@@ -48,7 +53,11 @@ def everything(tables: Path) -> MonitorState:
     evaluated = view.groups["billing"].evaluation
     assert evaluated is not None
     lag = Imbalance(measure=LAG, scope="member", score=20, max_to_mean_ratio=1.8)
-    monitor_state.put_work({"billing": WorkShares(evaluated.position, (lag,))})
+    throughput = Imbalance(measure=THROUGHPUT, scope="member", largest=800, excess=390)
+    monitor_state.put_work({"billing": WorkShares(evaluated.position, (lag, throughput))})
+    monitor_state.put_explained_lags(
+        {"billing": ExplainedLag(None, Cause("hot_partition", topic="orders", partition=0))}
+    )
     unowned = UnownedNow({Unowned("orders", 7, NOW_MS - 400_000): 12})
     monitor_state.put_conditions(view.conditions, {"billing": unowned})
     monitor_state.put_health(not_known=("leader",), folders={"checkpoint": str(tables), "tables": str(tables)})
@@ -88,4 +97,5 @@ def _with_unusual_lag(lag: LagEvaluation) -> LagEvaluation:
         field = table.schema.field(name)
         column = pc.if_else(where, pa.scalar(value, field.type), table[name])
         table = table.set_column(table.schema.get_field_index(name), field, column)
-    return LagEvaluation(LagReport(lag.report.sampled_at_ms, table.select(LAG_SCHEMA.names)), table)
+    report = LagReport(lag.report.sampled_at_ms, table.select(LAG_SCHEMA.names))
+    return LagEvaluation(report, table, {HOT.topic: HOT})

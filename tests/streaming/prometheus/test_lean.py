@@ -8,7 +8,8 @@ from collections.abc import Mapping
 import pytest
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
-from streaming.config.settings import LinkSettings, MetricsSettings
+from streaming.config.links import LinkSettings
+from streaming.config.settings import MetricsSettings
 from streaming.prometheus.metric_selection import export_options
 from streaming.prometheus.metrics import Exporter
 from tests.streaming.http.answers import answer

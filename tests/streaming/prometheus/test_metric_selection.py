@@ -8,7 +8,8 @@ import pytest
 from pydantic import ValidationError
 
 import streaming.prometheus.metric_selection
-from streaming.config.settings import LinkSettings, MetricsSettings
+from streaming.config.links import LinkSettings
+from streaming.config.settings import MetricsSettings
 from streaming.prometheus.metric_selection import MetricSelection, export_options
 from streaming.signals import CLUSTER, GROUP, KAFKA_EXPORTER, OWN, PARTITION, SIGNALS, TOPIC, Signal
 from streaming.signals.fairness import DRIFT_PARTITIONS, IMBALANCE_SCORE

@@ -9,7 +9,7 @@ from prometheus_client import generate_latest
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
-from streaming.config.settings import LinkSettings
+from streaming.config.links import LinkSettings
 from streaming.prometheus.exposition import Encoder
 from streaming.prometheus.metric_selection import ExportOptions
 from streaming.prometheus.metrics import Exporter

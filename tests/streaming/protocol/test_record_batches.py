@@ -14,12 +14,19 @@ from streaming.protocol.record_batches import AbortedTransaction, Tail, next_rec
 RECORD, TRANSACTIONAL, MARKER = 0, 0x10, 0x20 | 0x10
 
 
-def batch(
-    base_offset: int, offsets: int, *, records: int | None = None, attributes: int = RECORD, producer: int = -1
+def batch(  # noqa: PLR0913 - one argument for each header field
+    base_offset: int,
+    offsets: int,
+    *,
+    records: int | None = None,
+    attributes: int = RECORD,
+    producer: int = -1,
+    timestamp_ms: int = 0,
 ) -> bytes:
     """Return a batch of magic 2 that covers these offsets. Its records are left out, because no test reads them."""
     count = offsets if records is None else records
-    rest = struct.pack(">iBIhiqqqhii", 0, 2, 0, attributes, offsets - 1, 0, 0, producer, -1, -1, count)
+    times = (timestamp_ms, timestamp_ms)
+    rest = struct.pack(">iBIhiqqqhii", 0, 2, 0, attributes, offsets - 1, *times, producer, -1, -1, count)
     return struct.pack(">qi", base_offset, len(rest)) + rest
 
 

@@ -13,6 +13,7 @@ import streaming.signals
 from streaming.evaluation.assignment import drift
 from streaming.evaluation.conditions import silence
 from streaming.evaluation.conditions.commit_gaps import LONG_COMMIT_GAP
+from streaming.evaluation.conditions.missing_topics import SUBSCRIBED_TOPIC_MISSING
 from streaming.evaluation.conditions.reconciliation import STUCK_RECONCILIATION
 from streaming.evaluation.fairness import imbalance, participants
 from streaming.evaluation.lag import lag
@@ -27,11 +28,12 @@ from streaming.signals import fairness as of_fairness
 from streaming.signals import groups as of_groups
 from streaming.signals import lag as of_lag
 from streaming.signals import monitor as of_monitor
+from streaming.signals import partitions as of_partitions
 from streaming.signals import rebalances as of_rebalances
 from tests.promql import names_in_query
 
 EACH = pytest.mark.parametrize("signal", SIGNALS.values(), ids=list(SIGNALS))
-ONE_MEMBER_OF_A_GROUP = (of_fairness.BUSIEST_MEMBER, of_lag.GROUP_WORST_PARTITION_INFO)
+ONE_MEMBER_OF_A_GROUP = (of_fairness.BUSIEST_MEMBER, of_lag.GROUP_WORST_PARTITION_INFO, of_lag.GROUP_LAG_CAUSE_INFO)
 """One series per group, and only if an alert uses it."""
 UNITS = ("seconds", "bytes", "ratio", "partitions", "members", "brokers")
 BY_EXPORTED_NAME = {name: signal for signal in SIGNALS.values() for name in exported_names(signal)}
@@ -87,7 +89,7 @@ def test_labels_are_unique_and_fit_the_granularity(signal: Signal) -> None:
         assert bool(member_labels & set(signal.labels)) == (signal.granularity == "member")
     assert signal.granularity in GRANULARITIES
     assert signal.family_set in FAMILY_SETS
-    if signal not in ONE_MEMBER_OF_A_GROUP:
+    if signal not in (*ONE_MEMBER_OF_A_GROUP, of_partitions.TOPIC_HOTTEST_PARTITION_RATIO):  # one of each topic
         assert ("partition" in signal.labels) <= (signal.granularity in {"partition", "cluster"})
     assert (signal.granularity == "topic") <= ("topic" in signal.labels)
 
@@ -136,6 +138,7 @@ CONDITIONS = {
     silence.SILENT_STATIC_MEMBER,
     STUCK_RECONCILIATION,
     LONG_COMMIT_GAP,
+    SUBSCRIBED_TOPIC_MISSING,
 }
 VERDICTS = {
     drift.MATCH,

@@ -15,7 +15,7 @@ from assignors.coordinator import coordinator_partition
 from streaming.evaluation.lag.lag import LAG_SCHEMA, ClusterSample, LogEnds, lag_report
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation, evaluate_lag
 from streaming.evaluation.lag.lag_seconds import END_OFFSET_POINTS
-from streaming.evaluation.lag.rates import WINDOW_MS, CommitPoints, catch_up_seconds, produce_rates
+from streaming.evaluation.lag.rates import WINDOW_MS, CommitPoints, catch_up_seconds, known_produce_rates, produce_rates
 from streaming.evaluation.lag.retention.lost_records import LOG_START_POINTS
 from streaming.evaluation.lag.sampled_offsets import SampledOffsets
 from streaming.events import TopicMetadata
@@ -176,6 +176,22 @@ def test_a_partition_that_was_not_sampled_has_no_produce_rate() -> None:
     for second in (0, 300):
         ends.add({("orders", 0): second, **({("orders", 1): second} if second == 0 else {})}, 1000 * second)
     assert np.isnan(produce_rates(ends, 300_000)).tolist() == [False, True]
+    assert known_produce_rates(ends, 300_000).keys() == {("orders", 0)}, "an unknown rate is absent, never 0"
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 40), st.integers(0, 1_000)), min_size=2, max_size=40),
+    st.sampled_from([3, 10, END_OFFSET_POINTS]),
+)
+def test_a_produce_rate_is_never_above_the_fastest_sampled_growth(steps: list[tuple[int, int]], limit: int) -> None:
+    """If samples are removed to save memory, the rate is still a mean of rates that were sampled."""
+    ends = SampledOffsets(limit)
+    second, offset = 0, 0
+    for seconds, grown in steps:
+        second, offset = second + seconds, offset + grown
+        ends.add({("orders", 0): offset}, 1000 * second)
+    for rate in known_produce_rates(ends, 1000 * second).values():
+        assert 0 <= rate <= max(grown / seconds for seconds, grown in steps[1:]) + 1e-9
 
 
 @pytest.mark.parametrize(

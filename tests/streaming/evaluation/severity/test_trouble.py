@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from streaming.evaluation.assignment.drift import StrategyDrift
 from streaming.evaluation.conditions.condition_tracker import Condition
 from streaming.evaluation.facts import AssignmentReport, FairnessReport, GroupLag, Membership
-from streaming.evaluation.fairness.imbalance import PARTITIONS, Imbalance
+from streaming.evaluation.fairness.imbalance import PARTITIONS, THROUGHPUT, Imbalance
 from streaming.evaluation.fairness.participants import MEMBER
 from streaming.evaluation.report import GroupReport
 
@@ -32,11 +32,13 @@ def group(group_id: str = "g", **facts: object) -> GroupReport:
     violation_counts = given("owned_twice_partitions not_subscribed_partitions unowned_partitions")
     shares = Imbalance(measure=PARTITIONS, scope=MEMBER, **given("idle largest idle_in_any_assignment excess"))
     waiting = given("unowned_records")
+    largest, excess = given("work").get("work", (None, None))
+    throughput = Imbalance(measure=THROUGHPUT, scope=MEMBER, largest=largest, excess=excess)
     report = GroupReport(
         group_id,
         Membership("classic", protocol="range", **given("state")),
         AssignmentReport((own,), **violation_counts),
-        FairnessReport((shares,), **given("skewed_topics remedy")),
+        FairnessReport((shares, throughput), **given("skewed_topics remedy")),
         lag=GroupLag(**given("records unknown seconds status records_lost seconds_until_lost seconds_until_expiry")),
         **waiting,
         **given("conditions not_known"),
@@ -113,12 +115,19 @@ def group(group_id: str = "g", **facts: object) -> GroupReport:
         ({"excess": 1}, [(7, "uneven")], "rule 7"),
         ({"excess": 1, "skewed_topics": 3, "remedy": "sticky"}, [(7, "topic skew")], "rule 7"),
         ({"excess": 0}, [], "rule 7: a difference that cannot be avoided"),
-        ({"status": "WARN", "seconds": 30.0}, [(8, "WARN")], "rule 8"),
-        ({"status": "WARN", "seconds": 29.9}, [], "rule 8: the lag is small"),
-        ({"status": "WARN", "seconds": None}, [(8, "WARN")], "rule 8: an unknown lag does not remove the trouble"),
-        ({"state": "Unknown", "not_known": ("blocked",)}, [(9, "unknown")], "rule 9"),
-        ({"records": None, "unknown": ("topic_deleted",)}, [(9, "lag unknown")], "rule 9"),
-        ({"records": None}, [], "rule 9: a group without commits has no lag"),
+        ({"work": (800, 390)}, [(8, "uneven work")], "rule 8: two partitions with 400 records/s, two with 10"),
+        ({"work": (900, 0)}, [], "rule 8: a hot partition, which no assignment can divide"),
+        ({"work": (30, 10)}, [(8, "uneven work")], "rule 8: 30 instead of 20 is one and a half times as much"),
+        ({"work": (29.9, 9.9)}, [], "rule 8: less than 10 records/s more"),
+        ({"work": (400, 100)}, [], "rule 8: 400 instead of 300 is a common difference"),
+        ({"work": (800, None)}, [], "rule 8: the fairest assignment is unknown"),
+        ({"work": (None, None)}, [], "rule 8: the rate of a partition is unknown"),
+        ({"status": "WARN", "seconds": 30.0}, [(9, "WARN")], "rule 9"),
+        ({"status": "WARN", "seconds": 29.9}, [], "rule 9: the lag is small"),
+        ({"status": "WARN", "seconds": None}, [(9, "WARN")], "rule 9: an unknown lag does not remove the trouble"),
+        ({"state": "Unknown", "not_known": ("blocked",)}, [(10, "unknown")], "rule 10"),
+        ({"records": None, "unknown": ("topic_deleted",)}, [(10, "lag unknown")], "rule 10"),
+        ({"records": None}, [], "rule 10: a group without commits has no lag"),
         (
             {"status": "STOP", "unowned_partitions": 1, "excess": 4},
             [(3, "unowned"), (5, "STOP"), (7, "uneven")],
@@ -143,6 +152,7 @@ WORST_FIRST = (
     group(status="STOP", seconds=None, records=10**9),
     group(idle=1, largest=2),
     group(excess=1),
+    group(work=(800, 390)),
     group(status="WARN", seconds=30.0),
     group(state="Unknown"),
     group(seconds=3.0),
@@ -182,6 +192,15 @@ def test_a_trouble_shows_how_many_records_wait_in_partitions_without_an_owner() 
     """A partition without an owner is harmful only if records wait in it."""
     (found,) = group(unowned_partitions=2, unowned_records=1_200).troubles
     assert found.text == "2 partitions without an owner, where 1,200 records wait"
+
+
+def test_uneven_work_names_both_rates() -> None:
+    """Counts are equal and nothing else is wrong, so only the rates show that one member does most of the work."""
+    (found,) = group(work=(800, 390)).troubles
+    assert found.text == (
+        "the partitions of the busiest member receive 800 records/s; in the fairest assignment, the busiest member"
+        " would receive 410"
+    )
 
 
 def test_a_broken_rule_is_named_in_plain_words() -> None:

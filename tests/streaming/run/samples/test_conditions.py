@@ -34,6 +34,8 @@ from streaming.run.log_integrity import LogWatch
 from streaming.run.samples.conditions import GroupConditions, limits_of
 from streaming.run.samples.feedback import Feedback
 from streaming.run.samples.feedback_writer import FeedbackWriter
+from streaming.run.samples.incidents import Incidents
+from streaming.run.samples.lag_causes import LagCauses
 from streaming.run.samples.lag_tables import LagTables
 from streaming.run.samples.lag_watch import LagWatch
 from streaming.run.samples.readiness import Readiness
@@ -61,6 +63,7 @@ class Cluster:
     def __init__(self, clock_offset_ms: int = 0) -> None:
         self.now_ms = START_MS
         self.clock = ClusterClock("prod", lambda: self.now_ms - clock_offset_ms)
+        self.partitions = 2
         self.end_offsets = {("orders", 0): 0, ("orders", 1): 0}
         self.log_start_offsets: dict[TopicPartition, int] = {}
         self.states: dict[str, str] = {}
@@ -75,7 +78,7 @@ class Cluster:
     def sample(self, _topics: Iterable[str]) -> ClusterSample:
         """Return the end offsets of all partitions."""
         ends, now_ms = LogEnds(self.log_end, self.log_end - self.is_blocked), self.clock.now_ms()
-        topics = {"orders": TopicMetadata(2, now_ms)}
+        topics = {"orders": TopicMetadata(self.partitions, now_ms)}
         return ClusterSample(
             now_ms,
             topics,
@@ -112,6 +115,9 @@ class Cluster:
 class Monitor:
     """The sampler with a log that is read when a test calls `read`."""
 
+    strategies = ("range",)
+    """The setting `strategies`."""
+
     def __init__(
         self,
         root: Path,
@@ -146,6 +152,8 @@ class Monitor:
                 Feedback(FeedbackWriter(files), None),
                 LogWatch("prod", self.monitor_state, files),
                 GroupConditions("prod", self.monitor_state, self.tables, limits, self.limits_of),
+                LagCauses("prod", self.monitor_state, self.tables),
+                Incidents("prod", self.monitor_state, self.tables),
                 LagTables("prod", self.monitor_state, self.tables, 3600),
                 Upkeep(self.tables, 90, 3600),
             ),
@@ -169,9 +177,10 @@ class Monitor:
     def write(self, *events: GroupEvent, group: str = "g") -> None:
         """Write events of a group and read them in one batch."""
         known = self.records.get(group, GroupState(GroupSnapshot(group)))
-        sampled = TopicsSampled({"orders": TopicMetadata(2, self.cluster.clock.now_ms())})
-        self.records[group] = apply_batch(known, events, [assignor_named("range")]).record
-        self.records[group] = apply_batch(self.records[group], [sampled], [assignor_named("range")]).record
+        sampled = TopicsSampled({"orders": TopicMetadata(self.cluster.partitions, self.cluster.clock.now_ms())})
+        strategies = [*map(assignor_named, self.strategies)]
+        self.records[group] = apply_batch(known, events, strategies).record
+        self.records[group] = apply_batch(self.records[group], [sampled], strategies).record
         self.monitor_state.put_batch([self.records[group]], [])
         self.cluster.log_end += len(events)
         self.read()

@@ -1,23 +1,17 @@
-"""Requests the groups of a running monitor from its JSON API (`streaming/page/API.md`).
-
-A name and password come from the user's `.netrc` file, as with `curl --netrc`. They are never part of a command line.
-"""
+"""Requests the groups of a running monitor from its JSON API (`streaming/page/API.md`)."""
 
 from __future__ import annotations
 
-import base64
 import json
-import netrc
 from collections.abc import Mapping
-from contextlib import closing
-from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from http.client import HTTPException
 from typing import Any
 from urllib.parse import quote, urlsplit
 
 from streaming.config.load import Settings
 from streaming.errors import RemedyError
+from streaming.http.client import NetrcError, request
 
-TIMEOUT_SECONDS = 15.0
 _GROUPS = "/api/v1/groups"
 
 
@@ -56,38 +50,28 @@ def request_groups(url: str, cluster: str | None) -> Reported:
             f"{url!r} is not the address of a monitor: an address starts with http:// or https://"
         )
     try:
-        status, body = _get(url, _GROUPS + (f"?cluster={quote(cluster, safe='')}" if cluster else ""))
+        status, body = request(url, _GROUPS + (f"?cluster={quote(cluster, safe='')}" if cluster else ""))
         document = json.loads(body) if status in {200, 404, 503} else {}
+    except NetrcError as error:
+        raise MonitorNotReadableError(str(error)) from None
     except (OSError, HTTPException, ValueError) as error:
         raise MonitorNotReadableError(
             f"the monitor at {url} does not answer ({error}): check that the monitor is running"
         ) from error
     if status == 401:
         raise MonitorNotReadableError(f"the monitor at {url} requires a name and a password: add them to ~/.netrc")
+    try:
+        return _read_groups(url, status, document)
+    except (AttributeError, KeyError, TypeError) as error:
+        raise MonitorNotReadableError(
+            f"the server at {url} is not a monitor of this version ({error!r}): check the address"
+        ) from None
+
+
+def _read_groups(url: str, status: int, document: Any) -> Reported:  # noqa: ANN401 - JSON
     if status != 200:
         reason = document.get("error") or f"status {status}"
         raise MonitorNotReadableError(f"the monitor at {url} returned no groups: {reason}")
     if len(document.get("clusters", ())) > 1:
         raise MonitorNotReadableError(f"the monitor at {url} watches several clusters: select one with --cluster")
     return {group["group_id"]: group for group in document["groups"]}
-
-
-def _get(url: str, path: str) -> tuple[int, bytes]:
-    parts = urlsplit(url)
-    connect = HTTPSConnection if parts.scheme == "https" else HTTPConnection
-    with closing(connect(parts.hostname or "", parts.port, timeout=TIMEOUT_SECONDS)) as connection:
-        connection.request("GET", parts.path.rstrip("/") + path, headers=_credentials(parts.hostname or ""))
-        response: HTTPResponse = connection.getresponse()
-        return response.status, response.read()
-
-
-def _credentials(host: str) -> Mapping[str, str]:
-    try:
-        known = netrc.netrc().authenticators(host)
-    except FileNotFoundError:
-        return {}
-    except (netrc.NetrcParseError, UnicodeDecodeError):
-        raise MonitorNotReadableError("~/.netrc cannot be read: correct its syntax and its permissions") from None
-    if known is None:
-        return {}
-    return {"Authorization": "Basic " + base64.b64encode(f"{known[0]}:{known[2]}".encode()).decode()}

@@ -14,11 +14,13 @@ from typing import Any
 
 import msgspec
 
+from streaming.evaluation.causes.cause import Cause
 from streaming.evaluation.facts import FairnessReport
 from streaming.evaluation.report import GroupReport
 from streaming.group.members import GroupMember
 from streaming.page.group import GroupDetail
 from streaming.page.last_rebalances import LastRebalances
+from streaming.page.members import MemberFacts
 from streaming.page.overview import OverviewEntry
 from streaming.page.watched import WatchedCluster
 from streaming.page.what_if import WhatIfAnswers
@@ -58,7 +60,7 @@ def groups_json(
 
     `total_groups` also counts the groups that the limit excludes from the list.
     """
-    listed = [{"cluster": one.cluster, **_summary(one.group)} for one in groups]
+    listed = [{"cluster": one.cluster, **summary_json(one.group)} for one in groups]
     return {**monitors_json(clusters), "total_groups": total_groups, "groups": listed}
 
 
@@ -69,14 +71,17 @@ def group_json(
     group = detail.group
     return {
         **monitor_json(watched),
-        **_summary(group),
+        **summary_json(group),
         "record_timestamp_ms": group.membership.record_timestamp_ms,
         "worst_partition": _worst_partition(group),
         "assigned_by": group.assignment.assigned_by,
-        "members": [_member(msgspec.structs.asdict(member)) for member in group.members.each],
-        "strategies": [_drift(msgspec.structs.asdict(drift)) for drift in group.assignment.drifts],
+        "members": [_member(one) for one in detail.members],
+        "strategies": [drift_json(msgspec.structs.asdict(drift)) for drift in group.assignment.drifts],
         "partitions": [asdict(one) for one in detail.partitions],
+        "topic_loads": [asdict(one) for one in group.topic_loads],
         "work": [asdict(one) for one in detail.work],
+        "member_work": [asdict(one) for one in group.work.members] if group.work else None,
+        "host_work": [asdict(one) for one in group.work.hosts] if group.work else None,
         "commit_gaps": asdict(detail.commit_gaps) if detail.commit_gaps else None,
         "rebalances": [asdict(one) for one in rebalances.lines],
         "rebalances_error": rebalances.error,
@@ -85,7 +90,8 @@ def group_json(
     }
 
 
-def _summary(group: GroupReport) -> dict[str, Any]:
+def summary_json(group: GroupReport) -> dict[str, Any]:
+    """Return the fields of a group in the list of all groups."""
     membership, assignment, lag = group.membership, group.assignment, group.lag
     own = assignment.own
     return {
@@ -127,8 +133,17 @@ def _summary(group: GroupReport) -> dict[str, Any]:
         "offsets_expire_ms": lag.offsets_expire_ms,
         "rebalances_total": group.rebalances.total,
         "not_known": list(group.not_known),
+        "cause": _cause(group.cause),
+        "incident_id": group.incident_id,
         "troubles": [asdict(trouble) for trouble in group.troubles],
     }
+
+
+def _cause(cause: Cause | None) -> dict[str, Any] | None:
+    if cause is None:
+        return None
+    fields = asdict(cause)
+    return {"cause": fields.pop("kind"), "text": cause.text, **fields}
 
 
 def _leader(leader: GroupMember | None) -> dict[str, Any] | None:
@@ -176,14 +191,26 @@ def _whole(amount: float | None) -> int | None:
     return None if amount is None else int(amount)
 
 
-def _member(member: dict[str, Any]) -> dict[str, Any]:
+def _member(facts: MemberFacts) -> dict[str, Any]:
+    return {
+        **member_json(msgspec.structs.asdict(facts.member)),
+        "is_leader": facts.is_leader,
+        "client_library": facts.library.name if facts.library else None,
+        "client_library_evidence": facts.library.evidence if facts.library else None,
+    }
+
+
+def member_json(member: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of a member."""
     fields = ("owned", "assigned", "target", "pending_revocation")
-    return {**member, **{name: _partitions(member[name]) for name in fields}}
+    return {**member, **{name: partitions_json(member[name]) for name in fields}}
 
 
-def _partitions(partitions: Iterable[tuple[str, int]] | None) -> list[dict[str, Any]] | None:
+def partitions_json(partitions: Iterable[tuple[str, int]] | None) -> list[dict[str, Any]] | None:
+    """Return one object for each partition. None if the partitions are unknown."""
     return None if partitions is None else [{"topic": topic, "partition": number} for topic, number in partitions]
 
 
-def _drift(drift: dict[str, Any]) -> dict[str, Any]:
+def drift_json(drift: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of a verdict."""
     return {**drift, "misplaced": [msgspec.structs.asdict(one) for one in drift["misplaced"]]}

@@ -1,0 +1,120 @@
+"""`rebalance-monitor doctor` checks this machine, the brokers, the rights, and the delivery of alerts."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+from pydantic import ValidationError
+
+from streaming.cli.logs import load_settings_and_redact, redact
+from streaming.cli.run import config_option
+from streaming.config.links import LinkSettings
+from streaming.doctor.alerting import FIXED_LABELS
+from streaming.doctor.finding import OK, Finding, exit_code
+from streaming.errors import RemedyError
+from streaming.group.printable import printable
+
+_WIDTH = max(map(len, ("ok", "note", "failed", "not checked")))
+
+
+@click.command()
+@config_option
+@click.option("--cluster", metavar="NAME", help="Check only this cluster [default: all clusters in the settings].")
+@click.option("--prometheus", metavar="URL", help="Address of Prometheus [default: links.prometheus_url].")
+@click.option(
+    "--alertmanager",
+    metavar="URL",
+    help="Address of Alertmanager [default: links.alertmanager_url, or else the address that Prometheus uses].",
+)
+@click.option(
+    "--send-test-alert",
+    is_flag=True,
+    help="Send one alert of each severity to Alertmanager, and print the receivers of each alert. The alerts end after"
+    " five minutes.",
+)
+@click.option(
+    "--alert-label",
+    "alert_labels",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="Label of the test alerts, for example team=payments. You can repeat this option. The labels"
+    " alertname, severity and cluster are fixed.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one line for each point. The line is a JSON object.")
+def doctor(  # noqa: PLR0913 - click hands over every option by name
+    *,
+    file: Path | None,
+    cluster: str | None,
+    prometheus: str | None,
+    alertmanager: str | None,
+    send_test_alert: bool,
+    alert_labels: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Check everything that the monitor needs, and print one line for each point. A line about a problem has a remedy.
+
+    The command checks Java, memory, disks, jars, brokers, rights, clocks, the checkpoint and the tables. If the address
+    of Prometheus is known, it also checks the scrape job, the alert rules and Alertmanager. For each cluster, it takes
+    about 20 seconds, or longer if a broker stops answering during the check. Run it with the settings of the monitor.
+    The monitor can run at the same time. Except for test alerts, the command changes nothing.
+
+    A line starts with `ok`, `note`, `failed` or `not checked`. A note does not prevent the monitor from running.
+
+    The exit code is 0 if no point failed, even if some points were not checked. It is 1 if a point failed or the
+    settings have errors. It is 2 if the arguments are wrong.
+    """
+    labels = dict(map(_label, alert_labels))
+    try:
+        settings = load_settings_and_redact(file)
+        of_clusters = settings.of_clusters() if cluster is None else (settings.of_cluster(cluster),)
+    except RemedyError as error:
+        raise click.ClickException(str(error)) from error
+    links = _links(settings.links, prometheus, alertmanager)
+    findings = []
+    from streaming.doctor.checkup import all_findings  # noqa: PLC0415 - slow imports would slow down --help
+
+    for finding in all_findings(settings, of_clusters, links, labels if send_test_alert else None):
+        findings.append(finding)
+        click.echo(redact(_as_json(finding) if as_json else _as_text(finding)))
+    sys.exit(exit_code(findings))
+
+
+def _links(links: LinkSettings, prometheus: str | None, alertmanager: str | None) -> LinkSettings:
+    """Return the settings with the addresses from the options."""
+    options = {"prometheus_url": prometheus, "alertmanager_url": alertmanager}
+    given = {name: address for name, address in options.items() if address is not None}
+    try:
+        return LinkSettings.model_validate({**dict(links), **given})
+    except ValidationError as invalid:
+        (error, *_) = invalid.errors()
+        name = str(error["loc"][0])
+        message = error["msg"].removeprefix("Value error, ")
+        raise click.BadParameter(message, param_hint=f"--{name.removesuffix('_url')}") from None
+
+
+def _label(text: str) -> tuple[str, str]:
+    name, separator, value = text.partition("=")
+    if not separator or not re.fullmatch("[a-zA-Z_][a-zA-Z0-9_]*", name):
+        raise click.BadParameter(f"{text!r} is not NAME=VALUE", param_hint="--alert-label")
+    if name in FIXED_LABELS:
+        message = f"{name} is set by the command. Choose a label other than {', '.join(FIXED_LABELS)}"
+        raise click.BadParameter(message, param_hint="--alert-label")
+    return name, value
+
+
+def _as_json(finding: Finding) -> str:
+    return json.dumps(asdict(finding), ensure_ascii=True)
+
+
+def _as_text(finding: Finding) -> str:
+    """Return the line of a point. If the point has a problem, the lines of its remedy follow."""
+    lines = [f"{finding.status:<{_WIDTH}}  {finding.point}: {finding.text}"]
+    if finding.remedy is not None and finding.status != OK:
+        first, *more = finding.remedy.splitlines()
+        lines += [f"{'':<{_WIDTH}}  -> {first}", *(f"{'':<{_WIDTH}}     {line}" for line in more)]
+    return "\n".join(map(printable, lines))

@@ -1,0 +1,130 @@
+"""Reads the rows of a table in the order of their commits, so that a client can read each row exactly once.
+
+The times of rows do not show the order in which the monitor wrote the rows. For example, after a restart, the monitor
+can write a row with an older time. Only the version of a Delta table never goes back.
+
+1. A commit that only adds files is an append. The new rows of its version are the rows of these files. They are sorted
+   by time and key, because delta-rs writes the files of several days in any order. A commit that also removes files
+   (compaction, deletion of old days) has no new rows.
+2. Delta stores log entries only for some hours (`tables.versions_kept_hours`). Rows of older commits are read from a
+   snapshot, which is one version of the table. They are read one day (`date`) after the other, sorted by time and key.
+   This order stays the same while the version exists.
+3. If a version or one of its files no longer exists, or if the table was created again, reading in order is not
+   possible (`GoneError`). If the storage cannot be read for a different reason, the client can try again
+   (`NoTableError`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import DeltaTable, QueryBuilder
+from deltalake.exceptions import DeltaError
+from deltalake.fs import DeltaStorageHandler
+from pyarrow.fs import FileSystem, PyFileSystem
+
+from streaming.delta.stored_table import TableReadError, open_table, read_error, rust_uri
+from streaming.delta.table_files import log_entry
+from streaming.delta.tables import Table
+
+Row = Mapping[str, Any]
+
+
+class GoneError(Exception):
+    """Error: a version does not exist any more (rule 3)."""
+
+
+class CommittedTable:
+    """The current version of a table, and its rows in the order of their commits.
+
+    Raises NoTableError and TableReadError.
+    """
+
+    def __init__(self, root: str, table: Table) -> None:
+        self._table = table
+        self._path = f"{root.rstrip('/')}/{table.name}"
+        self._uri = rust_uri(self._path)
+        self._delta = open_table(self._path)
+        self.table_id = str(self._delta.metadata().id)
+        self.version = self._delta.version()
+
+    def days(self, version: int, first: str) -> list[str]:
+        """Return the sorted days of a snapshot, from `first` (rule 2)."""
+        return sorted({day for one in self._at(version).partitions() if (day := str(one["date"])) >= first})
+
+    def snapshot_rows(  # noqa: PLR0913, PLR0917 - the parts of one query
+        self, version: int, day: str, since_ms: int, order: Sequence[str], offset: int, limit: int
+    ) -> list[Row]:
+        """Return rows of one day of a snapshot, sorted by the columns of `order`, the time first (rule 2)."""
+        since = f"arrow_cast(to_timestamp_millis({since_ms}), 'Timestamp(Microsecond, Some(\"UTC\"))')"
+        sql = (
+            f"SELECT * FROM stored WHERE date = '{day}' AND {order[0]} >= {since}"  # noqa: S608 - no text of a user
+            f" ORDER BY {', '.join(order)} LIMIT {limit} OFFSET {offset}"
+        )
+        try:
+            found = QueryBuilder().register("stored", self._at(version)).execute(sql).read_all()
+        except Exception as error:
+            if self._lacks_files(version, day):
+                raise GoneError(f"files of version {version} do not exist") from error
+            raise self._unreadable(error) from error
+        rows: list[Row] = pa.table(found).to_pylist()
+        return rows
+
+    def committed_rows(self, version: int, order: Sequence[str]) -> list[Row]:
+        """Return the new rows of a version, sorted by the columns of `order` (rule 1)."""
+        actions = [json.loads(line) for line in self._read(log_entry(version)).splitlines() if line.strip()]
+        if any("remove" in action for action in actions):
+            return []
+        adds = [action["add"] for action in actions if "add" in action]
+        rows = (row for add in adds if add["dataChange"] for row in self._file_rows(add))
+        return sorted(rows, key=lambda row: [row[column] for column in order])
+
+    def _file_rows(self, add: Mapping[str, Any]) -> list[Row]:
+        """Return the rows of a data file. The partition columns are not in the file, but in the log."""
+        rows = pq.ParquetFile(pa.BufferReader(self._read(unquote(add["path"])))).read(use_threads=False)
+        missing = dict.fromkeys(set(self._table.schema.names) - set(rows.column_names))
+        return [{**missing, **row, **add["partitionValues"]} for row in rows.to_pylist()]
+
+    def _read(self, path: str) -> bytes:
+        try:
+            with self._files().open_input_file(path) as file:
+                content: bytes = file.read()
+                return content
+        except FileNotFoundError as error:
+            raise GoneError(f"{path} does not exist") from error
+        except (OSError, DeltaError) as error:
+            raise self._unreadable(error) from error
+
+    def _lacks_files(self, version: int, day: str) -> bool:
+        """Return True if a file of this day of a snapshot does not exist."""
+        files = pa.table(self._at(version).get_add_actions(flatten=True)).to_pylist()
+        try:
+            for file in files:
+                if str(file["partition.date"]) == day:
+                    self._files().open_input_file(unquote(file["path"])).close()
+        except FileNotFoundError:
+            return True
+        except (OSError, DeltaError):
+            return False
+        return False
+
+    def _unreadable(self, error: Exception) -> TableReadError:
+        return read_error(self._path, error)
+
+    def _files(self) -> FileSystem:
+        return PyFileSystem(DeltaStorageHandler(self._uri))
+
+    def _at(self, version: int) -> DeltaTable:
+        if version == self.version:
+            return self._delta
+        try:
+            return DeltaTable(self._uri, version=version)
+        except DeltaError as error:  # the current version could be opened, so the log no longer has this version
+            raise GoneError(f"version {version} does not exist") from error
+        except OSError as error:
+            raise self._unreadable(error) from error

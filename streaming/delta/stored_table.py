@@ -1,0 +1,115 @@
+"""Queries one version of a table without Spark.
+
+DataFusion, which is a part of delta-rs, runs the queries. `to_pyarrow_table` is not used. That function reads files in
+threads of Arrow. These threads call Python code, and sometimes continue after the read. Because of these threads, one
+of six commands crashed at exit (https://github.com/apache/arrow/issues/34314).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from datetime import date, datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable, QueryBuilder
+from deltalake.exceptions import DeltaError
+
+from streaming.delta.tables import Table
+from streaming.errors import RemedyError
+
+
+class NoTableError(RemedyError):
+    """Error: the table does not exist below the root."""
+
+
+class TableReadError(RemedyError):
+    """Error: the table cannot be read, so it is unknown what it contains."""
+
+
+class StoredTable:
+    """One version of a table. All queries read this version, even if the monitor writes to the table."""
+
+    def __init__(self, root: str, table: Table) -> None:
+        """Open the newest version. Raises NoTableError and TableReadError."""
+        self._path = f"{root.rstrip('/')}/{table.name}"
+        self._stored = open_table(self._path)
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """The names of the columns. A table of an earlier version can have fewer columns."""
+        return frozenset(field.name for field in self._stored.schema().fields)
+
+    def files(self) -> pa.Table:
+        """Return one row for each file: its partition and its statistics. No file is opened."""
+        return pa.table(self._stored.get_add_actions(flatten=True))
+
+    def query(self, sql: str) -> pa.Table:
+        """Return the result of a query. The query reads the table by the name `stored`. Raises TableReadError."""
+        try:
+            return pa.table(QueryBuilder().register("stored", self._stored).execute(sql).read_all())
+        except Exception as error:
+            raise read_error(self._path, error) from error
+
+    def rows_sampled_since(self, since: datetime) -> int:
+        """Return the number of rows in all files with samples at or after this time. No file is opened.
+
+        The numbers are in the log of the table. If the log does not contain the time of a file's last sample, the rows
+        of this file count, too.
+        """
+        files = self.files()
+        is_since = pc.fill_null(pc.greater_equal(files["max.sampled_time"], pa.scalar(since)), fill_value=True)
+        return pc.sum(files.filter(is_since)["num_records"]).as_py() or 0
+
+    def rows(self, sql: str) -> list[dict[str, Any]]:
+        """Return the result of a query as rows. Raises TableReadError."""
+        rows: list[dict[str, Any]] = self.query(sql).to_pylist()
+        return rows
+
+
+def open_table(path: str) -> DeltaTable:
+    """Open the newest version of a table. Raises NoTableError and TableReadError."""
+    try:
+        return DeltaTable(rust_uri(path))
+    except DeltaError as error:
+        raise NoTableError(
+            f"{path} is not a Delta table: specify the folder that contains the tables, or start the monitor"
+        ) from error
+    except OSError as error:
+        raise read_error(path, error) from error
+
+
+def rust_uri(path: str) -> str:
+    """Replace Hadoop's scheme `s3a` by `s3`. delta-rs expects `s3`."""
+    return path.replace("s3a://", "s3://", 1)
+
+
+def where(equal: Mapping[str, str | int | bool | None], dates: Collection[date] | None = None) -> str:
+    """Return the SQL condition for these column values and dates.
+
+    Values are quoted, because a group id can contain every character.
+
+    >>> where({"group_id": "it's", "cluster": None}, [date(2026, 11, 23)])
+    "true AND group_id = 'it''s' AND date IN ('2026-11-23')"
+    """
+    terms = ["true", *(f"{column} = {_literal(value)}" for column, value in equal.items() if value is not None)]
+    if dates is not None:
+        terms.append(f"date IN ({', '.join(_quote(day.isoformat()) for day in sorted(dates))})" if dates else "false")
+    return " AND ".join(terms)
+
+
+def _literal(value: str | int) -> str:  # a bool is an int, and its text is SQL
+    return _quote(value) if isinstance(value, str) else str(value)
+
+
+def _quote(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def read_error(path: str, error: Exception) -> TableReadError:
+    """Return the error for a table that cannot be read."""
+    cause = str(error).partition("\n")[0]
+    return TableReadError(
+        f"{path} cannot be read ({cause}): check that the storage is reachable and that you may read it"
+    )

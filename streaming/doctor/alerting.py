@@ -1,0 +1,149 @@
+"""Findings about Prometheus and Alertmanager, from the values that their APIs return.
+
+1. Prometheus scrapes the monitor if it has a series `rebalance_monitor_ready` with the name of the cluster, and if the
+   target of this series is up. If the name is in the label `exported_cluster`, `honor_labels` is missing.
+2. All rule groups of this project must be loaded, and no rule may have failed at its last evaluation.
+3. A test alert has the labels `alertname`, `severity` and `cluster`, and the labels from the command line. It ends
+   after `TEST_ALERT_SECONDS`. The finding contains the receivers that Alertmanager returns for the alert with exactly
+   these labels. An older test alert with different labels can still be active. Only a person can see whether the alert
+   arrived.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from streaming.doctor.finding import Finding, failed, not_checked, note, ok
+
+SCRAPE, RULES, ALERTMANAGER = "Prometheus scrapes the monitor", "alert rules", "Alertmanager"
+ALERTS_SENT = "Prometheus sends alerts"
+TEST_ALERT: Final = "RebalanceMonitorTestAlert"
+TEST_ALERT_SECONDS: Final = 300
+SEVERITIES: Final = ("critical", "warning", "info")
+FIXED_LABELS: Final = ("alertname", "severity", "cluster")
+"""The labels of a test alert that the command line cannot set."""
+RULE_GROUPS: Final = tuple(
+    f"rebalance-monitor-{subject}"
+    for subject in ("recording", "assignments", "rebalances", "progress", "retention", "coordinators", "monitor")
+)
+"""The rule groups in dashboards/rules. A test compares these names with the rule files."""
+
+Labels = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A target that Prometheus scrapes. `health` is `up`, `down` or `unknown`."""
+
+    job: str
+    instance: str
+    url: str
+    health: str
+    last_error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A loaded rule. `health` is `ok`, `err` or `unknown` (not evaluated yet)."""
+
+    group: str
+    name: str
+    health: str
+    last_error: str
+
+
+@dataclass(frozen=True, slots=True)
+class SentAlert:
+    """A test alert as Alertmanager returns it. `muted_by` are the silences and inhibition rules that apply to it."""
+
+    severity: str
+    receivers: tuple[str, ...]
+    muted_by: tuple[str, ...]
+
+
+def scrape_finding(cluster: str, port: int, targets: Sequence[Target], series: Sequence[Labels]) -> Finding:
+    """Return whether Prometheus scrapes a monitor of this cluster (rule 1). `port` is the port in the settings.
+
+    `series` are the labels of each series of `rebalance_monitor_ready`.
+    """
+    point = f"{SCRAPE} of {cluster!r}"
+    own = [labels for labels in series if labels.get("cluster") == cluster]
+    if any(labels.get("exported_cluster") == cluster for labels in series):
+        text = "the label cluster of the target replaces the name of the Kafka cluster"
+        return failed(point, text, "set honor_labels: true in the scrape job (honorLabels in a ServiceMonitor)")
+    scraped = {(labels.get("job"), labels.get("instance")) for labels in own}
+    candidates = [target for target in targets if (target.job, target.instance) in scraped] or [
+        target for target in targets if "rebalance-monitor" in target.job or target.url.endswith(f":{port}/metrics")
+    ]
+    for target in candidates:
+        if target.health == "down":
+            text = f"the target {target.url} is down ({target.last_error})"
+            return failed(point, text, "check that the monitor runs, and that Prometheus can reach this address")
+    if own:
+        jobs = sorted({f"{labels.get('instance')} (job {labels.get('job')})" for labels in own})
+        return ok(point, ", ".join(jobs))
+    if candidates:
+        text = f"no series of this cluster comes from {', '.join(target.url for target in candidates)}"
+        return failed(point, text, "wait for one scrape; then check kafka.cluster in the settings of this monitor")
+    text = "Prometheus has no target and no series of this monitor"
+    return failed(point, text, "add the scrape job of deploy/README.md, or apply the ServiceMonitor")
+
+
+def rules_finding(rules: Sequence[Rule]) -> Finding:
+    """Return whether the rules of this project are loaded and healthy (rule 2)."""
+    ours = [rule for rule in rules if rule.group in RULE_GROUPS]
+    missing = [group for group in RULE_GROUPS if group not in {rule.group for rule in ours}]
+    if missing:
+        remedy = "add dashboards/rules/*.yaml to rule_files and reload Prometheus, or apply the PrometheusRule"
+        return failed(RULES, f"not loaded: {', '.join(missing)}", remedy)
+    errors = [f"{rule.name} ({rule.last_error})" for rule in ours if rule.health == "err"]
+    if errors:
+        more = f" and {len(errors) - 1} more" if len(errors) > 1 else ""
+        return failed(RULES, f"the evaluation failed: {errors[0]}{more}", "open the page Rules of Prometheus")
+    pending = sum(rule.health != "ok" for rule in ours)
+    if pending:
+        return note(RULES, f"{pending} of {len(ours)} rules have not been evaluated yet", "run the command again")
+    return ok(RULES, f"{len(ours)} rules in {len(RULE_GROUPS)} groups, all healthy")
+
+
+def alertmanagers_finding(active: Sequence[str]) -> Finding:
+    """Return whether Prometheus sends alerts to an Alertmanager."""
+    if active:
+        return ok(ALERTS_SENT, f"to {', '.join(active)}")
+    return failed(ALERTS_SENT, "Prometheus knows no Alertmanager", "add the section alerting to the configuration")
+
+
+def labels_to_send(cluster: str, labels: Labels) -> list[Labels]:
+    """Return the labels of one test alert for each severity (rule 3). For Alertmanager, an empty label is no label."""
+    given = {name: value for name, value in labels.items() if value}
+    return [{**given, "alertname": TEST_ALERT, "severity": severity, "cluster": cluster} for severity in SEVERITIES]
+
+
+def alerts_to_send(cluster: str, labels: Labels, starts_at: str, ends_at: str) -> list[dict[str, object]]:
+    """Return one test alert for each severity, as JSON for the Alertmanager API v2 (rule 3)."""
+    annotations = {
+        "summary": f"Test alert from rebalance-monitor doctor for {cluster}",
+        "description": "Nothing is wrong. Somebody tests the way of alerts to this receiver.",
+    }
+    return [
+        {"labels": one, "annotations": annotations, "startsAt": starts_at, "endsAt": ends_at}
+        for one in labels_to_send(cluster, labels)
+    ]
+
+
+def sent_findings(sent: Sequence[SentAlert]) -> Iterator[Finding]:
+    """Return one finding for each severity (rule 3)."""
+    by_severity = {alert.severity: alert for alert in sent}
+    for severity in SEVERITIES:
+        point, alert = f"test alert {severity}", by_severity.get(severity)
+        if alert is None:
+            yield not_checked(point, "sent, but Alertmanager does not return it yet")
+        elif alert.muted_by:
+            text = f"sent, but suppressed by {', '.join(alert.muted_by)}"
+            yield failed(point, text, "end the silence, or change the inhibition rule")
+        elif not alert.receivers:
+            yield failed(point, "sent, but it has no receiver", "add a route to the configuration of Alertmanager")
+        else:
+            yield ok(point, f"sent to {', '.join(alert.receivers)}; check that it arrived there")

@@ -1,0 +1,112 @@
+"""Read the facts about this machine. Nothing is created, changed or downloaded."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+
+from streaming.config.load import Settings
+from streaming.delta.table_files import refuse_damaged_tables
+from streaming.doctor.finding import Finding, from_error, ok
+from streaming.doctor.machine import (
+    JAVA,
+    FolderState,
+    RefusedFolder,
+    folder_finding,
+    jars_finding,
+    memory_finding,
+    temporary_finding,
+)
+from streaming.errors import RemedyError
+from streaming.jars import cache_folder, missing_jars
+from streaming.java import find_java, java_version
+from streaming.spark.checkpoint import CheckpointDamagedError, check_identity, find_damaged_file, read_identity
+from streaming.spark.folder import LocalFolder, folder_refusal, local_folder, nearest_existing
+
+_CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+def machine_findings(settings: Settings) -> Iterator[Finding]:
+    """Yield the findings about Java, memory, jars and temporary files."""
+    yield _java()
+    memory = psutil.virtual_memory()
+    limit = min(memory.total, _container_limit_bytes() or memory.total)
+    yield memory_finding(limit, min(memory.available, limit), settings.spark.driver_memory)
+    yield jars_finding(missing_jars("spark"), str(cache_folder() / "jars"))
+    temporary = Path(tempfile.gettempdir())
+    can_execute = not os.statvfs(temporary).f_flag & os.ST_NOEXEC
+    yield temporary_finding(_folder_state(temporary, folder_refusal(temporary)), can_execute=can_execute)
+
+
+def checkpoint_finding(settings: Settings) -> Finding:
+    """Return the finding about the checkpoint of one cluster."""
+    uri, point = settings.paths.checkpoint, "checkpoint"
+    folder = local_folder(uri)
+    state = None if folder is None else _folder_state(folder.root, folder.refusal())
+    if folder is not None and isinstance(state, FolderState):
+        try:
+            state = replace(state, content=_content(folder, settings))
+        except RemedyError as error:
+            return from_error(point, error)
+        except OSError as error:
+            state = RefusedFolder(state.path, error)
+    return folder_finding(point, "paths.checkpoint", state)
+
+
+def tables_finding(settings: Settings) -> Finding:
+    """Return the finding about the folder of the tables, which all clusters share."""
+    uri, point = settings.paths.tables, "tables"
+    folder = local_folder(uri)
+    state = None if folder is None else _folder_state(folder.root, folder.refusal())
+    if isinstance(state, FolderState):
+        try:
+            refuse_damaged_tables(uri)
+        except RemedyError as error:
+            return from_error(point, error)
+    return folder_finding(point, "paths.tables", state)
+
+
+def _java() -> Finding:
+    try:
+        java = find_java()
+        source = "JAVA_HOME" if os.environ.get("JAVA_HOME") else "PATH"
+        return ok(JAVA, f"version {java_version(java)} at {java} (from {source})")
+    except RemedyError as error:
+        return from_error(JAVA, error)
+
+
+def _content(folder: LocalFolder, settings: Settings) -> str:
+    """Return to which cluster a checkpoint belongs. Empty if there is none yet.
+
+    Raises RemedyError if it is damaged or belongs to a different cluster, and OSError if it cannot be read.
+    """
+    uri, cluster = settings.paths.checkpoint, settings.kafka.cluster
+    identity = read_identity(folder)
+    if damage := find_damaged_file(uri):
+        raise CheckpointDamagedError(uri, damage)
+    if identity is None:
+        return ""
+    check_identity(identity, cluster, settings.spark.shuffle_partitions, uri, settings.source.kind)
+    return f"belongs to the cluster {cluster!r}"
+
+
+def _folder_state(path: Path, refusal: OSError | None) -> FolderState | RefusedFolder:
+    if refusal is not None:
+        return RefusedFolder(str(path), refusal)
+    disk = shutil.disk_usage(nearest_existing(path))
+    return FolderState(str(path), path.exists(), disk.free, disk.total)
+
+
+def _container_limit_bytes() -> int | None:
+    """Return the memory limit of the container, or None if there is no limit."""
+    for name in _CGROUP_LIMITS:
+        with suppress(OSError, ValueError):  # cgroup v2 writes "max" if there is no limit
+            return int(Path(name).read_text())
+    return None

@@ -1,0 +1,149 @@
+"""Ask the brokers which rights the monitor has, with the requests that the monitor itself sends.
+
+Requests about all topics or all groups use a name that nobody uses. A broker checks the rights before it looks for the
+topic or the group. So the answer shows whether the monitor has the right on every name. No request changes or creates
+anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kafka.admin import ACLOperation, ConfigResourceType
+from kafka.errors import (
+    ClusterAuthorizationFailedError,
+    GroupAuthorizationFailedError,
+    KafkaError,
+    TopicAuthorizationFailedError,
+    UnknownTopicOrPartitionError,
+)
+from kafka.protocol.admin import DescribeClusterRequest, DescribeConfigsRequest, DescribeGroupsRequest
+from kafka.protocol.consumer import FetchRequest
+from kafka.protocol.metadata import MetadataRequest
+
+from streaming.doctor.rights import (
+    CLUSTER_CONFIGS,
+    DESCRIBE_CLUSTER,
+    DESCRIBE_GROUPS,
+    DESCRIBE_TOPICS,
+    READ_LOG,
+    READ_TOPICS,
+    TOPIC_CONFIGS,
+    Rights,
+    used_rights,
+)
+from streaming.events import OFFSETS_TOPIC
+from streaming.group.listing import Unanswered
+from streaming.sampling.connection import BrokerRequest, Connection, Message
+from streaming.sampling.coordinators import error_name
+
+UNUSED_NAME = "kafka-rebalance-monitor.check-of-rights"
+_REFUSED = {
+    error.errno
+    for error in (TopicAuthorizationFailedError, GroupAuthorizationFailedError, ClusterAuthorizationFailedError)
+}
+_NOT_REPORTED = Unanswered("brokers of this version do not report rights")
+_LAST_VERSION_WITH_NAMES = 12
+
+_Answer = bool | Unanswered
+
+
+def request_rights(connection: Connection, source_kind: str, answering_broker: int | None = None) -> Rights:
+    """Return which of the rights that this source needs the monitor has.
+
+    All requests go to `answering_broker`, a broker that has just answered. If it is None, the client selects brokers
+    from the metadata, and KafkaError is raised if no broker answers.
+    """
+    broker_id = connection.broker_ids()[0] if answering_broker is None else answering_broker
+    requests: Sequence[BrokerRequest] = (
+        (answering_broker, DescribeClusterRequest(include_cluster_authorized_operations=True)),
+        (answering_broker, _metadata()),
+        (broker_id, _fetch(OFFSETS_TOPIC)),
+        (broker_id, _fetch(UNUSED_NAME)),
+        (answering_broker, DescribeGroupsRequest(groups=[UNUSED_NAME], include_authorized_operations=False)),
+        (broker_id, _configs(ConfigResourceType.BROKER, str(broker_id))),
+        (answering_broker, _configs(ConfigResourceType.TOPIC, UNUSED_NAME)),
+    )
+    cluster, metadata, log_fetch, fetch, group, broker_configs, topic_configs = connection.ask_each(requests)
+    rights: Rights = {
+        READ_LOG: _may_read(OFFSETS_TOPIC, log_fetch, metadata),
+        DESCRIBE_TOPICS: _may_describe_topics(metadata),
+        DESCRIBE_GROUPS: _is_allowed(group, "groups"),
+        DESCRIBE_CLUSTER: _is_among_rights(ACLOperation.DESCRIBE, cluster),
+        READ_TOPICS: _may_read(UNUSED_NAME, fetch, metadata),
+        CLUSTER_CONFIGS: _is_allowed(broker_configs, "results"),
+        TOPIC_CONFIGS: _is_allowed(topic_configs, "results"),
+    }
+    return {right: rights[right] for right in used_rights(source_kind)}
+
+
+def _metadata() -> Message:
+    topic = MetadataRequest.MetadataRequestTopic
+    return MetadataRequest(
+        topics=[topic(name=OFFSETS_TOPIC), topic(name=UNUSED_NAME)],
+        allow_auto_topic_creation=False,
+        include_cluster_authorized_operations=False,
+        include_topic_authorized_operations=True,
+    )
+
+
+def _fetch(topic: str) -> Message:
+    """Create a fetch request for at most one batch. Any broker can refuse it, even a broker without this partition."""
+    topic_class = FetchRequest.FetchTopic
+    partition = topic_class.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1)
+    return FetchRequest(
+        max_wait_ms=0,
+        min_bytes=0,
+        max_bytes=1,
+        session_epoch=-1,
+        topics=[topic_class(topic=topic, partitions=[partition])],
+        max_version=_LAST_VERSION_WITH_NAMES,
+    )
+
+
+def _configs(kind: ConfigResourceType, name: str) -> Message:
+    resource = DescribeConfigsRequest.DescribeConfigsResource(
+        resource_type=kind.value, resource_name=name, configuration_keys=[]
+    )
+    return DescribeConfigsRequest(resources=[resource], include_synonyms=False)
+
+
+def _is_allowed(answer: Message | KafkaError, results: str) -> _Answer:
+    """Return whether the broker allowed a request. `results` is the field with one error code for each resource."""
+    if isinstance(answer, KafkaError):
+        return Unanswered(error_name(answer))
+    return not any(one.error_code in _REFUSED for one in getattr(answer, results))
+
+
+def _is_among_rights(operation: ACLOperation, answer: Message | KafkaError) -> _Answer:
+    """Return whether the rights that a broker reports for a resource contain the operation."""
+    if isinstance(answer, KafkaError):
+        return Unanswered(error_name(answer))
+    if answer.authorized_operations is None:
+        return _NOT_REPORTED
+    return operation in answer.authorized_operations
+
+
+def _may_describe_topics(metadata: Message | KafkaError) -> _Answer:
+    """Return whether the monitor may describe all topics.
+
+    If the right is missing, some brokers answer "unknown topic". Then the rights in the answer do not contain DESCRIBE.
+    """
+    allowed = _is_allowed(metadata, "topics")
+    return _is_among_rights(ACLOperation.DESCRIBE, _topic(metadata, UNUSED_NAME)) if allowed is True else allowed
+
+
+def _may_read(topic: str, fetch: Message | KafkaError, metadata: Message | KafkaError) -> _Answer:
+    """Return False if the broker refuses the fetch request, or if it reports the rights on the topic without READ."""
+    if isinstance(fetch, KafkaError):
+        return Unanswered(error_name(fetch))
+    if any(one.error_code in _REFUSED for of_topic in fetch.responses for one in of_topic.partitions):
+        return False
+    reported = _is_among_rights(ACLOperation.READ, _topic(metadata, topic))
+    return True if reported == _NOT_REPORTED else reported
+
+
+def _topic(metadata: Message | KafkaError, name: str) -> Message | KafkaError:
+    if isinstance(metadata, KafkaError):
+        return metadata
+    return next((topic for topic in metadata.topics if topic.name == name), UnknownTopicOrPartitionError())

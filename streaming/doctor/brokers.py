@@ -1,0 +1,66 @@
+"""Findings about the brokers of a cluster: their advertised addresses, their clocks, and the source of the groups."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from streaming.doctor.finding import Finding, failed, not_checked, note, ok
+from streaming.evaluation.lag.broker_clocks import WARN_MS, ClockOffset
+
+BROKERS = "brokers"
+CLOCKS = "clocks"
+
+
+def broker_findings(addresses: Mapping[int, str], errors: Mapping[int, str], kafka_version: str) -> Iterator[Finding]:
+    """Return one finding for all brokers that answer, and one for each broker that does not answer.
+
+    `addresses` are the advertised addresses by broker id. `errors` are the errors by broker id.
+    """
+    answering = [f"{broker} at {address}" for broker, address in addresses.items() if broker not in errors]
+    if answering:
+        yield ok(BROKERS, f"{len(answering)} of {len(addresses)} answer, Kafka {kafka_version}: {', '.join(answering)}")
+    for broker, error in errors.items():
+        yield failed(
+            BROKERS,
+            f"broker {broker} advertises {addresses[broker]}, but does not answer there ({error})",
+            f"check advertised.listeners of broker {broker}, and DNS and firewalls between this machine and the broker",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredClocks:
+    """The clock offsets of the brokers that lead a partition of `__consumer_offsets`.
+
+    `leaders` are all these brokers. `unanswered` are the brokers that did not answer a request. `seconds` is the
+    duration of the measurement.
+    """
+
+    offsets: Mapping[int, ClockOffset]
+    leaders: Collection[int]
+    unanswered: Collection[int]
+    seconds: float
+
+
+def clock_findings(clocks: MeasuredClocks) -> Iterator[Finding]:
+    """Return one finding for each coordinator. A clock offset is unknown if the coordinator wrote too few records.
+
+    It is also unknown if the coordinator did not answer.
+    """
+    for broker in sorted(clocks.leaders):
+        point, offset = f"{CLOCKS}, broker {broker}", clocks.offsets.get(broker)
+        if offset is None and broker in clocks.unanswered:
+            yield not_checked(point, f"broker {broker} did not answer")
+        elif offset is None:
+            reason = f"too few commits on broker {broker} in {clocks.seconds:.0f} s"
+            yield not_checked(point, reason, "run the command again while consumers of this broker commit")
+        elif offset.least_ms > WARN_MS:
+            side = "ahead of" if offset.middle_ms > 0 else "behind"
+            text = f"{abs(offset.middle_ms) / 1000:.1f} s (+/- {offset.within_ms / 1000:.1f} s) {side} this machine"
+            yield note(point, text, "synchronize the clocks with NTP; until then, the monitor corrects its times")
+        else:
+            yield ok(point, f"differs from this machine by at most {_at_most_seconds(offset):.1f} s")
+
+
+def _at_most_seconds(offset: ClockOffset) -> float:
+    return max(abs(offset.lowest_ms), abs(offset.highest_ms)) / 1000

@@ -1,0 +1,64 @@
+"""The lines that `run` logs once: what the monitor found in a cluster, what it cannot know, and what to do next."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from streaming.doctor.rights import Rights, missing_rights
+from streaming.evaluation.phrases import counted
+from streaming.events import SHARE, STREAMS
+from streaming.group.listing import GroupListing, Unanswered
+
+_NOT_EVALUATED = (SHARE, STREAMS)
+
+
+@dataclass(frozen=True, slots=True)
+class FirstSample:
+    """The facts after the first sample. `not_known` lists the information that the source does not provide."""
+
+    brokers: int | None
+    kafka_version: str
+    listing: GroupListing
+    rights: Rights
+    not_known: Sequence[str]
+    page: str
+
+
+def first_run_lines(first: FirstSample) -> Iterator[str]:
+    """Return the lines."""
+    brokers = "an unknown number of brokers" if first.brokers is None else counted(first.brokers, "broker")
+    yield f"found {brokers} (Kafka {first.kafka_version}) and {_groups(first.listing)}"
+    yield _rights(first.rights)
+    if unknown := list(_unknown(first)):
+        yield f"not known: {'; '.join(unknown)}"
+    yield (
+        f"open {first.page} to see the groups. Next: let Prometheus scrape /metrics and load dashboards/rules."
+        " `rebalance-monitor doctor` checks everything and prints the missing steps"
+    )
+
+
+def _groups(listing: GroupListing) -> str:
+    by_type = Counter(group.group_type or "unknown type" for group in listing.groups.values())
+    counts = ", ".join(f"{count} {group_type}" for group_type, count in by_type.most_common())
+    total = counted(len(listing.groups), "group")
+    incomplete = "; the list of groups is incomplete" if listing.gaps else ""
+    return f"{total}{f' ({counts})' if counts else ''}{incomplete}"
+
+
+def _rights(rights: Rights) -> str:
+    missing = [f"{right.text}{' (optional)' if right.is_optional else ''}" for right in missing_rights(rights)]
+    unknown = [right.text for right, answer in rights.items() if isinstance(answer, Unanswered)]
+    parts = [f"missing rights: {', '.join(missing)}"] if missing else []
+    parts += [f"rights that could not be checked: {', '.join(unknown)}"] if unknown else []
+    return "; ".join(parts) or "no right is missing"
+
+
+def _unknown(first: FirstSample) -> Iterator[str]:
+    yield from (right.unknown for right in missing_rights(first.rights))
+    if first.not_known:
+        yield f"not in the answers of the brokers: {', '.join(word.replace('_', ' ') for word in first.not_known)}"
+    types = {group.group_type for group in first.listing.groups.values()}
+    if not_evaluated := [group_type for group_type in _NOT_EVALUATED if group_type in types]:
+        yield f"whether the assignment of {' and '.join(not_evaluated)} groups is fair"

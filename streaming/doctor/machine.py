@@ -1,0 +1,104 @@
+"""Findings about this machine: Java, memory, jars, the folder for temporary files, the checkpoint and the tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from streaming.doctor.finding import Finding, failed, not_checked, note, ok
+from streaming.errors import storage_remedy
+
+JAVA, MEMORY, JARS, TEMPORARY = "java", "memory", "jars", "temporary files"
+_GIB: Final = 1 << 30
+BESIDE_HEAP_BYTES: Final = _GIB
+"""Memory of the driver's Python, the Python workers and the JVM outside its heap."""
+LEAST_FREE_BYTES: Final = 256 << 20
+LEAST_FREE_RATIO: Final = 0.1
+"""Below this share of free space, the alert RebalanceMonitorTablesFailing fires."""
+_UNITS: Final = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "": 1 << 20}
+
+
+def heap_bytes(driver_memory: str) -> int | None:
+    """Return the size of a heap in Spark's notation. Without a unit, Spark counts MiB. None: not a size.
+
+    >>> heap_bytes("1g"), heap_bytes("512"), heap_bytes("2 GB"), heap_bytes("much")
+    (1073741824, 536870912, None, None)
+    """
+    size = re.fullmatch(r"(\d+)([kmgt]?)b?", driver_memory.strip().lower())
+    return int(size[1]) * _UNITS[size[2]] if size else None
+
+
+def memory_finding(limit_bytes: int, available_bytes: int, driver_memory: str) -> Finding:
+    """Compare the memory of this machine or container with the memory that the monitor needs.
+
+    `available_bytes` is the memory that is free now. A running monitor already uses its part.
+    """
+    heap = heap_bytes(driver_memory)
+    if heap is None:
+        return not_checked(MEMORY, f"spark.driver_memory = {driver_memory!r} is not a size")
+    needed = heap + BESIDE_HEAP_BYTES
+    text = f"{_gib(limit_bytes)} in total, {_gib(available_bytes)} free; the monitor needs {_gib(needed)}"
+    if limit_bytes < needed:
+        return failed(MEMORY, text, "use a machine or a container limit with more memory, or lower spark.driver_memory")
+    if available_bytes < needed:
+        return note(MEMORY, text, "free memory, unless the monitor already runs here")
+    return ok(MEMORY, text)
+
+
+def jars_finding(missing: Sequence[str], folder: str) -> Finding:
+    """Return whether the jars of Spark are on this machine. The first start would download missing jars."""
+    if missing:
+        remedy = "run `rebalance-monitor jars`; without it, the first start downloads them"
+        return note(JARS, f"{len(missing)} jars are not in {folder}", remedy)
+    return ok(JARS, f"complete in {folder}")
+
+
+@dataclass(frozen=True, slots=True)
+class FolderState:
+    """A folder on a disk of this machine that the monitor can list, enter and write."""
+
+    path: str
+    exists: bool
+    free_bytes: int
+    total_bytes: int
+    content: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedFolder:
+    """A folder that the monitor cannot list, enter or write. Its free space and its content can be unknown."""
+
+    path: str
+    error: OSError
+
+
+def folder_finding(point: str, setting: str, folder: FolderState | RefusedFolder | None) -> Finding:
+    """Return whether the monitor can use a folder. `folder` is None if it is not on a disk of this machine."""
+    if folder is None:
+        return not_checked(point, f"{setting} is not on a disk of this machine")
+    if isinstance(folder, RefusedFolder):
+        text = f"{folder.path} cannot be used ({folder.error.filename}: {folder.error.strerror})"
+        return failed(point, text, f"{storage_remedy(folder.error)}, or choose a different {setting}")
+    share = 100 * folder.free_bytes / max(folder.total_bytes, 1)
+    state = folder.content or ("exists" if folder.exists else "does not exist yet; the first start creates it")
+    text = f"{folder.path} {state}; {_gib(folder.free_bytes)} ({share:.0f} %) free"
+    remedy = f"free space on its disk, or choose a different {setting}"
+    if folder.free_bytes < LEAST_FREE_BYTES:
+        return failed(point, text, remedy)
+    if folder.free_bytes < LEAST_FREE_RATIO * folder.total_bytes:
+        return note(point, text, remedy)
+    return ok(point, text)
+
+
+def temporary_finding(folder: FolderState | RefusedFolder, *, can_execute: bool) -> Finding:
+    """Return whether Spark can use the folder for temporary files. Native libraries are loaded from this folder."""
+    if not can_execute:
+        text = f"{folder.path} is mounted with noexec, so RocksDB cannot load its native library"
+        return failed(TEMPORARY, text, "mount it with exec, or set TMPDIR to a folder on a different disk")
+    return folder_finding(TEMPORARY, "TMPDIR", folder)
+
+
+def _gib(size_bytes: int) -> str:
+    return f"{size_bytes / _GIB:.1f} GiB"

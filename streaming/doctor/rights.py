@@ -1,0 +1,178 @@
+"""The rights that the monitor uses, what is unknown without each of them, and the commands that grant them.
+
+1. A right is missing if the brokers refuse a request that needs it. If no broker answers the request, it is unknown
+   whether the monitor has the right.
+2. The right to read `__consumer_offsets` is not needed with `source.kind = "admin-api"`.
+3. A missing optional right is a note, because the monitor runs without it. Then some values are unknown.
+
+`docs/SECURITY.md` has a table of the same rights. A test compares the table with this list.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from streaming.config.security import SecuritySettings
+from streaming.config.settings import ADMIN_API_SOURCE, KafkaSettings
+from streaming.doctor.finding import Finding, failed, not_checked, note, ok
+from streaming.events import OFFSETS_TOPIC
+from streaming.group.listing import Unanswered
+
+EVERY: Final = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """An operation on a resource of Kafka. `needed_for` is what the monitor does with the right.
+
+    `unknown` is what the monitor cannot show without the right.
+    """
+
+    operation: str
+    resource_type: str
+    resource_name: str
+    needed_for: str
+    unknown: str
+    is_optional: bool = False
+
+    @property
+    def text(self) -> str:
+        """The right in words, for example `DESCRIBE on all topics`."""
+        if self.resource_type == "cluster":
+            return f"{self.operation} on the cluster"
+        if self.resource_name == EVERY:
+            return f"{self.operation} on all {self.resource_type}s"
+        return f"{self.operation} on the {self.resource_type} {self.resource_name}"
+
+
+READ_LOG: Final = Right("READ", "topic", OFFSETS_TOPIC, "groups and commits", "all groups and all commits")
+DESCRIBE_TOPICS: Final = Right(
+    "DESCRIBE", "topic", EVERY, "partition counts and end offsets", "the lag of topics that the monitor cannot describe"
+)
+DESCRIBE_GROUPS: Final = Right(
+    "DESCRIBE",
+    "group",
+    EVERY,
+    "the state and the committed offsets of each group",
+    "rebalances in progress, deleted groups and some strategies of the groups that the monitor cannot describe",
+)
+DESCRIBE_CLUSTER: Final = Right(
+    "DESCRIBE", "cluster", "kafka-cluster", "the list of groups", "whether the list of groups is complete"
+)
+READ_TOPICS: Final = Right(
+    "READ",
+    "topic",
+    EVERY,
+    "the exact lag near the end of compacted and transactional topics",
+    "the exact lag of groups that have almost reached the end of such a topic",
+    is_optional=True,
+)
+CLUSTER_CONFIGS: Final = Right(
+    "DESCRIBE_CONFIGS",
+    "cluster",
+    "kafka-cluster",
+    "offsets.retention.minutes",
+    "the time when the committed offsets of inactive groups expire",
+    is_optional=True,
+)
+TOPIC_CONFIGS: Final = Right(
+    "DESCRIBE_CONFIGS",
+    "topic",
+    EVERY,
+    "retention.ms and cleanup.policy",
+    "the time until retention deletes unread records, for topics with few new records",
+    is_optional=True,
+)
+RIGHTS: Final = (
+    READ_LOG,
+    DESCRIBE_TOPICS,
+    DESCRIBE_GROUPS,
+    DESCRIBE_CLUSTER,
+    READ_TOPICS,
+    CLUSTER_CONFIGS,
+    TOPIC_CONFIGS,
+)
+
+Rights = Mapping[Right, bool | Unanswered]
+"""For each right, whether the monitor has it. Unanswered: no broker answered the request, so this is unknown."""
+
+_ACL_OPERATIONS: Final = {"READ": "Read", "DESCRIBE": "Describe", "DESCRIBE_CONFIGS": "DescribeConfigs"}
+
+
+def used_rights(source_kind: str) -> Sequence[Right]:
+    """Return the rights that the monitor uses with this source (rule 2)."""
+    return [right for right in RIGHTS if right != READ_LOG or source_kind != ADMIN_API_SOURCE]
+
+
+def missing_rights(rights: Rights) -> Sequence[Right]:
+    """Return the rights that the brokers refuse (rule 1)."""
+    return [right for right, answer in rights.items() if answer is False]
+
+
+def right_findings(rights: Rights, kafka: KafkaSettings) -> Iterator[Finding]:
+    """Return one finding for each right (rules 1 and 3), and the entries of a KafkaUser for all missing rights."""
+    for right, answer in rights.items():
+        point = f"right {right.text}"
+        if isinstance(answer, Unanswered):
+            yield not_checked(point, f"the brokers did not answer the request ({answer.reason})")
+        elif answer:
+            yield ok(point, f"granted; needed for {right.needed_for}")
+        else:
+            finding = note if right.is_optional else failed
+            kind = "missing, but optional" if right.is_optional else "missing"
+            yield finding(point, f"{kind}. Unknown without it: {right.unknown}", _remedy(right, kafka))
+    if missing := missing_rights(rights):
+        text = "if Strimzi manages the user, add these entries to its KafkaUser instead of calling kafka-acls"
+        yield note("rights in Strimzi", text, kafka_user(missing))
+
+
+def kafka_user(missing: Iterable[Right]) -> str:
+    """Return the part of a Strimzi KafkaUser that grants these rights. One entry has all rights on one resource."""
+    operations: dict[tuple[str, str], list[str]] = {}
+    for right in missing:
+        operations.setdefault((right.resource_type, right.resource_name), []).append(_ACL_OPERATIONS[right.operation])
+    lines = [
+        "spec:",
+        "  authorization:",
+        "    type: simple",
+        "    acls:",
+    ]
+    for (kind, resource_name), allowed in operations.items():
+        on = "{type: cluster}"
+        if kind != "cluster":
+            on = f'{{type: {kind}, name: "{resource_name}", patternType: literal}}'
+        lines += [f"      - resource: {on}", f"        operations: [{', '.join(allowed)}]"]
+    return "\n".join(lines)
+
+
+def _remedy(right: Right, kafka: KafkaSettings) -> str:
+    command = _acl_command(right, kafka)
+    if right == READ_LOG:
+        return f'{command} (or set source.kind = "{ADMIN_API_SOURCE}", which shows less)'
+    return command
+
+
+def _acl_command(right: Right, kafka: KafkaSettings) -> str:
+    """Return the command that grants a right. An administrator runs it with a client configuration of their own."""
+    resource = ["--cluster"] if right.resource_type == "cluster" else [f"--{right.resource_type}", right.resource_name]
+    administrator = [] if kafka.security.protocol == "PLAINTEXT" else ["--command-config", "admin.properties"]
+    command = [
+        *("kafka-acls", "--bootstrap-server", kafka.bootstrap_servers, *administrator),
+        *("--add", "--allow-principal", _principal(kafka.security)),
+        *("--operation", _ACL_OPERATIONS[right.operation], *resource),
+    ]
+    return shlex.join(command)
+
+
+def _principal(security: SecuritySettings) -> str:
+    """Return the monitor's principal.
+
+    With OAUTHBEARER, brokers usually use the client id as the user name. With mTLS, each broker's own rules derive the
+    principal from the certificate.
+    """
+    if (user := security.username or security.oauth_client_id) is not None:
+        return f"User:{user}"
+    return "User:ANONYMOUS" if security.certificate_file is None else "User:CN=NAME-IN-THE-CERTIFICATE"

@@ -1,0 +1,97 @@
+"""Estimate the capacity of each member: how many records per second it can consume.
+
+1. The capacity of a member is its consume rate at the latest sample at which it was *busy*. A member is busy if one of
+   its partitions is behind or late (`lateness.py`), and each of its partitions that receives records has lag. At all
+   other times, the consume rate shows what producers write, not what the member can do.
+2. The capacity is unknown until the member was busy at MIN_SAMPLES samples. A partition must be behind at the same
+   number of samples before it counts as late. So the capacity is usually known when the cause is named for the first
+   time.
+3. The capacity is unknown while the rate of the busy member falls. The rates are averages over five minutes, so the
+   rate of a member that became slower still contains the time before. The rate falls if it is more than MIN_GAIN below
+   the rate of COMPARE_MS ago. The rates are compared once per COMPARE_MS, because two samples in a row differ too
+   little.
+4. The capacity of a member that consumes nothing is unknown, because the member has probably stopped.
+5. The capacity of a member is forgotten when its partitions change, when the member leaves the group, and when no
+   records of the group wait any more. So the driver keeps a few numbers per member of a late group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from assignors import TopicPartition
+from streaming.evaluation.causes.lateness import LATE_MS
+from streaming.evaluation.causes.work import PartitionWork, total
+from streaming.evaluation.lag.rates import MIN_GAIN
+from streaming.group.members import GroupMember, TopicPartitions
+
+MIN_SAMPLES = 3
+COMPARE_MS = LATE_MS
+"""A partition is late after the same time. So rule 3 usually applies before the cause is named."""
+
+
+class Capacity(NamedTuple):
+    """The latest consume rate of a busy member with these partitions, and the number of samples that showed it.
+
+    `compared_records_per_second` is the rate at `compared_at_ms`, the last time at which rule 3 was applied.
+    """
+
+    partitions: TopicPartitions
+    samples: int = 0
+    records_per_second: float = 0.0
+    compared_at_ms: int = 0
+    compared_records_per_second: float = 0.0
+    is_falling: bool = False
+
+    def after(self, records_per_second: float, sampled_at_ms: int) -> Capacity:
+        """Return the capacity after one more sample at which the member was busy."""
+        following = self._replace(samples=self.samples + 1, records_per_second=records_per_second)
+        if self.samples and 0 <= sampled_at_ms - self.compared_at_ms < COMPARE_MS:
+            return following
+        is_falling = records_per_second < (1 - MIN_GAIN) * self.compared_records_per_second
+        return following._replace(
+            compared_at_ms=sampled_at_ms, compared_records_per_second=records_per_second, is_falling=is_falling
+        )
+
+
+def next_capacities(
+    known: Mapping[str, Capacity],
+    members: Iterable[GroupMember],
+    partitions: Iterable[PartitionWork],
+    behind: Container[TopicPartition],
+    sampled_at_ms: int,
+) -> Mapping[str, Capacity]:
+    """Return the capacities after one more sample, by member id."""
+    by_key = {one.key: one for one in partitions}
+    following = {}
+    for member in members:
+        if member.assigned is None:
+            continue
+        capacity = known.get(member.member_id)
+        if capacity is None or capacity.partitions != member.assigned:
+            capacity = Capacity(member.assigned)
+        rate = _rate_if_busy([by_key[key] for key in member.assigned if key in by_key], behind)
+        if rate is not None:
+            capacity = capacity.after(rate, sampled_at_ms)
+        if capacity.samples:
+            following[member.member_id] = capacity
+    return following
+
+
+def known_capacities(capacities: Mapping[str, Capacity]) -> Mapping[str, float]:
+    """Return the known capacities in records per second, by member id (rules 2 to 4)."""
+    return {
+        member_id: capacity.records_per_second
+        for member_id, capacity in capacities.items()
+        if capacity.samples >= MIN_SAMPLES and capacity.records_per_second and not capacity.is_falling
+    }
+
+
+def _rate_if_busy(owned: Sequence[PartitionWork], behind: Container[TopicPartition]) -> float | None:
+    """Return the consume rate of a busy member. None if the member is not busy (rule 1), or if the rate is unknown."""
+    if not any(one.is_late or one.key in behind for one in owned):
+        return None
+    if any(one.produced_records_per_second != 0 and not one.lag for one in owned):
+        return None
+    return total(one.consumed_records_per_second for one in owned)

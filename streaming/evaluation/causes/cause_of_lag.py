@@ -1,0 +1,310 @@
+"""Name the cause of a group's lag. The first rule that applies determines the cause.
+
+A group has a cause only if at least one of its partitions is late (`lateness.py`). So a cause is based on three or more
+samples that cover at least one minute. All rates are averages over five minutes (`evaluation.lag.rates`). If an open
+transaction blocks a late partition, the partition does not count in the rules 2 to 9.
+
+1. `unknown` (`open_transaction`): an open transaction blocks every late partition.
+2. `rebalancing`: the time without commits around rebalances explains the lag. The window begins when records of the
+   group began to wait (`late_group.py`, rule 2), and covers at most WINDOW_MS. One of these is true: (a) The group lost
+   at least half of the window. (b) It lost at least EXPLAINING_SHARE of the window, and in the rest of the window, it
+   consumed at least as fast as producers write. (c) At least MIN_REBALANCES rebalances are in the window, and no
+   partition was committed in the last STOPPED_MS.
+3. `stopped`: one of these is true: (a) The group has no members, and had no commit in the last STOPPED_MS. (b) No late
+   partition has an owner. (c) Each late partition has the status STOP or STALL, and no other partition had a commit in
+   the last STOPPED_MS.
+4. `unknown` (`owners_unknown`, `rates_unknown`): the owner or a rate of a partition is unknown. The next rules compare
+   rates of members, so they require these values.
+5. `unknown` (`catching_up`): the late partitions together are consumed faster than they are written. The cause of the
+   lag has ended.
+6. `hot_partition`: the produce rate of one late partition exceeds the capacity of its owner (`capacity.py`), and it
+   exceeds the consume rate of each other member. The rate is also at least HOT_FACTOR times the mean produce rate of
+   all other partitions. So no assignment can help. If the group has a single partition, rule 9 applies instead.
+7. `assignment`: a late member receives more than its capacity, and in the fairest assignment, the busiest member would
+   receive less than the capacity of every member. A member with an unknown capacity counts as fast as the slowest
+   member with a known capacity.
+8. `slow_member`, `slow_host`: all late partitions belong to one member, or to several members on one host, and each
+   member on this host that receives records has a late partition. Other members receive records and are not late. On
+   average, the late members receive at most SIMILAR_INPUT times as much as the others, consume less than they receive,
+   and consume less than SLOW_SHARE of what the others consume. If the host has only one member that receives records,
+   the cause is `slow_member`. A late partition without an owner belongs to no member, so the rule does not apply.
+9. `under_provisioned`: each member that receives records has a late partition that is not blocked. From its partitions
+   that are not blocked, it consumes less than they receive.
+10. `unknown` (`no_rule`): no other rule applies.
+
+The result does not depend on the order of members or partitions.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from math import fsum
+from typing import Final
+
+from streaming.evaluation.causes.cause import (
+    ASSIGNMENT,
+    CATCHING_UP,
+    HOT_PARTITION,
+    NO_COMMITS,
+    NO_MEMBERS,
+    NO_OWNER,
+    NO_RULE,
+    OPEN_TRANSACTION,
+    OWNERS_UNKNOWN,
+    RATES_UNKNOWN,
+    REBALANCING,
+    SLOW_HOST,
+    SLOW_MEMBER,
+    STOPPED,
+    UNDER_PROVISIONED,
+    UNKNOWN,
+    Cause,
+)
+from streaming.evaluation.causes.work import GroupWork, PartitionWork, Work, total
+from streaming.evaluation.lag.rates import MIN_GAIN
+
+WINDOW_MS = 300_000
+STOPPED_MS = 60_000
+EXPLAINING_SHARE = 0.2
+MIN_REBALANCES = 3
+HOT_FACTOR = 2.0
+SIMILAR_INPUT = 1.5
+SLOW_SHARE = 0.9
+_STUCK = ("STOP", "STALL")
+
+
+@dataclass(frozen=True)
+class LagFacts:
+    """Everything from which the cause is derived, at one sample. None means unknown.
+
+    `partitions` are the committed partitions of the group. `work` is None if an owner is unknown. `member_count` is the
+    number of members. `fair_records_per_second` is the produce rate of the busiest member in the fairest assignment.
+    `lost_ms` is the time without commits around the `rebalances` rebalances of the window.
+    """
+
+    sampled_at_ms: int
+    partitions: tuple[PartitionWork, ...]
+    work: GroupWork | None = None
+    member_count: int | None = None
+    fair_records_per_second: float | None = None
+    window_ms: int = 0
+    lost_ms: int = 0
+    rebalances: int = 0
+
+
+_Rule = Callable[[LagFacts, Sequence[PartitionWork]], "Cause | None"]
+
+
+def cause_of_lag(facts: LagFacts) -> Cause | None:
+    """Return the cause of the lag. None if no partition is late."""
+    late = sorted(one for one in facts.partitions if one.is_late)
+    if not late:
+        return None
+    readable = [one for one in late if not one.is_blocked]
+    if not readable:
+        return Cause(UNKNOWN, OPEN_TRANSACTION)
+    causes = (rule(facts, readable) for rule in _RULES)
+    return next((cause for cause in causes if cause is not None), Cause(UNKNOWN, NO_RULE))
+
+
+def _rebalancing(facts: LagFacts, late: Sequence[PartitionWork]) -> Cause | None:
+    """Apply rule 2."""
+    if facts.window_ms <= 0:
+        return None
+    lost_share = min(1.0, facts.lost_ms / facts.window_ms)
+    is_interrupted = facts.rebalances >= MIN_REBALANCES and not _has_recent_commit(facts, facts.partitions)
+    if not (lost_share >= 0.5 or is_interrupted or _explains_lag(lost_share, late)):
+        return None
+    return Cause(
+        REBALANCING,
+        window_seconds=facts.window_ms / 1000,
+        lost_seconds=lost_share * facts.window_ms / 1000,
+        rebalances=facts.rebalances,
+    )
+
+
+def _explains_lag(lost_share: float, late: Sequence[PartitionWork]) -> bool:
+    """Return True if the group would keep up without the lost time."""
+    consumed, produced = _rates(late)
+    if lost_share < EXPLAINING_SHARE or consumed is None or produced is None:
+        return False
+    return consumed / (1 - lost_share) >= produced
+
+
+def _stopped(facts: LagFacts, late: Sequence[PartitionWork]) -> Cause | None:
+    """Apply rule 3."""
+    if facts.member_count == 0 and not _has_recent_commit(facts, facts.partitions):
+        return Cause(STOPPED, NO_MEMBERS)
+    if facts.work is not None and facts.work.members and not any(one.member_id for one in late):
+        return Cause(STOPPED, NO_OWNER, topic=late[0].topic, partition=late[0].partition)
+    others = [one for one in facts.partitions if not one.is_late]
+    if all(one.status in _STUCK for one in late) and not _has_recent_commit(facts, others):
+        return Cause(STOPPED, NO_COMMITS)
+    return None
+
+
+def _has_recent_commit(facts: LagFacts, partitions: Sequence[PartitionWork]) -> bool:
+    return any(facts.sampled_at_ms - one.last_commit_ms < STOPPED_MS for one in partitions)
+
+
+def _inputs_unknown(facts: LagFacts, _: Sequence[PartitionWork]) -> Cause | None:
+    """Apply rule 4."""
+    if facts.work is None or not facts.work.members:
+        return Cause(UNKNOWN, OWNERS_UNKNOWN)
+    if any(None in _rates_of(one) for one in facts.work.members):
+        return Cause(UNKNOWN, RATES_UNKNOWN)
+    return None
+
+
+def _catching_up(_: LagFacts, late: Sequence[PartitionWork]) -> Cause | None:
+    """Apply rule 5."""
+    consumed, produced = _rates(late)
+    if consumed is None or produced is None or consumed - produced <= MIN_GAIN * max(consumed, produced):
+        return None
+    return Cause(UNKNOWN, CATCHING_UP)
+
+
+def _hot_partition(facts: LagFacts, late: Sequence[PartitionWork]) -> Cause | None:
+    """Apply rule 6."""
+    members = {one.member_id: one for one in _members(facts)}
+    best = max((one.consumed_records_per_second or 0.0 for one in members.values()), default=0.0)
+    group = fsum(one.produced_records_per_second or 0.0 for one in facts.partitions)
+    for one in sorted(late, key=lambda each: (-(each.produced_records_per_second or 0), each.key)):
+        owner, produced = members.get(one.member_id), one.produced_records_per_second or 0.0
+        others = len(facts.partitions) - 1
+        is_hot = others > 0 and produced > best and produced * others >= HOT_FACTOR * (group - produced)
+        if owner is not None and is_hot and _is_overloaded(owner, produced):
+            cause = Cause(
+                HOT_PARTITION,
+                topic=one.topic,
+                partition=one.partition,
+                produced_records_per_second=one.produced_records_per_second,
+                capacity_records_per_second=owner.capacity_records_per_second,
+            )
+            return _of_member(cause, owner)
+    return None
+
+
+def _assignment(facts: LagFacts, late: Sequence[PartitionWork]) -> Cause | None:
+    """Apply rule 7."""
+    fair = facts.fair_records_per_second
+    known = [one.capacity_records_per_second for one in _members(facts) if one.capacity_records_per_second is not None]
+    overloaded = [
+        one for one in _owners(late, _members(facts)) if _is_overloaded(one, one.produced_records_per_second or 0.0)
+    ]
+    if fair is None or not overloaded or fair >= min(known):
+        return None
+    busiest = min(overloaded, key=lambda one: (-(one.produced_records_per_second or 0), one.name, one.member_id))
+    cause = Cause(
+        ASSIGNMENT,
+        produced_records_per_second=busiest.produced_records_per_second,
+        capacity_records_per_second=busiest.capacity_records_per_second,
+        fair_records_per_second=fair,
+    )
+    return _of_member(cause, busiest)
+
+
+def _is_overloaded(one: Work, produced_records_per_second: float) -> bool:
+    capacity = one.capacity_records_per_second
+    return capacity is not None and produced_records_per_second > capacity
+
+
+def _slow(facts: LagFacts, late_partitions: Sequence[PartitionWork]) -> Cause | None:
+    """Apply rule 8."""
+    with_input = _with_input(facts)
+    late_ids = {one.member_id for one in late_partitions}
+    late = [one for one in with_input if one.member_id in late_ids]
+    others = [one for one in with_input if one.member_id not in late_ids]
+    hosts = {one.client_host for one in late}
+    is_one_host = len(hosts) == 1 and not any(one.client_host in hosts for one in others)
+    if late_ids != {one.member_id for one in late}:
+        return None
+    if not late or not others or (len(late) > 1 and not is_one_host):
+        return None
+    produced, consumed = _mean_rates(late)
+    others_produced, others_consumed = _mean_rates(others)
+    if produced > SIMILAR_INPUT * others_produced or consumed >= min(produced, SLOW_SHARE * others_consumed):
+        return None
+    cause = Cause(
+        SLOW_MEMBER if len(late) == 1 else SLOW_HOST,
+        client_host=late[0].client_host,
+        produced_records_per_second=produced,
+        consumed_records_per_second=consumed,
+        others_consumed_records_per_second=others_consumed,
+    )
+    return _of_member(cause, late[0]) if len(late) == 1 else cause
+
+
+def _under_provisioned(facts: LagFacts, late: Sequence[PartitionWork]) -> Cause | None:
+    """Apply rule 9."""
+    with_input = _with_input(facts)
+    of_members = defaultdict[str, list[PartitionWork]](list)
+    for one in facts.partitions:
+        if not one.is_blocked:
+            of_members[one.member_id].append(one)
+    readable = [of_members[one.member_id] for one in with_input]
+    if not with_input or _owners(late, with_input) != with_input or not all(_falls_behind(one) for one in readable):
+        return None
+    consumed, produced = _rates([row for rows in readable for row in rows])
+    return Cause(
+        UNDER_PROVISIONED,
+        produced_records_per_second=produced,
+        consumed_records_per_second=consumed,
+        capacity_records_per_second=total(one.capacity_records_per_second for one in with_input),
+    )
+
+
+def _falls_behind(partitions: Sequence[PartitionWork]) -> bool:
+    consumed, produced = _rates(partitions)
+    return (consumed or 0.0) < (produced or 0.0)
+
+
+def _owners(late: Sequence[PartitionWork], members: Sequence[Work]) -> Sequence[Work]:
+    """Return the members that own one of the late partitions."""
+    member_ids = {one.member_id for one in late}
+    return [one for one in members if one.member_id in member_ids]
+
+
+def _members(facts: LagFacts) -> Sequence[Work]:
+    return facts.work.members if facts.work else ()
+
+
+def _with_input(facts: LagFacts) -> Sequence[Work]:
+    return [one for one in _members(facts) if one.produced_records_per_second]
+
+
+def _rates(partitions: Sequence[PartitionWork]) -> tuple[float | None, float | None]:
+    consumed = total(one.consumed_records_per_second for one in partitions)
+    return consumed, total(one.produced_records_per_second for one in partitions)
+
+
+def _rates_of(one: Work) -> tuple[float | None, float | None]:
+    return one.consumed_records_per_second, one.produced_records_per_second
+
+
+def _mean_rates(works: Sequence[Work]) -> tuple[float, float]:
+    """Return the mean produce rate and the mean consume rate. Rule 4 ensures that all rates are known."""
+    produced = _mean([one.produced_records_per_second or 0.0 for one in works])
+    return produced, _mean([one.consumed_records_per_second or 0.0 for one in works])
+
+
+def _mean(amounts: Sequence[float]) -> float:
+    return fsum(amounts) / len(amounts)
+
+
+def _of_member(cause: Cause, member: Work) -> Cause:
+    return replace(cause, member=member.name, client_id=member.client_id, client_host=member.client_host)
+
+
+_RULES: Final[tuple[_Rule, ...]] = (
+    _rebalancing,
+    _stopped,
+    _inputs_unknown,
+    _catching_up,
+    _hot_partition,
+    _assignment,
+    _slow,
+    _under_provisioned,
+)

@@ -1,0 +1,115 @@
+"""Follow a group from sample to sample while its records wait, and find the cause of its lag.
+
+1. A group is followed while records wait in one of its partitions (`lateness.py`). When no records wait any more,
+   everything about the group is forgotten.
+2. The window of `cause_of_lag.py` begins at the first sample at which the group was followed. It covers at most
+   WINDOW_MS.
+3. A followed group without a late partition has no cause yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from assignors import TopicPartition
+from streaming.evaluation.causes.capacity import Capacity, known_capacities, next_capacities
+from streaming.evaluation.causes.cause import Cause
+from streaming.evaluation.causes.cause_of_lag import WINDOW_MS, LagFacts, cause_of_lag
+from streaming.evaluation.causes.lateness import Behind, next_behind
+from streaming.evaluation.causes.work import GroupWork, PartitionWork, group_work
+from streaming.group.members import GroupMember
+
+
+@dataclass(frozen=True)
+class SampledGroup:
+    """A group in which records wait, at one sample. None means unknown.
+
+    `behind` contains the partitions to which rule 2 of `lateness.py` applies, and `stopped` the partitions to which
+    rule 4 applies. `members` is None if the records of a member are missing. `empty` are the topic partitions without
+    records. `lost_ms` is the time without commits around rebalances, including the rebalance in progress. `rebalances`
+    is the number of rebalances. Both are totals since the monitor first saw the group.
+    """
+
+    sampled_at_ms: int
+    partitions: tuple[PartitionWork, ...]
+    behind: frozenset[TopicPartition]
+    stopped: frozenset[TopicPartition] = frozenset()
+    members: tuple[GroupMember, ...] | None = None
+    member_count: int | None = None
+    empty: Container[TopicPartition] = frozenset()
+    fair_records_per_second: float | None = None
+    lost_ms: int = 0
+    rebalances: int = 0
+
+
+class Totals(NamedTuple):
+    """The totals of `SampledGroup` at one sample."""
+
+    sampled_at_ms: int
+    lost_ms: int
+    rebalances: int
+
+
+@dataclass(frozen=True)
+class LateGroup:
+    """What is kept about a followed group: since when its partitions are behind, capacities, and the last totals."""
+
+    behind: Mapping[TopicPartition, Behind] = field(default_factory=dict)
+    capacities: Mapping[str, Capacity] = field(default_factory=dict)
+    totals: tuple[Totals, ...] = ()
+
+
+class ExplainedLag(NamedTuple):
+    """The work of each member and host (None if unknown), and the cause of the lag."""
+
+    work: GroupWork | None
+    cause: Cause
+
+
+def follow(known: LateGroup | None, sampled: SampledGroup) -> tuple[LateGroup, ExplainedLag | None]:
+    """Return what is kept for the next sample, and the explanation.
+
+    The explanation is None if no partition is late (rule 3).
+    """
+    known = known or LateGroup()
+    now_ms = sampled.sampled_at_ms
+    behind = next_behind(known.behind, sorted(sampled.behind), now_ms)
+    partitions = tuple(
+        one._replace(is_late=one.key in sampled.stopped or (one.key in behind and behind[one.key].is_late(now_ms)))
+        for one in sampled.partitions
+    )
+    members = sampled.members or ()
+    following = LateGroup(
+        behind,
+        next_capacities(known.capacities, members, partitions, behind, now_ms),
+        _window((*known.totals, Totals(now_ms, sampled.lost_ms, sampled.rebalances)), now_ms),
+    )
+    return following, _explain(following, replace(sampled, partitions=partitions))
+
+
+def _explain(group: LateGroup, sampled: SampledGroup) -> ExplainedLag | None:
+    first, last = group.totals[0], group.totals[-1]
+    work = None
+    if sampled.members is not None:
+        capacities = known_capacities(group.capacities)
+        work = group_work(sampled.members, sampled.partitions, sampled.empty, capacities)
+    cause = cause_of_lag(
+        LagFacts(
+            sampled_at_ms=sampled.sampled_at_ms,
+            partitions=sampled.partitions,
+            work=work,
+            member_count=sampled.member_count,
+            fair_records_per_second=sampled.fair_records_per_second,
+            window_ms=last.sampled_at_ms - first.sampled_at_ms,
+            lost_ms=max(0, last.lost_ms - first.lost_ms),
+            rebalances=max(0, last.rebalances - first.rebalances),
+        )
+    )
+    return None if cause is None else ExplainedLag(work, cause)
+
+
+def _window(totals: Sequence[Totals], now_ms: int) -> tuple[Totals, ...]:
+    """Apply rule 2. If the clock was set back, the window begins again."""
+    return tuple(one for one in totals if 0 <= now_ms - one.sampled_at_ms <= WINDOW_MS)

@@ -1,0 +1,96 @@
+"""Find subscribed topics that do not exist.
+
+If a member subscribes to a misspelled topic, it reads nothing, and Kafka reports no error. The rule numbers continue
+those of `commit_gaps.py`.
+
+21. `subscribed_topic_missing`: members subscribe by name to a topic that has been missing for longer than
+    `stuck_after_seconds`. The time counts from the first sample in which the topic was missing, also after a restart of
+    the monitor. The topics that match a member's regular expression (KIP-848) do not count. A classic client resolves
+    its expression itself, so its subscription contains only names. When the client refreshes its metadata, it removes
+    the names of deleted topics.
+22. A topic is missing if the brokers do not know it, and if the same answer shows that the monitor has the right
+    DESCRIBE on this name (`ClusterSample.missing_topics`). Without this right, brokers before Kafka 1.0 also answer
+    UNKNOWN_TOPIC_OR_PARTITION, and brokers before Kafka 2.3 report no rights.
+23. If the brokers did not know the topic before, and the last sample proves neither that the topic is missing nor that
+    it exists, the condition is unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from streaming.evaluation.group_update import GroupState
+from streaming.evaluation.lag.lag import ClusterSample
+from streaming.evaluation.phrases import counted, in_words, named
+from streaming.evaluation.rebalances.detectors import Limits
+from streaming.group.snapshot import GroupSnapshot
+
+SUBSCRIBED_TOPIC_MISSING = "subscribed_topic_missing"
+
+
+@dataclass(frozen=True, slots=True)
+class MissingTopics:
+    """The missing topics of one group, each with the start time and the number of members that subscribe to it.
+
+    `is_known` is False if it is unknown whether a further topic is missing (rule 23).
+    """
+
+    since_ms: Mapping[str, int]
+    members: Mapping[str, int]
+    is_known: bool = True
+
+    def condition(self, now_ms: int, limits: Limits) -> Mapping[str, str | None]:
+        """Return the text of the active condition, or nothing (rule 21). None: unknown.
+
+        >>> missing = MissingTopics({"ordres": 0}, {"ordres": 2})
+        >>> missing.condition(600_000, Limits())
+        {'subscribed_topic_missing': 'topic ordres has not existed for 10 minutes; 2 members subscribe to it'}
+        >>> missing.condition(300_000, Limits())
+        {}
+        """
+        lasting = [
+            topic for topic, since_ms in self.since_ms.items() if now_ms - since_ms > 1000 * limits.stuck_after_seconds
+        ]
+        if not lasting:
+            return {} if self.is_known else {SUBSCRIBED_TOPIC_MISSING: None}
+        lasts = in_words(now_ms - min(self.since_ms[topic] for topic in lasting))
+        members = counted(max(self.members[topic] for topic in lasting), "member")
+        if len(lasting) == 1:
+            verb = "subscribes" if members == "1 member" else "subscribe"
+            return {SUBSCRIBED_TOPIC_MISSING: f"topic {lasting[0]} has not existed for {lasts}; {members} {verb} to it"}
+        text = f"{len(lasting)} subscribed topics have not existed for up to {lasts}: {named(lasting)}"
+        return {SUBSCRIBED_TOPIC_MISSING: text}
+
+
+def missing_topics_now(groups: Mapping[str, GroupState], sample: ClusterSample) -> Mapping[str, MissingTopics]:
+    """Return the missing topics of each group. Groups for which the brokers knew all topics are absent."""
+    found = ((group_id, _missing_topics(record.snapshot, sample)) for group_id, record in groups.items())
+    return {group_id: missing for group_id, missing in found if missing is not None}
+
+
+def _missing_topics(snapshot: GroupSnapshot, sample: ClusterSample) -> MissingTopics | None:
+    since_ms = {topic: known.known_since_ms for topic, known in snapshot.topics.items() if known.partitions is None}
+    if not since_ms:
+        return None
+    subscriptions = [topic for topics in _subscriptions(snapshot) for topic in topics if topic in since_ms]
+    missing = sample.missing_topics.intersection(subscriptions)
+    return MissingTopics(
+        since_ms={topic: since_ms[topic] for topic in sorted(missing)},
+        members={topic: subscriptions.count(topic) for topic in missing},
+        is_known=all(topic in missing or _exists(topic, sample) for topic in subscriptions),
+    )
+
+
+def _subscriptions(snapshot: GroupSnapshot) -> Iterator[frozenset[str]]:
+    """Yield the names to which each member subscribes. A member with an unknown subscription is left out."""
+    if snapshot.modern is not None:
+        yield from (frozenset(member.subscribed_topics) for member in snapshot.modern.members.values())
+    elif snapshot.classic is not None:
+        subscriptions = (member.subscription for member in snapshot.classic.members)
+        yield from (frozenset(subscription.topics) for subscription in subscriptions if subscription is not None)
+
+
+def _exists(topic: str, sample: ClusterSample) -> bool:
+    sampled = sample.topics.get(topic)
+    return sampled is not None and sampled.partitions is not None

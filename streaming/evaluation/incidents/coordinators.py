@@ -1,0 +1,53 @@
+"""Remember which broker coordinated each group before its partition got a different leader (rule 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from streaming.evaluation.incidents.evidence import UNKNOWN_COORDINATOR, Coordinator
+from streaming.evaluation.incidents.incident import START_WINDOW_MS
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinatorHistory:
+    """The last known leader of each partition of `__consumer_offsets`, and the lost leaders with the time of loss."""
+
+    leaders: Mapping[int, int] = field(default_factory=dict)
+    lost: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+
+    def after_sample(self, leaders: Mapping[int, int], sampled_at_ms: int) -> CoordinatorHistory:
+        """Return the history after a sample. Partitions without a leader are not in `leaders`.
+
+        If no leader is known, the history does not change.
+
+        Broker 3 led two partitions. One of them has a new leader, and the other one has no leader. Later, broker 3
+        leads a partition again.
+
+        >>> before = CoordinatorHistory().after_sample({0: 3, 1: 3, 2: 1}, 0)
+        >>> after = before.after_sample({0: 1, 2: 1}, 5_000)
+        >>> after.coordinator(0), after.coordinator(1), after.coordinator(2)
+        (Coordinator(broker_id=3, is_gone=True), Coordinator(broker_id=3, is_gone=True), Coordinator(broker_id=1, is_gone=False))
+        >>> after.after_sample({0: 1, 1: 3, 2: 1}, 10_000).coordinator(0)
+        Coordinator(broker_id=1, is_gone=False)
+        """  # noqa: E501 - a doctest
+        if not leaders:
+            return self
+        alive = frozenset(leaders.values())
+        lost = {
+            partition: (broker_id, at_ms)
+            for partition, (broker_id, at_ms) in self.lost.items()
+            if broker_id not in alive and (partition not in leaders or sampled_at_ms - at_ms <= START_WINDOW_MS)
+        }
+        for partition, broker_id in self.leaders.items():
+            if broker_id not in alive and partition not in lost:
+                lost[partition] = (broker_id, sampled_at_ms)
+        return CoordinatorHistory({**self.leaders, **leaders}, lost)
+
+    def coordinator(self, partition: int) -> Coordinator:
+        """Return the coordinator of the groups in a partition."""
+        if partition in self.lost:
+            return Coordinator(self.lost[partition][0], is_gone=True)
+        if partition in self.leaders:
+            return Coordinator(self.leaders[partition])
+        return UNKNOWN_COORDINATOR

@@ -1,0 +1,161 @@
+"""Find the evidence of a group in its report (rules 1, 2 and 4 of this package)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, NamedTuple
+
+from streaming.evaluation.causes.cause import UNDER_PROVISIONED, UNKNOWN
+from streaming.evaluation.phrases import in_words
+from streaming.evaluation.rebalances.detectors import (
+    FLAPPING_MEMBER,
+    REBALANCE_STORM,
+    ROLLING_RESTART,
+    SUBSCRIPTION_MISMATCH,
+)
+from streaming.evaluation.rebalances.rebalance_summary import RebalanceSummary
+from streaming.evaluation.report import GroupReport
+
+Source = Literal["condition", "lag_cause", "loss", "lag"]
+CONDITION: Final = "condition"
+LAG_CAUSE: Final = "lag_cause"
+LOSS: Final = "loss"
+LAG: Final = "lag"
+
+RECORDS_LOST: Final = "records_lost"
+LAG_ABOVE_LIMIT: Final = "lag_above_limit"
+
+MAX_NAMES: Final = 10
+"""Maximum number of hosts and of topics that one evidence lists."""
+
+NO_EVIDENCE: Final = frozenset({ROLLING_RESTART, SUBSCRIPTION_MISMATCH})
+_NAME_MEMBERS: Final = frozenset({REBALANCE_STORM, FLAPPING_MEMBER})
+
+
+class EvidenceKey(NamedTuple):
+    """The identity of evidence: its source, its name and the group."""
+
+    source: Source
+    name: str
+    group_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One fact about one group.
+
+    `until_ms` is None while the evidence is active. The other fields keep the values that they had at the start of the
+    evidence. `coordinator` is a broker id, or None if it is unknown.
+    """
+
+    source: Source
+    name: str
+    group_id: str
+    text: str
+    since_ms: int
+    until_ms: int | None = None
+    coordinator: int | None = None
+    is_coordinator_gone: bool = False
+    client_hosts: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> EvidenceKey:
+        """The identity of the evidence."""
+        return EvidenceKey(self.source, self.name, self.group_id)
+
+    @property
+    def order(self) -> tuple[int, str, str, str]:
+        """The sort key: the earliest evidence comes first."""
+        return self.since_ms, self.group_id, self.source, self.name
+
+
+class Coordinator(NamedTuple):
+    """The broker that coordinates a group.
+
+    `is_gone` is True if the broker leads no partition of `__consumer_offsets` any more.
+    """
+
+    broker_id: int | None = None
+    is_gone: bool = False
+
+
+UNKNOWN_COORDINATOR: Final = Coordinator()
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSurroundings:
+    """Inputs that the report of a group does not contain: its coordinator, its last rebalances, and topics.
+
+    `topics_by_name` maps the name of a condition, or RECORDS_LOST, to the topics of this problem.
+    """
+
+    coordinator: Coordinator = UNKNOWN_COORDINATOR
+    recent: Sequence[RebalanceSummary] = ()
+    topics_by_name: Mapping[str, Collection[str]] | None = None
+
+
+def evidence_of(report: GroupReport, surroundings: GroupSurroundings, sampled_at_ms: int) -> Iterator[Evidence]:
+    """Yield the active evidence of a group.
+
+    The tables contain the start of conditions and causes of lag. A loss and a lag above the limit start at the first
+    sample that shows them.
+    """
+    if report.limits.ignore_alerts:
+        return
+    for source, name, since_ms, text in _facts(report, sampled_at_ms):
+        yield Evidence(
+            source,
+            name,
+            report.group_id,
+            text,
+            since_ms,
+            coordinator=surroundings.coordinator.broker_id,
+            is_coordinator_gone=surroundings.coordinator.is_gone,
+            client_hosts=_hosts(source, name, report, surroundings.recent),
+            topics=_topics(source, name, report, surroundings),
+        )
+
+
+def is_above_limit(report: GroupReport) -> bool:
+    """Return True if the lag of the group is above its limit `max_lag_seconds`."""
+    return report.lag.seconds is not None and report.lag.seconds > report.limits.max_lag_seconds
+
+
+def _facts(report: GroupReport, sampled_at_ms: int) -> Iterator[tuple[Source, str, int, str]]:
+    for condition in report.conditions:
+        if condition.name not in NO_EVIDENCE:
+            name = condition.name.replace("_", " ")
+            text = f"{name}: {condition.detail}" if condition.detail else name
+            yield CONDITION, condition.name, condition.since_ms, text
+    cause = report.cause
+    if cause is not None and (cause.kind != UNKNOWN or is_above_limit(report)):
+        since_ms = sampled_at_ms if cause.since_ms is None else cause.since_ms
+        yield LAG_CAUSE, cause.kind, since_ms, cause.text.removesuffix(".")
+    if report.lag.records_lost:
+        yield LOSS, RECORDS_LOST, sampled_at_ms, "records lost: retention deleted records that the group had not read"
+    if is_above_limit(report):
+        limit = in_words(1000 * report.limits.max_lag_seconds)
+        yield LAG, LAG_ABOVE_LIMIT, sampled_at_ms, f"lag above the limit of {limit}"
+
+
+def _hosts(source: Source, name: str, report: GroupReport, recent: Sequence[RebalanceSummary]) -> tuple[str, ...]:
+    """Return the hosts that the evidence names: those of slow members, or of members that left or rejoined."""
+    if source == LAG_CAUSE:
+        return (report.cause.client_host,) if report.cause and report.cause.client_host else ()
+    if source != CONDITION or name not in _NAME_MEMBERS:
+        return ()
+    members = (member for rebalance in recent for member in (*rebalance.gone, *rebalance.rejoined))
+    hosts = {f"/{host}" for _, at, host in (member.client.rpartition("@") for member in members) if at}
+    return tuple(sorted(hosts)[:MAX_NAMES])
+
+
+def _topics(source: Source, name: str, report: GroupReport, surroundings: GroupSurroundings) -> tuple[str, ...]:
+    if source in {CONDITION, LOSS}:
+        return tuple(sorted((surroundings.topics_by_name or {}).get(name, ()))[:MAX_NAMES])
+    cause = report.cause
+    if source == LAG_CAUSE and cause is not None:
+        topic = cause.topic or (report.lag.worst_topic if cause.kind == UNDER_PROVISIONED else None)
+        return (topic,) if topic else ()
+    return ()

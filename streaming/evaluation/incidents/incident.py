@@ -1,0 +1,100 @@
+"""Defines an incident. All other values about an incident (cause, story) are computed from it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Final, Literal, NamedTuple
+
+from streaming.evaluation.incidents.evidence import Evidence
+
+START_WINDOW_MS: Final = 15 * 60_000
+QUIET_MS: Final = 10 * 60_000
+MAX_EVIDENCE: Final = 500
+MAX_LINKS: Final = 20
+_ID_LENGTH: Final = 12
+
+LinkKind = Literal["coordinator", "client_host", "topic"]
+COORDINATOR: Final = "coordinator"
+CLIENT_HOST: Final = "client_host"
+TOPIC: Final = "topic"
+
+
+class Link(NamedTuple):
+    """What several groups of an incident have in common: a broker id, a host or a topic."""
+
+    kind: LinkKind
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """One incident. The rules are in the docstring of this package.
+
+    `evidence` is sorted, the earliest first, and has at most MAX_EVIDENCE entries. `groups` contains the ids of all
+    affected groups, sorted. It also contains groups whose evidence is not listed (rule 13). `quiet_since_ms` is None
+    while evidence is active. `end_ms` is None while the incident is open. For a merged incident, it is the time of the
+    merge.
+    """
+
+    incident_id: str
+    cluster: str
+    since_ms: int
+    evidence: tuple[Evidence, ...]
+    groups: tuple[str, ...] = ()
+    links: tuple[Link, ...] = ()
+    quiet_since_ms: int | None = None
+    end_ms: int | None = None
+    merged_into: str | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """True if the incident neither ended nor became a part of a different incident."""
+        return self.end_ms is None
+
+    @property
+    def is_full(self) -> bool:
+        """True if the incident cannot list more evidence (rule 13)."""
+        return len(self.evidence) >= MAX_EVIDENCE
+
+    @property
+    def group_count(self) -> int:
+        """The number of affected groups."""
+        return len(self.groups)
+
+    @property
+    def listed_groups(self) -> frozenset[str]:
+        """The ids of the groups whose evidence is listed."""
+        return frozenset(one.group_id for one in self.evidence)
+
+    @property
+    def active_groups(self) -> tuple[str, ...]:
+        """The ids of the groups with active evidence in the list, sorted."""
+        return tuple(sorted({one.group_id for one in self.evidence if one.until_ms is None}))
+
+    @property
+    def shown_at_groups(self) -> frozenset[str]:
+        """The ids of the groups that show this incident.
+
+        These are the groups with active evidence in the list. If the incident is not quiet, they are also the groups
+        without evidence in the list, because it is unknown which of them have active evidence.
+        """
+        unlisted = frozenset(self.groups) - self.listed_groups if self.quiet_since_ms is None else frozenset()
+        return unlisted.union(self.active_groups)
+
+    @property
+    def age_order(self) -> tuple[int, str]:
+        """The sort key: the oldest incident comes first (rule 11)."""
+        return self.since_ms, self.incident_id
+
+
+def make_incident_id(cluster: str, first: Evidence) -> str:
+    """Return the id of the incident that this evidence opens (rule 12).
+
+    >>> first = Evidence("condition", "rebalance_storm", "orders", "rebalance storm", 1_795_300_000_000)
+    >>> make_incident_id("prod", first)
+    '8d7442772e8d'
+    """
+    identity = json.dumps([cluster, first.source, first.name, first.group_id, first.since_ms])
+    return sha256(identity.encode()).hexdigest()[:_ID_LENGTH]

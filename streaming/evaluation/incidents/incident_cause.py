@@ -1,0 +1,136 @@
+"""Name the cause of an incident. The first rule that applies determines the cause.
+
+A rule counts all evidence that the incident lists, also evidence that has ended. So the cause does not change while the
+incident ends. "Groups" are the groups of this evidence.
+
+1. `coordinator_gone`: a coordinator links groups of the incident (`links.py`), at least half of the groups have
+   evidence that names this coordinator, and the broker leads no partition of `__consumer_offsets` any more.
+2. `coordinator`: as rule 1, but the broker still coordinates groups, or it is unknown whether it does.
+3. `client_host`: a host links groups of the incident, and at least half of the groups have evidence that names the
+   host.
+4. The first name in PRECEDENCE for which at least half of the groups have evidence. If there is no such name, the first
+   name in PRECEDENCE for which any group has evidence. A name that explains other evidence precedes the evidence that
+   it explains. For example, a hot partition explains lag, lag explains lost records, and a member that joins and leaves
+   again and again explains a storm.
+5. `unknown`: the lag is above a limit, and its cause is unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from streaming.evaluation.causes import cause
+from streaming.evaluation.conditions.commit_gaps import LONG_COMMIT_GAP
+from streaming.evaluation.conditions.missing_topics import SUBSCRIBED_TOPIC_MISSING
+from streaming.evaluation.conditions.reconciliation import STUCK_RECONCILIATION
+from streaming.evaluation.conditions.silence import SILENT_GROUP, SILENT_STATIC_MEMBER, STUCK_REBALANCE
+from streaming.evaluation.incidents.evidence import RECORDS_LOST, Evidence
+from streaming.evaluation.incidents.incident import CLIENT_HOST, COORDINATOR, Incident
+from streaming.evaluation.incidents.links import COORDINATOR_EVIDENCE
+from streaming.evaluation.rebalances.detectors import (
+    DUPLICATE_CLAIMS,
+    EAGER_AND_COOPERATIVE_MIXED,
+    ENDLESS_COOPERATIVE_REJOIN,
+    FLAPPING_MEMBER,
+    REBALANCE_STORM,
+    UNOWNED_PARTITIONS,
+)
+
+COORDINATOR_GONE: Final = "coordinator_gone"
+UNKNOWN: Final = cause.UNKNOWN
+
+PRECEDENCE: Final = (
+    cause.HOT_PARTITION,
+    cause.SLOW_HOST,
+    cause.SLOW_MEMBER,
+    SUBSCRIBED_TOPIC_MISSING,
+    DUPLICATE_CLAIMS,
+    EAGER_AND_COOPERATIVE_MIXED,
+    ENDLESS_COOPERATIVE_REJOIN,
+    FLAPPING_MEMBER,
+    cause.ASSIGNMENT,
+    cause.UNDER_PROVISIONED,
+    STUCK_REBALANCE,
+    STUCK_RECONCILIATION,
+    SILENT_STATIC_MEMBER,
+    SILENT_GROUP,
+    UNOWNED_PARTITIONS,
+    REBALANCE_STORM,
+    cause.REBALANCING,
+    cause.STOPPED,
+    LONG_COMMIT_GAP,
+    RECORDS_LOST,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class IncidentCause:
+    """The cause of an incident. `evidence` contains the evidence that shows the cause, the earliest first.
+
+    `value` is the value of the link that is the cause (rules 1 to 3): the broker id or the host.
+    """
+
+    kind: str
+    evidence: tuple[Evidence, ...]
+    value: str = ""
+
+    @property
+    def first(self) -> Evidence:
+        """The earliest evidence that shows the cause."""
+        return self.evidence[0]
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The ids of the groups whose evidence shows the cause, sorted."""
+        return tuple(sorted({one.group_id for one in self.evidence}))
+
+
+def incident_cause(incident: Incident) -> IncidentCause:
+    """Return the cause of an incident."""
+    of_broker, of_host = _linked_causes(incident)
+    return next(iter((*of_broker, *of_host)), None) or _named_cause(incident)
+
+
+def _linked_causes(incident: Incident) -> tuple[Sequence[IncidentCause], Sequence[IncidentCause]]:
+    """Apply rules 1 to 3. Of several brokers or hosts, the one with the most groups comes first."""
+    brokers = [
+        IncidentCause(
+            COORDINATOR_GONE if any(one.is_coordinator_gone for one in found) else COORDINATOR, found, broker_id
+        )
+        for broker_id in _values(incident, COORDINATOR)
+        if (found := _in_half_of_groups(incident, lambda one, it=broker_id: _is_of_broker(one, it)))  # type: ignore[misc]
+    ]
+    hosts = [
+        IncidentCause(CLIENT_HOST, found, host)
+        for host in _values(incident, CLIENT_HOST)
+        if (found := _in_half_of_groups(incident, lambda one, it=host: it in one.client_hosts))  # type: ignore[misc]
+    ]
+    return sorted(brokers, key=_most_groups_first), sorted(hosts, key=_most_groups_first)
+
+
+def _values(incident: Incident, kind: str) -> Iterator[str]:
+    return (link.value for link in incident.links if link.kind == kind)
+
+
+def _most_groups_first(found: IncidentCause) -> int:
+    return -len(found.groups)
+
+
+def _is_of_broker(one: Evidence, broker_id: str) -> bool:
+    return str(one.coordinator) == broker_id and one.name in COORDINATOR_EVIDENCE
+
+
+def _in_half_of_groups(incident: Incident, is_meant: Callable[[Evidence], bool]) -> tuple[Evidence, ...]:
+    found = tuple(one for one in incident.evidence if is_meant(one))
+    return found if 2 * len({one.group_id for one in found}) >= len(incident.listed_groups) else ()
+
+
+def _named_cause(incident: Incident) -> IncidentCause:
+    """Apply rules 4 and 5."""
+    evidence, groups = incident.evidence, len(incident.listed_groups)
+    by_name = {name: tuple(one for one in evidence if one.name == name) for name in PRECEDENCE}
+    found = [IncidentCause(name, showing) for name, showing in by_name.items() if showing]
+    common = [one for one in found if 2 * len(one.groups) >= groups]
+    return next(iter((*common, *found)), IncidentCause(UNKNOWN, evidence))

@@ -1,0 +1,172 @@
+"""Describe an incident in plain sentences. Pages, the API and the table show these sentences.
+
+The sentences answer five questions, one after the other: what happened, since when, who is affected, how bad it is, and
+what to do now. They use only values that stay the same until evidence starts or ends. So the table needs no row for
+each sample. Names of groups, hosts and topics come from clients. Every caller must escape them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from streaming.evaluation.causes import cause as lag_cause
+from streaming.evaluation.conditions.commit_gaps import LONG_COMMIT_GAP
+from streaming.evaluation.conditions.missing_topics import SUBSCRIBED_TOPIC_MISSING
+from streaming.evaluation.conditions.reconciliation import STUCK_RECONCILIATION
+from streaming.evaluation.conditions.silence import SILENT_GROUP, SILENT_STATIC_MEMBER, STUCK_REBALANCE
+from streaming.evaluation.incidents.evidence import LAG_ABOVE_LIMIT, RECORDS_LOST
+from streaming.evaluation.incidents.incident import CLIENT_HOST, COORDINATOR, Incident
+from streaming.evaluation.incidents.incident_cause import COORDINATOR_GONE, UNKNOWN, IncidentCause, incident_cause
+from streaming.evaluation.phrases import MOST_NAMED, counted, named
+from streaming.evaluation.rebalances.detectors import (
+    DUPLICATE_CLAIMS,
+    EAGER_AND_COOPERATIVE_MIXED,
+    ENDLESS_COOPERATIVE_REJOIN,
+    FLAPPING_MEMBER,
+    REBALANCE_STORM,
+    UNOWNED_PARTITIONS,
+)
+
+TimeText = Callable[[int], str]
+"""A function that returns a time as text, in UTC."""
+
+
+class Story(NamedTuple):
+    """An incident in sentences, one field for each question."""
+
+    what_happened: str
+    since_when: str
+    who: str
+    how_bad: str
+    what_now: str
+
+
+class Advice(NamedTuple):
+    """What to do first, and the section of the runbook with all steps."""
+
+    sentence: str
+    runbook_section: str
+
+
+ADVICE: Final = MappingProxyType(
+    {
+        COORDINATOR_GONE: Advice(
+            "Start the broker again, and check the replicas of __consumer_offsets.", "KafkaCoordinatorTrouble"
+        ),
+        COORDINATOR: Advice(
+            "Check the log, the disks and the network of the broker.",
+            "KafkaCoordinatorTrouble",
+        ),
+        CLIENT_HOST: Advice("Check CPU, memory, disk and network of the host.", "KafkaGroupLagging"),
+        lag_cause.HOT_PARTITION: Advice("Look at the keys of the records of this topic.", "KafkaGroupLagging"),
+        lag_cause.SLOW_HOST: Advice("Check CPU, memory, disk and network of the host.", "KafkaGroupLagging"),
+        lag_cause.SLOW_MEMBER: Advice("Restart the slow member.", "KafkaGroupLagging"),
+        lag_cause.ASSIGNMENT: Advice(
+            "Compare the strategies in the what-if table on the page of the group.", "KafkaGroupLagging"
+        ),
+        lag_cause.UNDER_PROVISIONED: Advice(
+            "Add members, up to the number of partitions, or make the processing faster.", "KafkaGroupLagging"
+        ),
+        lag_cause.REBALANCING: Advice(
+            "Find the reason for the rebalances on the page of the group.", "KafkaRebalanceStorm"
+        ),
+        lag_cause.STOPPED: Advice("Read the logs of the members, and start or restart them.", "KafkaGroupStopped"),
+        REBALANCE_STORM: Advice("Stop the member that leaves each time.", "KafkaRebalanceStorm"),
+        FLAPPING_MEMBER: Advice(
+            "Stop the member that joins and leaves, if the other members can do its work.", "KafkaRebalanceStorm"
+        ),
+        STUCK_REBALANCE: Advice("Restart the member that does not respond.", "KafkaRebalanceStuck"),
+        STUCK_RECONCILIATION: Advice("Restart the member that does not respond.", "KafkaRebalanceStuck"),
+        SILENT_GROUP: Advice("Read the logs of the members, and restart them.", "KafkaGroupSilent"),
+        SILENT_STATIC_MEMBER: Advice("Restart this member.", "KafkaStaticMemberSilent"),
+        UNOWNED_PARTITIONS: Advice(
+            "Restart the member that leads the group, or any member of a KIP-848 group.", "KafkaPartitionsUnowned"
+        ),
+        LONG_COMMIT_GAP: Advice("Find the slow member in the logs of the group.", "KafkaCommitGapLong"),
+        DUPLICATE_CLAIMS: Advice("Find out why one of the members lost contact.", "KafkaProtocolFault"),
+        EAGER_AND_COOPERATIVE_MIXED: Advice("Configure the same strategies for all members.", "KafkaProtocolFault"),
+        ENDLESS_COOPERATIVE_REJOIN: Advice("Restart the members one by one.", "KafkaProtocolFault"),
+        SUBSCRIBED_TOPIC_MISSING: Advice(
+            "Correct the name of the topic in the configuration, or create the topic.", "KafkaProtocolFault"
+        ),
+        RECORDS_LOST: Advice("Raise the retention of the topic until the group has caught up.", "KafkaRecordsLost"),
+        UNKNOWN: Advice("Compare the members on the page of the group.", "KafkaGroupLagging"),
+    }
+)
+
+
+def headline(incident: Incident) -> str:
+    """Return what happened, with the number of groups that the cause does not explain."""
+    return _headline(incident, incident_cause(incident))
+
+
+def _headline(incident: Incident, cause: IncidentCause) -> str:
+    others = incident.group_count - len(cause.groups)
+    also = f" {counted(others, 'more group')} {'is' if others == 1 else 'are'} affected." if others else ""
+    return f"{_what_happened(cause)}.{also}"
+
+
+def story(incident: Incident, time_text: TimeText) -> Story:
+    """Return the incident in sentences."""
+    cause = incident_cause(incident)
+    return Story(
+        what_happened=_headline(incident, cause),
+        since_when=_since_when(incident, cause, time_text),
+        who=_who(incident),
+        how_bad=_how_bad(incident),
+        what_now=_what_now(incident, cause),
+    )
+
+
+def _what_now(incident: Incident, cause: IncidentCause) -> str:
+    if incident.merged_into is not None:
+        return f"Look at the older incident {incident.merged_into}. It contains this incident now."
+    advice = ADVICE[cause.kind]
+    return f"{advice.sentence} The section {advice.runbook_section} of the runbook describes all steps."
+
+
+def _what_happened(cause: IncidentCause) -> str:
+    groups, first = counted(len(cause.groups), "group"), cause.first
+    if cause.kind == COORDINATOR_GONE:
+        return f"Broker {cause.value} no longer coordinates groups, and {groups} of this broker failed"
+    if cause.kind == COORDINATOR:
+        return f"{groups} with the coordinator {cause.value} failed within a short time"
+    if cause.kind == CLIENT_HOST:
+        return f"{groups} have a problem with members on the host {cause.value.removeprefix('/')}"
+    if cause.kind == UNKNOWN:
+        return f"The lag of {named(cause.groups)} is above the limit, and the cause is unknown"
+    more = f" (and {counted(len(cause.groups) - 1, 'more group')} with the same problem)" if cause.groups[1:] else ""
+    return f"Group {first.group_id}: {first.text}{more}"
+
+
+def _since_when(incident: Incident, cause: IncidentCause, time_text: TimeText) -> str:
+    text = f"The monitor first saw it at {time_text(incident.since_ms)}."
+    if cause.first.since_ms > incident.since_ms:
+        text += f" Its cause first showed at {time_text(cause.first.since_ms)}."
+    if incident.merged_into is None and incident.quiet_since_ms is not None:
+        last = time_text(incident.quiet_since_ms)
+        text += f" Nothing has been wrong since {last}." if incident.is_open else f" It ended at {last}."
+    return text
+
+
+def _who(incident: Incident) -> str:
+    if incident.group_count == 1:
+        return f"Only the group {incident.groups[0]} is affected."
+    more = incident.group_count - MOST_NAMED
+    names = ", ".join(incident.groups[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+    recovered = len(incident.listed_groups) - len(incident.active_groups) if incident.quiet_since_ms is None else 0
+    return f"{incident.group_count} groups are affected: {names}." + (
+        f" {counted(recovered, 'group')} recovered." if recovered else ""
+    )
+
+
+def _how_bad(incident: Incident) -> str:
+    losing = {one.group_id for one in incident.evidence if one.name == RECORDS_LOST}
+    late = {one.group_id for one in incident.evidence if one.name == LAG_ABOVE_LIMIT}
+    if losing:
+        return f"{counted(len(losing), 'group')} lost records before reading them: {named(losing)}."
+    if late:
+        return f"The monitor has seen no lost records. The lag of {counted(len(late), 'group')} exceeded the limit."
+    return "The monitor has seen no lost records, and no lag above the limit of a group."

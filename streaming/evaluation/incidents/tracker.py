@@ -1,0 +1,161 @@
+"""Follow incidents from sample to sample (rules 1, 3 and 9 to 15 of this package)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from streaming.evaluation.incidents.evidence import Evidence, EvidenceKey
+from streaming.evaluation.incidents.incident import (
+    COORDINATOR,
+    MAX_EVIDENCE,
+    MAX_LINKS,
+    QUIET_MS,
+    Incident,
+    Link,
+    make_incident_id,
+)
+from streaming.evaluation.incidents.links import Population, find_links
+
+
+@dataclass(frozen=True, slots=True)
+class SampledEvidence:
+    """All evidence at one sample.
+
+    `unknown` contains the keys of evidence for which the sample does not show whether it is still active.
+    """
+
+    cluster: str
+    sampled_at_ms: int
+    active: Sequence[Evidence] = ()
+    unknown: Collection[EvidenceKey] = frozenset()
+    population: Population = field(default_factory=Population)
+
+
+class IncidentUpdate(NamedTuple):
+    """The open incidents, the oldest first, and the incidents that opened, changed, ended or merged at this sample."""
+
+    open: tuple[Incident, ...]
+    changed: tuple[Incident, ...]
+
+
+@dataclass(slots=True)
+class _Component:
+    """Open incidents and evidence that belong together."""
+
+    incidents: list[Incident] = field(default_factory=list)
+    evidence: list[Evidence] = field(default_factory=list)
+    links: set[Link] = field(default_factory=set)
+
+
+def advance_incidents(known: Sequence[Incident], sampled: SampledEvidence) -> IncidentUpdate:
+    """Return the incidents after a sample. `known` contains the open incidents before it, in any order."""
+    is_open, changed = [], []
+    for component in _components(known, sampled):
+        survivor, *merged = _next_incidents(component, sampled)
+        changed += merged
+        if survivor.is_open:
+            is_open.append(survivor)
+        if survivor not in component.incidents:
+            changed.append(survivor)
+    return IncidentUpdate(_by_age(is_open), _by_age(changed))
+
+
+def _components(known: Sequence[Incident], sampled: SampledEvidence) -> Iterator[_Component]:
+    """Divide the open incidents and the evidence into components. Everything in a component is linked."""
+    active = {one.key: one for one in sampled.active}
+    held = [(incident, _at_sample(one, active, sampled)) for incident in known for one in incident.evidence]
+    held_keys = {one.key for _, one in held}
+    new = [one for key, one in active.items() if key not in held_keys]
+    sets = _DisjointSets()
+    for incident, one in held:
+        sets.join(incident.incident_id, one.key)
+    incident_by_group = {group_id: incident for incident in known if incident.is_full for group_id in incident.groups}
+    for one in new:
+        if one.group_id in incident_by_group:
+            sets.join(incident_by_group[one.group_id].incident_id, one.key)
+    linking = [*(one for _, one in held), *(one for one in new if one.group_id not in incident_by_group)]
+    full_incidents = {one.key: incident for incident, one in held if incident.is_full}
+    links = list(find_links(linking, sampled.population, full_incidents))
+    for linked in links:
+        for one in linked.evidence:
+            sets.join(linked.evidence[0].key, one.key)
+    components: dict[object, _Component] = {}
+    for incident in known:
+        components.setdefault(sets.root(incident.incident_id), _Component()).incidents.append(incident)
+    for one in (*(one for _, one in held), *new):
+        components.setdefault(sets.root(one.key), _Component()).evidence.append(one)
+    for link, evidence in links:
+        components[sets.root(evidence[0].key)].links.update([] if link is None else [link])
+    yield from components.values()
+
+
+def _at_sample(one: Evidence, active: Mapping[EvidenceKey, Evidence], sampled: SampledEvidence) -> Evidence:
+    """Return evidence of an open incident as it is now (rules 1 and 3)."""
+    if one.key in active:
+        return one if one.until_ms is None else replace(one, until_ms=None)
+    is_unchanged = one.until_ms is not None or one.key in sampled.unknown
+    return one if is_unchanged else replace(one, until_ms=sampled.sampled_at_ms)
+
+
+def _next_incidents(component: _Component, sampled: SampledEvidence) -> Iterator[Incident]:
+    """Yield the incident of a component, then the incidents that merged into it (rules 9 to 12)."""
+    evidence = _without_duplicates(component.evidence)
+    oldest, *younger = _by_age(component.incidents) or (_new_incident(sampled.cluster, evidence[0]),)
+    quiet_since_ms = None
+    if all(one.until_ms is not None for one in evidence):
+        known = [one.quiet_since_ms for one in component.incidents if one.quiet_since_ms is not None]
+        is_still_quiet = len(known) == len(component.incidents)
+        quiet_since_ms = max(known) if is_still_quiet else sampled.sampled_at_ms
+    has_ended = quiet_since_ms is not None and sampled.sampled_at_ms - quiet_since_ms >= QUIET_MS
+    links = component.links.union(*(one.links for one in component.incidents))
+    yield replace(
+        oldest,
+        evidence=evidence[:MAX_EVIDENCE],
+        groups=tuple(sorted({one.group_id for one in evidence}.union(*(one.groups for one in component.incidents)))),
+        links=tuple(sorted(links, key=_link_order)[:MAX_LINKS]),
+        quiet_since_ms=quiet_since_ms,
+        end_ms=quiet_since_ms if has_ended else None,
+    )
+    for one in younger:
+        yield replace(one, end_ms=sampled.sampled_at_ms, merged_into=oldest.incident_id)
+
+
+def _new_incident(cluster: str, first: Evidence) -> Incident:
+    return Incident(make_incident_id(cluster, first), cluster, first.since_ms, ())
+
+
+def _without_duplicates(evidence: Iterable[Evidence]) -> tuple[Evidence, ...]:
+    """Return the evidence, the earliest first. Of two facts with the same key, keep the earlier one."""
+    by_key: dict[EvidenceKey, Evidence] = {}
+    for one in sorted(evidence, key=lambda each: each.order):
+        by_key.setdefault(one.key, one)
+    return tuple(by_key.values())
+
+
+def _link_order(link: Link) -> tuple[bool, Link]:
+    """Return the sort key of a link. Coordinators come first, because they come first in the rules of the cause."""
+    return link.kind != COORDINATOR, link
+
+
+def _by_age(incidents: Iterable[Incident]) -> tuple[Incident, ...]:
+    return tuple(sorted(incidents, key=lambda one: one.age_order))
+
+
+class _DisjointSets:
+    """Sets of things that belong together. The sets do not depend on the order of calls."""
+
+    def __init__(self) -> None:
+        self._parents: dict[object, object] = {}
+
+    def root(self, thing: object) -> object:
+        """Return the thing that stands for the whole set."""
+        while (parent := self._parents.get(thing, thing)) != thing:
+            self._parents[thing] = self._parents.get(parent, parent)
+            thing = parent
+        return thing
+
+    def join(self, one: object, other: object) -> None:
+        """Put two things, and everything in their sets, into one set."""
+        self._parents[self.root(one)] = self.root(other)

@@ -1,0 +1,283 @@
+"""Advise how a group can keep up with its producers. The advice comes from a what-if with the measured produce rates.
+
+1. Only the causes `assignment` and `under_provisioned` have advice. No other cause can be removed by a different
+   assignment or by more members.
+2. The *capacity* is the lowest known capacity of a member (`causes/capacity.py`). It applies to every member, also to
+   new ones. So a strategy that gives a fast member more than this capacity is not recommended.
+3. An assignment is *sufficient* if the produce rate of its busiest member is at least HEADROOM below the capacity. A
+   smaller difference can be an error of the rates.
+4. There is no advice if the capacity is unknown or 0, or if the produce rate of a partition is unknown. There is also
+   no advice if the present assignment is sufficient: the group has recovered, or is moving partitions.
+5. Only the built-in strategies of the group's protocol are computed: the client's strategies for a classic group, the
+   coordinator's assignors for a KIP-848 group.
+6. Among the sufficient assignments for the present members, the advice is the assignment with the lowest produce rate
+   of the busiest member. If several have this rate, it is the one that moves the fewest partitions. If several of these
+   move equally few, the group's own strategy comes first, and then the order of `BUILT_IN` decides.
+7. If the cause is `assignment`, no built-in strategy is sufficient, and the assignment of `heaviest_first` is
+   sufficient, the advice is a strategy that is weighted by rates. `assignors/CUSTOM.md` contains such a strategy. A
+   KIP-848 group does not have this advice, because its coordinator computes the assignment. If the subscriptions of the
+   members differ, there is no advice either: the strategy can then have a busier member than `heaviest_first`.
+8. If the cause is `under_provisioned` and one partition receives more than the capacity, no number of members is
+   enough, because a partition has one owner. This rule comes before rule 6.
+9. If the cause is `under_provisioned` and rule 6 finds nothing, the advice is the smallest number of members for which
+   the group's own strategy is sufficient. If there is no such number, the advice is the smallest number for which a
+   different strategy is sufficient. If several strategies are sufficient for this number, rule 6 decides. New members
+   follow rule 1 of `assignors/what_if/what_if.py`. If the subscriptions of the members differ, the subscription of a
+   new member is unknown, so there is no advice. Numbers above MAX_MEMBERS are not computed.
+10. To find the number of useful members, the strategy is computed for a group with one member for each partition. The
+    members that then have partitions are useful. All further members would be idle.
+
+The result does not depend on the order of members or partitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import floor, fsum
+from typing import NamedTuple
+
+from assignors import BUILT_IN, PartitionAssignor, TopicPartition
+from assignors.fairness.heaviest_first import heaviest_first_loads
+from assignors.subscriptions import subscribers_by_topic
+from assignors.what_if.what_if import Change, Outcome, measure_today, what_if
+from streaming.evaluation.assignment.consumer_drift import SERVER_ASSIGNORS
+from streaming.evaluation.causes.cause import ASSIGNMENT, UNDER_PROVISIONED, Kind
+from streaming.evaluation.lag.rates import MIN_GAIN
+from streaming.evaluation.phrases import counted, rate_number
+from streaming.evaluation.what_if.inputs import MAX_MEMBERS, WhatIfInputs, what_if_inputs
+from streaming.group.members import GroupMember
+from streaming.group.snapshot import GroupSnapshot
+
+HEADROOM = MIN_GAIN
+ADVISED_KINDS: frozenset[Kind] = frozenset({ASSIGNMENT, UNDER_PROVISIONED})
+"""Rule 1."""
+
+SERVER_STRATEGIES = tuple(BUILT_IN[name] for name in SERVER_ASSIGNORS.values())
+CLIENT_STRATEGIES = tuple(one for one in BUILT_IN.values() if one not in SERVER_STRATEGIES)
+"""Rule 5."""
+
+
+@dataclass(frozen=True, slots=True)
+class BetterAssignment:
+    """A strategy that is sufficient for the present members (rule 6)."""
+
+    strategy: str
+    is_own: bool
+    before_records_per_second: float
+    after_records_per_second: float
+    moved_partitions: int
+
+    @property
+    def text(self) -> str:
+        """The advice as a sentence."""
+        start = f"After a rebalance with {self.strategy}" if self.is_own else f"With {self.strategy}"
+        before, after = rate_number(self.before_records_per_second), rate_number(self.after_records_per_second)
+        moves = f"{counted(self.moved_partitions, 'partition')} move{'s' if self.moved_partitions == 1 else ''}"
+        return f"{start}, the busiest member falls from {before} to {after} records/s at the measured rates; {moves}."
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedStrategy:
+    """A custom strategy that knows the rates would be sufficient (rule 7)."""
+
+    busiest_records_per_second: float
+
+    @property
+    def text(self) -> str:
+        """The advice as two sentences."""
+        return (
+            "No built-in strategy is enough at the measured rates. With a strategy that is weighted by these rates"
+            f" (assignors/CUSTOM.md), the busiest member receives {rate_number(self.busiest_records_per_second)}"
+            " records/s."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TooHotPartition:
+    """A partition that receives more than a member can consume (rule 8)."""
+
+    partition: TopicPartition
+    produced_records_per_second: float
+    capacity_records_per_second: float
+
+    @property
+    def text(self) -> str:
+        """The advice as two sentences."""
+        topic, number = self.partition
+        return (
+            "No number of members is enough at the measured rates. Partition"
+            f" {topic}-{number} alone receives {rate_number(self.produced_records_per_second)} records/s, and a member"
+            f" can consume {rate_number(self.capacity_records_per_second)} records/s."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class MoreMembers:
+    """The smallest sufficient number of members, and the largest useful number (rules 9 and 10)."""
+
+    members: int
+    useful_members: int
+    capacity_records_per_second: float
+    strategy: str
+    is_own: bool
+
+    @property
+    def text(self) -> str:
+        """The advice as a sentence."""
+        start = "" if self.is_own else f"With {self.strategy}, "
+        capacity = rate_number(self.capacity_records_per_second)
+        return (
+            f"{start}{counted(self.members, 'member')} {'is' if self.members == 1 else 'are'} enough at the measured"
+            f" rates and {capacity} records/s per member; more than {self.useful_members} would be idle."
+        )
+
+
+Advice = BetterAssignment | WeightedStrategy | TooHotPartition | MoreMembers
+
+
+class LateGroupInputs(NamedTuple):
+    """The inputs of the advice for a late group. `produce_rates` contains the known rates, in records per second.
+
+    `strategies` are the strategies that the group can use (rule 5). `own_strategy` is the name of its present strategy.
+    """
+
+    group: WhatIfInputs
+    produce_rates: Mapping[TopicPartition, float]
+    capacity_records_per_second: float
+    strategies: tuple[PartitionAssignor, ...]
+    own_strategy: str
+
+    @property
+    def target_records_per_second(self) -> float:
+        """The maximum produce rate of the busiest member for which an assignment is sufficient (rule 3)."""
+        return (1 - HEADROOM) * self.capacity_records_per_second
+
+
+def late_group_inputs(
+    snapshot: GroupSnapshot,
+    members: Sequence[GroupMember],
+    produce_rates: Mapping[TopicPartition, float],
+    capacities: Iterable[float | None],
+    own_strategy: str,
+) -> LateGroupInputs | None:
+    """Return the inputs of the advice. None if the group is too large, or if its capacity is unknown."""
+    group, capacity = what_if_inputs(snapshot, members), lowest_capacity(capacities)
+    if group.is_too_large or capacity is None:
+        return None
+    strategies = SERVER_STRATEGIES if snapshot.classic is None else CLIENT_STRATEGIES
+    return LateGroupInputs(group, produce_rates, capacity, strategies, own_strategy)
+
+
+def lowest_capacity(capacities: Iterable[float | None]) -> float | None:
+    """Return the capacity of rule 2, in records per second. None if no capacity is known, or if it is 0 (rule 4).
+
+    >>> lowest_capacity([300.0, None, 250.0]), lowest_capacity([None]), lowest_capacity([0.0, 9.0])
+    (250.0, None, None)
+    """
+    return min((capacity for capacity in capacities if capacity is not None), default=None) or None
+
+
+def advise(kind: Kind, late: LateGroupInputs) -> Advice | None:
+    """Return the advice for a cause of lag. None if there is no advice."""
+    if kind not in ADVISED_KINDS or _rates_are_unknown(late):
+        return None
+    today = measure_today(*late.group, late.produce_rates).busiest_records_per_second
+    if today is None or today <= late.target_records_per_second:
+        return None
+    if kind == UNDER_PROVISIONED and (hot := _too_hot_partition(late)) is not None:
+        return hot
+    if any(late.produce_rates[one] > late.target_records_per_second for one in _subscribed_partitions(late)):
+        return None  # no assignment and no number of members is sufficient, so a search would find nothing
+    if (better := _better_assignment(late, today)) is not None:
+        return better
+    return _weighted_strategy(late) if kind == ASSIGNMENT else _more_members(late)
+
+
+def _rates_are_unknown(late: LateGroupInputs) -> bool:
+    return any(partition not in late.produce_rates for partition in _subscribed_partitions(late))
+
+
+def _subscribed_partitions(late: LateGroupInputs) -> Iterator[TopicPartition]:
+    """Yield each partition that a strategy assigns."""
+    spec = late.group.spec
+    for topic in subscribers_by_topic(spec, spec.members):
+        yield from ((topic, number) for number in range(spec.partition_count(topic)))
+
+
+def _too_hot_partition(late: LateGroupInputs) -> TooHotPartition | None:
+    """Apply rule 8."""
+    rates, capacity = late.produce_rates, late.capacity_records_per_second
+    hottest = min(_subscribed_partitions(late), key=lambda one: (-rates[one], one), default=None)
+    return TooHotPartition(hottest, rates[hottest], capacity) if hottest and rates[hottest] > capacity else None
+
+
+def _better_assignment(late: LateGroupInputs, today: float) -> BetterAssignment | None:
+    """Apply rule 6."""
+    best = _best_sufficient(late, late.strategies, 0)
+    if best is None:
+        return None
+    rate, outcome = best
+    strategy = outcome.strategy or ""
+    return BetterAssignment(strategy, strategy == late.own_strategy, today, rate, outcome.moved_partitions)
+
+
+def _weighted_strategy(late: LateGroupInputs) -> WeightedStrategy | None:
+    """Apply rule 7."""
+    if late.strategies == SERVER_STRATEGIES or not _has_equal_subscriptions(late):
+        return None
+    weights = {partition: late.produce_rates[partition] for partition in _subscribed_partitions(late)}
+    busiest = max(heaviest_first_loads(late.group.spec, weights), default=0)
+    return WeightedStrategy(busiest) if busiest <= late.target_records_per_second else None
+
+
+def _more_members(late: LateGroupInputs) -> MoreMembers | None:
+    """Apply rules 9 and 10."""
+    if not _has_equal_subscriptions(late):
+        return None
+    own = tuple(one for one in late.strategies if one.name == late.own_strategy)
+    others = tuple(one for one in late.strategies if one.name != late.own_strategy)
+    return _fewest_members(late, own) or _fewest_members(late, others)
+
+
+def _has_equal_subscriptions(late: LateGroupInputs) -> bool:
+    return len({frozenset(member.topics) for member in late.group.spec.members}) == 1
+
+
+def _fewest_members(late: LateGroupInputs, strategies: tuple[PartitionAssignor, ...]) -> MoreMembers | None:
+    present, capacity = len(late.group.spec.members), late.capacity_records_per_second
+    useful = {one.name: _useful_members(late, one) for one in strategies}
+    total = fsum(late.produce_rates[partition] for partition in _subscribed_partitions(late))
+    fewest = max(present, floor(total / capacity)) + 1
+    for members in range(fewest, min(MAX_MEMBERS, max(useful.values(), default=0)) + 1):
+        candidates = tuple(one for one in strategies if members <= useful[one.name])
+        if (best := _best_sufficient(late, candidates, members - present)) is not None:
+            strategy = best[1].strategy or ""
+            return MoreMembers(members, useful[strategy], capacity, strategy, strategy == late.own_strategy)
+    return None
+
+
+def _useful_members(late: LateGroupInputs, strategy: PartitionAssignor) -> int:
+    """Apply rule 10."""
+    members = max(len(late.group.spec.members), sum(1 for _ in _subscribed_partitions(late)))
+    (outcome,) = _outcomes(late, (strategy,), members - len(late.group.spec.members))
+    return members - len(outcome.idle_members)
+
+
+def _best_sufficient(
+    late: LateGroupInputs, strategies: tuple[PartitionAssignor, ...], new_members: int
+) -> tuple[float, Outcome] | None:
+    """Return the best sufficient assignment (rules 3 and 6), with the produce rate of its busiest member."""
+    outcomes = _outcomes(late, strategies, new_members)
+    rates = ((one.busiest_records_per_second, one) for one in outcomes)
+    sufficient = [(rate, one) for rate, one in rates if rate is not None and rate <= late.target_records_per_second]
+    return min(
+        sufficient,
+        key=lambda one: (one[0], one[1].moved_partitions, one[1].strategy != late.own_strategy),
+        default=None,
+    )
+
+
+def _outcomes(late: LateGroupInputs, strategies: tuple[PartitionAssignor, ...], new_members: int) -> list[Outcome]:
+    result = what_if(*late.group, strategies, Change(members=new_members), late.produce_rates)
+    return [one for one in result.outcomes if isinstance(one, Outcome)]

@@ -1,0 +1,85 @@
+"""Collect the inputs of a group's what-if. The page and the advice use the same inputs.
+
+1. Nothing is computed if the group is not evaluated. The monitor does not evaluate Kafka Streams groups, Connect
+   groups, share groups, groups without members, and groups that only commit offsets. Nothing is computed if an open
+   transaction blocks the group. Nothing is computed if the partition count of a subscribed topic is unknown. Nothing is
+   computed if the subscription or the assignment of a member is unknown.
+2. Nothing is computed for a group with more than `MAX_PARTITIONS` partitions or more than `MAX_MEMBERS` members
+   (`is_too_large`), because the computation would delay the batches.
+3. The produce rate of a partition comes from the rows of the group's lag (`evaluation.lag.rates`). If a partition has
+   no committed offset, its rate is unknown, unless the partition is empty. This is rule 2 of `causes/work.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from assignors import GroupSpec, MemberSubscription, TopicPartition
+from streaming.evaluation.assignment.group_spec import sampled_partitions, sampled_racks
+from streaming.evaluation.assignment.sampled_topics import unknown_topics
+from streaming.evaluation.lag.lag import ClusterSample
+from streaming.group.members import GroupMember
+from streaming.group.not_known import unknown_inputs
+from streaming.group.snapshot import GroupSnapshot
+
+MAX_PARTITIONS = 500
+MAX_MEMBERS = 100
+
+
+class WhatIfInputs(NamedTuple):
+    """The members and topics of a group, and the target owner of each partition."""
+
+    spec: GroupSpec
+    owners: Mapping[TopicPartition, str]
+
+    @property
+    def is_too_large(self) -> bool:
+        """True if the driver does not compute the strategies (rule 2)."""
+        return len(self.owners) > MAX_PARTITIONS or len(self.spec.members) > MAX_MEMBERS
+
+
+def what_if_refusal(snapshot: GroupSnapshot | None, *, is_blocked: bool, is_evaluated: bool) -> str | None:
+    """Return the reason why nothing is computed (rule 1). Return None if the strategies can be computed."""
+    if is_blocked:
+        return "an open transaction blocks the current state of the group"
+    if snapshot is None or not is_evaluated:
+        return "the group has no assignment that can be evaluated"
+    if missing := unknown_topics(snapshot):
+        return f"the partition count is unknown for: {', '.join(missing[:3])}"
+    if unknown_inputs(snapshot):
+        return "the subscription or assignment of a member is unknown"
+    return None
+
+
+def what_if_inputs(snapshot: GroupSnapshot, members: Sequence[GroupMember]) -> WhatIfInputs:
+    """Return the inputs of all strategies for the group as it is."""
+    subscriptions = tuple(
+        MemberSubscription(
+            member.member_id,
+            member.subscribed_topics or (),
+            instance_id=member.group_instance_id,
+            rack=member.rack_id,
+        )
+        for member in members
+    )
+    owners = {partition: member.member_id for member in members for partition in member.target or ()}
+    return WhatIfInputs(GroupSpec(subscriptions, sampled_partitions(snapshot), sampled_racks(snapshot)), owners)
+
+
+def group_produce_rates(
+    rows: Iterable[Mapping[str, Any]], members: Iterable[GroupMember], sample: ClusterSample
+) -> Mapping[TopicPartition, float]:
+    """Return the known produce rates of the group's partitions (rule 3), in records per second.
+
+    `rows` are the rows of the group's committed partitions (`LagEvaluation.rows_of`).
+
+    >>> names = ("topic", "partition", "produced_records_per_second")
+    >>> rows = [dict(zip(names, row, strict=True)) for row in (("t", 0, 5.0), ("t", 1, None))]
+    >>> group_produce_rates(rows, (), ClusterSample(0))
+    {('t', 0): 5.0}
+    """
+    committed = {(row["topic"], row["partition"]): row["produced_records_per_second"] for row in rows}
+    owned = {partition for member in members for partition in member.target or ()}
+    empty = {partition: 0.0 for partition in sorted(owned - committed.keys()) if sample.is_empty(partition)}
+    return {**empty, **{partition: rate for partition, rate in committed.items() if rate is not None}}

@@ -1,0 +1,111 @@
+"""Reads the events of a request from the tables (`events`).
+
+A request reads at most `MAX_COMMITS` commits and `MAX_ROWS` rows of each table. Rows of other clusters count, too. If
+more are waiting, `has_more` is true, and the client requests the rest with the next cursor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from streaming.delta.cells import utc
+from streaming.delta.commit_order import CommittedTable, GoneError
+from streaming.delta.stored_table import NoTableError, TableReadError
+from streaming.page.api.events import (
+    EVENT_TYPES,
+    Cursor,
+    EventType,
+    Position,
+    Step,
+    Stream,
+    cursor_of,
+    encode_cursor,
+    event_json,
+    take,
+)
+
+__all__ = ["EventReader", "GoneError", "NoTableError", "TableReadError"]
+
+MAX_COMMITS = 500
+MAX_ROWS = 5_000
+_FIRST_ROWS = 1_000
+"""Number of rows in the first query of a request. Most requests need no second query, which reads all other rows."""
+
+
+class EventReader:
+    """Reads the tables in the folder `root`."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+
+    def read(self, since: str, limit: int, clusters: Collection[str]) -> dict[str, Any]:
+        """Return the document of a response with the events of these clusters.
+
+        Raises BadSinceError, GoneError, NoTableError and TableReadError.
+        """
+        cursor = cursor_of(since)
+        tables = [(kind, table) for kind in EVENT_TYPES if (table := self._open(kind)) is not None]
+        if not tables:
+            raise NoTableError("the tables do not exist yet")
+        streams = [_stream(kind, table, cursor) for kind, table in tables]
+        poll = take(streams, limit, lambda row: row["cluster"] in clusters and not row.get("is_repeated"))
+        return {
+            "events": [event_json(kind, row) for kind, row in poll.rows],
+            "next": encode_cursor(Cursor(cursor.since_ms, {**cursor.positions, **poll.positions})),
+            "has_more": poll.has_more,
+        }
+
+    def _open(self, kind: EventType) -> CommittedTable | None:
+        """Return the table, or None if it does not exist. Earlier versions of the monitor did not create all tables."""
+        try:
+            return CommittedTable(self._root, kind.table)
+        except NoTableError:
+            return None
+
+
+def _stream(kind: EventType, table: CommittedTable, cursor: Cursor) -> Stream:
+    first_day = utc(cursor.since_ms).date().isoformat()
+    start = cursor.positions.get(kind.name) or Position(table.table_id, table.version, 0, first_day)
+    if start.table_id != table.table_id or start.version > table.version + 1:
+        raise GoneError("the table was created again")
+    end = Position(table.table_id, table.version + 1, 0)
+    return Stream(kind, _bounded(_steps(kind, table, start, cursor.since_ms)), start, end)
+
+
+def _bounded(steps: Iterator[Step]) -> Iterator[Step]:
+    """Return the first `MAX_ROWS` steps. If there are more, a step without a row follows."""
+    for number, step in enumerate(steps, start=1):
+        yield step
+        if number == MAX_ROWS:
+            yield Step(step.position, None)
+            return
+
+
+def _steps(kind: EventType, table: CommittedTable, start: Position, since_ms: int) -> Iterator[Step]:
+    first, skipped = start.version, start.rows
+    if start.day:
+        yield from _snapshot_steps(kind, table, start, since_ms)
+        first, skipped = start.version + 1, 0
+    for version in range(first, table.version + 1):
+        if version - first >= MAX_COMMITS:
+            yield Step(Position(table.table_id, version, 0), None)
+            return
+        rows = table.committed_rows(version, kind.order)
+        for number, row in enumerate(rows[skipped:], start=skipped + 1):
+            yield Step(Position(table.table_id, version, number), row)
+        skipped = 0
+
+
+def _snapshot_steps(kind: EventType, table: CommittedTable, start: Position, since_ms: int) -> Iterator[Step]:
+    """Return the stored rows, one day after the other (rule 2 of `commit_order`)."""
+    for day in table.days(start.version, start.day):
+        number = start.rows if day == start.day else 0
+        limit = _FIRST_ROWS
+        while rows := table.snapshot_rows(start.version, day, since_ms, kind.order, number, limit):
+            for row in rows:
+                number += 1
+                yield Step(Position(table.table_id, start.version, number, day), row)
+            if len(rows) < limit:
+                break
+            limit = max(1, MAX_ROWS - _FIRST_ROWS)

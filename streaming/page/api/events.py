@@ -1,0 +1,266 @@
+"""The events of groups, and the cursor by which a client reads each event exactly once.
+
+Types of events are in EVENT_TYPES. Each row of their tables is one event, except repeated rows of incidents
+(`is_repeated`). Rules:
+
+1. `since` is a cursor, a time, or empty. If it is a time, the first events are the stored events from this time on. If
+   it is empty, the first events are all stored events. Stored events are those that the tables hold at the first
+   request. Every response has the next cursor.
+2. Within one type, the stored events come first, sorted by time. The events that the monitor writes after the first
+   request follow, in the order in which it writes them (`delta.commit_order`). Events that the monitor writes together
+   are sorted by time. A late event with an older time comes when the monitor writes it, so a client that polls with the
+   last cursor does not miss it.
+3. If several types have a next event, the event with the earliest time comes first. Only the next event of each type is
+   compared. So the order does not depend on the sizes of the responses.
+4. A cursor has one position for each table. If a later version of the monitor adds a table, older cursors have no
+   position for this table. Then the table starts with its stored events.
+5. If a position does not exist any more, because the client did not poll for hours or the table was created again,
+   the response has the status 410. Then the client starts again with a time. The `id` of an event stays the same, so
+   the client recognises events that it already has.
+"""
+
+from __future__ import annotations
+
+import binascii
+import json
+from base64 import b64decode, urlsafe_b64encode
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from hashlib import sha256
+from typing import Annotated, Any
+
+import msgspec
+
+from streaming.delta.tables import GROUP_CONDITIONS, INCIDENTS, LAG_CAUSES, REBALANCES, Table
+from streaming.evaluation.rebalances.rebalance_words import describe_rebalance
+
+Row = Mapping[str, Any]
+_PREFIX = "v1."
+LATEST_MS = 253_402_300_799_999
+"""The last millisecond of the year 9999. Python's `datetime` has no later times."""
+Count = Annotated[int, msgspec.Meta(ge=0, le=LATEST_MS)]
+Day = Annotated[str, msgspec.Meta(pattern="^([0-9]{4}-[0-9]{2}-[0-9]{2})?$")]
+
+
+class BadSinceError(ValueError):
+    """Error: `since` is neither a cursor nor a time."""
+
+
+class Position(msgspec.Struct, frozen=True, array_like=True):
+    """The position in one table: the first `rows` rows of the day, or of the version, are already read.
+
+    `day` is set while the stored events of the snapshot `version` are read.
+    """
+
+    table_id: str
+    version: Count
+    rows: Count
+    day: Day = ""
+
+
+class Cursor(msgspec.Struct, frozen=True, array_like=True):
+    """The positions by table name. `since_ms` is the start time of the stored events."""
+
+    since_ms: Count
+    positions: dict[str, Position]
+
+
+@dataclass(frozen=True, slots=True)
+class EventType:
+    """One type of event and its table.
+
+    Stored rows are sorted by the columns `order`. The first column of `order` is the time. No two rows of a table have
+    the same values in all columns of `order`. `details` are the columns of the response. `text` describes a row in a
+    sentence.
+    """
+
+    name: str
+    table: Table
+    order: tuple[str, ...]
+    details: tuple[str, ...]
+    text: Callable[[Row], str]
+
+
+def _condition_text(row: Row) -> str:
+    name = row["condition"].replace("_", " ")
+    if not row["active"]:
+        return f"{name} ended"
+    return f"{name} started: {row['detail']}" if row["detail"] else f"{name} started"
+
+
+def _cause_text(row: Row) -> str:
+    if not row["active"]:
+        return f"the cause of the lag ended: {row['cause'].replace('_', ' ')}"
+    return f"cause of the lag: {row['text']}"
+
+
+def _incident_text(row: Row) -> str:
+    if row["merged_into"] is not None:
+        return f"incident {row['incident_id']} is now a part of incident {row['merged_into']}"
+    return row["story"][0] if row["active"] else f"incident {row['incident_id']} ended"
+
+
+EVENT_TYPES = (
+    EventType(
+        "rebalance",
+        REBALANCES,
+        ("record_time", "cluster", "offsets_topic_partition", "offsets_topic_offset", "group_id", "kind"),
+        (
+            "generation_id",
+            "kind",
+            "primary_cause",
+            "causes",
+            "members",
+            "protocol",
+            "moved_partitions",
+            "fewest_moves",
+            "offsets_topic_partition",
+            "offsets_topic_offset",
+        ),
+        lambda row: describe_rebalance({**row, "commit_gap": None}),
+    ),
+    EventType(
+        "condition",
+        GROUP_CONDITIONS,
+        ("sampled_time", "cluster", "group_id", "condition", "active"),
+        ("condition", "active", "since_time", "detail"),
+        _condition_text,
+    ),
+    EventType(
+        "lag_cause",
+        LAG_CAUSES,
+        ("sampled_time", "cluster", "group_id", "active", "cause"),
+        ("cause", "active", "since_time", "reason", "topic", "partition", "member", "client_id", "client_host"),
+        _cause_text,
+    ),
+    EventType(
+        "incident",
+        INCIDENTS,
+        ("sampled_time", "cluster", "incident_id", "active"),
+        (
+            "incident_id",
+            "active",
+            "since_time",
+            "end_time",
+            "merged_into",
+            "cause",
+            "runbook_section",
+            "groups",
+            "group_count",
+        ),
+        _incident_text,
+    ),
+)
+"""All types of events. To add a type, add its entry here and a line to API.md."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One row of a table, and the position after it. If `row` is None, the response ends at this position."""
+
+    position: Position
+    row: Row | None
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """The next rows of one table, from the position `start`. `end` is the position after all of them."""
+
+    event_type: EventType
+    steps: Iterator[Step]
+    start: Position
+    end: Position
+
+
+@dataclass(frozen=True, slots=True)
+class Poll:
+    """Rows in the order of rules 2 and 3, the next positions, and whether there are more rows now."""
+
+    rows: Sequence[tuple[EventType, Row]]
+    positions: Mapping[str, Position]
+    has_more: bool
+
+
+def take(streams: Sequence[Stream], limit: int, is_wanted: Callable[[Row], bool]) -> Poll:
+    """Return the next rows, at most `limit` that are wanted (rule 3). Other rows are skipped."""
+    positions = {stream.event_type.name: stream.start for stream in streams}
+    heads = {stream.event_type.name: next(stream.steps, None) for stream in streams}
+    rows: list[tuple[EventType, Row]] = []
+    while waiting := [stream for stream in streams if heads[stream.event_type.name] is not None]:
+        steps = [(stream, step) for stream in waiting if (step := heads[stream.event_type.name])]
+        if len(rows) == limit or any(step.row is None for _, step in steps):
+            break
+        stream, step = min(steps, key=lambda one: _time_of(*one))
+        name = stream.event_type.name
+        if step.row is not None and is_wanted(step.row):
+            rows.append((stream.event_type, step.row))
+        positions[name], heads[name] = step.position, next(stream.steps, None)
+    for stream in streams:
+        head = heads[stream.event_type.name]
+        if head is None:
+            positions[stream.event_type.name] = stream.end
+        elif head.row is None:
+            positions[stream.event_type.name] = head.position
+    return Poll(rows, positions, has_more=any(head is not None for head in heads.values()))
+
+
+def _time_of(stream: Stream, step: Step) -> datetime:
+    time: datetime = (step.row or {})[stream.event_type.order[0]]
+    return time
+
+
+def event_json(event_type: EventType, row: Row) -> dict[str, Any]:
+    """Return an event as the API shows it. A column `x_time` becomes a field `x_ms`."""
+    key = [event_type.name, *(_plain(row[column]) for column in event_type.order)]
+    return {
+        "id": sha256(json.dumps(key).encode()).hexdigest()[:16],
+        "type": event_type.name,
+        "cluster": row["cluster"],
+        "group_id": row.get("group_id"),
+        "timestamp_ms": _plain(row[event_type.order[0]]),
+        "text": event_type.text(row),
+        "details": {_field(column): _plain(row[column]) for column in event_type.details},
+    }
+
+
+def _field(column: str) -> str:
+    return f"{column.removesuffix('_time')}_ms" if column.endswith("_time") else column
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - any column
+    return round(value.timestamp() * 1000) if isinstance(value, datetime) else value
+
+
+def encode_cursor(cursor: Cursor) -> str:
+    """Return the cursor as text for an address."""
+    return _PREFIX + urlsafe_b64encode(msgspec.json.encode(cursor)).decode().rstrip("=")
+
+
+def cursor_of(since: str) -> Cursor:
+    """Return the cursor of a request (rule 1). Raises BadSinceError.
+
+    >>> cursor_of("1795300000000").since_ms == cursor_of("2026-11-21T22:26:40Z").since_ms, cursor_of("").since_ms
+    (True, 0)
+    """
+    if not since.startswith(_PREFIX):
+        return Cursor(_time_ms(since), {})
+    encoded = since.removeprefix(_PREFIX)
+    try:
+        decoded = b64decode(encoded + "=" * (-len(encoded) % 4), altchars=b"-_", validate=True)
+        return msgspec.json.decode(decoded, type=Cursor)
+    except (binascii.Error, ValueError, msgspec.MsgspecError) as error:
+        raise BadSinceError("since is not a cursor of this API") from error
+
+
+def _time_ms(text: str) -> int:
+    if not text:
+        return 0
+    if text.isascii() and text.isdecimal() and len(text) <= len(str(LATEST_MS)):
+        return min(int(text), LATEST_MS)
+    try:
+        time = datetime.fromisoformat(text.removesuffix("Z"))
+        milliseconds = round((time if time.tzinfo else time.replace(tzinfo=timezone.utc)).timestamp() * 1000)
+        return min(max(0, milliseconds), LATEST_MS)
+    except (ValueError, OverflowError) as error:
+        raise BadSinceError("since is neither a cursor nor a time in milliseconds or ISO 8601") from error

@@ -1,0 +1,258 @@
+"""Makes the OpenAPI document (version 3.1) of the API.
+
+The schemas come from the types in `documents`, the descriptions of fields from `API.md`, and the filters from
+`finding.search`. So each fact has one source. Later versions can add fields, so schemas allow unknown fields.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any
+
+import msgspec
+
+from streaming.page.api.documents import (
+    DEFAULT_EVENTS,
+    MAX_EVENTS,
+    Error,
+    Events,
+    EventsError,
+    GroupDocument,
+    GroupList,
+)
+from streaming.page.api.incident_documents import IncidentDocument, IncidentList
+from streaming.page.api.past_documents import Comparison, PastError, PastGroupDocument, PastGroupList
+from streaming.page.finding.search import FILTERS, SORTS, WITHOUT_PAST
+
+ADDRESS = "/api/v1/openapi.json"
+_SCHEMAS = "#/components/schemas/"
+_Response = tuple[str, str, tuple[str, ...]]
+"""The status, its meaning, and the names of the schemas. A response matches one of the schemas."""
+
+_UNKNOWN: _Response = (
+    "404",
+    "The cluster or the group does not exist, or the tables do not cover the moment.",
+    ("Error", "PastError"),
+)
+_UNKNOWN_INCIDENT: _Response = ("404", "The cluster or the incident does not exist.", ("Error",))
+_NO_MOMENT: _Response = ("400", "`at`, `from` or `to` cannot be parsed.", ("PastError",))
+_NO_LIST: _Response = (
+    "400",
+    "`at` cannot be parsed, or a list with `at` cannot be filtered or sorted by this value.",
+    ("PastError",),
+)
+_ONLY_PRESENT = " You cannot use it together with `at`."
+_CATCHING_UP: _Response = (
+    "503",
+    "The monitor is reading the log for the first time, or the tables cannot be read.",
+    ("Error", "PastError"),
+)
+
+
+@lru_cache(maxsize=1)
+def openapi_document() -> Mapping[str, Any]:
+    """Return the document."""
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "kafka-rebalance-monitor",
+            "version": "v1",
+            "description": "Consumer groups, their lag, and their events. null means unknown. Times are milliseconds"
+            " since 1970 (UTC). Names come from clients: escape them before you show them.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "/"}],
+        "security": [{}, {"basic": []}],
+        "paths": _paths(),
+        "components": {
+            "securitySchemes": {"basic": {"type": "http", "scheme": "basic"}},
+            "schemas": _schemas(),
+        },
+    }
+
+
+def _paths() -> dict[str, Any]:
+    cluster = _parameter("cluster", "Selects one cluster if the monitor watches several clusters.")
+    return {
+        **_group_paths(cluster),
+        **_incident_paths(cluster),
+        **_event_paths(cluster),
+        ADDRESS: {
+            "get": {
+                "operationId": "getOpenApi",
+                "summary": "This document",
+                "responses": {
+                    "200": {
+                        "description": "The OpenAPI document.",
+                        "content": {"application/json": {"schema": {"type": "object"}}},
+                    }
+                },
+            }
+        },
+    }
+
+
+def _group_paths(cluster: Mapping[str, Any]) -> dict[str, Any]:
+    filters = [
+        _parameter(
+            name,
+            f"Lists only groups that match this `{name}` (see API.md).{_ONLY_PRESENT * (name in WITHOUT_PAST)}",
+        )
+        for name in FILTERS
+    ]
+    at = _parameter("at", "A moment, as a time in UTC or in milliseconds. The response comes only from the tables.")
+    generations = [
+        _parameter(name, "A generation or a moment. With both parameters, the response compares two generations.")
+        for name in ("from", "to")
+    ]
+    of_group = [at, *generations, cluster]
+    several = "Several clusters have a group with this id. Repeat the request with `cluster`."
+    group: tuple[_Response, ...] = (
+        ("200", "The group.", ("GroupDocument", "PastGroupDocument", "Comparison")),
+        ("300", several, ("Error", "PastError")),
+        _NO_MOMENT,
+        _UNKNOWN,
+        _CATCHING_UP,
+    )
+    present_orders = ", ".join(f"`{name}`" for name in WITHOUT_PAST)
+    order = _parameter(
+        "sort",
+        f"The order. The default is `trouble`. You cannot use {present_orders} together with `at`.",
+        {"type": "string", "enum": list(SORTS)},
+    )
+    limit = _parameter("limit", "Maximum number of groups.", {"type": "integer", "minimum": 0, "maximum": 20_000})
+    return {
+        "/api/v1/groups": _get(
+            "listGroups",
+            "All groups that match, in the requested order",
+            [*filters, order, limit, at, cluster],
+            (("200", "The groups.", ("GroupList", "PastGroupList")), _NO_LIST, _UNKNOWN, _CATCHING_UP),
+        ),
+        "/api/v1/groups/{group_id}": _get(
+            "getGroup",
+            "One group",
+            [_in_path("group_id", "The id, percent-encoded, including slashes."), *of_group],
+            group,
+        ),
+        "/api/v1/groups/": _get(
+            "getGroupWithAnyId",
+            "One group whose id is `.`, `..` or empty",
+            [_parameter("id", "The id of the group."), *of_group],
+            group,
+        ),
+    }
+
+
+def _incident_paths(cluster: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "/api/v1/incidents": _get(
+            "listIncidents",
+            "Incidents: the open ones, and those that changed in the last days",
+            [_parameter("group", "Lists only incidents with evidence of this group."), cluster],
+            (("200", "The incidents.", ("IncidentList",)), _UNKNOWN_INCIDENT),
+        ),
+        "/api/v1/incidents/{incident_id}": _get(
+            "getIncident",
+            "One incident",
+            [_in_path("incident_id", "The id of the incident.")],
+            (("200", "The incident.", ("IncidentDocument",)), _UNKNOWN_INCIDENT),
+        ),
+    }
+
+
+def _event_paths(cluster: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "/api/v1/events": _get(
+            "listEvents",
+            "Rebalances, starts and ends of conditions and of causes of lag, and changes of incidents",
+            [
+                _parameter(
+                    "since", "A cursor (`next` of the last response), or a time. Without it, all stored events."
+                ),
+                _parameter("limit", "Maximum number of events.", _EVENT_LIMIT),
+                cluster,
+            ],
+            (
+                ("200", "The events.", ("Events",)),
+                ("400", "`since` is neither a cursor nor a time.", ("EventsError",)),
+                ("404", "The cluster does not exist.", ("EventsError",)),
+                ("410", "The cursor is too old. Start again with a time.", ("EventsError",)),
+                ("503", "The tables cannot be read now.", ("EventsError",)),
+            ),
+        ),
+    }
+
+
+_EVENT_LIMIT = {"type": "integer", "minimum": 1, "maximum": MAX_EVENTS, "default": DEFAULT_EVENTS}
+
+
+def _parameter(name: str, description: str, schema: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    return {"name": name, "in": "query", "description": description, "schema": schema or {"type": "string"}}
+
+
+def _in_path(name: str, description: str) -> dict[str, Any]:
+    return {"name": name, "in": "path", "required": True, "description": description, "schema": {"type": "string"}}
+
+
+def _get(
+    operation: str,
+    summary: str,
+    parameters: Sequence[Mapping[str, Any]],
+    responses: Sequence[_Response],
+) -> dict[str, Any]:
+    answers = {
+        status: {
+            "description": description,
+            "content": {"application/json": {"schema": {"anyOf": [{"$ref": f"{_SCHEMAS}{name}"} for name in names]}}},
+        }
+        for status, description, names in responses
+    }
+    return {"get": {"operationId": operation, "summary": summary, "parameters": list(parameters), "responses": answers}}
+
+
+def _schemas() -> dict[str, Any]:
+    types = [
+        *(GroupList, GroupDocument, Error, Events, EventsError, IncidentList, IncidentDocument),
+        *(PastGroupList, PastGroupDocument, Comparison, PastError),
+    ]
+    _, schemas = msgspec.json.schema_components(types, ref_template=_SCHEMAS + "{name}")
+    meanings = _meanings()
+    return {name: _described(schema, meanings) for name, schema in sorted(schemas.items())}
+
+
+def _described(schema: Mapping[str, Any], meanings: Mapping[str, str]) -> dict[str, Any]:
+    """Return a schema with descriptions from API.md.
+
+    The API writes every field, so the default values of the types do not matter. Only the schemas in
+    `_WITH_OPTIONAL_FIELDS` have fields that are not in every response.
+    """
+    properties = {
+        name: {
+            **{key: value for key, value in field.items() if key != "default"},
+            **({"description": meanings[name]} if name in meanings else {}),
+        }
+        for name, field in schema["properties"].items()
+    }
+    optional = set(properties) - set(schema.get("required", ())) if schema["title"] in _WITH_OPTIONAL_FIELDS else set()
+    required = sorted(set(properties) - optional)
+    description = " ".join(schema.get("description", schema["title"]).split())
+    return {"type": "object", "description": description, "properties": properties, "required": required}
+
+
+_WITH_OPTIONAL_FIELDS = frozenset({"GroupList", "Error", "IncidentList"})
+
+
+def _meanings() -> dict[str, str]:
+    """Return the description of each field in the tables of API.md.
+
+    If several tables have the field, the description comes from the first table.
+    """
+    text = files("streaming.page").joinpath("API.md").read_text(encoding="utf-8").partition("## Both addresses")[2]
+    meanings: dict[str, str] = {}
+    for fields, meaning in re.findall(r"^\| (`[^|]+) \| (.+) \|$", text, re.MULTILINE):
+        for name in re.findall(r"`(\w+)`", fields):
+            meanings.setdefault(name, meaning)
+    return meanings

@@ -1,0 +1,106 @@
+"""Defines the fields of the responses about the past (`documents`)."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+from streaming.evaluation.assignment.drift import StrategyDrift
+from streaming.evaluation.causes.cause import Kind
+from streaming.page.api.documents import GroupFacts, GroupFields, MemberFacts, TopicPartition
+from streaming.page.last_rebalances import PastRebalance
+from streaming.past.partition import PastPartition
+
+
+class CoveredCluster(TypedDict):
+    """The times that the tables of one cluster cover."""
+
+    cluster: str
+    first_row_ms: int | None
+    last_row_ms: int | None
+    error: str | None
+
+
+class Past(TypedDict):
+    """The first fields of every response about the past."""
+
+    at_ms: int | None
+    clusters: list[CoveredCluster]
+    not_stored: list[str]
+
+
+class PastError(Past):
+    """The response to a request about the past that cannot be answered."""
+
+    error: str
+
+
+class PastGroupList(Past):
+    """The groups as of a moment."""
+
+    total_groups: int
+    groups: list[GroupFields]
+
+
+class StoredCause(TypedDict):
+    """The stored fields of the cause of a group's lag."""
+
+    cause: Kind
+    text: str
+    reason: str
+    topic: str | None
+    partition: int | None
+    member: str | None
+    client_id: str | None
+    client_host: str | None
+    since_ms: int
+
+
+class PastGroupDocument(Past, GroupFacts):
+    """One group as of a moment."""
+
+    cause: StoredCause | None
+    incident_id: str | None
+    record_timestamp_ms: int | None
+    assigned_by: str | None
+    members: list[MemberFacts]
+    strategies: list[StrategyDrift]
+    partitions: list[PastPartition]
+    rebalances: list[PastRebalance]
+
+
+class Generation(TypedDict):
+    """A generation of a group."""
+
+    generation_id: int | None
+    record_timestamp_ms: int | None
+    state: str
+    protocol: str | None
+    member_count: int | None
+
+
+class ChangedMember(TypedDict):
+    """A member that joined, left, or has different partitions than before."""
+
+    member_id: str
+    previous_member_id: str | None
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+    changes: list[str]
+    revoked: list[TopicPartition]
+    assigned: list[TopicPartition]
+
+
+class Comparison(Past):
+    """Two generations of a group."""
+
+    cluster: str
+    group_id: str
+    before: Generation
+    after: Generation
+    moved_partitions: int | None
+    fewest_moves: int | None
+    fewest_is_exact: bool | None
+    changes: list[ChangedMember]
+    rebalances: list[PastRebalance]
+    has_more_rebalances: bool

@@ -1,0 +1,100 @@
+"""Converts the past to JSON. A field has the same name and meaning as in the document of the present (API.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import msgspec
+
+from streaming.delta.cells import timestamp_ms
+from streaming.evaluation.facts import Membership
+from streaming.page.api.as_json import drift_json, member_json, partitions_json, summary_json
+from streaming.page.overview import OverviewEntry
+from streaming.page.past.views import CoveredCluster, past_rebalances
+from streaming.past.comparison import Comparison
+from streaming.past.report import NOT_STORED, PastGroup
+from streaming.past.rows import Row
+
+
+def past_json(at_ms: int | None, clusters: Sequence[CoveredCluster]) -> dict[str, Any]:
+    """Return the first fields of every document about the past."""
+    each = [
+        {
+            "cluster": one.cluster,
+            "first_row_ms": one.coverage.first_ms,
+            "last_row_ms": one.coverage.last_ms,
+            "error": one.refusal,
+        }
+        for one in clusters
+    ]
+    return {"at_ms": at_ms, "clusters": each, "not_stored": list(NOT_STORED)}
+
+
+def past_groups_json(
+    at_ms: int, clusters: Sequence[CoveredCluster], groups: Iterable[OverviewEntry], total_groups: int
+) -> dict[str, Any]:
+    """Return the document of all groups as of a moment."""
+    listed = [{"cluster": one.cluster, **summary_json(one.group)} for one in groups]
+    return {**past_json(at_ms, clusters), "total_groups": total_groups, "groups": listed}
+
+
+def past_group_json(at_ms: int, cluster: CoveredCluster, past: PastGroup) -> dict[str, Any]:
+    """Return the document of one group as of a moment."""
+    group = past.report
+    return {
+        **past_json(at_ms, [cluster]),
+        "cluster": cluster.cluster,
+        **summary_json(group),
+        "cause": _cause(past.cause),
+        "record_timestamp_ms": group.membership.record_timestamp_ms,
+        "assigned_by": group.assignment.assigned_by,
+        "members": [member_json(msgspec.structs.asdict(member)) for member in group.members.each],
+        "strategies": [drift_json(msgspec.structs.asdict(drift)) for drift in group.assignment.drifts],
+        "partitions": [asdict(one) for one in past.partitions],
+        "rebalances": [asdict(one) for one in past_rebalances(past.rebalances)],
+    }
+
+
+def comparison_json(cluster: CoveredCluster, group_id: str, comparison: Comparison) -> dict[str, Any]:
+    """Return the document of two generations."""
+    return {
+        **past_json(None, [cluster]),
+        "cluster": cluster.cluster,
+        "group_id": group_id,
+        "before": _generation(comparison.before),
+        "after": _generation(comparison.after),
+        "moved_partitions": comparison.moved_partitions,
+        "fewest_moves": comparison.fewest_moves,
+        "fewest_is_exact": comparison.is_exact if comparison.fewest_moves is not None else None,
+        "changes": [
+            {
+                **change,
+                "changes": list(change["changes"]),
+                "revoked": partitions_json(change["revoked"]),
+                "assigned": partitions_json(change["assigned"]),
+            }
+            for change in map(msgspec.structs.asdict, comparison.changes)
+        ],
+        "rebalances": [asdict(one) for one in past_rebalances(comparison.rebalances)],
+        "has_more_rebalances": comparison.has_more_rebalances,
+    }
+
+
+def _generation(generation: Membership) -> Mapping[str, Any]:
+    return {
+        "generation_id": generation.generation_id,
+        "record_timestamp_ms": generation.record_timestamp_ms,
+        "state": generation.state,
+        "protocol": generation.protocol,
+        "member_count": generation.members,
+    }
+
+
+def _cause(row: Row | None) -> Mapping[str, Any] | None:
+    """Return the stored fields of the cause of lag. Its evidence is only in `text`."""
+    if row is None:
+        return None
+    names = ("cause", "text", "reason", "topic", "partition", "member", "client_id", "client_host")
+    return {**{name: row[name] for name in names}, "since_ms": timestamp_ms(row["since_time"])}

@@ -1,0 +1,80 @@
+"""Collects what the page of a client host shows: the members on this host, in all groups, and what they own.
+
+1. A member is on a host if Kafka recorded this host for the member.
+2. The lag of a member is the sum of its partitions at the last sample. It is unknown if the lag of one partition is
+   unknown, if a partition has no committed offset, or if there is no fresh sample.
+3. If an open transaction blocks a group, the partitions of its members are unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from assignors import TopicPartition
+from streaming.evaluation.report import GroupReport
+from streaming.group.members import GroupMember, host_name
+from streaming.group.printable import by_topic
+from streaming.page.watched import WatchedCluster
+
+
+@dataclass(frozen=True, slots=True)
+class MemberOnHost:
+    """One member on the host. `topics` has the name and the partition numbers (ranges) of each owned topic.
+
+    `partitions` is None if the assignment of the member is unknown.
+    """
+
+    group: GroupReport
+    member: GroupMember
+    partitions: int | None
+    topics: tuple[tuple[str, str], ...]
+    lag: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class HostDetail:
+    """All members on a host, those of the worst group first. `partitions` and `lag` are None if one is unknown."""
+
+    host: str
+    members: tuple[MemberOnHost, ...]
+    groups: int
+    partitions: int | None
+    lag: int | None
+
+
+def host_detail(watched: WatchedCluster, host: str) -> HostDetail | None:
+    """Return the details of a host. Return None if no member of a group is on this host."""
+    reports = sorted((one for one in watched.reports.values() if host in one.members.hosts), key=lambda one: one.place)
+    members = tuple(_members(watched, reports, host))
+    if not members:
+        return None
+    return HostDetail(
+        host, members, len(reports), _sum(one.partitions for one in members), _sum(one.lag for one in members)
+    )
+
+
+def _members(watched: WatchedCluster, reports: Iterable[GroupReport], host: str) -> Iterator[MemberOnHost]:
+    lags = watched.view.lag.by_partition if watched.view.lag and watched.is_fresh else {}
+    for report in reports:
+        lag_of: Mapping[TopicPartition, int | None] = {} if report.is_blocked else lags.get(report.group_id, {})
+        for member in report.members.each:
+            if host_name(member.client_host) == host:
+                assigned = None if report.is_blocked else member.assigned
+                yield MemberOnHost(
+                    report,
+                    member,
+                    None if assigned is None else len(assigned),
+                    by_topic(assigned or ()),
+                    None if assigned is None else _sum(lag_of.get(one) for one in assigned),
+                )
+
+
+def _sum(values: Iterable[int | None]) -> int | None:
+    """Return the sum. None if one value is unknown."""
+    total = 0
+    for value in values:
+        if value is None:
+            return None
+        total += value
+    return total

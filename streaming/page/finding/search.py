@@ -1,0 +1,126 @@
+"""Selects and sorts groups by the query parameters of a request.
+
+1. `q` selects the groups whose id contains the text. `topic` and `host` select the groups with a topic or a client host
+   whose name contains the text. The comparison ignores case.
+2. `trouble`, `state`, `strategy` and `team` select the groups that have exactly this value.
+3. A group must match all given parameters. An empty parameter matches every group.
+4. `sort` is one of SORTS. Names are sorted in alphabetical order, numbers with the largest first. A group with an
+   unknown or empty value comes last. Groups with the same value stay in the order of their troubles. Without `sort`, or
+   with an unknown `sort`, the worst group comes first.
+5. If a group has several topics or hosts, `sort` uses the first one in alphabetical order.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from streaming.evaluation.report import GroupReport
+from streaming.page.addresses import Address
+
+TEXTS = ("q", "topic", "host")
+VALUES = ("trouble", "state", "strategy", "team")
+FILTERS = (*TEXTS, *VALUES)
+BY_TROUBLE = "trouble"
+WITHOUT_PAST = ("topic", "host", "team")
+"""Parameters and sort keys that a list of the past cannot use, because its reports do not have these values."""
+
+Predicate = Callable[[GroupReport], bool]
+Choices = Mapping[str, Counter[str]]
+"""For each parameter of rule 2: the number of groups that have each value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """The given filters, by parameter, and the sort key. `filters` contains no empty text."""
+
+    filters: Mapping[str, str] = field(default_factory=dict)
+    sort: str = BY_TROUBLE
+
+    def predicate(self) -> Predicate:
+        """Return a function that returns True if a group matches all filters (rules 1 to 3)."""
+        predicates = [_predicate(name, value) for name, value in self.filters.items()]
+        return lambda group: all(matches(group) for matches in predicates)
+
+
+def search_of(address: Address) -> Search:
+    """Return the filters and the sort key of a request.
+
+    >>> search_of(Address("/", "q=&team=payments&sort=lag"))
+    Search(filters={'team': 'payments'}, sort='lag')
+    """
+    filters = {name: value for name in FILTERS if (value := address.argument(name))}
+    sort = address.argument("sort")
+    return Search(filters, sort if sort in SORTS else BY_TROUBLE)
+
+
+def values_of(group: GroupReport, name: str) -> Iterable[str]:
+    """Return the values of a group that a filter compares."""
+    return _VALUES[name](group)
+
+
+def found_names(group: GroupReport, kind: str, text: str) -> list[str]:
+    """Return the sorted topics or hosts of a group (`kind`). The names that contain the text come first."""
+    folded = text.casefold()
+    return sorted(values_of(group, kind), key=lambda name: (folded not in name.casefold(), name))
+
+
+def count_values(groups: Iterable[GroupReport]) -> Choices:
+    """Return how many groups have each value of the filters of rule 2."""
+    counts: Choices = {name: Counter() for name in VALUES}
+    for group in groups:
+        for name in VALUES:
+            counts[name].update(value for value in values_of(group, name) if value)
+    return counts
+
+
+def _predicate(name: str, wanted: str) -> Predicate:
+    get = _VALUES[name]
+    if name in VALUES:
+        return lambda group: wanted in get(group)
+    folded = wanted.casefold()
+    return lambda group: any(folded in value.casefold() for value in get(group))
+
+
+_VALUES: Mapping[str, Callable[[GroupReport], Iterable[str]]] = {
+    "q": lambda group: (group.group_id,),
+    "topic": lambda group: group.topics,
+    "host": lambda group: group.members.hosts,
+    "trouble": lambda group: {trouble.word for trouble in group.troubles},
+    "state": lambda group: (group.membership.state,),
+    "strategy": lambda group: (group.membership.protocol or "",),
+    "team": lambda group: (group.limits.team,),
+}
+
+
+def _by_first_name(name: str) -> Callable[[GroupReport], tuple[bool, str]]:
+    def key(group: GroupReport) -> tuple[bool, str]:
+        first = min(values_of(group, name), default="")
+        return not first, first.casefold()
+
+    return key
+
+
+def _largest_first(get: Callable[[GroupReport], float | None]) -> Callable[[GroupReport], float]:
+    def key(group: GroupReport) -> float:
+        value = get(group)
+        return 1.0 if value is None else -value
+
+    return key
+
+
+SORTS: Mapping[str, tuple[str, Callable[[GroupReport], Any] | None]] = {
+    BY_TROUBLE: ("worst trouble", None),
+    "name": ("group", lambda group: group.group_id.casefold()),
+    "state": ("state", _by_first_name("state")),
+    "strategy": ("strategy", _by_first_name("strategy")),
+    "team": ("team", _by_first_name("team")),
+    "topic": ("topic", _by_first_name("topic")),
+    "host": ("host", _by_first_name("host")),
+    "members": ("members", _largest_first(lambda group: group.membership.members)),
+    "lag": ("lag", _largest_first(lambda group: group.lag.records)),
+    "behind": ("behind", _largest_first(lambda group: group.lag.seconds)),
+}
+"""The sort keys: name in addresses, name on the page, and the key of a group. Groups arrive sorted by trouble."""

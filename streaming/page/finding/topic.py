@@ -1,0 +1,137 @@
+"""Collects what the page of a topic shows: its groups, the owners of its partitions, and its produce rates.
+
+1. A group reads a topic if members subscribe to it or own partitions of it, or if the group has committed offsets of it
+   (`GroupReport.topics`).
+2. The partition count comes from the last sample. Without a fresh sample, the page shows the partitions that members
+   own, and all values from samples are unknown.
+3. The produce rates come from the groups that have committed the partition and are not blocked. If there is no such
+   group, the rate is unknown. The load of the topic and its hottest partition come from `evaluation.lag.topic_loads`.
+4. If an open transaction blocks a group, the owners and the lag of this group are unknown.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from assignors import TopicPartition
+from streaming.evaluation.lag.topic_loads import TopicLoad
+from streaming.evaluation.report import GroupReport
+from streaming.group.members import GroupMember
+from streaming.page.watched import WatchedCluster
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicGroup:
+    """One group that reads the topic. None means unknown.
+
+    `owned_partitions`, `lag` and `consumed_records_per_second` count only this topic. `lag` is None if the lag of one
+    partition is unknown, or if the group has no committed offset of the topic.
+    """
+
+    group: GroupReport
+    owned_partitions: int | None
+    lag: int | None
+    consumed_records_per_second: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionOwner:
+    """The owner of a partition in one group. `member` is None if the partition has no owner in this group."""
+
+    group_id: str
+    member: GroupMember | None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPartitionRow:
+    """One partition. `owners` has one entry for each group whose owners are known."""
+
+    partition: int
+    end_offset: int | None
+    produced_records_per_second: float | None
+    owners: tuple[PartitionOwner, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDetail:
+    """Everything that the page of a topic shows. `groups` are sorted by trouble. `load` is None if it is unknown.
+
+    `partition_count` is None if no fresh sample shows it. The produce rate is None if one rate is unknown.
+    """
+
+    topic: str
+    partition_count: int | None
+    produced_records_per_second: float | None
+    load: TopicLoad | None
+    groups: tuple[TopicGroup, ...]
+    partitions: tuple[TopicPartitionRow, ...]
+
+
+def topic_detail(watched: WatchedCluster, topic: str) -> TopicDetail | None:
+    """Return the details of a topic. Return None if no group reads it and the last sample does not contain it."""
+    sample = watched.view.sample if watched.is_fresh else None
+    lag = watched.view.lag if watched.is_fresh else None
+    reports = sorted((one for one in watched.reports.values() if topic in one.topics), key=lambda one: one.place)
+    sampled = sample.topics.get(topic) if sample else None
+    if not reports and sampled is None:
+        return None
+    rows = lag.rows_of_topic(topic) if lag else ()
+    readable = [report for report in reports if not report.is_blocked]
+    owners = {report.group_id: _owners(report, topic) for report in readable if report.members.snapshot}
+    count = sampled.partitions if sampled else None
+    ends = sample.end_offsets if sample else {}
+    load = lag.topic_loads.get(topic) if lag else None
+    partitions = tuple(_partitions(topic, range(count or 0), ends, owners, rows))
+    produced = load.produced_records_per_second if load else _sum(one.produced_records_per_second for one in partitions)
+    return TopicDetail(topic, count, produced, load, tuple(_topic_groups(reports, owners, rows)), partitions)
+
+
+def _owners(report: GroupReport, topic: str) -> Mapping[int, GroupMember]:
+    return {number: member for (name, number), member in report.members.owners.items() if name == topic}
+
+
+def _topic_groups(
+    reports: Iterable[GroupReport], owners: Mapping[str, Mapping[int, GroupMember]], rows: Sequence[Row]
+) -> Iterable[TopicGroup]:
+    rows_by_group: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        rows_by_group[row["group_id"]].append(row)
+    for report in reports:
+        own, committed = owners.get(report.group_id), rows_by_group[report.group_id]
+        if report.is_blocked:
+            committed = []
+        yield TopicGroup(
+            report,
+            None if own is None or not report.are_owners_known else len(own),
+            _sum(row["lag"] for row in committed),
+            _sum(row["consumed_records_per_second"] for row in committed),
+        )
+
+
+def _sum(values: Iterable[Any]) -> Any:  # noqa: ANN401 - int or float
+    """Return the sum. None if there are no values or one of them is unknown."""
+    each = [*values]
+    return None if not each or None in each else sum(each)
+
+
+def _partitions(
+    topic: str,
+    numbers: Iterable[int],
+    ends: Mapping[TopicPartition, int],
+    owners: Mapping[str, Mapping[int, GroupMember]],
+    rows: Iterable[Row],
+) -> Iterable[TopicPartitionRow]:
+    known = (row for row in rows if row["produced_records_per_second"] is not None)
+    rates = {row["partition"]: row["produced_records_per_second"] for row in known}
+    for number in sorted({*numbers, *(owned for of_group in owners.values() for owned in of_group)}):
+        yield TopicPartitionRow(
+            number,
+            ends.get((topic, number)),
+            rates.get(number),
+            tuple(PartitionOwner(group_id, of_group.get(number)) for group_id, of_group in owners.items()),
+        )

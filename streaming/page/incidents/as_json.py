@@ -1,0 +1,42 @@
+"""Converts incidents to JSON. API.md describes the fields."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from streaming.page.incidents.listing import IncidentEntry, IncidentListing
+
+
+def incidents_json(listing: IncidentListing) -> dict[str, Any]:
+    """Return the fields of a list of incidents."""
+    return {
+        "total_incidents": listing.total,
+        "incidents": [_summary(one) for one in listing.entries],
+        "incidents_error": listing.error,
+    }
+
+
+def incident_json(entry: IncidentEntry) -> dict[str, Any]:
+    """Return the fields of one incident."""
+    return {**_summary(entry), "evidence": [asdict(one) for one in entry.incident.evidence]}
+
+
+def _summary(entry: IncidentEntry) -> dict[str, Any]:
+    incident = entry.incident
+    return {
+        "incident_id": incident.incident_id,
+        "cluster": incident.cluster,
+        "is_open": entry.is_open,
+        "since_ms": incident.since_ms,
+        "quiet_since_ms": incident.quiet_since_ms if entry.is_current else None,
+        "end_ms": incident.end_ms,
+        "merged_into": incident.merged_into,
+        "cause": entry.cause,
+        "runbook_section": entry.runbook_section,
+        "story": entry.story._asdict(),
+        "links": [link._asdict() for link in incident.links],
+        "group_count": incident.group_count,
+        "groups": list(incident.groups),
+        "active_groups": list(incident.active_groups) if entry.is_current else None,
+    }

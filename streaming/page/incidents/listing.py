@@ -1,0 +1,139 @@
+"""Selects the incidents of a request.
+
+1. Open incidents come from the monitor state. All other incidents come from the table. While a cluster is catching up,
+   the table also shows the incidents that were open before the restart.
+2. `?group=` selects the incidents that have evidence about this group. If exactly one of them is open, the page
+   `/incidents` redirects to it. Alerts link to this address, because an alert does not know the id of an incident.
+3. Open incidents come first: the one with the most groups, then the newest. The others follow, the newest first.
+4. It is unknown whether an open incident is still open if the last sample is too old, or if the incident comes from the
+   table. Then the incident has the order of an open incident, and its values are those of the last sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from streaming.evaluation.incidents.incident import Incident
+from streaming.evaluation.incidents.incident_cause import incident_cause
+from streaming.evaluation.incidents.story import ADVICE, Story, story
+from streaming.page.rendering import utc_text
+from streaming.page.watched import WatchedCluster
+
+MAX_LISTED = 200
+"""Maximum number of incidents in a list."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredIncidents:
+    """Incidents from the table. If they cannot be read, `error` is the reason."""
+
+    incidents: tuple[Incident, ...] = ()
+    error: str | None = None
+
+
+class IncidentTable(Protocol):
+    """Reads the table of incidents of one cluster."""
+
+    def recent(self, now_ms: int) -> StoredIncidents:
+        """Return the incidents that recently changed."""
+        ...
+
+    def find(self, incident_id: str, now_ms: int) -> StoredIncidents:
+        """Return the incident with this id. The result is empty if there is none."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class IncidentEntry:
+    """An incident with the values that are computed from it.
+
+    `is_current` is False if it is unknown whether the incident is still open (rule 4).
+    """
+
+    incident: Incident
+    cause: str
+    runbook_section: str
+    story: Story
+    is_current: bool
+
+    @property
+    def is_open(self) -> bool | None:
+        """True if the incident is open, None if this is unknown."""
+        return self.incident.is_open if self.is_current else None
+
+
+class KnownIncident(NamedTuple):
+    """An incident from the monitor state or from the table. `is_current`: rule 4."""
+
+    incident: Incident
+    is_current: bool
+
+
+@dataclass(frozen=True, slots=True)
+class IncidentListing:
+    """The selected incidents in the order of rule 3. If a table cannot be read, `error` is the reason."""
+
+    entries: tuple[IncidentEntry, ...]
+    total: int
+    error: str | None = None
+
+    @property
+    def open(self) -> Sequence[IncidentEntry]:
+        """The incidents that were open at the last sample."""
+        return [one for one in self.entries if one.incident.is_open]
+
+
+def incident_entry(known: KnownIncident) -> IncidentEntry:
+    """Return an incident with its cause, its section of the runbook, and its sentences."""
+    incident, is_current = known
+    kind = incident_cause(incident).kind
+    return IncidentEntry(incident, kind, ADVICE[kind].runbook_section, story(incident, utc_text), is_current)
+
+
+def open_incidents(clusters: Sequence[WatchedCluster]) -> Sequence[KnownIncident]:
+    """Return the incidents that were open at the last sample, the one with the most groups first."""
+    return sorted((one for watched in clusters for one in _at_last_sample(watched)), key=_list_order)
+
+
+def list_incidents(clusters: Sequence[tuple[WatchedCluster, IncidentTable]], group_id: str | None) -> IncidentListing:
+    """Return the incidents of the clusters (rule 1), or only those of a group (rule 2)."""
+    found, errors = list[KnownIncident](), list[str]()
+    for watched, reader in clusters:
+        stored = reader.recent(watched.now_ms)
+        current = {one.incident_id for one in watched.view.incidents}
+        found += _at_last_sample(watched)
+        found += _from_table(one for one in stored.incidents if one.incident_id not in current)
+        errors += [stored.error] if stored.error else []
+    selected = [one for one in found if group_id is None or group_id in one.incident.groups]
+    listed = sorted(selected, key=_list_order)[:MAX_LISTED]
+    return IncidentListing(tuple(map(incident_entry, listed)), len(selected), next(iter(errors), None))
+
+
+def find_incident(
+    clusters: Sequence[tuple[WatchedCluster, IncidentTable]], incident_id: str
+) -> tuple[WatchedCluster, IncidentEntry] | None:
+    """Return the incident with this id, and its cluster."""
+    for watched, reader in clusters:
+        current = [one for one in _at_last_sample(watched) if one.incident.incident_id == incident_id]
+        for known in current or _from_table(reader.find(incident_id, watched.now_ms).incidents):
+            return watched, incident_entry(known)
+    return None
+
+
+def _at_last_sample(watched: WatchedCluster) -> Sequence[KnownIncident]:
+    """Return the incidents that were open at the last sample of a cluster."""
+    is_fresh = watched.is_fresh
+    return [KnownIncident(one, is_fresh) for one in watched.view.incidents]
+
+
+def _from_table(incidents: Iterable[Incident]) -> Sequence[KnownIncident]:
+    return [KnownIncident(one, not one.is_open) for one in incidents]
+
+
+def _list_order(known: KnownIncident) -> tuple[bool, int, int, str]:
+    """Return the sort key of an incident (rule 3)."""
+    incident = known.incident
+    groups = -incident.group_count if incident.is_open else 0
+    return not incident.is_open, groups, -incident.since_ms, incident.incident_id

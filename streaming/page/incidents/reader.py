@@ -1,0 +1,55 @@
+"""Reads incidents from the table.
+
+1. A list contains the incidents of the last RECENT_DAYS days. A single incident is found as long as the table has rows
+   of it.
+2. The result is cached for at most CACHE_SECONDS. Open incidents on the pages come from the monitor state instead.
+3. If the table cannot be read, the page shows the reason.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import timedelta
+
+from deltalake.exceptions import DeltaError
+
+from streaming.delta.cells import utc
+from streaming.delta.incident_rows import restore_incident
+from streaming.delta.stored import last_incident_rows
+from streaming.errors import RemedyError
+from streaming.page.incidents.listing import StoredIncidents
+from streaming.page.recent_answers import RecentAnswers
+
+RECENT_DAYS = 7
+CACHE_SECONDS = 10.0
+_IS_ID = re.compile("[0-9a-f]{12}")
+
+
+class IncidentReader:
+    """Reads the table in the folder `root`. `monotonic_seconds` is the time of a clock that never goes backwards."""
+
+    def __init__(self, root: str, cluster: str, monotonic_seconds: Callable[[], float]) -> None:
+        self._root = root
+        self._cluster = cluster
+        self._recent = RecentAnswers[str | None, StoredIncidents](monotonic_seconds)
+
+    def recent(self, now_ms: int) -> StoredIncidents:
+        """Return the incidents that changed in the last RECENT_DAYS days."""
+        return self._cached(None, now_ms)
+
+    def find(self, incident_id: str, now_ms: int) -> StoredIncidents:
+        """Return the incident with this id. The result is empty if there is none."""
+        return self._cached(incident_id, now_ms) if _IS_ID.fullmatch(incident_id) else StoredIncidents()
+
+    def _cached(self, incident_id: str | None, now_ms: int) -> StoredIncidents:
+        return self._recent.get(incident_id, CACHE_SECONDS, lambda: self._read(incident_id, now_ms))
+
+    def _read(self, incident_id: str | None, now_ms: int) -> StoredIncidents:
+        today = utc(now_ms).date()
+        dates = None if incident_id else [today - timedelta(days=ago) for ago in range(-1, RECENT_DAYS)]
+        try:
+            rows = last_incident_rows(self._root, self._cluster, dates, incident_id)
+        except (RemedyError, DeltaError, OSError, ValueError) as error:
+            return StoredIncidents(error=f"the table incidents cannot be read ({type(error).__name__})")
+        return StoredIncidents(tuple(restore_incident(row) for row in rows))

@@ -1,0 +1,40 @@
+"""Links to dashboards in Grafana, with the time range of the page.
+
+The UIDs are those of `dashboards/boards.py`. That package is not part of the wheel, so this module has its own copy. A
+test compares both.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import quote
+
+GROUP_UID: Final = "rebalance-monitor-group"
+TOPIC_UID: Final = "rebalance-monitor-topic"
+TIME_RANGES: Final = ("1h", "6h", "24h", "7d")
+"""The time ranges of a page (`?span=`), the default first. Grafana uses the same notation."""
+
+
+def group_dashboard(grafana_url: str, cluster: str, group_id: str, span: str = "") -> str | None:
+    """Return the address of a group's dashboard. Return None if the address of Grafana is not configured.
+
+    >>> group_dashboard("https://grafana", "eu", "a&b", "6h")
+    'https://grafana/d/rebalance-monitor-group?var-cluster=eu&var-group=a%26b&from=now-6h&to=now'
+    """
+    return _dashboard(grafana_url, GROUP_UID, cluster, "group", group_id, span)
+
+
+def topic_dashboard(grafana_url: str, cluster: str, topic: str, span: str = "") -> str | None:
+    """Return the address of a topic's dashboard. Return None if the address of Grafana is not configured."""
+    return _dashboard(grafana_url, TOPIC_UID, cluster, "topic", topic, span)
+
+
+def _dashboard(grafana_url: str, uid: str, cluster: str, variable: str, name: str, span: str) -> str | None:  # noqa: PLR0913, PLR0917 - the parts of an address
+    if not grafana_url:
+        return None
+    time_range = f"from=now-{span if span in TIME_RANGES else TIME_RANGES[0]}&to=now"
+    return f"{grafana_url}/d/{uid}?var-cluster={_encode(cluster)}&var-{variable}={_encode(name)}&{time_range}"
+
+
+def _encode(text: str) -> str:
+    return quote(text.encode("utf-8", "replace"), safe="")

@@ -1,0 +1,86 @@
+"""Links from the troubles of a group, and from incidents, to the sections of the runbook.
+
+Each section has the name of an alert. An incident links to the section of its cause.
+
+1. A condition links to the section of the alert about this condition. Any other trouble links to the section of the
+   alert about the same fact (SECTIONS). A violated rule of the strategy links to the section on drift.
+2. With `links.runbook_url`, the link opens the section at this address. Otherwise, with `links.grafana_url`, it opens
+   the panel of the section in Grafana. Otherwise there is no link. Alerts use the same order
+   (`dashboards/alerts/links.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+from zlib import crc32
+
+from streaming.config.links import LinkSettings
+from streaming.evaluation.severity.trouble import Trouble
+
+RUNBOOK_UID: Final = "rebalance-monitor-runbook"
+SECTIONS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "rolling restart": "KafkaRollingRestart",
+        "rebalance storm": "KafkaRebalanceStorm",
+        "flapping member": "KafkaRebalanceStorm",
+        "stuck rebalance": "KafkaRebalanceStuck",
+        "stuck reconciliation": "KafkaRebalanceStuck",
+        "endless cooperative rejoin": "KafkaProtocolFault",
+        "eager and cooperative mixed": "KafkaProtocolFault",
+        "duplicate claims": "KafkaProtocolFault",
+        "subscribed topic missing": "KafkaProtocolFault",
+        "subscription mismatch": "KafkaAssignmentSkewed",
+        "unowned partitions": "KafkaPartitionsUnowned",
+        "silent group": "KafkaGroupSilent",
+        "silent static member": "KafkaStaticMemberSilent",
+        "long commit gap": "KafkaCommitGapLong",
+        "two owners": "KafkaAssignmentDrift",
+        "not subscribed": "KafkaAssignmentDrift",
+        "drift": "KafkaAssignmentDrift",
+        "unowned": "KafkaPartitionsUnowned",
+        "records lost": "KafkaRecordsLost",
+        "losing soon": "KafkaRecordsAboutToBeLost",
+        "offsets expire": "KafkaOffsetsExpiring",
+        "REWIND": "KafkaGroupRewound",
+        "STALL": "KafkaGroupStopped",
+        "STOP": "KafkaGroupStopped",
+        "idle": "KafkaAssignmentSkewed",
+        "uneven": "KafkaAssignmentSkewed",
+        "topic skew": "KafkaAssignmentSkewed",
+        "uneven work": "KafkaAssignmentSkewed",
+        "WARN": "KafkaGroupLagging",
+        "unknown": "KafkaGroupUnknown",
+        "lag unknown": "KafkaGroupUnknown",
+    }
+)
+"""The section of each trouble. The key is `Trouble.word` without the part after the colon."""
+
+_FIRST_PANEL_NUMBER, _PANEL_NUMBERS = 1_000, 1_000_000
+
+
+def runbook_link(links: LinkSettings, trouble: Trouble) -> str | None:
+    """Return the address of the section about a trouble, or None if there is none (rules 1 and 2).
+
+    >>> runbook_link(LinkSettings(runbook_url="https://wiki/runbook"), Trouble(2, "drift: unbalanced", ""))
+    'https://wiki/runbook#kafkaassignmentdrift'
+    """
+    section = SECTIONS.get(trouble.word.partition(":")[0])
+    return None if section is None else section_link(links, section)
+
+
+def section_link(links: LinkSettings, section: str) -> str | None:
+    """Return the address of a section, or None if there is none (rule 2).
+
+    >>> section_link(LinkSettings(runbook_url="https://wiki/runbook"), "KafkaGroupSilent")
+    'https://wiki/runbook#kafkagroupsilent'
+    """
+    if links.runbook_url:
+        return f"{links.runbook_url}#{section.lower()}"
+    return f"{links.grafana_url}/d/{RUNBOOK_UID}?viewPanel={_panel_number(section)}" if links.grafana_url else None
+
+
+def _panel_number(section: str) -> int:
+    """Return the number of the section's panel. `dashboards.alerts.links.panel_number` computes the same number."""
+    return _FIRST_PANEL_NUMBER + crc32(section.encode()) % _PANEL_NUMBERS

@@ -1,0 +1,144 @@
+"""The values that a page of the past shows, beside the report itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from assignors import TopicPartition
+from streaming.delta.cells import timestamp_ms
+from streaming.evaluation.assignment.member_shares import lag_of
+from streaming.evaluation.rebalances.member_changes import GONE, JOINED, REJOINED, RESUBSCRIBED, MemberChange
+from streaming.evaluation.rebalances.rebalance_words import describe_rebalance
+from streaming.evaluation.rebalances.rebalances import DELETED
+from streaming.evaluation.report import GroupReport
+from streaming.group.members import GroupMember, member_name
+from streaming.group.printable import by_topic
+from streaming.page.last_rebalances import PastRebalance
+from streaming.past.coverage import Coverage
+from streaming.past.moments import format_moment
+from streaming.past.rows import Row
+
+HOUR_MS = 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class PastMoment:
+    """The moment of a page. `earlier` is one hour before it, and `later` one hour after it.
+
+    `later` is None if it is in the future.
+    """
+
+    at_ms: int
+    text: str
+    earlier: str
+    later: str | None
+
+
+def past_moment(at_ms: int, now_ms: int) -> PastMoment:
+    """Return the moment, with the moments one hour before and after it.
+
+    >>> past_moment(1795385040000, 1795385040001)
+    PastMoment(at_ms=1795385040000, text='2026-11-22T22:04', earlier='2026-11-22T21:04', later=None)
+    """
+    later_ms = at_ms + HOUR_MS
+    return PastMoment(
+        at_ms,
+        format_moment(at_ms),
+        format_moment(max(0, at_ms - HOUR_MS)),
+        format_moment(later_ms) if later_ms <= now_ms else None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class CoveredCluster:
+    """The times that the tables cover for one cluster. If the tables cannot answer, `refusal` is the reason."""
+
+    cluster: str
+    coverage: Coverage
+    refusal: str | None = None
+
+
+def past_rebalances(newest_first: Sequence[Row]) -> Sequence[PastRebalance]:
+    """Describe rows of the table `rebalances`. Names in the sentences are not escaped."""
+    return [_rebalance(row, previous) for row, previous in pairwise([*newest_first, None]) if row is not None]
+
+
+def _rebalance(row: Row, previous: Row | None) -> PastRebalance:
+    if previous is not None and previous["kind"] == DELETED:
+        previous = None
+    return PastRebalance(
+        timestamp_ms=timestamp_ms(row["record_time"]),
+        generation_id=row["generation_id"],
+        kind=row["kind"],
+        text=describe_rebalance(row),
+        previous_generation_id=previous["generation_id"] if previous else None,
+        previous_timestamp_ms=timestamp_ms(previous["record_time"]) if previous else None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PastMember:
+    """One member as of a moment. `topics` has each topic with its partition numbers as ranges. None means unknown.
+
+    The partitions are those that the leader or the coordinator assigned to the member (its target). `expected` is the
+    number of partitions that the group's strategy assigns to the member.
+    """
+
+    member: GroupMember
+    partitions: int | None
+    expected: int | None
+    topics: Sequence[tuple[str, str]]
+    lag: int | None
+
+
+def past_members(group: GroupReport, lag: Mapping[TopicPartition, int | None]) -> Sequence[PastMember]:
+    """Return the members, the busiest first. Equally busy members are sorted by name."""
+    expected = group.members.expected_partitions
+    each = [
+        PastMember(
+            member=member,
+            partitions=None if member.target is None else len(member.target),
+            expected=None if expected is None else expected.get(member.member_id, 0),
+            topics=by_topic(member.target or ()),
+            lag=lag_of(member.assigned, lag),
+        )
+        for member in group.members.each
+    ]
+    return sorted(each, key=lambda one: (-(one.partitions or 0), one.member.name, one.member.member_id))
+
+
+@dataclass(frozen=True, slots=True)
+class PastChange:
+    """The change of one member between two generations. `name` is the name that all output shows for this member."""
+
+    name: str
+    member_id: str
+    what: str
+    lost: Sequence[tuple[str, str]]
+    gained: Sequence[tuple[str, str]]
+
+
+_CHANGES = {GONE: "left", JOINED: "joined", REJOINED: "new member id", RESUBSCRIBED: "changed its subscription"}
+
+
+def past_changes(changes: Iterable[MemberChange]) -> Sequence[PastChange]:
+    """Describe the changes of members. Members that left come first, then members that joined."""
+    rank = {GONE: 0, JOINED: 1}
+    ordered = sorted(changes, key=lambda one: (min((rank.get(kind, 2) for kind in one.changes), default=2), one.key))
+    return [
+        PastChange(
+            name=member_name(one.client_id, one.client_host, one.group_instance_id),
+            member_id=one.member_id,
+            what=", ".join(_CHANGES.get(kind, kind) for kind in one.changes) or "stayed",
+            lost=by_topic(one.revoked),
+            gained=by_topic(one.assigned),
+        )
+        for one in ordered
+    ]
+
+
+def covered(clusters: Iterable[CoveredCluster]) -> Sequence[CoveredCluster]:
+    """Return the clusters whose tables can answer."""
+    return [one for one in clusters if one.refusal is None]

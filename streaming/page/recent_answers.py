@@ -1,0 +1,46 @@
+"""Keeps the last answers that were read from tables, each for some seconds, because a page reloads itself."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Final, Generic, TypeVar
+
+MAX_ANSWERS: Final = 64
+
+Key = TypeVar("Key", bound=Hashable)
+Answer = TypeVar("Answer")
+
+
+class RecentAnswers(Generic[Key, Answer]):
+    """The last answers by key, at most MAX_ANSWERS. All threads of the port use one object.
+
+    Two threads can read the same answer at the same time. `monotonic_seconds` returns the time of a clock that never
+    goes backwards.
+    """
+
+    def __init__(self, monotonic_seconds: Callable[[], float]) -> None:
+        self._monotonic_seconds = monotonic_seconds
+        self._answers: OrderedDict[Key, tuple[float, Answer]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: Key, valid_seconds: float, read: Callable[[], Answer]) -> Answer:
+        """Return the answer that was read less than `valid_seconds` ago. Otherwise, read it and keep it.
+
+        >>> answers = RecentAnswers[str, int](lambda: 0.0)
+        >>> answers.get("orders", 10.0, lambda: 1), answers.get("orders", 10.0, lambda: 2)
+        (1, 1)
+        """
+        now_seconds = self._monotonic_seconds()
+        with self._lock:
+            kept = self._answers.get(key)
+        if kept is not None and now_seconds < kept[0]:
+            return kept[1]
+        answer = read()
+        with self._lock:
+            self._answers[key] = now_seconds + valid_seconds, answer
+            self._answers.move_to_end(key)
+            while len(self._answers) > MAX_ANSWERS:
+                self._answers.popitem(last=False)
+        return answer

@@ -1,0 +1,65 @@
+"""Responses of the pages and of the JSON API, and what all of them need: the clusters and the links."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from streaming.config.links import LinkSettings
+from streaming.page.addresses import argument
+from streaming.page.api.as_json import encode, monitors_json
+from streaming.page.clusters import ClusterView, select_clusters
+from streaming.page.rendering import page
+from streaming.page.watched import WatchedCluster
+
+HTML, JSON, TEXT = "text/html; charset=utf-8", "application/json", "text/plain; charset=utf-8"
+OK, CHOICES, FOUND = "200 OK", "300 Multiple Choices", "302 Found"
+BAD_REQUEST, NOT_FOUND, GONE, UNAVAILABLE = "400 Bad Request", "404 Not Found", "410 Gone", "503 Service Unavailable"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A response, without the headers that every response has."""
+
+    body: bytes
+    content_type: str
+    status: str = OK
+    cache: str = "no-store"
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """The clusters of the monitor, and the addresses of other systems to which pages link."""
+
+    clusters: Sequence[ClusterView]
+    links: LinkSettings
+
+    def select_clusters(self, query: str) -> Sequence[ClusterView]:
+        """Return the clusters that `?cluster=` selects. All clusters without this parameter."""
+        return select_clusters(self.clusters, argument(query, "cluster"))
+
+    def page(self, template: str, clusters: Sequence[WatchedCluster], status: str = OK, **values: Any) -> Answer:  # noqa: ANN401 - templates accept all types
+        """Return a page. `clusters` are the clusters that it shows."""
+        several = len(self.clusters) > 1
+        return Answer(page(template, clusters=clusters, several=several, links=self.links, **values), HTML, status)
+
+    def no_such_cluster(self) -> Answer:
+        """Return the page for an unknown cluster."""
+        return self.page("no_cluster.html", [one.watch() for one in self.clusters], NOT_FOUND)
+
+
+def document(fields: Mapping[str, Any], status: str = OK, *headers: tuple[str, str]) -> Answer:
+    """Return a JSON document."""
+    return Answer(encode(fields), JSON, status, headers=headers)
+
+
+def error(clusters: Sequence[WatchedCluster], text: str, status: str, *headers: tuple[str, str]) -> Answer:
+    """Return the JSON document for a request that cannot be answered."""
+    return document({**monitors_json(clusters), "error": text}, status, *headers)
+
+
+def catching_up(clusters: Sequence[WatchedCluster]) -> Answer:
+    """Return the JSON document while the monitor reads the log for the first time."""
+    return error(clusters, "the monitor is reading the log for the first time", UNAVAILABLE, ("Retry-After", "5"))

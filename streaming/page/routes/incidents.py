@@ -1,0 +1,74 @@
+"""Answers requests about incidents: `/incidents`, `/incidents/<id>`, and the same addresses of the API.
+
+If `?group=` has exactly one open incident, `/incidents` redirects to it. Alerts link to this address.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from streaming.page.addresses import argument, has_argument
+from streaming.page.api.as_json import monitor_json, monitors_json
+from streaming.page.incidents.as_json import incident_json, incidents_json
+from streaming.page.incidents.listing import IncidentListing, find_incident, list_incidents
+from streaming.page.routes.answers import FOUND, NOT_FOUND, TEXT, Answer, Site, document, error
+from streaming.page.watched import WatchedCluster
+
+_PAGE, _API = "/incidents", "/api/v1/incidents"
+
+
+class IncidentPages:
+    """The pages and documents of incidents."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+
+    def answer(self, path: str, query: str) -> Answer | None:
+        """Answer a request about incidents. Return None for other addresses."""
+        if path == _PAGE:
+            return self._list_page(query)
+        if path == _API:
+            return self._list_document(query)
+        if path.startswith(f"{_PAGE}/"):
+            return self._page(path.removeprefix(f"{_PAGE}/"))
+        if path.startswith(f"{_API}/"):
+            return self._document(path.removeprefix(f"{_API}/"))
+        return None
+
+    def _list(self, query: str) -> tuple[Sequence[WatchedCluster], IncidentListing, str | None]:
+        """Return the selected clusters, the incidents, and the group in the address."""
+        clusters = [(one.watch(), one.incidents) for one in self._site.select_clusters(query)]
+        group_id = argument(query, "group") if has_argument(query, "group") else None
+        return [watched for watched, _ in clusters], list_incidents(clusters, group_id), group_id
+
+    def _list_page(self, query: str) -> Answer:
+        watched, listing, group_id = self._list(query)
+        if not watched:
+            return self._site.no_such_cluster()
+        if group_id is not None and len(listing.open) == 1:
+            address = f"{_PAGE}/{listing.open[0].incident.incident_id}"
+            return Answer(b"", TEXT, FOUND, headers=(("Location", address),))
+        cluster = argument(query, "cluster")
+        return self._site.page("incidents.html", watched, listing=listing, group_id=group_id, selected_cluster=cluster)
+
+    def _list_document(self, query: str) -> Answer:
+        watched, listing, _ = self._list(query)
+        if not watched:
+            return error([], "no such cluster", NOT_FOUND)
+        return document({**monitors_json(watched), **incidents_json(listing)})
+
+    def _page(self, incident_id: str) -> Answer:
+        clusters = [(one.watch(), one.incidents) for one in self._site.clusters]
+        found = find_incident(clusters, incident_id)
+        if found is None:
+            return self._site.page("no_incident.html", [watched for watched, _ in clusters], NOT_FOUND)
+        watched, entry = found
+        return self._site.page("incident.html", [watched], entry=entry)
+
+    def _document(self, incident_id: str) -> Answer:
+        clusters = [(one.watch(), one.incidents) for one in self._site.clusters]
+        found = find_incident(clusters, incident_id)
+        if found is None:
+            return error([watched for watched, _ in clusters], "no such incident", NOT_FOUND)
+        watched, entry = found
+        return document({**monitor_json(watched), **incident_json(entry)})

@@ -1,0 +1,251 @@
+"""Answers requests about the past: `?at=` on the overview and on a group, `?from=` and `?to=` on a group.
+
+1. This module answers requests with `?at=`, and requests with `?from=` and `?to=` for a group. All other requests are
+   about the present. The paths are the same as for the present.
+2. The status is 400 if a parameter cannot be parsed, or if a list is filtered or sorted by a value that the reports of
+   the past do not have (`WITHOUT_PAST`). It is 404 if the tables do not cover the moment or do not have the
+   group, and 503 if a table cannot be read. The page and the document show the first and the last moment of the tables.
+3. The answer needs only the tables. So it does not matter whether the monitor is still catching up.
+4. One request at a time reads the tables, because a list of all groups reads much data.
+5. If several clusters have the group, the status is 300, and the request must select one with `?cluster=`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from streaming.delta.stored_table import NoTableError, TableReadError
+from streaming.page.addresses import (
+    GROUP_API,
+    GROUP_PAGE,
+    MAX_LISTED,
+    Address,
+    addressed_name,
+)
+from streaming.page.api.past_json import comparison_json, past_group_json, past_groups_json, past_json
+from streaming.page.clusters import ClusterView
+from streaming.page.expected import misplaced_in_short
+from streaming.page.finding.search import WITHOUT_PAST, search_of
+from streaming.page.overview import DEFAULT_ROWS, merge_overviews, sorted_overview
+from streaming.page.past.views import CoveredCluster, covered, past_changes, past_members, past_moment, past_rebalances
+from streaming.page.rendering import page
+from streaming.page.routes.answers import BAD_REQUEST, CHOICES, HTML, NOT_FOUND, OK, UNAVAILABLE, Answer, Site, document
+from streaming.past.comparison import Comparison
+from streaming.past.lag import lag_by_partition
+from streaming.past.moments import Generation, parse_moment, parse_moment_or_generation
+from streaming.past.reader import PastReader
+from streaming.past.report import NOT_STORED, PastGroup
+
+_MOMENT_FORMAT = "a time in UTC such as 2026-11-22T22:04"
+_Found = TypeVar("_Found")
+
+
+@dataclass(frozen=True, slots=True)
+class PastRequest:
+    """One request about the past. `group_id` is None for the list of all groups."""
+
+    address: Address
+    is_json: bool
+    is_group: bool
+    group_id: str | None
+    clusters: Sequence[ClusterView]
+    now_ms: int
+
+
+class PastPages:
+    """The pages and documents of the past for these clusters."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._lock = threading.Lock()
+
+    def answer(self, path: str, query: str) -> Answer | None:
+        """Answer a request about the past. Return None if the request is about the present (rule 1)."""
+        request = self._request(path, query)
+        if request is None:
+            return None
+        if not request.clusters:
+            return self._refusal(request, (), "no such cluster", NOT_FOUND)
+        try:
+            with self._lock:
+                if not request.is_group:
+                    return self._list_groups(request)
+                return self._compare(request) if request.address.argument("from") else self._show_group(request)
+        except (NoTableError, TableReadError) as error:
+            return self._refusal(request, (), f"the tables cannot be read ({error})", UNAVAILABLE)
+
+    def _request(self, path: str, query: str) -> PastRequest | None:
+        address = Address(path, query)
+        has_at = address.argument("at") != ""
+        has_two = address.argument("from") != "" and address.argument("to") != ""
+        prefix = next((prefix for prefix in (GROUP_API, GROUP_PAGE) if path.startswith(prefix)), None)
+        is_listing = path in {"/", "/api/v1/groups"}
+        if not (has_at and (prefix or is_listing)) and not (has_two and prefix):
+            return None
+        clusters = self._site.select_clusters(query)
+        return PastRequest(
+            address=address,
+            is_json=path.startswith("/api/"),
+            is_group=prefix is not None,
+            group_id=addressed_name(path.removeprefix(prefix), query) if prefix else None,
+            clusters=clusters,
+            now_ms=max((one.watch().now_ms for one in clusters), default=0),
+        )
+
+    def _list_groups(self, request: PastRequest) -> Answer:
+        at_ms = parse_moment(request.address.argument("at"))
+        if at_ms is None:
+            return self._refusal(request, (), f"`at` must be {_MOMENT_FORMAT}", BAD_REQUEST)
+        search = search_of(request.address)
+        unknown = [name for name in WITHOUT_PAST if name in search.filters or name == search.sort]
+        if unknown:
+            text = f"the list of a past moment cannot be filtered or sorted by {' or '.join(unknown)}"
+            return self._refusal(request, (), f"{text}, because it does not contain this value", BAD_REQUEST)
+        clusters = self._coverage(request, at_ms)
+        if not covered(clusters):
+            return self._refusal(request, clusters, "the tables have no answer for this moment", NOT_FOUND)
+        overviews = [
+            sorted_overview(_reader(self._view(one)).groups(at_ms), one.cluster, is_fresh=True)
+            for one in covered(clusters)
+        ]
+        overview = merge_overviews(overviews)
+        matches = overview.find(search)
+        if request.is_json:
+            rows = matches[: request.address.whole_number("limit", MAX_LISTED, MAX_LISTED)]
+            return document(past_groups_json(at_ms, clusters, rows, len(matches)))
+        rows = matches[: request.address.whole_number("limit", DEFAULT_ROWS, MAX_LISTED)]
+        return self._page(
+            "past_overview.html", request, clusters, at_ms=at_ms, overview=overview, matches=matches, rows=rows
+        )
+
+    def _show_group(self, request: PastRequest) -> Answer:
+        at_ms = parse_moment(request.address.argument("at"))
+        if at_ms is None:
+            return self._refusal(request, (), f"`at` must be {_MOMENT_FORMAT}", BAD_REQUEST)
+        clusters = self._coverage(request, at_ms)
+        if not covered(clusters):
+            return self._refusal(request, clusters, "the tables have no answer for this moment", NOT_FOUND)
+        found = self._find(covered(clusters), request, lambda reader, group_id: reader.group(group_id, at_ms))
+        if len(found) != 1:
+            return self._refuse_none_or_several(request, clusters, found)
+        cluster, past = found[0]
+        if request.is_json:
+            return document(past_group_json(at_ms, cluster, past))
+        return self._page("past_group.html", request, [cluster], at_ms=at_ms, **_group_values(past))
+
+    def _compare(self, request: PastRequest) -> Answer:
+        ends = [parse_moment_or_generation(request.address.argument(name)) for name in ("from", "to")]
+        known = [end for end in ends if end is not None]
+        if len(known) < len(ends):
+            return self._refusal(request, (), f"`from` and `to` must be {_MOMENT_FORMAT}, or generations", BAD_REQUEST)
+        clusters = self._coverage(request, *(end for end in known if not isinstance(end, Generation)))
+        if not covered(clusters):
+            return self._refusal(request, clusters, "the tables have no answer for one of the moments", NOT_FOUND)
+        found = self._find(covered(clusters), request, lambda reader, group_id: reader.compare(group_id, *known))
+        if len(found) != 1:
+            return self._refuse_none_or_several(request, clusters, found)
+        cluster, comparison = found[0]
+        if request.is_json:
+            return document(comparison_json(cluster, request.group_id or "", comparison))
+        return self._page("past_comparison.html", request, [cluster], **_comparison_values(comparison))
+
+    def _find(
+        self,
+        clusters: Sequence[CoveredCluster],
+        request: PastRequest,
+        read: Callable[[PastReader, str], _Found | None],
+    ) -> Sequence[tuple[CoveredCluster, _Found]]:
+        """Return the clusters whose tables have the group, each with the result of `read`."""
+        if request.group_id is None:
+            return ()
+        read_each = [(one, read(_reader(self._view(one)), request.group_id)) for one in clusters]
+        return [(one, found) for one, found in read_each if found is not None]
+
+    def _refuse_none_or_several(
+        self, request: PastRequest, clusters: Sequence[CoveredCluster], found: Sequence[object]
+    ) -> Answer:
+        if found:
+            text = "several clusters have a group with this id: select one with ?cluster="
+            return self._refusal(request, clusters, text, CHOICES)
+        text = (
+            "the tables have no row of this group for this moment. Either the group did not exist, or its rows were"
+            " deleted because they are older than tables.retention_days"
+        )
+        return self._refusal(request, clusters, text, NOT_FOUND)
+
+    def _view(self, cluster: CoveredCluster) -> ClusterView:
+        return next(one for one in self._site.clusters if one.cluster == cluster.cluster)
+
+    def _coverage(self, request: PastRequest, *moments_ms: int) -> Sequence[CoveredCluster]:
+        return [_covered_cluster(one, request.now_ms, moments_ms) for one in request.clusters]
+
+    def _refusal(self, request: PastRequest, clusters: Sequence[CoveredCluster], error: str, status: str) -> Answer:
+        if request.is_json:
+            at_ms = parse_moment(request.address.argument("at"))
+            return document({**past_json(at_ms, clusters), "error": error}, status)
+        return self._page("past_refused.html", request, clusters, status, error=error)
+
+    def _page(
+        self,
+        template: str,
+        request: PastRequest,
+        clusters: Sequence[CoveredCluster],
+        http_status: str = OK,
+        *,
+        at_ms: int | None = None,
+        **values: Any,  # noqa: ANN401 - templates accept all types
+    ) -> Answer:
+        several = len(self._site.clusters) > 1
+        selected = request.address.argument("cluster") if several else ""
+        if several and len(clusters) == 1:
+            selected = clusters[0].cluster
+        body = page(
+            template,
+            clusters=clusters,
+            several=several,
+            links=self._site.links,
+            link_cluster=selected or None,
+            moment=None if at_ms is None else past_moment(at_ms, request.now_ms),
+            not_stored=NOT_STORED,
+            is_group=request.is_group,
+            group_id=request.group_id,
+            given={name: request.address.argument(name) for name in ("at", "from", "to", "q")},
+            **values,
+        )
+        return Answer(body, HTML, http_status)
+
+
+def _reader(view: ClusterView) -> PastReader:
+    return PastReader(view.rebalances.root, view.cluster)
+
+
+def _covered_cluster(view: ClusterView, now_ms: int, moments_ms: Sequence[int]) -> CoveredCluster:
+    coverage = _reader(view).coverage()
+    return CoveredCluster(view.cluster, coverage, coverage.refusal(moments_ms, now_ms))
+
+
+def _group_values(past: PastGroup) -> Mapping[str, Any]:
+    group, own = past.report, past.report.assignment.own
+    names = {member_id: member.name for member_id, member in group.members.by_id.items()}
+    return {
+        "group": group,
+        "partitions": past.partitions,
+        "owners": group.members.owners,
+        "are_owners_known": group.membership.members is not None
+        and all(member.assigned is not None for member in group.members.each),
+        "members": past_members(group, lag_by_partition(past.partitions)),
+        "misplaced": misplaced_in_short(own, names) if own else (),
+        "rebalances": past_rebalances(past.rebalances),
+        "cause": past.cause,
+    }
+
+
+def _comparison_values(comparison: Comparison) -> Mapping[str, Any]:
+    return {
+        "comparison": comparison,
+        "changes": past_changes(comparison.changes),
+        "rebalances": past_rebalances(comparison.rebalances),
+    }

@@ -1,0 +1,7 @@
+"""The timeline on the page of a group: what happened to the group in the last hour, 6 hours, 24 hours or 7 days.
+
+    tables ──► reader ──► history (values), lag_line, member_rows ──► picture (shapes) ──► templates/timeline.html
+
+Only `reader` reads tables, and only `reader` has state. All other modules contain pure functions. This package is
+allowed to import what `streaming.page` is allowed to import.
+"""

@@ -1,0 +1,269 @@
+"""The values of a timeline, and the pure functions that make them from rows of the tables.
+
+1. **Rebalances.** Each row of `rebalances` in the window belongs to exactly one mark: the mark of its column
+   (`window.COLUMNS`). Changes that are not rebalances (for example `became_empty`) are counted separately. A tombstone
+   that is followed by an upgrade or a downgrade in the same column is not counted.
+2. **Commit gaps.** A gap starts at `last_commit_time`. If its duration is unknown because no commit followed, the gap
+   lasted at least until the rebalance, and is drawn until the rebalance. All other unknown gaps are counted and not
+   drawn. Gaps that touch or are in the same column are one span.
+3. **Conditions.** The row of the end of a condition also contains its start. If the report of the group contains the
+   condition, the condition lasts until now. If it does not, and no end is stored, the end is unknown. Then the bar ends
+   at the last measurement (rule 4).
+4. **Proof of measurements.** A row of `group_lag` of any group of the cluster proves that the monitor measured at this
+   time. The monitor writes only changed rows. So a long period without such a row has two possible reasons: the monitor
+   did not run, or no offset of the whole cluster changed. The tables do not show which reason is true. The picture
+   marks such a period as a time without measurements. `streaming/past/silence.py` defines when a period is too long.
+   The measurements of the look-back and of the window count for the median. Rebalances, members and commit gaps come
+   from the log of the group. After a restart, the monitor reads the records that were written while it did not run. So
+   these parts of the picture are complete.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from streaming.combine.gaps import NO_COMMIT_AFTER
+from streaming.evaluation.rebalances.rebalances import DELETED, DOWNGRADED, REBALANCE, UPGRADED
+from streaming.page.timeline.window import Window
+from streaming.past.silence import silence_limit_ms
+
+CAUSE_UNKNOWN: Final = "cause unknown"
+
+
+class Change(NamedTuple):
+    """One row of `rebalances`. `cause` is None if it is unknown. `position` identifies the row within the group."""
+
+    at_ms: int
+    position: tuple[int, int]
+    kind: str
+    cause: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The changes of one column. `text` describes the last change. Member names in `text` are not escaped.
+
+    `causes` has the number of rebalances for each cause. `others` has the number of other changes of each kind.
+    """
+
+    first_ms: int
+    last_ms: int
+    rebalances: int
+    causes: Mapping[str, int]
+    others: Mapping[str, int]
+    text: str = ""
+
+
+class Gap(NamedTuple):
+    """One row of `commit_gaps`. `from_ms` is None if the last commit before the rebalance is unknown."""
+
+    rebalance_ms: int
+    from_ms: int | None
+    duration_ms: int | None
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A period with a text. If `is_end_known` is False, it possibly lasted longer. `count` is the number of events."""
+
+    from_ms: int
+    to_ms: int
+    text: str = ""
+    is_end_known: bool = True
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionBars:
+    """One condition: its name and the times at which it was active."""
+
+    name: str
+    spans: tuple[Span, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Gaps:
+    """The commit gaps: their spans, the longest single gap, and the number of gaps that are not drawn (rule 2)."""
+
+    spans: tuple[Span, ...] = ()
+    longest_ms: int = 0
+    unknown: int = 0
+
+
+class ConditionRow(NamedTuple):
+    """One row of `group_conditions`."""
+
+    name: str
+    active: bool
+    since_ms: int
+    sampled_ms: int
+    detail: str
+
+
+class LagPoint(NamedTuple):
+    """The highest lag from `from_ms` to `to_ms`. None: unknown.
+
+    If `is_bound` is True, the value is a lower bound.
+    """
+
+    from_ms: int
+    to_ms: int
+    records: int | None
+    is_bound: bool = False
+
+
+class Holding(NamedTuple):
+    """The number of partitions of one member. None: unknown."""
+
+    member_id: str
+    name: str
+    host: str
+    partitions: int | None
+
+
+class Generation(NamedTuple):
+    """The members of the group from the time `at_ms` on. None: unknown. A group that has ended has no members."""
+
+    at_ms: int
+    members: tuple[Holding, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """A period in which a row of the picture held the same number of partitions. None: unknown."""
+
+    from_ms: int
+    to_ms: int
+    partitions: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class MemberRow:
+    """One row of the picture: a member, the members of a host, or all other members."""
+
+    name: str
+    bands: tuple[Band, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MemberRows:
+    """The members. `unknown` are the periods with unknown members.
+
+    `is_by_member` is True if each row shows one member. It is False if a row shows the members of one or more hosts.
+    """
+
+    rows: tuple[MemberRow, ...] = ()
+    unknown: tuple[Span, ...] = ()
+    is_by_member: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """Everything that happened to a group in a window, as far as the tables prove it.
+
+    `errors` are the reasons why a part is missing. `marks` is None if the rebalances are unknown.
+    """
+
+    span: str
+    window: Window
+    marks: tuple[Mark, ...] | None = ()
+    gaps: Gaps = field(default_factory=Gaps)
+    conditions: tuple[ConditionBars, ...] = ()
+    members: MemberRows = field(default_factory=MemberRows)
+    lag: tuple[LagPoint, ...] = ()
+    silences: tuple[Span, ...] = ()
+    errors: tuple[str, ...] = ()
+
+
+def marks(changes: Iterable[Change], window: Window) -> Sequence[tuple[Mark, Change]]:
+    """Return the marks, each with its last change (rule 1)."""
+    columns = window.by_column(list(changes), lambda change: change.at_ms)
+    return [(_mark(column), max(column, key=lambda change: (change.at_ms, change.position))) for column in columns]
+
+
+def _mark(column: Sequence[Change]) -> Mark:
+    kinds = Counter(change.kind for change in column)
+    rebalances = kinds.pop(REBALANCE, 0)
+    kinds[DELETED] = max(0, kinds[DELETED] - kinds[UPGRADED] - kinds[DOWNGRADED])
+    causes = Counter(change.cause or CAUSE_UNKNOWN for change in column if change.kind == REBALANCE)
+    return Mark(
+        first_ms=column[0].at_ms,
+        last_ms=column[-1].at_ms,
+        rebalances=rebalances,
+        causes=dict(causes.most_common()),
+        others={kind: count for kind, count in kinds.items() if count},
+    )
+
+
+def gaps_between(gaps: Iterable[Gap], window: Window) -> Gaps:
+    """Return the commit gaps of the window (rule 2)."""
+    spans, unknown = [], 0
+    for gap in gaps:
+        if gap.from_ms is not None and gap.duration_ms is not None:
+            spans.append(Span(gap.from_ms, gap.from_ms + gap.duration_ms))
+        elif gap.from_ms is not None and gap.reason == NO_COMMIT_AFTER:
+            spans.append(Span(gap.from_ms, max(gap.from_ms, gap.rebalance_ms), is_end_known=False))
+        else:
+            unknown += window.contains(gap.rebalance_ms)
+    shown = [one for one in spans if one.to_ms >= window.from_ms and one.from_ms <= window.to_ms]
+    return Gaps(merge(shown, window), max((one.to_ms - one.from_ms for one in shown), default=0), unknown)
+
+
+def merge(spans: Iterable[Span], window: Window) -> tuple[Span, ...]:
+    """Clip the spans to the window, and merge spans that touch or are in the same column.
+
+    >>> merge([Span(0, 10), Span(5, 20), Span(50_000, 50_100), Span(-9, -5)], Window(0, 72_000))[0]
+    Span(from_ms=0, to_ms=20, text='', is_end_known=True, count=2)
+    """
+    merged: list[Span] = []
+    for span in sorted(spans, key=lambda span: (span.from_ms, span.to_ms)):
+        if span.to_ms < window.from_ms or span.from_ms > window.to_ms:
+            continue
+        clipped = Span(window.clip(span.from_ms), window.clip(span.to_ms), span.text, span.is_end_known, span.count)
+        if merged and window.column(clipped.from_ms) <= window.column(merged[-1].to_ms):
+            merged[-1] = _join(merged[-1], clipped)
+        else:
+            merged.append(clipped)
+    return tuple(merged)
+
+
+def _join(first: Span, second: Span) -> Span:
+    last = max((first, second), key=lambda span: span.to_ms)
+    return Span(first.from_ms, last.to_ms, second.text, last.is_end_known, first.count + second.count)
+
+
+def condition_bars(
+    rows: Iterable[ConditionRow], active: Collection[tuple[str, int, str]], proved_until_ms: int, window: Window
+) -> tuple[ConditionBars, ...]:
+    """Return the conditions, sorted by their first start (rule 3).
+
+    `active` has the name, the start and the text of the conditions in the report of the group.
+    """
+    ends: dict[tuple[str, int], tuple[int | None, str]] = {}
+    for row in sorted(rows, key=lambda row: (row.sampled_ms, not row.active)):
+        ends[row.name, row.since_ms] = (None if row.active else row.sampled_ms, row.detail)
+    for name, since_ms, detail in active:
+        ends[name, since_ms] = (window.to_ms, detail)
+    spans: dict[str, list[Span]] = {}
+    for (name, since_ms), (end_ms, detail) in ends.items():
+        until_ms = max(since_ms, proved_until_ms) if end_ms is None else end_ms
+        spans.setdefault(name, []).append(Span(since_ms, until_ms, detail, is_end_known=end_ms is not None))
+    bars = [ConditionBars(name, merge(of_name, window)) for name, of_name in spans.items()]
+    return tuple(sorted((bar for bar in bars if bar.spans), key=lambda bar: (bar.spans[0].from_ms, bar.name)))
+
+
+def silences(measured_ms: Sequence[int], window: Window) -> tuple[Span, ...]:
+    """Return the periods without measurements (rule 4). `measured_ms` are sorted, and can start before the window."""
+    limit_ms = silence_limit_ms(measured_ms)
+    before = measured_ms[0] if measured_ms and measured_ms[0] < window.from_ms else window.from_ms - limit_ms
+    edges = [before, *measured_ms, window.to_ms]
+    return tuple(
+        Span(window.clip(first), second)
+        for first, second in pairwise(edges)
+        if second - first > limit_ms and second > window.from_ms
+    )

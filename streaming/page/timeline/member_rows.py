@@ -1,0 +1,116 @@
+"""Makes the rows of the members.
+
+1. A row shows the member with one name (`GroupMember.name`). After a restart, a member has a new member id but the same
+   name, so it stays in the same row. If several members of one generation have the same name, each member id has a row.
+2. If there are more than `MAX_ROWS` members, a row shows a client host. Its value is the sum over the host's members.
+3. If there are also more than `MAX_ROWS` hosts, the hosts with the most changes have rows of their own. All other hosts
+   share the last row, `other members`.
+4. The generations are the last one before the window, and the last one of each column of the window
+   (`GroupTables.generations`). The rows are sorted by name.
+5. Before the first known generation, and while the members are unknown, the picture shows no partitions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import Final
+
+from streaming.page.timeline.history import Band, Generation, Holding, MemberRow, MemberRows, Span, merge
+from streaming.page.timeline.window import Window
+
+MAX_ROWS: Final = 12
+OTHER_MEMBERS: Final = "other members"
+_ID_CHARACTERS: Final = 7
+
+Held = Mapping[str, int | None]
+"""The number of partitions of each row in one generation. None: unknown."""
+
+
+def member_rows(generations: Sequence[Generation], window: Window) -> MemberRows:
+    """Return the rows of the members. The generations are sorted by time. The first one can be before the window."""
+    rows_of, is_by_member = _grouping(generations)
+    held = [None if one.members is None else _held(one.members, rows_of) for one in generations]
+    starts = [window.clip(one.at_ms) for one in generations]
+    ends = [*starts, window.to_ms][1:]
+    names = sorted({name for one in held for name in one or ()}, key=_natural)
+    rows = tuple(MemberRow(name, _bands(name, held, list(zip(starts, ends, strict=True)))) for name in names)
+    unknown = [Span(start, end) for one, start, end in zip(held, starts, ends, strict=True) if one is None]
+    first_ms = starts[0] if starts else window.to_ms
+    if first_ms > window.from_ms:
+        unknown.append(Span(window.from_ms, first_ms))
+    return MemberRows(tuple(row for row in rows if row.bands), merge(unknown, window), is_by_member=is_by_member)
+
+
+def _grouping(generations: Sequence[Generation]) -> tuple[Callable[[Holding], str], bool]:
+    """Return the function that maps a member to its row, and True if each row shows one member (rules 1 to 3)."""
+    ambiguous = _ambiguous_names(generations)
+
+    def by_member(one: Holding) -> str:
+        return f"{one.name} …{one.member_id[-_ID_CHARACTERS:]}" if one.name in ambiguous else one.name
+
+    if len(_rows(generations, by_member)) <= MAX_ROWS:
+        return by_member, True
+    if len(_rows(generations, _by_host)) <= MAX_ROWS:
+        return _by_host, False
+    own = frozenset(_most_changed_hosts(generations))
+    return lambda one: _by_host(one) if _by_host(one) in own else OTHER_MEMBERS, False
+
+
+def _by_host(one: Holding) -> str:
+    return one.host.removeprefix("/") or "unknown host"
+
+
+def _ambiguous_names(generations: Sequence[Generation]) -> frozenset[str]:
+    counts = [Counter(member.name for member in one.members or ()) for one in generations]
+    return frozenset(name for of_names in counts for name, count in of_names.items() if count > 1)
+
+
+def _rows(generations: Sequence[Generation], rows_of: Callable[[Holding], str]) -> frozenset[str]:
+    return frozenset(rows_of(member) for one in generations for member in one.members or ())
+
+
+def _held(members: Sequence[Holding], rows_of: Callable[[Holding], str]) -> Held:
+    held: dict[str, int | None] = {}
+    for member in members:
+        row, partitions = rows_of(member), member.partitions
+        before = held.get(row, 0)
+        held[row] = None if before is None or partitions is None else before + partitions
+    return held
+
+
+def _most_changed_hosts(generations: Sequence[Generation]) -> Sequence[str]:
+    """Return the hosts with the most changes. If the changes are equal, the host with more partitions comes first."""
+    known = [_held(one.members, _by_host) for one in generations if one.members is not None]
+    hosts = {host for held in known for host in held}
+    changes = Counter(
+        host for before, after in pairwise(known) for host in hosts if before.get(host, -1) != after.get(host, -1)
+    )
+    most = {host: max((held.get(host) or 0 for held in known), default=0) for host in hosts}
+    return sorted(hosts, key=lambda host: (-changes[host], -most[host], _natural(host)))[: MAX_ROWS - 1]
+
+
+def _bands(name: str, held: Sequence[Held | None], times: Sequence[tuple[int, int]]) -> tuple[Band, ...]:
+    """Return the bands of one row. Without the row, there is no band. Equal adjacent bands are one band."""
+    bands: list[Band] = []
+    for one, (start, end) in zip(held, times, strict=True):
+        if one is None or name not in one or start == end:
+            continue
+        if bands and bands[-1].to_ms == start and bands[-1].partitions == one[name]:
+            bands[-1] = Band(bands[-1].from_ms, end, one[name])
+        else:
+            bands.append(Band(start, end, one[name]))
+    return tuple(bands)
+
+
+def _natural(name: str) -> tuple[bool, Sequence[tuple[bool, int, str]], str]:
+    """Return a sort key that orders numbers in names by value. `other members` is last.
+
+    >>> sorted(["pod-10", "other members", "pod-9"], key=_natural)
+    ['pod-9', 'pod-10', 'other members']
+    """
+    parts = [part for part in re.split(r"([0-9]{1,18})", name) if part]
+    keys = [(not part.isdecimal(), int(part), "") if part.isdecimal() else (True, 0, part) for part in parts]
+    return name == OTHER_MEMBERS, keys, name

@@ -1,0 +1,324 @@
+"""Draws a timeline: values in, shapes out.
+
+1. Time runs to the right. From top to bottom: conditions, rebalances, commit gaps, members, lag, time axis.
+2. All shapes are inside the view box. The width of text is estimated, so the browser cuts off text outside of the box.
+3. There are two layouts: `WIDE` has names on the left side. `NARROW` is for phones and has names above the rows.
+4. A mark is one vertical line from its text to the lag. The line is behind the bands of the members, so it does not cut
+   the band of a member that kept its partitions. The text is the cause, or the number of rebalances. Marks that are
+   close together share one text. If there is no room for the text, only the title of the mark contains the text.
+5. A member's band is darker if the member holds more partitions. If there is room, the number is in the band.
+6. Unknown values are not drawn: the line of the lag breaks. A lower bound is a dashed line.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from math import ceil
+from typing import Final
+
+from streaming.page.heat_map import LEVELS
+from streaming.page.rendering import whole
+from streaming.page.timeline.axes import moment, nice_limit, tick_text, time_ticks
+from streaming.page.timeline.history import Band, LagPoint, Mark, MemberRow, Span, Timeline
+from streaming.page.timeline.shapes import Line, Picture, Rect, Shape, Text, shorten, text_width
+from streaming.page.timeline.words import (
+    SILENCE,
+    condition_text,
+    gap_text,
+    gap_title,
+    mark_title,
+    partitions,
+    times,
+    words,
+)
+
+_ROW_GAP: Final = 4.0
+_LABEL_HEIGHT: Final = 15.0
+_MIN_WIDTH: Final = 2.0
+_AXIS_HEIGHT: Final = 18.0
+_CLUSTER_WIDTH: Final = 40.0
+_NOTHING: Final = "none"
+_UNKNOWN: Final = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The sizes of a picture. If `label_width` is 0, names are above the rows."""
+
+    name: str
+    width: float
+    label_width: float
+    row_height: float
+    lag_height: float
+    ticks: int
+
+
+WIDE: Final = Layout("wide", 1000, 180, 19, 96, 10)
+NARROW: Final = Layout("narrow", 360, 0, 15, 80, 5)
+
+
+def picture(timeline: Timeline, layout: Layout) -> Picture:
+    """Draw the timeline."""
+    return _Drawing(timeline, layout).draw()
+
+
+@dataclass
+class _Drawing:
+    timeline: Timeline
+    layout: Layout
+    below: list[Shape] = field(default_factory=list)
+    """Shapes below the rows: hatched times, commit gaps and rebalances."""
+    rows: list[Shape] = field(default_factory=list)
+    y: float = 0.0
+
+    def draw(self) -> Picture:
+        """Draw from top to bottom."""
+        self._conditions()
+        self._rebalances_and_gaps()
+        self._members()
+        lag_from = self._lag()
+        self._through_everything(lag_from)
+        self._time_axis()
+        return Picture(self.layout.name, self.layout.width, self.y, (*self.below, *self.rows))
+
+    def x(self, at_ms: float) -> float:
+        """Return the horizontal position of a time."""
+        window = self.timeline.window
+        left = self.layout.label_width
+        return left + (self.layout.width - left) * (at_ms - window.from_ms) / window.span_ms
+
+    def _row(self, name: str, css: str = "tl-name") -> float:
+        """Add the name of a row, and return the vertical position of its content."""
+        top, layout = self.y, self.layout
+        if layout.label_width:
+            shown = shorten(name, layout.label_width - 8)
+            self.rows.append(Text(0, top + layout.row_height - 5, shown, css, title=name))
+        else:
+            self.rows.append(Text(0, top + 11, shorten(name, layout.width), css, title=name))
+            top += _LABEL_HEIGHT
+        self.y = top + layout.row_height + _ROW_GAP
+        return top
+
+    def _box(self, span: Span | Band, top: float, height: float, css: str, title: str) -> Rect:
+        """Return the rectangle of a period. It is at least `_MIN_WIDTH` wide."""
+        left = min(self.x(span.from_ms), self.layout.width - _MIN_WIDTH)
+        return Rect(left, top, max(_MIN_WIDTH, self.x(span.to_ms) - left), height, css, title)
+
+    def _text_in(self, box: Rect, text: str, css: str) -> Iterator[Text]:
+        """Return the text of a rectangle, if there is room."""
+        if text_width(text) + 2 <= box.width:
+            yield Text(box.x + box.width / 2, box.y + box.height - 4.5, text, css, "middle", box.title)
+
+    def _conditions(self) -> None:
+        window = self.timeline.window
+        for bars in self.timeline.conditions:
+            top = self._row(words(bars.name), "tl-name tl-bad")
+            for span in bars.spans:
+                title = f"{words(bars.name)}, {times(span, window)}. {span.text}"
+                css = "tl-condition" if span.is_end_known else "tl-condition tl-open"
+                box = self._box(span, top, self.layout.row_height, css, title)
+                self.rows += [box, *self._text_in(box, condition_text(span, window), "tl-in-condition")]
+
+    def _rebalances_and_gaps(self) -> None:
+        timeline = self.timeline
+        top = self._row("rebalances")
+        baseline = top + self.layout.row_height - 5
+        if not timeline.marks:
+            text = _UNKNOWN if timeline.marks is None else _NOTHING
+            self.rows.append(Text(self.layout.label_width + 4, baseline, text, "tl-faint"))
+        self.rows += _mark_texts(timeline.marks or (), self, baseline)
+        self._marks_from = top
+        self._gaps_from = self.y
+        if timeline.gaps.spans:
+            top = self._row("commit gaps", "tl-name tl-warn")
+            for gap in timeline.gaps.spans:
+                box = self._box(gap, top, self.layout.row_height, "tl-gap", gap_title(gap, timeline.window))
+                self.rows += [box, *self._text_in(box, gap_text(gap), "tl-in-gap")]
+
+    def _members(self) -> None:
+        members, top = self.timeline.members, self.y
+        self._heading(f"partitions of each {'member' if members.is_by_member else 'host'}")
+        most = max((band.partitions or 0 for row in members.rows for band in row.bands), default=0)
+        for row in members.rows:
+            self._member(row, most)
+        if not members.rows:
+            y = self._row("members")
+            text = _UNKNOWN if members.unknown else _NOTHING
+            self.rows.append(Text(self.layout.label_width + 4, y + self.layout.row_height - 5, text, "tl-faint"))
+        for span in members.unknown:
+            self.below.append(
+                self._box(
+                    span, top, self.y - top, "tl-hatched", f"Members unknown: {times(span, self.timeline.window)}"
+                )
+            )
+
+    def _member(self, row: MemberRow, most: int) -> None:
+        top = self._row(row.name)
+        for band in row.bands:
+            title = f"{row.name}: {partitions(band.partitions)}, {times(_span(band), self.timeline.window)}"
+            css = "tl-unknown" if band.partitions is None else f"tl-{_level(band.partitions, most)}"
+            box = self._box(band, top, self.layout.row_height, css, title)
+            text = "?" if band.partitions is None else str(band.partitions)
+            self.rows += [box, *self._text_in(box, text, f"tl-in {css}-ink")]
+
+    def _lag(self) -> float:
+        """Draw the lag, and return the vertical position of its upper end."""
+        self._heading("lag, in records")
+        top, height, layout = self.y + 4, self.layout.lag_height, self.layout
+        points = self.timeline.lag
+        highest = max((point.records for point in points if point.records is not None), default=None)
+        limit = nice_limit(highest or 0)
+        left, bottom = layout.label_width, top + height
+        for value, y in ((limit, top), (0, bottom)):
+            self.rows.append(Line(((left, y), (layout.width, y)), "tl-grid"))
+            at = (left - 8, y + 4, "end") if left else (0.0, y + (11 if value else -4), "start")
+            if highest is not None:
+                self.rows.append(Text(at[0], at[1], whole(value), "tl-faint", at[2]))
+        if highest is None:
+            self.rows.append(Text((left + layout.width) / 2, top + height / 2, _UNKNOWN, "tl-faint", "middle"))
+        self.rows += [
+            Line(tuple((self.x(at_ms), bottom - height * records / limit) for at_ms, records in run), css)
+            for run, css in _lag_runs(points)
+        ]
+        self.rows += self._peak(points, limit, bottom)
+        self.y = bottom + 4
+        return top
+
+    def _peak(self, points: Sequence[LagPoint], limit: int, bottom: float) -> Iterator[Text]:
+        """Return the highest lag as text, near its point on the line."""
+        known = [(point.records, point) for point in points if point.records]
+        if known:
+            records, point = max(known, key=lambda pair: pair[0])
+            text = ("≥ " if point.is_bound else "") + whole(records)
+            half = text_width(text) / 2
+            x = (self.x(point.from_ms) + self.x(point.to_ms)) / 2
+            x = min(
+                max(x, self.layout.label_width + half + (0 if self.layout.label_width else 60)),
+                self.layout.width - half,
+            )
+            y = bottom - self.layout.lag_height * records / limit
+            yield Text(x, y + 14 if y - 4 < bottom - self.layout.lag_height + 8 else y - 4, text, "tl-peak", "middle")
+
+    def _through_everything(self, lag_from: float) -> None:
+        """Draw what crosses several rows: times without measurements, commit gaps, and rebalances."""
+        timeline, bottom = self.timeline, self.y - 4
+        for span in timeline.silences:
+            title = f"{SILENCE} {times(span, timeline.window)}"
+            self.below.append(self._box(span, lag_from, bottom - lag_from, "tl-hatched", title))
+        for gap in timeline.gaps.spans:
+            height = bottom - self._gaps_from
+            self.below.append(self._box(gap, self._gaps_from, height, "tl-gap-shade", gap_title(gap, timeline.window)))
+        for mark in timeline.marks or ():
+            x = self.x(mark.last_ms)
+            css = "tl-mark" if mark.rebalances else "tl-mark tl-other"
+            self.below.append(Line(((x, self._marks_from), (x, bottom)), css, mark_title(mark, timeline.window)))
+
+    def _heading(self, text: str) -> None:
+        self.y += 4
+        self.rows.append(Text(0, self.y + 11, text, "tl-faint"))
+        self.y += _LABEL_HEIGHT + 2
+
+    def _time_axis(self) -> None:
+        left, right, baseline = self.layout.label_width, self.layout.width, self.y + 12
+        for at_ms in time_ticks(self.timeline.window, self.layout.ticks):
+            x, text = self.x(at_ms), tick_text(at_ms)
+            half = text_width(text) / 2
+            self.below.append(Line(((x, 0), (x, self.y)), "tl-grid"))
+            if left + half <= x <= right - half - 30:
+                self.rows.append(Text(x, baseline, text, "tl-faint", "middle"))
+        self.rows.append(
+            Text(right, baseline, "now", "tl-faint", "end", moment(self.timeline.window.to_ms, self.timeline.window))
+        )
+        if left:
+            self.rows.append(Text(0, baseline, "UTC", "tl-faint"))
+        self.y += _AXIS_HEIGHT
+
+
+def _mark_texts(marks: Sequence[Mark], drawing: _Drawing, baseline: float) -> Iterator[Text]:
+    """Return the texts of the marks: to the right of the mark, or else to the left, if there is room (rule 4)."""
+    clusters, free_from = _clusters(marks, drawing), drawing.layout.label_width
+    starts = [drawing.x(cluster[0].last_ms) for cluster in clusters]
+    for cluster, x, end in zip(clusters, starts, [*starts, drawing.layout.width][1:], strict=True):
+        last_x = drawing.x(cluster[-1].last_ms)
+        for text in _mark_words(_joined(cluster)):
+            width = text_width(text) + 6
+            title = mark_title(_joined(cluster), drawing.timeline.window)
+            if x + width <= end:
+                yield Text(x + 4, baseline, text, "tl-cause", "start", title)
+                last_x = max(last_x, x + width)
+                break
+            if x - width >= free_from:
+                yield Text(x - 4, baseline, text, "tl-cause", "end", title)
+                break
+        free_from = last_x
+
+
+def _clusters(marks: Sequence[Mark], drawing: _Drawing) -> Sequence[Sequence[Mark]]:
+    """Return the marks in groups: marks that are close together share one text."""
+    clusters: list[list[Mark]] = []
+    for mark in marks:
+        if clusters and drawing.x(mark.last_ms) - drawing.x(clusters[-1][-1].last_ms) < _CLUSTER_WIDTH:
+            clusters[-1].append(mark)
+        else:
+            clusters.append([mark])
+    return clusters
+
+
+def _joined(marks: Sequence[Mark]) -> Mark:
+    causes, others = Counter[str](), Counter[str]()
+    for mark in marks:
+        causes.update(mark.causes)
+        others.update(mark.others)
+    rebalances = sum(mark.rebalances for mark in marks)
+    return Mark(marks[0].first_ms, marks[-1].last_ms, rebalances, causes, others, marks[-1].text)
+
+
+def _mark_words(mark: Mark) -> Sequence[str]:
+    """Return the possible texts of a mark, the longest first.
+
+    >>> _mark_words(Mark(0, 0, 1, {"member_gone": 1}, {})), _mark_words(Mark(0, 0, 12, {"member_gone": 12}, {}))
+    (['member gone'], ['member gone (12)', '12'])
+    """
+    changes = {**mark.causes, **mark.others}
+    if mark.rebalances + sum(mark.others.values()) == 1:
+        return [words(next(iter(changes)))]
+    count = str(mark.rebalances or sum(mark.others.values()))
+    if len(changes) == 1:
+        return [f"{words(next(iter(changes)))} ({count})", count]
+    return [f"{count} rebalances", count] if mark.rebalances else [f"{count} changes", count]
+
+
+def _level(held: int, most: int) -> int:
+    """Return the colour level of a band, as in the heat map: 0 without partitions, otherwise 1 to `LEVELS`."""
+    return ceil(LEVELS * held / most) if most else 0
+
+
+def _span(band: Band) -> Span:
+    return Span(band.from_ms, band.to_ms)
+
+
+Run = Sequence[tuple[float, int]]
+
+
+def _lag_runs(points: Sequence[LagPoint]) -> Iterator[tuple[Run, str]]:
+    """Return the lines of the lag: times and records.
+
+    A line ends where the lag becomes unknown, and where a lower bound starts or ends.
+    """
+    run: list[tuple[float, int]] = []
+    for before, point in pairwise([None, *points, None]):
+        records = None if point is None else point.records
+        if (
+            before is not None
+            and before.records is not None
+            and (records is None or point is None or before.is_bound != point.is_bound)
+        ):
+            run.append((before.to_ms, before.records))
+            yield run, "tl-lag tl-bound" if before.is_bound else "tl-lag"
+            run = []
+        if point is not None and records is not None:
+            run = run or [(point.from_ms, records)]
+            run.append(((point.from_ms + point.to_ms) / 2, records))

@@ -1,0 +1,202 @@
+"""Reads the rows of one group in a time range. Only the columns that the timeline shows are read.
+
+The number of rows that become Python objects is limited: a rebalance storm of seven days can have ten thousand rows
+with hundreds of members each. So `changes` and `generations` first read the times of all rows. Then they read the
+members and the details of one row per column of the picture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import date
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from assignors import TopicPartition
+from streaming.delta.cells import timestamp_ms, utc
+from streaming.delta.stored_at import sampled_times
+from streaming.delta.stored_table import StoredTable, where
+from streaming.delta.tables import COMMIT_GAPS, GROUP_CONDITIONS, GROUP_GENERATIONS, GROUP_LAG, REBALANCES
+from streaming.delta.tables.lag import OFFSET_DELETED
+from streaming.evaluation.rebalances.rebalance_words import describe_rebalance
+from streaming.group.members import member_name
+from streaming.group.snapshot import OVER, UNKNOWN
+from streaming.page.timeline.history import Change, ConditionRow, Gap, Generation, Holding, Mark, marks
+from streaming.page.timeline.lag_line import LagRows, Lags
+from streaming.page.timeline.window import HOUR_MS, Window
+from streaming.past.silence import LOOK_BACK_MS
+
+_GAP_LOOK_BACK_MS: Final = HOUR_MS
+"""A commit gap that ends in the window can belong to a rebalance before the window."""
+
+
+class GroupTables:
+    """The tables of one group. Each method reads one table, and raises NoTableError if it cannot be read."""
+
+    def __init__(self, root: str, cluster: str, group_id: str) -> None:
+        self._root = root
+        self._cluster = cluster
+        self._group_id = group_id
+
+    def marks(self, window: Window) -> Sequence[Mark]:
+        """Return the marks, each with the text of its last change."""
+        table, is_read = StoredTable(self._root, REBALANCES), self._where("record_time", window)
+        columns = "record_time, offsets_topic_partition, offsets_topic_offset, kind, primary_cause"
+        changes = [
+            Change(timestamp_ms(row["record_time"]), _position(row), row["kind"], row["primary_cause"])
+            for row in table.query(f"SELECT {columns} FROM stored WHERE {is_read}").to_pylist()  # noqa: S608 - quoted
+        ]
+        found = marks(changes, window)
+        sql = f"SELECT * FROM stored WHERE {is_read} AND {_positions(last.position for _, last in found)}"  # noqa: S608 - quoted
+        texts = {_position(row): describe_rebalance(row) for row in table.query(sql).to_pylist()} if found else {}
+        return [replace(mark, text=texts.get(last.position, "")) for mark, last in found]
+
+    def gaps(self, window: Window) -> Sequence[Gap]:
+        """Return the commit gaps. In rows of earlier versions of the monitor, the start of the gap is unknown."""
+        table = StoredTable(self._root, COMMIT_GAPS)
+        is_read = self._where("record_time", window.extend(_GAP_LOOK_BACK_MS))
+        rows = table.query(f"SELECT * FROM stored WHERE {is_read}").to_pylist()  # noqa: S608 - quoted
+        return [_gap(row) for row in rows]
+
+    def conditions(self, window: Window) -> Sequence[ConditionRow]:
+        """Return the starts and ends of conditions."""
+        columns = "condition, active, since_time, sampled_time, detail"
+        sql = f"SELECT {columns} FROM stored WHERE {self._where('sampled_time', window)}"  # noqa: S608 - quoted
+        return [
+            ConditionRow(
+                row["condition"],
+                row["active"],
+                timestamp_ms(row["since_time"]),
+                timestamp_ms(row["sampled_time"]),
+                row["detail"] or "",
+            )
+            for row in StoredTable(self._root, GROUP_CONDITIONS).query(sql).to_pylist()
+        ]
+
+    def generations(self, window: Window, earlier: Collection[date]) -> Sequence[Generation]:
+        """Return the last generation of each column, and the last generation before the window.
+
+        For the generation before the window, only the dates of the window and the dates `earlier` are read.
+        """
+        table, is_read = StoredTable(self._root, GROUP_GENERATIONS), self._where("record_time", window)
+        columns = "record_time, offsets_topic_partition, offsets_topic_offset, state, members IS NULL AS is_unknown"
+        order = "record_time, offsets_topic_offset"
+        inside = table.query(f"SELECT {columns} FROM stored WHERE {is_read} ORDER BY {order}").to_pylist()  # noqa: S608 - quoted
+        picked = [column[-1] for column in window.by_column(inside, lambda row: timestamp_ms(row["record_time"]))]
+        before = where({"group_id": self._group_id, "cluster": self._cluster}, {*earlier, *window.dates()})
+        before += f" AND record_time < '{utc(window.from_ms).isoformat()}'"
+        last = (
+            f"SELECT {columns} FROM stored WHERE {before} ORDER BY record_time DESC, offsets_topic_offset DESC LIMIT 1"  # noqa: S608 - quoted
+        )
+        picked = [*table.query(last).to_pylist(), *picked]
+        return _with_members(picked, table, f"({is_read} OR {before})")
+
+    def lag_rows(self, window: Window) -> tuple[LagRows, Lags]:
+        """Return the rows of the window, and the last row of each partition in the look-back.
+
+        Partitions whose last row in the look-back is an end row are only in `LagRows.ended_before`.
+        """
+        table, before = StoredTable(self._root, GROUP_LAG), Window(window.from_ms - LOOK_BACK_MS, window.from_ms)
+        columns = "sampled_time, topic, partition, lag, unknown_reason"
+        rows = table.query(f"SELECT {columns} FROM stored WHERE {self._where('sampled_time', window)}")  # noqa: S608 - quoted
+        last = table.query(
+            f"SELECT DISTINCT ON (topic, partition) topic, partition, lag, unknown_reason FROM stored"  # noqa: S608 - quoted
+            f" WHERE {self._where('sampled_time', before)} ORDER BY topic, partition, sampled_time DESC"
+        )
+        earlier = {(row["topic"], row["partition"]): row for row in last.to_pylist()}
+        ended = {key for key, row in earlier.items() if row["unknown_reason"] == OFFSET_DELETED}
+        return _lag_rows(rows, ended), {key: row["lag"] for key, row in earlier.items() if key not in ended}
+
+    def measured_ms(self, window: Window) -> Sequence[int]:
+        """Return the times of the window at which the monitor measured any group of the cluster, sorted."""
+        since, until = utc(window.from_ms), utc(window.to_ms)
+        return [timestamp_ms(time) for time in sampled_times(self._root, GROUP_LAG, since, until, self._cluster)]
+
+    def lag_rows_stored(self, window: Window) -> int:
+        """Return the number of rows of all groups since the start of the window. The result can be too large."""
+        return StoredTable(self._root, GROUP_LAG).rows_sampled_since(utc(window.from_ms))
+
+    def _where(self, column: str, window: Window) -> str:
+        return _between(where({"group_id": self._group_id, "cluster": self._cluster}, window.dates()), column, window)
+
+
+def _between(condition: str, column: str, window: Window) -> str:
+    start, end = utc(window.from_ms).isoformat(), utc(window.to_ms).isoformat()
+    return f"{condition} AND {column} >= '{start}' AND {column} <= '{end}'"
+
+
+def _position(row: Mapping[str, Any]) -> tuple[int, int]:
+    return row["offsets_topic_partition"], row["offsets_topic_offset"]
+
+
+def _positions(positions: Iterable[tuple[int, int]]) -> str:
+    return f"offsets_topic_offset IN ({', '.join(str(offset) for _, offset in positions)})"
+
+
+def _gap(row: Mapping[str, Any]) -> Gap:
+    start = row.get("last_commit_time")
+    return Gap(
+        rebalance_ms=timestamp_ms(row["record_time"]),
+        from_ms=None if start is None else timestamp_ms(start),
+        duration_ms=row["commit_gap_ms"],
+        reason=row["unknown_reason"],
+    )
+
+
+def _with_members(picked: Sequence[Mapping[str, Any]], table: StoredTable, is_read: str) -> Sequence[Generation]:
+    if not picked:
+        return ()
+    sql = (
+        "SELECT record_time, offsets_topic_partition, offsets_topic_offset, m['member_id'] AS member_id,"  # noqa: S608 - quoted
+        " m['group_instance_id'] AS group_instance_id, m['client_id'] AS client_id, m['client_host'] AS client_host,"
+        " cardinality(m['assignment']) AS partitions"
+        " FROM (SELECT record_time, offsets_topic_partition, offsets_topic_offset, unnest(members) AS m FROM stored"
+        f" WHERE {is_read} AND {_positions(_position(row) for row in picked)})"
+    )
+    members: dict[tuple[object, tuple[int, int]], list[Holding]] = {}
+    for row in table.query(sql).to_pylist():
+        name = member_name(row["client_id"] or "", row["client_host"] or "", row["group_instance_id"])
+        one = Holding(row["member_id"], name, row["client_host"] or "", row["partitions"])
+        members.setdefault((row["record_time"], _position(row)), []).append(one)
+    return [
+        Generation(
+            timestamp_ms(row["record_time"]),
+            _members(row, members.get((row["record_time"], _position(row)), [])),
+        )
+        for row in picked
+    ]
+
+
+def _members(row: Mapping[str, Any], members: Sequence[Holding]) -> tuple[Holding, ...] | None:
+    if row["state"] in OVER:
+        return ()
+    return None if row["is_unknown"] or row["state"] == UNKNOWN else tuple(members)
+
+
+def _lag_rows(rows: pa.Table, ended_before: Collection[TopicPartition]) -> LagRows:
+    topics = rows["topic"].cast(pa.string()).combine_chunks().dictionary_encode()
+    numbers = rows["partition"].to_numpy().astype(np.int64)
+    keys, codes = np.unique(
+        topics.indices.to_numpy(zero_copy_only=False).astype(np.int64) * (1 << 32) + numbers, return_inverse=True
+    )
+    names = topics.dictionary.to_pylist()
+    return LagRows(
+        sampled_ms=_milliseconds(rows["sampled_time"]),
+        codes=codes.astype(np.int64),
+        records=pc.fill_null(rows["lag"], 0).to_numpy().astype(np.int64),
+        is_known=pc.is_valid(rows["lag"]).to_numpy(),
+        partitions=[(names[key >> 32], key & 0xFFFFFFFF) for key in keys.tolist()],
+        is_end=pc.fill_null(pc.equal(rows["unknown_reason"].cast(pa.string()), OFFSET_DELETED), fill_value=False)
+        .to_numpy()
+        .astype(bool),
+        ended_before=ended_before,
+    )
+
+
+def _milliseconds(times: pa.ChunkedArray) -> np.ndarray[Any, np.dtype[np.int64]]:
+    milliseconds: np.ndarray[Any, np.dtype[np.int64]] = times.cast(pa.int64()).to_numpy() // 1000
+    return milliseconds

@@ -1,0 +1,169 @@
+"""Reads the timeline of a group from the tables.
+
+1. Only the files of certain dates are read: the dates of the window, the dates of the look-back and, for generations,
+   the date of the newest rebalance before the window. If the last record of the group is older than the window, the
+   group's present members held their partitions during the whole window. Then no file is read for the members.
+2. If `group_lag` contains more than `MAX_LAG_ROWS` rows of all groups for the window and the look-back, the lag is not
+   read. A query of these rows would need several seconds of processor time, at each reload of the page.
+3. The result is cached. If the span is one hour, it is cached for 10 s. For longer spans, it is cached for at most
+   `MAX_CACHE_SECONDS`.
+4. If a table cannot be read, the part of the timeline that needs this table is missing, and the timeline contains the
+   reason. A query for a group id with a lone surrogate also fails, because no table can contain such an id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import date, timedelta
+from typing import Final, TypeVar
+
+from deltalake.exceptions import DeltaError
+
+from streaming.delta.cells import utc
+from streaming.delta.tables import COMMIT_GAPS, GROUP_CONDITIONS, GROUP_GENERATIONS, GROUP_LAG, REBALANCES, Table
+from streaming.errors import RemedyError
+from streaming.evaluation.group_update import GroupState
+from streaming.evaluation.report import GroupReport
+from streaming.group.snapshot import UNKNOWN
+from streaming.page.recent_answers import RecentAnswers
+from streaming.page.timeline.history import (
+    Generation,
+    Holding,
+    LagPoint,
+    Span,
+    Timeline,
+    condition_bars,
+    gaps_between,
+    silences,
+)
+from streaming.page.timeline.lag_line import Lags, lag_points
+from streaming.page.timeline.member_rows import member_rows
+from streaming.page.timeline.queries import GroupTables
+from streaming.page.timeline.window import SPANS, Window, utc_date
+from streaming.page.watched import WatchedCluster
+from streaming.past.silence import LOOK_BACK_MS
+
+MAX_LAG_ROWS: Final = 50_000_000
+MAX_CACHE_SECONDS: Final = 60.0
+_CACHED_SHARE: Final = 360
+
+Value = TypeVar("Value")
+Other = TypeVar("Other")
+
+
+class TimelineReader:
+    """Reads the tables in the folder `root`.
+
+    `monotonic_seconds` returns the time of a clock that never goes backwards.
+    """
+
+    def __init__(self, root: str, cluster: str, monotonic_seconds: Callable[[], float]) -> None:
+        self._root = root
+        self._cluster = cluster
+        self._recent = RecentAnswers[tuple[str, str], Timeline](monotonic_seconds)
+
+    def read(self, watched: WatchedCluster, group_id: str, span: str) -> Timeline | None:
+        """Return the timeline. None if the group does not exist."""
+        report = watched.reports.get(group_id)
+        if report is None:
+            return None
+        window = Window(watched.now_ms - SPANS[span], watched.now_ms)
+        tables = GroupTables(self._root, self._cluster, group_id)
+        return self._recent.get(
+            (group_id, span),
+            min(MAX_CACHE_SECONDS, SPANS[span] / 1000 / _CACHED_SHARE),
+            lambda: _Reading(tables, span, window).timeline(watched, report),
+        )
+
+
+class _Reading:
+    """One read of all tables. `_errors` are the reasons why a part is missing."""
+
+    def __init__(self, tables: GroupTables, span: str, window: Window) -> None:
+        self._tables = tables
+        self._span = span
+        self._window = window
+        self._unreadable: list[str] = []
+        self._errors: list[str] = []
+
+    def timeline(self, watched: WatchedCluster, report: GroupReport) -> Timeline:
+        window, tables = self._window, self._tables
+        marks = self._read(REBALANCES, lambda: tables.marks(window), None)
+        gaps = gaps_between(self._read(COMMIT_GAPS, lambda: tables.gaps(window), ()), window)
+        generations = self._generations(watched.view.groups.get(report.group_id), report)
+        lag, silent, proved_until_ms = self._lag(_present_lag(watched, report))
+        active = [(one.name, one.since_ms, one.detail) for one in report.conditions]
+        rows = self._read(GROUP_CONDITIONS, lambda: tables.conditions(window), ())
+        return Timeline(
+            span=self._span,
+            window=window,
+            marks=None if marks is None else tuple(marks),
+            gaps=gaps,
+            conditions=condition_bars(rows, active, proved_until_ms, window),
+            members=member_rows(generations, window),
+            lag=lag,
+            silences=silent,
+            errors=(*self._table_errors(), *self._errors),
+        )
+
+    def _generations(self, record: GroupState | None, report: GroupReport) -> Sequence[Generation]:
+        """Return the generations of the window, and the one before it (rule 1)."""
+        if record is None or record.snapshot.position is None:
+            return ()
+        last_ms = record.snapshot.position.timestamp_ms
+        if last_ms < self._window.from_ms:
+            return [Generation(last_ms, _present_members(report))]
+        before = [
+            one.timestamp_ms for one in record.rebalance_history.recent if one.timestamp_ms < self._window.from_ms
+        ]
+        newest = utc(max(before, default=self._window.from_ms)).date()
+        earlier: Sequence[date] = (newest, newest + timedelta(1), utc_date(self._window.from_ms) - timedelta(1))
+        return self._read(GROUP_GENERATIONS, lambda: self._tables.generations(self._window, earlier), ())
+
+    def _lag(self, present: Lags | None) -> tuple[tuple[LagPoint, ...], tuple[Span, ...], int]:
+        """Return the lag, the times without measurements, and the time of the last measurement."""
+        read = self._window.extend(LOOK_BACK_MS)
+        stored = self._read(GROUP_LAG, lambda: self._tables.lag_rows_stored(read), None)
+        if stored is None:
+            return (), (), self._window.from_ms
+        if stored > MAX_LAG_ROWS:
+            self._errors.append(
+                f"The lag is not shown: the table group_lag contains {stored:,} rows for this time. Select a shorter"
+                " time."
+            )
+            return (), (), self._window.from_ms
+        measured_ms = self._read(GROUP_LAG, lambda: self._tables.measured_ms(read), ())
+        rows = self._read(GROUP_LAG, lambda: self._tables.lag_rows(self._window), None)
+        silent = silences(measured_ms, self._window)
+        points = () if rows is None else lag_points(*rows, present, silent, self._window)
+        return points, silent, max(measured_ms, default=self._window.from_ms)
+
+    def _read(self, table: Table, query: Callable[[], Value], otherwise: Other) -> Value | Other:
+        try:
+            return query()
+        except (RemedyError, DeltaError, OSError, ValueError):
+            if table.name not in self._unreadable:
+                self._unreadable.append(table.name)
+            return otherwise
+
+    def _table_errors(self) -> Sequence[str]:
+        if not self._unreadable:
+            return ()
+        return [
+            f"Parts of the timeline are missing, because these tables cannot be read: {', '.join(self._unreadable)}."
+        ]
+
+
+def _present_members(report: GroupReport) -> tuple[Holding, ...] | None:
+    if report.members.snapshot is None or report.membership.state == UNKNOWN:
+        return None
+    return tuple(
+        Holding(one.member_id, one.name, one.client_host, None if one.assigned is None else len(one.assigned))
+        for one in report.members.each
+    )
+
+
+def _present_lag(watched: WatchedCluster, report: GroupReport) -> Lags | None:
+    if watched.view.lag is None or not watched.is_fresh or report.is_blocked:
+        return None
+    return watched.view.lag.by_partition.get(report.group_id, {})

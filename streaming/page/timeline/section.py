@@ -1,0 +1,91 @@
+"""The timeline as the page shows it: two pictures (for a wide and for a narrow window), and the facts in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from streaming.page.addresses import argument
+from streaming.page.timeline import words
+from streaming.page.timeline.history import Span, Timeline
+from streaming.page.timeline.picture import NARROW, WIDE, picture
+from streaming.page.timeline.reader import TimelineReader
+from streaming.page.timeline.shapes import Picture
+from streaming.page.timeline.window import SPANS, span_of
+from streaming.page.watched import WatchedCluster
+
+
+@dataclass(frozen=True, slots=True)
+class FactRow:
+    """One row of the table with the same facts. Member names in `name` and `text` are not escaped."""
+
+    name: str
+    time: str
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineSection:
+    """Everything that the section shows. `spans` are the values of the parameter `span` with their words."""
+
+    span: str
+    spans: Sequence[tuple[str, str]]
+    summary: Sequence[str]
+    pictures: Sequence[Picture]
+    facts: Sequence[FactRow]
+    errors: Sequence[str]
+    has_gaps: bool
+    has_silences: bool
+    has_bounds: bool
+
+    @property
+    def words(self) -> str:
+        """The words of the selected span."""
+        return dict(self.spans)[self.span]
+
+
+def timeline_section(
+    timelines: TimelineReader, watched: WatchedCluster, group_id: str, query: str
+) -> TimelineSection | None:
+    """Return the section of a group. None if the group does not exist."""
+    timeline = timelines.read(watched, group_id, span_of(argument(query, "span")))
+    return None if timeline is None else section_of(timeline)
+
+
+def section_of(timeline: Timeline) -> TimelineSection:
+    """Return the section of a timeline."""
+    return TimelineSection(
+        span=timeline.span,
+        spans=[(span, words.SPAN_WORDS[span]) for span in SPANS],
+        summary=words.summary(timeline),
+        pictures=[picture(timeline, layout) for layout in (WIDE, NARROW)],
+        facts=_facts(timeline),
+        errors=timeline.errors,
+        has_gaps=bool(timeline.gaps.spans),
+        has_silences=bool(timeline.silences or timeline.members.unknown),
+        has_bounds=any(point.is_bound for point in timeline.lag),
+    )
+
+
+def _facts(timeline: Timeline) -> Sequence[FactRow]:
+    window, members = timeline.window, timeline.members
+    conditions = [
+        FactRow(words.words(bars.name), words.times(span, window), span.text)
+        for bars in timeline.conditions
+        for span in bars.spans
+    ]
+    marks = [
+        FactRow(words.mark_facts(mark), words.mark_times(mark, window), mark.text) for mark in timeline.marks or ()
+    ]
+    gaps = [
+        FactRow("commit gap", words.times(gap, window), words.gap_title(gap, window)) for gap in timeline.gaps.spans
+    ]
+    held = [
+        FactRow(row.name, words.times(Span(band.from_ms, band.to_ms), window), words.partitions(band.partitions))
+        for row in members.rows
+        for band in row.bands
+    ]
+    unknown = [FactRow("members unknown", words.times(span, window)) for span in members.unknown]
+    lag = [FactRow("highest lag", time, text) for time, text in words.lag_table(timeline)]
+    silent = [FactRow("no measurements", words.times(span, window), words.SILENCE) for span in timeline.silences]
+    return [*conditions, *marks, *gaps, *held, *unknown, *lag, *silent]

@@ -1,0 +1,183 @@
+"""The words of a timeline: the summary, titles of shapes, and rows of the table with the same facts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Final
+
+from streaming.page.rendering import duration
+from streaming.page.timeline.axes import moment, time_ticks
+from streaming.page.timeline.history import LagPoint, Mark, Span, Timeline
+from streaming.page.timeline.window import Window
+
+SPAN_WORDS: Final = {"1h": "last hour", "6h": "last 6 hours", "24h": "last 24 hours", "7d": "last 7 days"}
+SILENCE: Final = (
+    "No measurements: the monitor did not run, or no offset of any group changed. The tables do not show which."
+)
+_LAG_ROWS: Final = 13
+
+
+def words(name: str) -> str:
+    """Return the name of a cause, kind or condition as words."""
+    return name.replace("_", " ")
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a number with its noun.
+
+    >>> counted(1, "rebalance"), counted(1_200, "rebalance")
+    ('1 rebalance', '1,200 rebalances')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def causes(by_cause: Mapping[str, int]) -> str:
+    """Return the causes with the number of changes for each cause. A single cause has no number.
+
+    >>> causes({"member_gone": 2, "member_joined": 1}), causes({"member_gone": 5})
+    ('member gone: 2, member joined: 1', 'member gone')
+    """
+    if len(by_cause) == 1:
+        return words(next(iter(by_cause)))
+    return ", ".join(f"{words(cause)}: {count:,}" for cause, count in by_cause.items())
+
+
+def summary(timeline: Timeline) -> Sequence[str]:
+    """Return sentences that contain the main facts."""
+    return [*_conditions(timeline), *_lag(timeline), *_rebalances(timeline), *_gaps(timeline), *_silences(timeline)]
+
+
+def _rebalances(timeline: Timeline) -> Iterator[str]:
+    by_cause: Counter[str] = Counter()
+    if timeline.marks is None:
+        yield "The rebalances are unknown."
+        return
+    for mark in timeline.marks:
+        by_cause.update(mark.causes)
+    total = sum(by_cause.values())
+    ordered = dict(by_cause.most_common())
+    yield f"{counted(total, 'rebalance')} ({causes(ordered)})." if total else "No rebalance."
+
+
+def _conditions(timeline: Timeline) -> Iterator[str]:
+    active = [words(bars.name) for bars in timeline.conditions if bars.spans[-1].to_ms == timeline.window.to_ms]
+    ended = [words(bars.name) for bars in timeline.conditions if words(bars.name) not in active]
+    if active:
+        yield f"Active now: {', '.join(active)}."
+    if ended:
+        yield f"Ended: {', '.join(ended)}."
+
+
+def _gaps(timeline: Timeline) -> Iterator[str]:
+    gaps = timeline.gaps
+    if gaps.spans:
+        count = sum(gap.count for gap in gaps.spans)
+        yield f"{counted(count, 'commit gap')}, the longest one {duration(gaps.longest_ms / 1000)}."
+    if gaps.unknown:
+        yield f"The duration of {counted(gaps.unknown, 'commit gap')} is unknown."
+
+
+def _lag(timeline: Timeline) -> Iterator[str]:
+    known = [point for point in timeline.lag if point.records is not None]
+    if not known:
+        yield "The lag is unknown."
+        return
+    highest, last = max(known, key=lambda point: point.records or 0), timeline.lag[-1]
+    at = moment(highest.from_ms, timeline.window)
+    yield f"Highest lag: {lag_text(highest)} (at {at}). Lag now: {lag_text(last)}."
+
+
+def _silences(timeline: Timeline) -> Iterator[str]:
+    if timeline.silences:
+        total_ms = sum(span.to_ms - span.from_ms for span in timeline.silences)
+        yield f"No measurements for {duration(total_ms / 1000)}."
+
+
+def lag_text(point: LagPoint) -> str:
+    """Return the lag with its unit.
+
+    >>> lag_text(LagPoint(0, 1, 1_200)), lag_text(LagPoint(0, 1, 1, True)), lag_text(LagPoint(0, 1, None))
+    ('1,200 records', 'at least 1 record', 'unknown')
+    """
+    if point.records is None:
+        return "unknown"
+    return f"{'at least ' if point.is_bound else ''}{counted(point.records, 'record')}"
+
+
+def mark_facts(mark: Mark) -> str:
+    """Return the number of rebalances and their causes, and the other changes.
+
+    >>> mark_facts(Mark(0, 9, 2, {"member_gone": 2}, {"became_empty": 1}))
+    '2 rebalances (member gone), became empty'
+    """
+    parts = [f"{counted(mark.rebalances, 'rebalance')} ({causes(mark.causes)})"] if mark.rebalances else []
+    return ", ".join([*parts, *([causes(mark.others)] if mark.others else [])])
+
+
+def mark_title(mark: Mark, window: Window) -> str:
+    """Return the title of a mark: its time, its facts, and the last change as a sentence."""
+    changes = mark.rebalances + sum(mark.others.values())
+    text = f"{'' if changes == 1 else 'The last one: '}{mark.text}" if mark.text else ""
+    return ". ".join(part for part in (f"{mark_times(mark, window)}: {mark_facts(mark)}", text) if part)
+
+
+def mark_times(mark: Mark, window: Window) -> str:
+    """Return the time of a mark, or its first and its last time."""
+    first, last = moment(mark.first_ms, window), moment(mark.last_ms, window)
+    return first if first == last else f"{first} to {last}"
+
+
+def times(span: Span, window: Window) -> str:
+    """Return the start and the end of a span. The end of an active condition is `now`."""
+    end = "now" if span.to_ms == window.to_ms else moment(span.to_ms, window)
+    return f"{moment(span.from_ms, window)} to {end}{'' if span.is_end_known else ' or later'}"
+
+
+def condition_text(span: Span, window: Window) -> str:
+    """Return the text in the bar of a condition: its duration, or its start if it is active now."""
+    if span.count > 1:
+        return f"{span.count} times"
+    if span.to_ms == window.to_ms and span.from_ms > window.from_ms:
+        return f"since {moment(span.from_ms, window)}"
+    is_longer = span.from_ms == window.from_ms or not span.is_end_known
+    return f"{'more than ' if is_longer else ''}{duration((span.to_ms - span.from_ms) / 1000)}"
+
+
+def gap_text(gap: Span) -> str:
+    """Return the text in the span of a commit gap.
+
+    >>> gap_text(Span(0, 34_000)), gap_text(Span(0, 34_000, count=3))
+    ('34 s', '3 gaps')
+    """
+    return duration((gap.to_ms - gap.from_ms) / 1000) if gap.count == 1 else f"{gap.count} gaps"
+
+
+def gap_title(gap: Span, window: Window) -> str:
+    """Return the title of a commit gap."""
+    bound = "" if gap.is_end_known else "at least "
+    if gap.count > 1:
+        return f"{counted(gap.count, 'commit gap')}: {times(gap, window)}"
+    return f"No commit for {bound}{duration((gap.to_ms - gap.from_ms) / 1000)}: {times(gap, window)}"
+
+
+def partitions(count: int | None) -> str:
+    """Return the number of partitions of a band.
+
+    >>> partitions(1), partitions(None)
+    ('1 partition', 'number of partitions unknown')
+    """
+    return "number of partitions unknown" if count is None else counted(count, "partition")
+
+
+def lag_table(timeline: Timeline) -> Sequence[tuple[str, str]]:
+    """Return the highest known lag between each two ticks of the time axis. Unknown if no lag is known there."""
+    window = timeline.window
+    ticks = time_ticks(window, _LAG_ROWS)
+    rows = []
+    for _, group in groupby(timeline.lag, key=lambda point: sum(tick <= point.from_ms for tick in ticks)):
+        points = list(group)
+        highest = max(points, key=lambda point: -1 if point.records is None else point.records)
+        rows.append((times(Span(points[0].from_ms, points[-1].to_ms), window), lag_text(highest)))
+    return rows

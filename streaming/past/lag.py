@@ -1,0 +1,150 @@
+"""The lag of a group's partitions as of a moment, from rows of `group_lag` and `partition_status`.
+
+1. The monitor writes a row only if a value of the row changed. So while the monitor measures, the last row before the
+   moment is valid until the next row of the partition. If the last measurement of the cluster before the moment is too
+   old (`silence.py`), all values except the topic, the partition and the time of the row are unknown. The reason for
+   the unknown lag is `not_measured`.
+2. The first write of each UTC date contains all partitions (`run/samples/lag_tables.py`). If the cluster has a row on
+   the date of the moment, at or before the moment, only the rows of this date count. Otherwise, only the rows of the
+   date before count. A partition without such a row is not listed: its offset was deleted, or the monitor did not run.
+   A partition whose last row is an end row (`offset_deleted`) is not listed, because it has no committed offset.
+3. While the committed offset does not change, the age of the next record grows with time. So the time since the row is
+   added to `lag_seconds` if the partition has a lag.
+4. The time of the last commit, the rates, and the time until records are lost are unknown. They change without a row.
+5. A partition without a row in `partition_status` has an unknown status.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import pyarrow as pa
+
+from assignors import TopicPartition
+from streaming.delta.cells import timestamp_ms
+from streaming.delta.tables.lag import OFFSET_DELETED
+from streaming.evaluation.facts import GroupLag
+from streaming.evaluation.lag.group_lags import GROUP_LAGS_SCHEMA, group_lags
+from streaming.evaluation.lag.lag import BLOCKED
+from streaming.evaluation.lag.lag_seconds import AT_LEAST
+from streaming.evaluation.lag.status import Status
+from streaming.past.partition import PastPartition
+from streaming.past.rows import Row
+
+_INPUTS = pa.schema(
+    [
+        ("group_id", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("lag", pa.int64()),
+        ("unknown_reason", pa.string()),
+        ("lag_seconds", pa.float64()),
+        ("lag_seconds_kind", pa.string()),
+        ("is_blocked", pa.bool_()),
+        ("status", pa.int8()),
+        ("status_rule", pa.int8()),
+        ("completeness", pa.float64()),
+        ("records_lost", pa.int64()),
+        ("seconds_until_lost", pa.float64()),
+        ("commit_timestamp_ms", pa.int64()),
+        ("offsets_expire_ms", pa.int64()),
+        ("seconds_until_expiry", pa.float64()),
+        ("consumed_records_per_second", pa.float64()),
+        ("produced_records_per_second", pa.float64()),
+    ]
+)
+"""The columns that `group_lags` reads."""
+
+NOT_MEASURED = "not_measured"
+"""The reason why the lag is unknown at a moment without measurements (rule 1)."""
+
+_STATUS_NUMBERS = {status.name: status.value for status in Status}
+
+
+def past_partitions(
+    lag_rows: Iterable[Row], status_rows: Iterable[Row], at_ms: int, *, is_measured: bool
+) -> Mapping[str, tuple[PastPartition, ...]]:
+    """Return the partitions of each group. Both arguments contain the last row of each partition before the moment.
+
+    `is_measured` is False if the last measurement before the moment is too old (rule 1).
+    Partitions with an unknown lag come first, then the partitions with the largest lag.
+    """
+    statuses = {(row["group_id"], row["topic"], row["partition"]): row for row in status_rows}
+    by_group: dict[str, list[PastPartition]] = {}
+    for row in lag_rows:
+        if row["unknown_reason"] == OFFSET_DELETED:
+            continue
+        key = row["group_id"], row["topic"], row["partition"]
+        one = _partition(row, statuses.get(key), at_ms) if is_measured else _unmeasured_partition(row)
+        by_group.setdefault(row["group_id"], []).append(one)
+    return {group_id: tuple(sorted(each, key=_sort_key)) for group_id, each in by_group.items()}
+
+
+def _sort_key(one: PastPartition) -> tuple[bool, int, str, int]:
+    return one.lag is not None, -(one.lag or 0), one.topic, one.partition
+
+
+def _partition(row: Row, status: Row | None, at_ms: int) -> PastPartition:
+    row_time_ms = timestamp_ms(row["sampled_time"])
+    return PastPartition(
+        topic=row["topic"],
+        partition=row["partition"],
+        row_time_ms=row_time_ms,
+        committed_offset=row["committed_offset"],
+        end_offset=row["end_offset"],
+        lag=row["lag"],
+        unknown_reason=row["unknown_reason"],
+        lag_seconds=_grown(row, (at_ms - row_time_ms) / 1000),
+        lag_seconds_is_bound=row["lag_seconds_kind"] == AT_LEAST,
+        status=status["status"] if status else None,
+        records_lost=status["records_lost"] if status else None,
+    )
+
+
+def _unmeasured_partition(row: Row) -> PastPartition:
+    return PastPartition(
+        topic=row["topic"],
+        partition=row["partition"],
+        row_time_ms=timestamp_ms(row["sampled_time"]),
+        committed_offset=None,
+        end_offset=None,
+        lag=None,
+        unknown_reason=NOT_MEASURED,
+        lag_seconds=None,
+        lag_seconds_is_bound=False,
+        status=None,
+        records_lost=None,
+    )
+
+
+def _grown(row: Row, elapsed_seconds: float) -> float | None:
+    """Return the age of the next record at the moment (rule 3)."""
+    seconds: float | None = row["lag_seconds"]
+    return seconds + elapsed_seconds if seconds is not None and row["lag"] else seconds
+
+
+def group_lags_of(partitions: Mapping[str, tuple[PastPartition, ...]]) -> Mapping[str, GroupLag]:
+    """Return the lag of each group, summed as for the present (`evaluation/lag/group_lags.py`)."""
+    rows = [_inputs(group_id, one) for group_id, each in partitions.items() for one in each]
+    lags = group_lags(pa.Table.from_pylist(rows, schema=_INPUTS)).to_pylist() if rows else []
+    return {lag["group_id"]: GroupLag(*(lag[name] for name in GROUP_LAGS_SCHEMA.names[1:])) for lag in lags}
+
+
+def _inputs(group_id: str, one: PastPartition) -> Row:
+    return {
+        "group_id": group_id,
+        "topic": one.topic,
+        "partition": one.partition,
+        "lag": one.lag,
+        "unknown_reason": one.unknown_reason,
+        "lag_seconds": one.lag_seconds,
+        "lag_seconds_kind": AT_LEAST if one.lag_seconds_is_bound else None,
+        "is_blocked": one.unknown_reason == BLOCKED,
+        "status": _STATUS_NUMBERS.get(one.status or ""),
+        "records_lost": one.records_lost,
+    }
+
+
+def lag_by_partition(partitions: Iterable[PastPartition]) -> Mapping[TopicPartition, int | None]:
+    """Return the lag of each partition in records."""
+    return {(one.topic, one.partition): one.lag for one in partitions}

@@ -1,0 +1,266 @@
+"""Read what the tables hold as of a moment.
+
+1. A record counts if its time is at or before the moment. If several records have the same time, the record with the
+   highest position in `__consumer_offsets` counts. After a rebuild, a record can have two rows. Then one row counts.
+2. The list of groups does not contain a group that ended before the moment. The report of this group has the state Dead
+   or Gone.
+3. The absence of a row proves nothing. The maintenance deletes old rows, even the last row of a group. So a group
+   without a row is unknown. It is not a group without members.
+4. The verdict and the distribution of partitions in a report belong to the report's generation. If this generation has
+   no verdict, the verdict is unknown. Without a generation id (classic groups with the source admin-api), they belong
+   to the report's record.
+5. No row contains a name with a lone surrogate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import date, datetime, timedelta
+
+from streaming.delta.cells import LAST_MS, timestamp_ms, utc
+from streaming.delta.stored_at import covered_times, has_rows, last_rows, latest_rows, sampled_times
+from streaming.delta.stored_table import NoTableError
+from streaming.delta.tables import (
+    ASSIGNMENT_DRIFT,
+    ASSIGNMENT_IMBALANCE,
+    GROUP_CONDITIONS,
+    GROUP_GENERATIONS,
+    GROUP_LAG,
+    LAG_CAUSES,
+    PARTITION_STATUS,
+    REBALANCES,
+    Table,
+)
+from streaming.evaluation.fairness.imbalance import PARTITIONS
+from streaming.evaluation.fairness.participants import MEMBER
+from streaming.evaluation.rebalances.rebalance_words import without_upgrade_tombstones
+from streaming.evaluation.report import GroupReport
+from streaming.group.snapshot import OVER
+from streaming.past.comparison import Comparison, compare
+from streaming.past.coverage import Coverage
+from streaming.past.lag import group_lags_of, past_partitions
+from streaming.past.moments import Generation
+from streaming.past.partition import PastPartition
+from streaming.past.report import GroupRows, PastGroup, past_report, past_reports
+from streaming.past.rows import Row, is_of_generation, position
+from streaming.past.silence import LOOK_BACK_MS, is_measured
+
+MAX_REBALANCES = 20
+MAX_COMPARED_REBALANCES = 100
+_MOST_STRATEGIES = 100
+_GROUP, _PARTITION = ("group_id",), ("group_id", "topic", "partition")
+_LAG_COLUMNS = (
+    "sampled_time",
+    *_PARTITION,
+    "committed_offset",
+    "end_offset",
+    "lag",
+    "unknown_reason",
+    "lag_seconds",
+    "lag_seconds_kind",
+)
+_STATUS_COLUMNS = ("sampled_time", *_PARTITION, "status", "records_lost")
+_POSITION = ("offsets_topic_partition", "offsets_topic_offset", "record_time")
+_GENERATION_COLUMNS = (
+    *_POSITION,
+    "group_id",
+    "group_type",
+    "state",
+    "generation_id",
+    "protocol_type",
+    "protocol",
+    "protocol_source",
+    "not_known",
+    "rebalances_total",
+)
+_REBALANCE_COLUMNS = (*_POSITION, "group_id", "members")
+_DRIFT_COLUMNS = (
+    *_POSITION,
+    "group_id",
+    "generation_id",
+    "strategy",
+    "is_group_strategy",
+    "verdict",
+    "reason",
+    "drift_partitions",
+    "violations",
+    "assigned_by",
+)
+
+
+class PastReader:
+    """Reads the tables of one cluster in the folder `root`. Methods raise NoTableError if a table cannot be read.
+
+    A missing table is not an error, because an earlier version of the monitor may have written the tables. The table
+    `group_generations` must exist.
+    """
+
+    def __init__(self, root: str, cluster: str) -> None:
+        self._root = root
+        self._cluster = cluster
+
+    def coverage(self) -> Coverage:
+        """Return the first and the last moment that the tables cover."""
+        times = [covered_times(self._root, GROUP_GENERATIONS, self._cluster), self._lag_times()]
+        known = [each for each in times if each is not None]
+        if not known:
+            return Coverage()
+        return Coverage(timestamp_ms(min(first for first, _ in known)), timestamp_ms(max(last for _, last in known)))
+
+    def group(self, group_id: str, at_ms: int) -> PastGroup | None:
+        """Return one group as of a moment. None if the tables have no row of this group (rule 3)."""
+        if not _is_storable(group_id):
+            return None
+        until = utc(at_ms)
+        generation = self._latest(GROUP_GENERATIONS, 1, until, group_id=group_id)
+        partitions = self._partitions(until, group_id).get(group_id, ())
+        if not generation and not partitions:
+            return None
+        row = generation[0] if generation else None
+        rows = GroupRows(
+            generation=row,
+            drifts=self._last_evaluated(ASSIGNMENT_DRIFT, row, until),
+            imbalances=self._last_evaluated(ASSIGNMENT_IMBALANCE, row, until, measure=PARTITIONS, scope=MEMBER),
+            conditions=self._active(GROUP_CONDITIONS, ("group_id", "condition"), until, group_id),
+        )
+        causes = self._active(LAG_CAUSES, _GROUP, until, group_id)
+        report = past_report(group_id, rows, group_lags_of({group_id: partitions}).get(group_id))
+        is_over = report.membership.state in OVER
+        return PastGroup(
+            report,
+            () if is_over else partitions,
+            self._rebalances(group_id, until, MAX_REBALANCES),
+            causes[0] if causes else None,
+        )
+
+    def groups(self, at_ms: int) -> Sequence[GroupReport]:
+        """Return the reports of all groups that existed at a moment, in no order. They do not list the members."""
+        until = utc(at_ms)
+        partitions = self._partitions(until)
+        return past_reports(
+            generations=self._last(GROUP_GENERATIONS, _GROUP, until, _GENERATION_COLUMNS),
+            rebalances=self._last(REBALANCES, _GROUP, until, _REBALANCE_COLUMNS),
+            drifts=self._last(ASSIGNMENT_DRIFT, _GROUP, until, _DRIFT_COLUMNS, is_group_strategy=True),
+            imbalances=self._last(ASSIGNMENT_IMBALANCE, _GROUP, until, measure=PARTITIONS, scope=MEMBER),
+            conditions=self._active(GROUP_CONDITIONS, ("group_id", "condition"), until),
+            lags=group_lags_of(partitions),
+        )
+
+    def compare(self, group_id: str, one: int | Generation, other: int | Generation) -> Comparison | None:
+        """Compare two generations of a group. A moment selects the last row at or before it.
+
+        Return None if the tables have no row for one of them.
+        """
+        if not _is_storable(group_id):
+            return None
+        found = [self._generation(group_id, which) for which in (one, other)]
+        rows = [row for row in found if row is not None]
+        if len(rows) < len(found):
+            return None
+        before, after = sorted(rows, key=position)
+        last = self._rebalances(group_id, after["record_time"], MAX_COMPARED_REBALANCES + 1)
+        between = [row for row in last if position(before) < position(row) <= position(after)]
+        has_more = len(last) > MAX_COMPARED_REBALANCES and position(before) < position(last[-1])
+        return compare(before, after, between[:MAX_COMPARED_REBALANCES], has_more_rebalances=has_more)
+
+    def _last_evaluated(self, table: Table, generation: Row | None, until: datetime, **equal: str) -> Sequence[Row]:
+        """Return the rows of the last evaluated record, one per strategy.
+
+        The result is empty if this record does not belong to the generation (rule 4).
+        """
+        if generation is None:
+            return ()
+        rows = self._latest(table, _MOST_STRATEGIES, until, group_id=generation["group_id"], **equal)
+        last = [row for row in rows if position(row) == position(rows[0])]
+        once = {row.get("strategy"): row for row in last if is_of_generation(row, generation)}
+        return [*once.values()]
+
+    def _generation(self, group_id: str, which: int | Generation) -> Row | None:
+        """Return the last row at or before a moment, or the last row of a generation that is not a deletion."""
+        if isinstance(which, Generation):
+            number = which.generation_id
+            rows = self._latest(GROUP_GENERATIONS, 1, utc(LAST_MS), OVER, group_id=group_id, generation_id=number)
+        else:
+            rows = self._latest(GROUP_GENERATIONS, 1, utc(which), group_id=group_id)
+        return rows[0] if rows else None
+
+    def _rebalances(self, group_id: str, until: datetime, count: int) -> Sequence[Row]:
+        """Return the last rebalances, the newest first. A record with two rows is returned once (rule 1)."""
+        rows = reversed(self._latest(REBALANCES, 2 * count, until, group_id=group_id))
+        once = list({position(row): row for row in rows}.values())
+        return [*reversed(without_upgrade_tombstones(once)[-count:])]
+
+    def _partitions(self, until: datetime, group_id: str | None = None) -> Mapping[str, tuple[PastPartition, ...]]:
+        """Return the partitions of each group. Only one date is read (`lag.py`, rule 2)."""
+        today = until.date()
+        dates = {today if self._has_lag(today, until) else today - timedelta(days=1)}
+        lags = self._last(GROUP_LAG, _PARTITION, until, _LAG_COLUMNS, dates, group_id=group_id)
+        statuses = self._last(PARTITION_STATUS, _PARTITION, until, _STATUS_COLUMNS, dates, group_id=group_id)
+        at_ms = timestamp_ms(until)
+        return past_partitions(lags, statuses, at_ms, is_measured=is_measured(self._measured_ms(until), at_ms))
+
+    def _measured_ms(self, until: datetime) -> Sequence[int]:
+        """Return the times of the measurements in the look-back."""
+        since = utc(max(0, timestamp_ms(until) - LOOK_BACK_MS))
+        try:
+            times = sampled_times(self._root, GROUP_LAG, since, until, self._cluster)
+        except NoTableError:
+            return ()
+        return [timestamp_ms(time) for time in times]
+
+    def _has_lag(self, day: date, until: datetime) -> bool:
+        try:
+            return has_rows(self._root, GROUP_LAG, day, until, self._cluster)
+        except NoTableError:
+            return False
+
+    def _active(self, table: Table, keys: Sequence[str], until: datetime, group_id: str | None = None) -> Sequence[Row]:
+        return [row for row in self._last(table, keys, until, group_id=group_id) if row["active"]]
+
+    def _last(
+        self,
+        table: Table,
+        keys: Sequence[str],
+        until: datetime,
+        columns: Sequence[str] | None = None,
+        dates: Collection[date] | None = None,
+        **equal: str | bool | None,
+    ) -> Sequence[Row]:
+        """Return the last row of each key. Empty if the table does not exist."""
+        try:
+            return last_rows(
+                self._root, table, keys, until, columns=columns, dates=dates, cluster=self._cluster, **equal
+            )
+        except NoTableError:
+            if table is GROUP_GENERATIONS:
+                raise
+            return ()
+
+    def _latest(
+        self,
+        table: Table,
+        count: int,
+        until: datetime,
+        without_states: Collection[str] = (),
+        **equal: str | int | None,
+    ) -> Sequence[Row]:
+        """Return the last rows, the newest first. Empty if the table does not exist."""
+        try:
+            return latest_rows(
+                self._root, table, count, until, without_states=without_states, cluster=self._cluster, **equal
+            )
+        except NoTableError:
+            if table is GROUP_GENERATIONS:
+                raise
+            return ()
+
+    def _lag_times(self) -> tuple[datetime, datetime] | None:
+        try:
+            return covered_times(self._root, GROUP_LAG, self._cluster)
+        except NoTableError:
+            return None
+
+
+def _is_storable(name: str) -> bool:
+    """Return False for a name that no record can contain (rule 5)."""
+    return not any("\ud800" <= character <= "\udfff" for character in name)

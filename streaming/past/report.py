@@ -1,0 +1,183 @@
+"""Build reports as of a moment from table rows. The reports have the same type as those of the present.
+
+A value that no table stores is unknown, so it is None or empty (`NOT_STORED`). The rules for troubles ignore such
+values.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from streaming.delta.cells import timestamp_ms
+from streaming.evaluation.assignment.drift import StrategyDrift
+from streaming.evaluation.conditions.condition_tracker import Condition
+from streaming.evaluation.facts import AssignmentReport, FairnessReport, GroupLag, Membership, RebalanceReport
+from streaming.evaluation.report import GroupReport
+from streaming.group.snapshot import OVER, UNKNOWN
+from streaming.past.partition import PastPartition
+from streaming.past.rows import (
+    Row,
+    StoredMembers,
+    condition,
+    drifts,
+    group_members,
+    imbalance,
+    is_of_generation,
+    membership,
+)
+
+NOT_STORED = (
+    "coordinator",
+    "timeouts and client library of each member",
+    "number of partitions without an owner or with two owners",
+    "time of the last commit",
+    "consume and produce rates",
+    "time until records are lost or offsets expire",
+    "uneven work",
+    "incidents",
+    "what-if",
+)
+"""The kinds of values that a report of the present has, but that no table stores for every moment."""
+
+UNKNOWN_TYPE = "unknown"
+"""The group type if no row contains it."""
+
+_NO_LAG = GroupLag()
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRows:
+    """The rows from which the report of one group is built.
+
+    `generation` is the last row of the group. `drifts` and `imbalances` belong to the last record of the same
+    generation that has such rows. `conditions` contains only active conditions.
+    """
+
+    generation: Row | None
+    drifts: Sequence[Row]
+    imbalances: Sequence[Row]
+    conditions: Sequence[Row]
+
+
+@dataclass(frozen=True, slots=True)
+class PastGroup:
+    """One group as of a moment. `rebalances` has rows of the table `rebalances`, the newest first.
+
+    `cause` is the row of `lag_causes` for the active cause of lag.
+    """
+
+    report: GroupReport
+    partitions: tuple[PastPartition, ...]
+    rebalances: Sequence[Row]
+    cause: Row | None
+
+
+def past_report(group_id: str, rows: GroupRows, lag: GroupLag | None) -> GroupReport:
+    """Return the report of one group with its members."""
+    generation, verdicts = rows.generation, drifts(rows.drifts)
+    stored = group_members(generation) if generation else ()
+    own = verdicts[0] if verdicts and verdicts[0].is_group_strategy else None
+    return GroupReport(
+        group_id=group_id,
+        membership=_membership(generation, len(stored)),
+        assignment=_assignment(verdicts, rows.drifts),
+        fairness=_fairness(rows.imbalances),
+        rebalances=RebalanceReport(total=generation["rebalances_total"] if generation else None),
+        members=StoredMembers(own=own, stored=stored, leader_id=generation["leader"] if generation else None),
+        not_known=tuple(generation["not_known"] or ()) if generation else (),
+        lag=_lag(generation, lag),
+        conditions=tuple(condition(row) for row in rows.conditions),
+    )
+
+
+def past_reports(  # noqa: PLR0913 - one argument for each table
+    *,
+    generations: Iterable[Row],
+    rebalances: Iterable[Row],
+    drifts: Iterable[Row],
+    imbalances: Iterable[Row],
+    conditions: Iterable[Row],
+    lags: Mapping[str, GroupLag],
+) -> Sequence[GroupReport]:
+    """Return the reports of all groups that have not ended. They do not list the members.
+
+    Each argument has at most one row per group, except for `conditions`.
+    """
+    last = {row["group_id"]: row for row in generations}
+    counts = {row["group_id"]: row["members"] for row in rebalances}
+    verdicts = {row["group_id"]: row for row in drifts}
+    shares = {row["group_id"]: row for row in imbalances}
+    active: dict[str, list[Condition]] = defaultdict(list)
+    for row in conditions:
+        active[row["group_id"]].append(condition(row))
+    alive = [group_id for group_id, row in last.items() if row["state"] not in OVER]
+    return [
+        _listed_report(
+            group_id,
+            last.get(group_id),
+            counts.get(group_id),
+            _of_generation(verdicts.get(group_id), last.get(group_id)),
+            _of_generation(shares.get(group_id), last.get(group_id)),
+            tuple(active[group_id]),
+            lags.get(group_id),
+        )
+        for group_id in (*alive, *sorted(lags.keys() - last.keys()))
+    ]
+
+
+def _listed_report(  # noqa: PLR0913, PLR0917 - one argument for each table
+    group_id: str,
+    generation: Row | None,
+    members: int | None,
+    verdict: Row | None,
+    share: Row | None,
+    conditions: tuple[Condition, ...],
+    lag: GroupLag | None,
+) -> GroupReport:
+    verdict_rows = [] if verdict is None else [verdict]
+    return GroupReport(
+        group_id=group_id,
+        membership=_membership(generation, members),
+        assignment=_assignment(drifts(verdict_rows), verdict_rows),
+        fairness=_fairness([] if share is None else [share]),
+        rebalances=RebalanceReport(total=generation["rebalances_total"] if generation else None),
+        not_known=tuple(generation["not_known"] or ()) if generation else (),
+        lag=_lag(generation, lag),
+        conditions=conditions,
+    )
+
+
+def _of_generation(row: Row | None, generation: Row | None) -> Row | None:
+    """Return the row if it belongs to the generation."""
+    return row if row is not None and generation is not None and is_of_generation(row, generation) else None
+
+
+def _membership(generation: Row | None, members: int | None) -> Membership:
+    if generation is None:
+        return Membership(UNKNOWN_TYPE)
+    return membership(generation, None if generation["state"] == UNKNOWN else members)
+
+
+def _assignment(verdicts: tuple[StrategyDrift, ...], rows: Sequence[Row]) -> AssignmentReport:
+    return AssignmentReport(
+        drifts=verdicts,
+        assigned_by=rows[0]["assigned_by"] if rows else None,
+        assigned_at_ms=timestamp_ms(rows[0]["record_time"]) if rows else None,
+    )
+
+
+def _fairness(rows: Sequence[Row]) -> FairnessReport:
+    skew = rows[0]["topic_skew"] if rows else None
+    return FairnessReport(
+        work=tuple(imbalance(row) for row in rows),
+        skewed_topics=skew["topics"] if skew else 0,
+        skew_partitions=skew["surplus_partitions"] if skew else None,
+    )
+
+
+def _lag(generation: Row | None, lag: GroupLag | None) -> GroupLag:
+    """Return the lag. A group that has ended has no lag."""
+    is_over = generation is not None and generation["state"] in OVER
+    return _NO_LAG if lag is None or is_over else lag

@@ -1,0 +1,43 @@
+"""The times without measurements: how long the tables may have no row of any group before the lag is unknown.
+
+1. A row of `group_lag` of any group of the cluster proves that the monitor measured at this time. The monitor writes
+   only changed rows. So a long period without such a row has two possible reasons: the monitor did not run, or no
+   offset of the whole cluster changed. The tables do not show which reason is true.
+2. A period without a row is too long if it is longer than `MIN_SILENCE_MS`, and longer than three times the median
+   time between two measurements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from statistics import median
+from typing import Final
+
+MIN_SILENCE_MS: Final = 180_000
+LOOK_BACK_MS: Final = 7_200_000
+"""The time before the moment in which measurements and lag rows are read.
+
+Most partitions with a changing lag have a row in this time.
+"""
+
+
+def silence_limit_ms(measured_ms: Sequence[int]) -> int:
+    """Return the longest allowed period without a row (rule 2). `measured_ms` are sorted.
+
+    >>> silence_limit_ms([]), silence_limit_ms([0, 30_000]), silence_limit_ms([0, 600_000, 1_200_000])
+    (180000, 180000, 1800000)
+    """
+    usual_ms = median(after - before for before, after in pairwise(measured_ms)) if len(measured_ms) > 1 else 0
+    return max(MIN_SILENCE_MS, int(3 * usual_ms))
+
+
+def is_measured(measured_ms: Sequence[int], at_ms: int) -> bool:
+    """Return True if the last measurement before the moment is not too old.
+
+    `measured_ms` are the sorted times of the measurements in the look-back before the moment.
+
+    >>> is_measured([0, 30_000], 210_000), is_measured([0, 30_000], 210_001), is_measured([], 0)
+    (True, False, False)
+    """
+    return bool(measured_ms) and at_ms - measured_ms[-1] <= silence_limit_ms(measured_ms)

@@ -1,0 +1,65 @@
+"""Log once what the monitor found in a cluster, when the first sample is done (`doctor.first_run`).
+
+1. The report is logged once for each cluster, although the watch of the cluster can be started again.
+2. The report uses a sample that was taken after the start of the watch. Samples of an earlier watch do not count.
+3. The requests about rights run in a thread of their own, so they do not delay the samples.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+from kafka.errors import KafkaError
+
+from streaming.config.settings import ADMIN_API_SOURCE
+from streaming.doctor.ask_rights import request_rights
+from streaming.doctor.first_run import FirstSample, first_run_lines
+from streaming.doctor.rights import Rights, used_rights
+from streaming.group.listing import Unanswered
+from streaming.group.not_known import POLLED
+from streaming.sampling.connection import Connection
+from streaming.sampling.coordinators import error_name
+from streaming.state.monitor_state import MonitorState
+
+_CHECK_SECONDS = 0.3
+
+_log = logging.getLogger(__name__)
+
+
+class FirstReport:
+    """The report of one cluster. All watches of the cluster use the same object."""
+
+    def __init__(self, cluster: str, monitor_state: MonitorState) -> None:
+        self._cluster = cluster
+        self._monitor_state = monitor_state
+        self._is_logged = False
+
+    def run(self, connection: Connection, page: str, stop: threading.Event) -> None:
+        """Wait for the first sample, then log the report (rules 1 and 2).
+
+        `page` is the address of the monitor's pages.
+        """
+        earlier = self._monitor_state.view().sample
+        while not self._is_logged and not stop.wait(_CHECK_SECONDS):
+            view = self._monitor_state.view()
+            if view.sample is not None and view.sample is not earlier and view.listing is not None:
+                source = view.health.source
+                first = FirstSample(
+                    brokers=view.sample.brokers,
+                    kafka_version=connection.kafka_version,
+                    listing=view.listing,
+                    rights=_request_rights(connection, source),
+                    not_known=POLLED if source == ADMIN_API_SOURCE else (),
+                    page=page,
+                )
+                for line in first_run_lines(first):
+                    _log.info("%s: %s", self._cluster, line)
+                self._is_logged = True
+
+
+def _request_rights(connection: Connection, source: str) -> Rights:
+    try:
+        return request_rights(connection, source)
+    except KafkaError as error:
+        return dict.fromkeys(used_rights(source), Unanswered(error_name(error)))

@@ -1,0 +1,244 @@
+"""Form the incidents of a cluster once per sample.
+
+Store the open incidents in the monitor state, and append the changed incidents to the table INCIDENTS.
+
+The evidence comes from the monitor state, after the conditions and the causes of lag were evaluated. Open incidents are
+read from the table at the first sample, and after an append that raised an error, as with conditions (`conditions.py`).
+So a restart neither ends an incident nor changes its id, and no row is written twice. If an open incident has no row on
+the UTC date of a sample, its row is written again. So the deletion of old rows never deletes the only row of an open
+incident.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from datetime import date
+
+import pyarrow.compute as pc
+
+from assignors.coordinator import coordinator_partition
+from streaming.delta.cells import Row, utc
+from streaming.delta.incident_rows import incident_row, restore_incident
+from streaming.delta.on_disk import DeltaTables
+from streaming.delta.rows import arrow_table
+from streaming.delta.stored import open_incidents
+from streaming.delta.tables import INCIDENTS
+from streaming.evaluation.causes.cause import UNKNOWN
+from streaming.evaluation.conditions.missing_topics import SUBSCRIBED_TOPIC_MISSING, missing_topics_now
+from streaming.evaluation.group_update import GroupState
+from streaming.evaluation.incidents.coordinators import CoordinatorHistory
+from streaming.evaluation.incidents.evidence import (
+    CONDITION,
+    LAG,
+    LAG_ABOVE_LIMIT,
+    LAG_CAUSE,
+    LOSS,
+    RECORDS_LOST,
+    UNKNOWN_COORDINATOR,
+    Coordinator,
+    EvidenceKey,
+    GroupSurroundings,
+    evidence_of,
+)
+from streaming.evaluation.incidents.incident import START_WINDOW_MS, Incident
+from streaming.evaluation.incidents.links import MIN_COORDINATOR_GROUPS, Population, shared_hosts
+from streaming.evaluation.incidents.story import story
+from streaming.evaluation.incidents.tracker import IncidentUpdate, SampledEvidence, advance_incidents
+from streaming.evaluation.lag.lag import PARTITION_DELETED, TOPIC_DELETED, ClusterSample
+from streaming.evaluation.rebalances.detectors import UNOWNED_PARTITIONS
+from streaming.evaluation.report import GroupReport
+from streaming.group.snapshot import GroupSnapshot
+from streaming.page.rendering import utc_text
+from streaming.run.samples.conditions import GroupConditions
+from streaming.run.samples.lag_causes import LagCauses
+from streaming.state.monitor_state import MonitorState
+from streaming.state.monitor_view import MonitorView
+from streaming.state.reports import Reports
+
+_OF_DELETED_PARTITIONS = frozenset({TOPIC_DELETED, PARTITION_DELETED})
+
+
+class Incidents:
+    """The incidents of one cluster. Only the sampler's thread uses this object."""
+
+    def __init__(self, cluster: str, monitor_state: MonitorState, tables: DeltaTables) -> None:
+        self._cluster = cluster
+        self._monitor_state = monitor_state
+        self._tables = tables
+        self._coordinators = CoordinatorHistory()
+        self._open: tuple[Incident, ...] = ()
+        self._row_dates: dict[str, date] = {}
+        self._must_restore = True
+
+    def after_sample(self, sample: ClusterSample, conditions: GroupConditions, lag_causes: LagCauses) -> None:
+        """Form the incidents. Conditions and causes of lag must already be in the monitor state."""
+        if self._must_restore:
+            stored = open_incidents(self._tables.root, self._cluster)
+            self._open = tuple(restore_incident(row) for row in stored)
+            self._row_dates = {row["incident_id"]: row["date"] for row in stored}
+        self._coordinators = self._coordinators.after_sample(sample.offsets_topic_leaders, sample.sampled_at_ms)
+        view = self._monitor_state.view()
+        reports = self._monitor_state.reports(view, is_fresh=True)
+        sampled = self._sampled_evidence(view, reports, sample, _hidden(conditions, lag_causes))
+        update = advance_incidents(self._open, sampled)
+        if update.open != view.incidents:  # otherwise, the reports of this view stay in the cache for the next scrape
+            self._monitor_state.put_incidents(update.open)
+        rows = self._rows(update, sample.sampled_at_ms)
+        if rows:
+            self._must_restore = True
+            self._tables.append(INCIDENTS, arrow_table(INCIDENTS, rows))
+        self._must_restore = False
+        self._open = update.open
+        self._row_dates |= {row["incident_id"]: row["date"] for row in rows}
+        self._row_dates = {one.incident_id: self._row_dates[one.incident_id] for one in update.open}
+
+    def _rows(self, update: IncidentUpdate, sampled_at_ms: int) -> Sequence[Row]:
+        """Return the rows of the changed incidents, and of the open incidents without a row on the date of the sample.
+
+        The date can be earlier than the date of the last row, if the clock was set back.
+        """
+        changed, today = {one.incident_id for one in update.changed}, utc(sampled_at_ms).date()
+        unchanged = [one for one in update.open if one.incident_id not in changed]
+        repeated = [one for one in unchanged if self._row_dates[one.incident_id] < today]
+        return [
+            *(incident_row(sampled_at_ms, one, story(one, utc_text)) for one in update.changed),
+            *(incident_row(sampled_at_ms, one, story(one, utc_text), is_repeated=True) for one in repeated),
+        ]
+
+    def _sampled_evidence(
+        self, view: MonitorView, reports: Reports, sample: ClusterSample, hidden: Collection[EvidenceKey]
+    ) -> SampledEvidence:
+        coordinator_of, topics_with_losses = self._coordinator_of(sample), _topics_with_losses(view)
+        active = [
+            one
+            for group_id in _groups_with_evidence(view, reports)
+            for one in evidence_of(
+                reports[group_id],
+                _surroundings(group_id, view, sample, coordinator_of(group_id), topics_with_losses.get(group_id, ())),
+                sample.sampled_at_ms,
+            )
+        ]
+        held = [one for incident in self._open for one in incident.evidence]
+        known_groups = {one.group_id for one in (*held, *active)}
+        unknown = {
+            *(key for key in hidden if _may_have_evidence(reports.recorded.get(key.group_id))),
+            *_unknown_lags({one.group_id for one in held}, reports),
+        }
+        needs_coordinators = len(known_groups) >= MIN_COORDINATOR_GROUPS
+        population = _population(view, coordinator_of if needs_coordinators else None, shared_hosts([*held, *active]))
+        return SampledEvidence(self._cluster, sample.sampled_at_ms, active, unknown, population)
+
+    def _coordinator_of(self, sample: ClusterSample) -> Callable[[str], Coordinator]:
+        partitions, coordinators = sample.offsets_topic_partitions, self._coordinators
+        if not partitions:
+            return lambda _: UNKNOWN_COORDINATOR
+        return lambda group_id: coordinators.coordinator(coordinator_partition(group_id, partitions))
+
+
+def _hidden(conditions: GroupConditions, lag_causes: LagCauses) -> frozenset[EvidenceKey]:
+    """Return the conditions and causes that have not ended, but are unknown now."""
+    return frozenset(
+        {
+            *(EvidenceKey(CONDITION, name, group_id) for group_id, name in conditions.hidden),
+            *(EvidenceKey(LAG_CAUSE, kind, group_id) for group_id, kind in lag_causes.hidden),
+        }
+    )
+
+
+def _may_have_evidence(report: GroupReport | None) -> bool:
+    return report is not None and not report.limits.ignore_alerts
+
+
+def _unknown_lags(group_ids: Collection[str], reports: Reports) -> Iterator[EvidenceKey]:
+    """Yield the keys of evidence about the lag for which it is unknown whether it has ended.
+
+    The values of the known partitions do not show this, because a partition with an unknown lag can still be late.
+    Partitions that no longer exist do not count. Otherwise, the evidence would continue until their commits expire.
+    """
+    for group_id in group_ids & reports.recorded.keys():
+        report = reports[group_id]
+        is_unknown = report.is_blocked or not _OF_DELETED_PARTITIONS.issuperset(report.lag.unknown)
+        if is_unknown and _may_have_evidence(report):
+            yield EvidenceKey(LOSS, RECORDS_LOST, group_id)
+            yield EvidenceKey(LAG, LAG_ABOVE_LIMIT, group_id)
+            yield EvidenceKey(LAG_CAUSE, UNKNOWN, group_id)
+
+
+def _groups_with_evidence(view: MonitorView, reports: Reports) -> Sequence[str]:
+    """Return the groups that can have evidence: with a condition, a cause, a loss, or a lag above their limit."""
+    found = {*reports.with_findings}
+    if view.lag is not None:
+        columns = (view.lag.groups[name].to_pylist() for name in ("group_id", "records_lost", "lag_seconds"))
+        for group_id, records_lost, seconds in zip(*columns, strict=True):
+            report = reports.recorded.get(group_id)
+            if report is not None and (records_lost or (seconds or 0) > report.limits.max_lag_seconds):
+                found.add(group_id)
+    return sorted(found)
+
+
+def _topics_with_losses(view: MonitorView) -> Mapping[str, Collection[str]]:
+    """Return the topics in which each group lost records. One comparison of a column excludes all other partitions."""
+    topics = defaultdict[str, set[str]](set)
+    if view.lag is not None:
+        partitions = view.lag.partitions
+        losing = partitions.select(["group_id", "topic"]).filter(pc.greater(partitions["records_lost"], 0))
+        for group_id, topic in zip(*(column.to_pylist() for column in losing.columns), strict=True):
+            topics[group_id].add(topic)
+    return topics
+
+
+def _surroundings(
+    group_id: str, view: MonitorView, sample: ClusterSample, coordinator: Coordinator, with_losses: Collection[str]
+) -> GroupSurroundings:
+    record = view.groups.get(group_id)
+    recent = record.rebalance_history.recent if record else ()
+    since_ms = sample.sampled_at_ms - START_WINDOW_MS
+    return GroupSurroundings(
+        coordinator,
+        [rebalance for rebalance in recent if rebalance.timestamp_ms > since_ms],
+        {**_topics_by_name(group_id, record, view, sample), RECORDS_LOST: with_losses},
+    )
+
+
+def _topics_by_name(
+    group_id: str, record: GroupState | None, view: MonitorView, sample: ClusterSample
+) -> Mapping[str, Collection[str]]:
+    """Return the topics that the conditions of a group name."""
+    topics: dict[str, Collection[str]] = {}
+    if group_id in view.unowned:
+        topics[UNOWNED_PARTITIONS] = {one.topic for one in view.unowned[group_id].waiting}
+    if record is not None and any(one.name == SUBSCRIBED_TOPIC_MISSING for one in view.conditions.get(group_id, ())):
+        missing = missing_topics_now({group_id: record}, sample).get(group_id)
+        topics[SUBSCRIBED_TOPIC_MISSING] = missing.since_ms.keys() if missing else ()
+    return topics
+
+
+def _population(
+    view: MonitorView, coordinator_of: Callable[[str], Coordinator] | None, hosts: Collection[str]
+) -> Population:
+    """Return the groups with members. If `coordinator_of` is None, `by_coordinator` stays empty."""
+    if coordinator_of is None and not hosts:
+        return Population()
+    by_coordinator, by_host = defaultdict[int, set[str]](set), defaultdict[str, set[str]](set)
+    groups = set()
+    for group_id, record in view.groups.items():
+        if record.snapshot.is_over or not record.snapshot.member_count():
+            continue
+        groups.add(group_id)
+        broker_id = coordinator_of(group_id).broker_id if coordinator_of else None
+        if broker_id is not None:
+            by_coordinator[broker_id].add(group_id)
+        for host in _client_hosts(record.snapshot).intersection(hosts) if hosts else ():
+            by_host[host].add(group_id)
+    return Population(
+        frozenset(groups),
+        {broker_id: frozenset(of_broker) for broker_id, of_broker in by_coordinator.items()},
+        {host: frozenset(on_host) for host, on_host in by_host.items()},
+    )
+
+
+def _client_hosts(snapshot: GroupSnapshot) -> frozenset[str]:
+    if snapshot.modern is not None:
+        return frozenset(member.client_host for member in snapshot.modern.members.values())
+    return frozenset(member.client_host for member in snapshot.classic.members) if snapshot.classic else frozenset()

@@ -1,0 +1,246 @@
+"""Find the cause of the lag of each late group once per sample.
+
+Store the causes in the monitor state. Write the start and the end of each cause to the table LAG_CAUSES.
+
+1. Only groups in which records wait (`evaluation.causes.lateness`) are evaluated. One comparison of a column excludes
+   all other groups.
+2. A cause starts at the first sample that finds it. It ends when a different cause replaces it, or when the group has
+   caught up: no partition is behind, and each partition in which records wait had a commit after the cause started. If
+   only rates change, the cause stays the same (`Cause.identity`).
+3. A cause neither starts nor ends while the monitor cannot find it. This is the case if the lag of the group is
+   unknown, if only a lower bound below WAITING_SECONDS is known, or if its partitions were not observed long enough. So
+   a restart of the monitor does not end a cause.
+4. The monitor state also contains the advice for each cause (`lag_advice.py`). The table does not contain it, because a
+   cause often starts before the capacity of the members is known.
+5. The causes that have not ended are read from the table at the first sample, and after an append that raised an error,
+   as with conditions (`conditions.py`). So no row is written twice.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streaming.combine.gaps import GapTotals
+from streaming.delta.cells import Row, timestamp_ms
+from streaming.delta.on_disk import DeltaTables
+from streaming.delta.rows import arrow_table, lag_cause_end, lag_cause_row
+from streaming.delta.stored import active_lag_causes
+from streaming.delta.tables import LAG_CAUSES
+from streaming.evaluation.causes.late_group import ExplainedLag, LateGroup, SampledGroup, follow
+from streaming.evaluation.causes.lateness import WAITING_SECONDS
+from streaming.evaluation.causes.work import PartitionWork
+from streaming.evaluation.fairness.fairness import among_members
+from streaming.evaluation.fairness.imbalance import THROUGHPUT
+from streaming.evaluation.group_update import GroupState
+from streaming.evaluation.lag.lag import ClusterSample, TopicPartition
+from streaming.evaluation.lag.lag_evaluation import LagEvaluation
+from streaming.evaluation.lag.lag_seconds import AT_LEAST
+from streaming.evaluation.lag.status import Status, status_names
+from streaming.group.members import members
+from streaming.run.samples.lag_advice import LagAdvice
+from streaming.state.monitor_state import MonitorState
+from streaming.state.monitor_view import MonitorView
+
+_COLUMNS = (
+    "topic",
+    "partition",
+    "lag",
+    "lag_seconds",
+    "produced_records_per_second",
+    "consumed_records_per_second",
+    "commit_timestamp_ms",
+    "is_blocked",
+)
+_NO_GAPS = GapTotals()
+
+
+class LagCauses:
+    """The causes of lag of all groups. Only the sampler's thread uses this object."""
+
+    def __init__(self, cluster: str, monitor_state: MonitorState, tables: DeltaTables) -> None:
+        self._cluster = cluster
+        self._monitor_state = monitor_state
+        self._tables = tables
+        self._late_groups: Mapping[str, LateGroup] = {}
+        self._advice = LagAdvice()
+        self._active: dict[str, Row] = {}
+        self._must_restore = True
+
+    @property
+    def hidden(self) -> Iterator[tuple[str, str]]:
+        """The group and the kind of each cause that has not ended, but is unknown at the last sample (rule 3)."""
+        shown = self._monitor_state.view().explained_lags
+        return ((group_id, row["cause"]) for group_id, row in self._active.items() if group_id not in shown)
+
+    def after_sample(self, sample: ClusterSample, lag: LagEvaluation) -> None:
+        """Find the causes. The sample must already be in the monitor state."""
+        if self._must_restore:
+            self._active = {row["group_id"]: row for row in active_lag_causes(self._tables.root, self._cluster)}
+        self._late_groups, explained = explain_lags(self._late_groups, self._monitor_state.view(), sample, lag)
+        rows, active = self._changes(explained, lag, sample.sampled_at_ms)
+        advised = self._advice.add(_with_starts(explained, active), self._monitor_state.view(), lag, sample)
+        self._monitor_state.put_explained_lags(advised)
+        if rows:
+            self._must_restore = True
+            self._tables.append(LAG_CAUSES, arrow_table(LAG_CAUSES, rows))
+        self._must_restore = False
+        self._active = active
+
+    def _changes(
+        self, explained: Mapping[str, ExplainedLag], lag: LagEvaluation, sampled_at_ms: int
+    ) -> tuple[list[Row], dict[str, Row]]:
+        """Return the new rows, and the rows of the causes that are active now."""
+        rows, active = [], {}
+        may_go_on = self._groups_that_have_not_caught_up(lag)
+        for group_id, row in self._active.items():
+            explanation = explained.get(group_id)
+            goes_on = group_id in may_go_on if explanation is None else _identity(row) == explanation.cause.identity
+            if goes_on:
+                active[group_id] = row
+            else:
+                rows.append(lag_cause_end(row, sampled_at_ms))
+        for group_id, explanation in explained.items():
+            if group_id not in active:
+                active[group_id] = lag_cause_row(self._cluster, sampled_at_ms, group_id, explanation.cause)
+                rows.append(active[group_id])
+        return rows, active
+
+    def _groups_that_have_not_caught_up(self, lag: LagEvaluation) -> AbstractSet[str]:
+        """Return the groups whose active cause continues while it is unknown (rules 2 and 3)."""
+        if not self._active:
+            return frozenset()
+        behind = {group_id for group_id, one in self._late_groups.items() if one.behind}
+        oldest_ms = _oldest_commits_of_waiting_groups(lag)
+        without_commit = {
+            group_id
+            for group_id, row in self._active.items()
+            if group_id in oldest_ms and oldest_ms[group_id] <= timestamp_ms(row["since_time"])
+        }
+        return behind | without_commit | _groups_with_unknown_lag(lag)
+
+
+def explain_lags(
+    known: Mapping[str, LateGroup], view: MonitorView, sample: ClusterSample, lag: LagEvaluation
+) -> tuple[Mapping[str, LateGroup], Mapping[str, ExplainedLag]]:
+    """Return what is kept about each group for the next sample, and the cause of the lag of each late group."""
+    following, explained = {}, {}
+    for group_id, rows in _rows_of_waiting_groups(lag):
+        sampled = _sampled_group(group_id, rows, view, sample)
+        following[group_id], explanation = follow(known.get(group_id), sampled)
+        if explanation is not None:
+            explained[group_id] = explanation
+    return following, explained
+
+
+def _identity(row: Row) -> tuple[str, ...]:
+    """Return `Cause.identity` of the cause in a row."""
+    number = "" if row["partition"] is None else str(row["partition"])
+    return row["cause"], row["reason"], row["topic"] or "", number, row["member"] or "", row["client_host"] or ""
+
+
+def _with_starts(explained: Mapping[str, ExplainedLag], active: Mapping[str, Row]) -> Mapping[str, ExplainedLag]:
+    return {
+        group_id: one._replace(cause=replace(one.cause, since_ms=timestamp_ms(active[group_id]["since_time"])))
+        for group_id, one in explained.items()
+    }
+
+
+def _groups_with_unknown_lag(lag: LagEvaluation) -> frozenset[str]:
+    """Return the groups with an unknown lag in seconds, or with a lower bound that does not show that records wait."""
+    rows = lag.partitions
+    is_bound = pc.fill_null(pc.equal(rows["lag_seconds_kind"].cast(pa.string()), AT_LEAST), fill_value=False)
+    is_unknown = pc.or_(pc.is_null(rows["lag_seconds"]), pc.and_(is_bound, pc.invert(_do_wait(rows))))
+    return frozenset(pc.unique(rows["group_id"].filter(is_unknown)).to_pylist())
+
+
+def _do_wait(table: pa.Table) -> pa.ChunkedArray:
+    """Apply rule 1 of `lateness.py` to each row."""
+    return pc.fill_null(pc.greater_equal(table["lag_seconds"], WAITING_SECONDS), fill_value=False)
+
+
+def _oldest_commits_of_waiting_groups(lag: LagEvaluation) -> Mapping[str, int]:
+    """Return the time of the oldest last commit of the partitions in which records wait, by group."""
+    waiting = lag.unblocked.filter(_do_wait(lag.unblocked))
+    oldest = waiting.group_by("group_id").aggregate([("commit_timestamp_ms", "min")])
+    return dict(zip(oldest["group_id"].to_pylist(), oldest["commit_timestamp_ms_min"].to_pylist(), strict=True))
+
+
+def _rows_of_waiting_groups(lag: LagEvaluation) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Yield the partitions of each group in which records wait (rule 1)."""
+    table = lag.unblocked
+    group_ids = pc.unique(table["group_id"].filter(_do_wait(table)))
+    if not len(group_ids):
+        return
+    rows = table.filter(pc.is_in(table["group_id"], value_set=group_ids))
+    by_group = defaultdict[str, list[dict[str, Any]]](list)
+    columns = pa.table(
+        [rows["group_id"], status_names(rows["status"]), *(rows[name] for name in _COLUMNS)],
+        names=["group_id", "status", *_COLUMNS],
+    )
+    for row in columns.to_pylist():
+        by_group[row.pop("group_id")].append(row)
+    yield from by_group.items()
+
+
+def _sampled_group(group_id: str, rows: list[dict[str, Any]], view: MonitorView, sample: ClusterSample) -> SampledGroup:
+    record = view.groups.get(group_id)
+    is_member_group = record is not None and not record.snapshot.is_over
+    each = members(record.snapshot) if record is not None and is_member_group else None
+    owners = {partition: member.member_id for member in each or () for partition in member.assigned or ()}
+    waiting = [row for row in rows if row["lag_seconds"] is not None and row["lag_seconds"] >= WAITING_SECONDS]
+    since_ms = view.rebalancing_since_ms.get(group_id)
+    under_way_ms = 0 if since_ms is None else max(0, sample.sampled_at_ms - since_ms)
+    return SampledGroup(
+        sampled_at_ms=sample.sampled_at_ms,
+        partitions=tuple(_partition_work(row, owners.get(_key(row), "")) for row in rows),
+        behind=frozenset(_key(row) for row in waiting if _was_behind_at_commit(row, sample)),
+        stopped=frozenset(_key(row) for row in waiting if row["status"] == Status.STOP.name),
+        members=each,
+        member_count=None if each is None else len(each),
+        empty=frozenset(key for key in owners if sample.is_empty(key)),
+        fair_records_per_second=_fair_rate(group_id, record, view),
+        lost_ms=view.gap_totals.get(group_id, _NO_GAPS).sum_ms + under_way_ms,
+        rebalances=record.snapshot.totals.rebalances if record is not None and is_member_group else 0,
+    )
+
+
+def _key(row: Mapping[str, Any]) -> TopicPartition:
+    return row["topic"], row["partition"]
+
+
+def _was_behind_at_commit(row: Mapping[str, Any], sample: ClusterSample) -> bool:
+    """Apply rule 2 of `lateness.py`. A commit with a later time than the sample counts as a commit at the sample."""
+    since_commit_seconds = max(0, sample.sampled_at_ms - row["commit_timestamp_ms"]) / 1000
+    return bool(row["lag_seconds"] - since_commit_seconds >= WAITING_SECONDS)
+
+
+def _partition_work(row: Mapping[str, Any], member_id: str) -> PartitionWork:
+    return PartitionWork(
+        topic=row["topic"],
+        partition=row["partition"],
+        lag=row["lag"],
+        produced_records_per_second=row["produced_records_per_second"],
+        consumed_records_per_second=row["consumed_records_per_second"],
+        status=row["status"],
+        last_commit_ms=row["commit_timestamp_ms"],
+        is_blocked=row["is_blocked"],
+        member_id=member_id,
+    )
+
+
+def _fair_rate(group_id: str, record: GroupState | None, view: MonitorView) -> float | None:
+    """Return the produce rate of the busiest member in the fairest assignment, as the report of the group shows it."""
+    shares, evaluation = view.work.get(group_id), record.evaluation if record else None
+    if shares is None or evaluation is None or shares.position != evaluation.position:
+        return None
+    throughput = among_members(shares.imbalances, THROUGHPUT)
+    if throughput is None or throughput.largest is None or throughput.excess is None:
+        return None
+    return throughput.largest - throughput.excess

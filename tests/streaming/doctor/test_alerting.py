@@ -1,0 +1,223 @@
+"""Tests of the findings about Prometheus and Alertmanager, and of the requests to both."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from streaming.doctor.alerting import (
+    RULE_GROUPS,
+    SEVERITIES,
+    TEST_ALERT,
+    Rule,
+    SentAlert,
+    Target,
+    alertmanagers_finding,
+    rules_finding,
+    scrape_finding,
+    sent_findings,
+)
+from streaming.doctor.ask_alerting import AlertingCheck
+from streaming.doctor.finding import FAILED, NOT_CHECKED, NOTE, OK, Finding
+from tests.dashboards.rules import FILES
+from tests.streaming.cli.test_monitor_api import served
+
+UP = Target("rebalance-monitor", "host:9560", "http://host:9560/metrics", "up", "")
+DOWN = Target("kafka", "host:9560", "http://host:9560/metrics", "down", "connection refused")
+OTHER = Target("node", "host:9100", "http://host:9100/metrics", "down", "connection refused")
+SERIES = {"job": "rebalance-monitor", "instance": "host:9560", "cluster": "eu"}
+STALE_SERIES = {**SERIES, "job": "kafka"}
+RENAMED = {**SERIES, "cluster": "vm", "exported_cluster": "eu"}
+
+
+@pytest.mark.parametrize(
+    ("targets", "series", "status", "text", "why"),
+    [
+        ([UP, OTHER], [SERIES], OK, "host:9560 (job rebalance-monitor)", "a good installation"),
+        ([], [SERIES], OK, "host:9560", "a Prometheus that receives the series by remote write"),
+        ([OTHER], [], FAILED, "no target and no series", "no scrape job"),
+        ([DOWN], [], FAILED, "connection refused", "found by its port, because the job has a different name"),
+        ([DOWN], [STALE_SERIES], FAILED, "connection refused", "the series stays for five minutes"),
+        (
+            [UP],
+            [{**SERIES, "cluster": "us"}],
+            FAILED,
+            "no series of this cluster",
+            "the monitor of a different cluster",
+        ),
+        ([UP], [RENAMED], FAILED, "replaces the name", "honor_labels is missing, so every rule finds a wrong cluster"),
+    ],
+)
+def test_prometheus_must_scrape_the_monitor_of_the_cluster(
+    targets: list[Target], series: list[Mapping[str, str]], status: str, text: str, why: str
+) -> None:
+    finding = scrape_finding("eu", 9560, targets, series)
+    assert (finding.status, text in finding.text) == (status, True), why
+
+
+HEALTHY = [Rule(group, "Any", "ok", "") for group in RULE_GROUPS]
+
+
+@pytest.mark.parametrize(
+    ("rules", "status", "text", "why"),
+    [
+        (HEALTHY, OK, "7 rules in 7 groups", "a good installation"),
+        (HEALTHY[1:], FAILED, "rebalance-monitor-recording", "without recording rules, alerts never fire"),
+        ([Rule("other", "Any", "ok", "")], FAILED, "not loaded", "rules of a different project"),
+        ([*HEALTHY, Rule(RULE_GROUPS[1], "Skewed", "err", "many-to-many")], FAILED, "Skewed (many-to-many)", "broken"),
+        ([*HEALTHY, Rule(RULE_GROUPS[1], "New", "unknown", "")], NOTE, "1 of 8 rules", "loaded a second ago"),
+        (
+            [*HEALTHY, Rule("other", "Any", "err", "bad")],
+            OK,
+            "7 rules",
+            "a different project's broken rule is not ours",
+        ),
+    ],
+)
+def test_all_rules_must_be_loaded_and_healthy(rules: list[Rule], status: str, text: str, why: str) -> None:
+    finding = rules_finding(rules)
+    assert (finding.status, text in finding.text) == (status, True), why
+
+
+def test_the_names_of_the_rule_groups_are_those_in_the_rule_files() -> None:
+    """The wheel does not contain the rule files, so the command has its own list."""
+    groups = [group["name"] for file in FILES for group in yaml.safe_load(file.read_text())["groups"]]
+    assert sorted(groups) == sorted(RULE_GROUPS)
+
+
+def test_without_an_alertmanager_every_alert_stays_in_prometheus() -> None:
+    assert alertmanagers_finding([]).status == FAILED
+    assert alertmanagers_finding(["http://am:9093"]).status == OK
+
+
+@pytest.mark.parametrize(
+    ("sent", "statuses", "why"),
+    [
+        ([SentAlert(severity, ("tickets",), ()) for severity in SEVERITIES], [OK, OK, OK], "all routes exist"),
+        ([], [NOT_CHECKED] * 3, "Alertmanager has not processed the alerts"),
+        (
+            [
+                SentAlert("critical", (), ()),
+                SentAlert("warning", ("t",), ("silence 4711",)),
+                SentAlert("info", ("t",), ()),
+            ],
+            [FAILED, FAILED, OK],
+            "no receiver; a silence for the whole cluster",
+        ),
+    ],
+)
+def test_a_test_alert_must_have_a_receiver_and_must_not_be_suppressed(
+    sent: list[SentAlert], statuses: list[str], why: str
+) -> None:
+    assert [finding.status for finding in sent_findings(sent)] == statuses, why
+
+
+Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+
+
+def server(answers: Mapping[str, Any], received: list[Any] | None = None) -> Application:
+    """Return a server with these JSON answers by path. It keeps the bodies that it receives."""
+
+    def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterator[bytes]:
+        if environ["REQUEST_METHOD"] == "POST" and received is not None:
+            received.append(json.loads(environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"]))))
+        found = environ["PATH_INFO"] in answers
+        start_response("200 OK" if found else "404 Not Found", [])
+        yield json.dumps(answers.get(environ["PATH_INFO"])).encode()
+
+    return application
+
+
+def findings(prometheus: str, alertmanager: str = "") -> dict[str, Finding]:
+    return {one.point: one for one in AlertingCheck(prometheus, alertmanager).findings(["eu"], 9560)}
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Use an empty home folder, so that no test reads the user's passwords."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+
+def test_without_an_address_nothing_is_checked_and_nothing_is_ok() -> None:
+    assert {finding.status for finding in findings("").values()} == {NOT_CHECKED}
+
+
+@pytest.mark.parametrize(
+    ("answers", "text"),
+    [
+        ({}, "returned the status 404"),
+        ({"/api/v1/targets": {"status": "success"}}, "is not Prometheus"),
+        ({"/api/v1/targets": ["a list"]}, "is not Prometheus"),
+        ({"/api/v1/targets": None}, "is not Prometheus"),
+    ],
+)
+def test_a_server_that_is_not_prometheus_fails_and_the_other_points_are_not_checked(
+    answers: Mapping[str, Any], text: str
+) -> None:
+    """The address of Grafana is the usual mistake."""
+    with served(server(answers)) as url:
+        found = findings(url)
+    assert (found["Prometheus"].status, text in found["Prometheus"].text) == (FAILED, True)
+    assert found["alert rules"].status == NOT_CHECKED
+
+
+def active(receiver: str, **labels: str) -> Mapping[str, Any]:
+    """Return a test alert as Alertmanager returns it."""
+    status = {"state": "active", "silencedBy": [], "inhibitedBy": []}
+    return {"labels": {"alertname": TEST_ALERT, **labels}, "receivers": [{"name": receiver}], "status": status}
+
+
+@pytest.mark.parametrize(
+    ("older", "labels", "why"),
+    [
+        ({}, {"team": "payments"}, "the older alert has no team"),
+        ({"team": "payments"}, {}, "the older alert has a team"),
+        ({"team": "payments"}, {"team": ""}, "for Alertmanager, an empty label is no label"),
+        ({"team": "search"}, {"team": "payments"}, "the older alert has a different team"),
+    ],
+)
+def test_the_receiver_of_an_older_test_alert_is_not_reported(
+    older: Mapping[str, str], labels: Mapping[str, str], why: str
+) -> None:
+    """The engineer repeats the command for a different team within five minutes. Both test alerts are active."""
+    given = {name: value for name, value in labels.items() if value}
+    returned = [
+        active("new", cluster="eu", severity="critical", **given),
+        active("old", cluster="eu", severity="critical", **older),
+    ]
+    with served(server({"/api/v2/alerts": returned})) as url:
+        check = AlertingCheck("", url)
+        critical, *_ = check.send_test_alerts("eu", labels, datetime.now(timezone.utc), lambda _: None)
+    assert "sent to new;" in critical.text, why
+
+
+def test_a_path_before_the_api_and_a_missing_receiver_are_handled() -> None:
+    """Behind a proxy, the API of Alertmanager has a path. Its answer names the receivers."""
+    returned = [
+        active("on-call", cluster="eu", severity="critical", team="payments"),
+        active("tickets", cluster="us", severity="warning", team="payments"),
+    ]
+    received: list[Any] = []
+    now = datetime(2026, 11, 23, tzinfo=timezone.utc)
+    with served(server({"/am/api/v2/alerts": returned}, received)) as url:
+        check = AlertingCheck("", f"{url}/am")
+        found = list(check.send_test_alerts("eu", {"team": "payments"}, now, lambda _: None))
+    assert [finding.status for finding in found] == [OK, NOT_CHECKED, NOT_CHECKED], "the alert of us is not ours"
+    assert "on-call" in found[0].text
+    (alerts,) = received
+    assert [alert["labels"]["severity"] for alert in alerts] == list(SEVERITIES)
+    assert {alert["labels"]["team"] for alert in alerts} == {"payments"}
+    assert {(alert["startsAt"], alert["endsAt"]) for alert in alerts} == {
+        ("2026-11-23T00:00:00+00:00", "2026-11-23T00:05:00+00:00")
+    }
+
+
+def test_a_test_alert_without_an_address_is_not_sent() -> None:
+    (finding,) = AlertingCheck("", "").send_test_alerts("eu", {}, datetime.now(timezone.utc), lambda _: None)
+    assert finding.status == NOT_CHECKED

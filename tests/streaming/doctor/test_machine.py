@@ -1,0 +1,141 @@
+"""Tests of the findings about this machine and its folders."""
+
+from __future__ import annotations
+
+import errno
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from streaming.config.load import Settings
+from streaming.config.settings import KafkaSettings, PathSettings
+from streaming.doctor.ask_machine import checkpoint_finding, machine_findings, tables_finding
+from streaming.doctor.finding import FAILED, NOT_CHECKED, NOTE, OK
+from streaming.doctor.machine import (
+    FolderState,
+    RefusedFolder,
+    folder_finding,
+    jars_finding,
+    memory_finding,
+    temporary_finding,
+)
+from streaming.spark.checkpoint import new_identity
+from streaming.spark.checkpoint_files import IDENTITY
+from tests.streaming.spark.checkpoints import as_nobody
+
+GIB = 1 << 30
+FOLDER = FolderState("/var/lib/checkpoint", exists=True, free_bytes=20 * GIB, total_bytes=100 * GIB)
+
+
+@pytest.mark.parametrize(
+    ("limit_gib", "free_gib", "heap", "status", "why"),
+    [
+        (4, 3, "1g", OK, "the memory limit of the manifests"),
+        (1, 1, "1g", FAILED, "the kernel would kill the JVM"),
+        (4, 1, "1g", NOTE, "the monitor itself may use the memory, so this is no failure"),
+        (4, 3, "4096m", FAILED, "the heap alone is as large as the limit"),
+        (4, 3, "plenty", NOT_CHECKED, "Spark will refuse it, but this is no size to compare"),
+    ],
+)
+def test_the_memory_must_hold_the_heap_and_the_python_processes(
+    limit_gib: int, free_gib: int, heap: str, status: str, why: str
+) -> None:
+    assert memory_finding(limit_gib * GIB, free_gib * GIB, heap).status == status, why
+
+
+@pytest.mark.parametrize(
+    ("folder", "status", "text", "why"),
+    [
+        (FOLDER, OK, "exists; 20.0 GiB (20 %) free", "a good folder"),
+        (replace(FOLDER, exists=False), OK, "does not exist yet", "a first start"),
+        (replace(FOLDER, content="belongs to the cluster 'eu'"), OK, "belongs to the cluster 'eu'", "a later start"),
+        (replace(FOLDER, free_bytes=5 * GIB), NOTE, "(5 %) free", "an alert fires below 10 %"),
+        (replace(FOLDER, free_bytes=GIB // 8), FAILED, "0.1 GiB", "Spark fills it with a few batches"),
+        (None, NOT_CHECKED, "is not on a disk of this machine", "object storage"),
+        (
+            RefusedFolder("/var/lib/checkpoint", OSError(errno.EROFS, "Read-only file system", "/var/lib/checkpoint")),
+            FAILED,
+            "Read-only file system",
+            "a volume that is mounted read-only",
+        ),
+    ],
+)
+def test_a_folder_must_be_usable_and_belong_to_the_cluster(
+    folder: FolderState | RefusedFolder | None, status: str, text: str, why: str
+) -> None:
+    finding = folder_finding("checkpoint", "paths.checkpoint", folder)
+    assert (finding.status, text in finding.text) == (status, True), why
+    assert (finding.remedy is not None) == (status in {NOTE, FAILED}), "each problem has a remedy"
+
+
+def test_native_libraries_need_a_folder_that_is_mounted_with_exec() -> None:
+    """Docker mounts --tmpfs with noexec by default. RocksDB then fails at the first batch."""
+    finding = temporary_finding(FOLDER, can_execute=False)
+    assert (finding.status, "noexec" in finding.text) == (FAILED, True)
+
+
+def test_missing_jars_are_a_note_because_the_first_start_downloads_them() -> None:
+    assert jars_finding(["delta.jar"], "/cache").status == NOTE
+    assert jars_finding([], "/cache").status == OK
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    paths = PathSettings(checkpoint=str(tmp_path / "checkpoint"), tables=str(tmp_path / "tables"))
+    return Settings(kafka=KafkaSettings(cluster="eu"), paths=paths)
+
+
+def test_real_folders_are_checked_without_a_change(settings: Settings, tmp_path: Path) -> None:
+    """The check must not create the checkpoint, because a folder without an identity stops the monitor."""
+    assert (checkpoint_finding(settings).status, tables_finding(settings).status) == (OK, OK)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("depth", ["", "/below/it"], ids=["parent", "a folder above the parent"])
+def test_a_folder_whose_parent_cannot_be_entered_fails_with_the_remedy(depth: str) -> None:
+    """A different user owns the parent, with mode 0700. Each check ended in a traceback of PermissionError."""
+    with tempfile.TemporaryDirectory() as folder:  # other users cannot enter pytest's folder
+        private = Path(folder, "private")
+        private.mkdir()
+        below = f"{private}{depth}"
+        paths = PathSettings(checkpoint=f"{below}/checkpoint", tables=f"{below}/tables")
+
+        def action() -> None:
+            private.chmod(0)
+            for check in (checkpoint_finding, tables_finding):
+                finding = check(Settings(kafka=KafkaSettings(cluster="eu"), paths=paths))
+                text = f"{below}/{finding.point} cannot be used ({below}/{finding.point}: Permission denied)"
+                assert (finding.status, finding.text) == (FAILED, text)
+                assert (finding.remedy or "").startswith("let the user of the monitor (id ")
+            private.chmod(0o700)
+
+        assert not as_nobody(action, Path(folder))
+
+
+@pytest.mark.parametrize(
+    ("cluster", "status"), [("eu", OK), ("us", FAILED)], ids=["its own cluster", "a different cluster"]
+)
+def test_a_checkpoint_of_a_different_cluster_fails(
+    settings: Settings, cluster: str, status: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody copied the settings of a different monitor, with its paths."""
+    checkpoint = Path(settings.paths.checkpoint)
+    checkpoint.mkdir()
+    identity = new_identity(cluster, settings.spark.shuffle_partitions)
+    (checkpoint / IDENTITY).write_bytes(msgspec.json.encode(identity))
+    monkeypatch.setattr("streaming.doctor.ask_machine.find_damaged_file", lambda _: None)
+    finding = checkpoint_finding(settings)
+    assert finding.status == status
+    assert f"'{cluster}'" in finding.text
+
+
+def test_an_unsupported_java_fails_with_the_command_that_installs_one(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    java = next(iter(machine_findings(settings)))
+    assert (java.point, java.status) == ("java", FAILED)
+    assert "openjdk-17" in (java.remedy or "")

@@ -1,0 +1,155 @@
+"""The cause of an incident, and the sentences about it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from streaming.evaluation.causes.cause import KINDS
+from streaming.evaluation.incidents.evidence import NO_EVIDENCE, RECORDS_LOST, Evidence
+from streaming.evaluation.incidents.incident_cause import PRECEDENCE, UNKNOWN, incident_cause
+from streaming.evaluation.incidents.links import Population
+from streaming.evaluation.incidents.story import ADVICE, Story, headline, story
+from streaming.page.rendering import utc_text
+from streaming.signals.rebalances import GROUP_CONDITION
+from tests.streaming.evaluation.incidents.incidents import Followed, evidence, population
+
+GROUPS = [f"g{number}" for number in range(6)]
+TWO_BROKERS = population({3: GROUPS, 1: ["x", "y"]}, {"/10.0.0.7": ["g0", "g1"]})
+
+
+class Case(NamedTuple):
+    """The evidence of one incident, its cause and the reason."""
+
+    active: list[Evidence]
+    kind: str
+    why: str
+    population: Population = TWO_BROKERS
+
+
+STOPPED = [evidence("stopped", one, source="lag_cause", coordinator=3) for one in GROUPS]
+CASES = [
+    Case(
+        [*STOPPED[1:], evidence("stopped", "g0", source="lag_cause", coordinator=3, is_gone=True)],
+        "coordinator_gone",
+        "rule 1: one group saw that the broker was gone",
+    ),
+    Case(STOPPED, "coordinator", "rule 2"),
+    Case(
+        [*STOPPED, evidence("hot_partition", "g1", source="lag_cause")],
+        "coordinator",
+        "rule 2 before rule 4: the broker explains all groups, the hot partition only one",
+    ),
+    Case([evidence("flapping_member", one, hosts=["/10.0.0.7"]) for one in ("g0", "g1")], "client_host", "rule 3"),
+    Case(
+        [evidence("stopped"), evidence("hot_partition"), evidence(RECORDS_LOST, source="loss")],
+        "hot_partition",
+        "rule 4: the hot partition explains why the group is late, and lost records",
+    ),
+    Case([evidence("rebalance_storm"), evidence("flapping_member")], "flapping_member", "rule 4: it names the member"),
+    Case(
+        [
+            *(evidence("stopped", one, topics=["orders"]) for one in ("a", "b", "c")),
+            evidence("hot_partition", "a", topics=["clicks"]),
+        ],
+        "stopped",
+        "rule 4: only one of three groups has a hot partition",
+    ),
+    Case([evidence("lag_above_limit", source="lag")], "unknown", "rule 5"),
+    Case([evidence("unknown", source="lag_cause"), evidence("lag_above_limit", source="lag")], "unknown", "rule 5"),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.why for case in CASES])
+def test_the_first_rule_that_applies_names_the_cause(case: Case) -> None:
+    (incident,) = Followed(case.population).sample(0, case.active)
+    assert incident_cause(incident).kind == case.kind
+
+
+def test_every_condition_and_every_cause_of_lag_has_a_place_and_an_advice() -> None:
+    """A new condition without a place in PRECEDENCE would be an incident of unknown cause."""
+    known = {*GROUP_CONDITION.label_values["condition"], *KINDS, RECORDS_LOST} - NO_EVIDENCE - {UNKNOWN}
+    assert set(PRECEDENCE) == known
+    assert ADVICE.keys() == known | {"coordinator_gone", "coordinator", "client_host", UNKNOWN}
+
+
+def test_every_advice_names_a_section_of_the_runbook() -> None:
+    runbook = Path("dashboards/RUNBOOK.md").read_text()
+    sections = set(re.findall("^## (.+)$", runbook, re.MULTILINE))
+    assert {advice.runbook_section for advice in ADVICE.values()} <= sections
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.why for case in CASES])
+def test_the_story_has_short_sentences_that_end(case: Case) -> None:
+    """CONTRIBUTING.md: at most about 20 words. Times count as three words each."""
+    (incident,) = Followed(case.population).sample(0, case.active)
+    for answer in story(incident, utc_text):
+        assert answer.endswith(".")
+        assert ".." not in answer
+        assert all(len(sentence.split()) <= 20 for sentence in answer.split(". "))
+
+
+def test_the_story_answers_who_since_when_why_how_bad_and_what_now() -> None:
+    followed = Followed(TWO_BROKERS)
+    gone = [evidence("stopped", one, source="lag_cause", coordinator=3, is_gone=True) for one in GROUPS]
+    followed.sample(0, gone)
+    lost = evidence(RECORDS_LOST, "g4", 2, source="loss")
+    (incident,) = followed.sample(2, [*gone[2:], lost])
+    assert story(incident, utc_text) == Story(
+        "Broker 3 no longer coordinates groups, and 6 groups of this broker failed.",
+        "The monitor first saw it at 2026-11-21 22:26:40 UTC.",
+        "6 groups are affected: g0, g1, g2 and 3 more. 2 groups recovered.",
+        "1 group lost records before reading them: g4.",
+        "Start the broker again, and check the replicas of __consumer_offsets. "
+        "The section KafkaCoordinatorTrouble of the runbook describes all steps.",
+    )
+
+
+def test_the_story_of_an_ended_incident_is_in_the_past() -> None:
+    followed = Followed()
+    followed.sample(0, [evidence("rebalance_storm"), evidence("flapping_member", minute=3)])
+    (quiet,) = followed.sample(5)
+    assert story(quiet, utc_text).since_when == (
+        "The monitor first saw it at 2026-11-21 22:26:40 UTC. Its cause first showed at 2026-11-21 22:29:40 UTC."
+        " Nothing has been wrong since 2026-11-21 22:31:40 UTC."
+    )
+    followed.sample(15)
+    assert followed.rows[-1]["story"][1].endswith(" It ended at 2026-11-21 22:31:40 UTC.")
+
+
+def test_twenty_hosts_in_common_do_not_hide_the_broker() -> None:
+    """Broker 3 dies. Fifty groups storm, and each pair of them has members on one host. 20 links are stored."""
+    groups = [f"g{number:02}" for number in range(50)]
+    hosts = {f"/10.0.0.{number:02}": groups[2 * number : 2 * number + 2] for number in range(25)}
+    storms = [
+        evidence("rebalance_storm", group_id, coordinator=3, is_gone=True, hosts=[host])
+        for host, on_host in hosts.items()
+        for group_id in on_host
+    ]
+    (incident,) = Followed(population({3: groups, 1: ["x", "y"]}, hosts)).sample(0, storms)
+    assert headline(incident) == "Broker 3 no longer coordinates groups, and 50 groups of this broker failed."
+
+
+def test_the_headline_names_the_host_that_links_the_groups() -> None:
+    """Both groups also name a loopback address, which links nothing."""
+    hosts = ["/127.0.0.1", "/192.168.1.5"]
+    storms = [evidence("rebalance_storm", one, hosts=hosts) for one in ("a", "b")]
+    followed = Followed(population({1: ["a", "b", "c"]}, {"/192.168.1.5": ["a", "b"]}))
+    (incident,) = followed.sample(0, storms)
+    assert headline(incident) == "2 groups have a problem with members on the host 192.168.1.5."
+
+
+def test_the_headline_counts_groups_that_only_suffer_from_the_incident() -> None:
+    (incident,) = Followed().sample(
+        0,
+        [
+            *(evidence("hot_partition", one, topics=["orders"]) for one in ("a", "b")),
+            *(evidence("stopped", one, topics=["clicks"]) for one in ("b", "c")),
+        ],
+    )
+    assert headline(incident) == (
+        "Group a: hot partition (and 1 more group with the same problem). 1 more group is affected."
+    )

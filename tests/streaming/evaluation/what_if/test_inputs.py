@@ -1,0 +1,87 @@
+"""The inputs of a what-if in the driver: its size limits, the strategies of each protocol, and the known rates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from assignors import TopicPartition
+from streaming.evaluation.lag.lag import ClusterSample
+from streaming.evaluation.what_if import inputs
+from streaming.evaluation.what_if.advice import CLIENT_STRATEGIES, SERVER_STRATEGIES, late_group_inputs
+from streaming.evaluation.what_if.inputs import group_produce_rates, what_if_inputs
+from streaming.events import TopicMetadata, TopicsSampled
+from streaming.group.members import members
+from streaming.group.snapshot import GroupSnapshot
+from tests.streaming.groups import advanced, formed, member, sampled, written
+
+CLASSIC = advanced(
+    [written(5, 3, [member("a", {"orders": [0, 1]}), member("b", {"orders": [2]})]), sampled(9_000, orders=3)]
+)
+MODERN = advanced([*formed(0), TopicsSampled({"orders": TopicMetadata(2, 9_000, topic_id="id")})])
+OWNED = [("orders", 0), ("orders", 1), ("orders", 2)]
+
+
+@pytest.mark.parametrize(
+    ("committed", "ends", "starts", "expected", "why"),
+    [
+        (dict.fromkeys(OWNED, 7.0), {}, {}, dict.fromkeys(OWNED, 7.0), "every partition has a rate"),
+        ({OWNED[0]: 0.0, OWNED[1]: None}, {}, {}, {OWNED[0]: 0.0}, "0 is a rate, and an unknown rate is absent"),
+        ({}, dict.fromkeys(OWNED, 9), {OWNED[0]: 9}, {OWNED[0]: 0.0}, "an empty partition receives nothing"),
+        ({}, dict.fromkeys(OWNED, 9), dict.fromkeys(OWNED, 8), {}, "a partition without a commit has records"),
+        ({}, {}, {}, {}, "the sample has no offsets, for example because the partition has no leader"),
+        ({OWNED[0]: None}, {OWNED[0]: 9}, {OWNED[0]: 9}, {}, "retention deleted all records, but the rate is unknown"),
+    ],
+)
+def test_only_measured_rates_are_known(
+    committed: Mapping[TopicPartition, float | None],
+    ends: Mapping[TopicPartition, int],
+    starts: Mapping[TopicPartition, int],
+    expected: Mapping[TopicPartition, float],
+    why: str,
+) -> None:
+    """Rule 3: a rate of 0 instead of an unknown rate would make a busy member look idle."""
+    rows = [
+        {"topic": topic, "partition": number, "produced_records_per_second": rate}
+        for (topic, number), rate in committed.items()
+    ]
+    sample = ClusterSample(9_000, end_offsets=ends, log_start_offsets=starts)
+    assert group_produce_rates(rows, members(CLASSIC), sample) == expected, why
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "strategies", "why"),
+    [
+        (CLASSIC, CLIENT_STRATEGIES, "the members of a classic group offer strategies"),
+        (MODERN, SERVER_STRATEGIES, "KIP-848: the coordinator computes the targets"),
+    ],
+)
+def test_a_group_gets_only_strategies_of_its_protocol(
+    snapshot: GroupSnapshot, strategies: tuple[object, ...], why: str
+) -> None:
+    late = late_group_inputs(snapshot, members(snapshot), {}, [300.0, None], "range")
+    assert late is not None
+    assert late.strategies == strategies, why
+    assert late.group == what_if_inputs(snapshot, members(snapshot))
+    assert late.capacity_records_per_second == 300
+    assert late.group.owners[OWNED[1]] == members(snapshot)[0].member_id
+
+
+def test_without_a_known_capacity_there_is_nothing_to_compute() -> None:
+    """No member was busy at three samples yet, or the only busy member consumed nothing."""
+    for capacities in ([None, None], [], [0.0]):
+        assert late_group_inputs(CLASSIC, members(CLASSIC), {}, capacities, "range") is None
+
+
+@pytest.mark.parametrize(("limit", "largest"), [("MAX_PARTITIONS", 3), ("MAX_MEMBERS", 2)])
+def test_a_group_at_the_limit_is_computed_and_a_larger_one_is_not(
+    monkeypatch: pytest.MonkeyPatch, limit: str, largest: int
+) -> None:
+    """Rule 2: the group has three partitions and two members."""
+    group = what_if_inputs(CLASSIC, members(CLASSIC))
+    monkeypatch.setattr(inputs, limit, largest)
+    assert not group.is_too_large
+    monkeypatch.setattr(inputs, limit, largest - 1)
+    assert group.is_too_large
+    assert late_group_inputs(CLASSIC, members(CLASSIC), {}, [300.0], "range") is None

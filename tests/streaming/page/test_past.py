@@ -1,0 +1,276 @@
+"""Tests of the pages and documents as of a moment (`?at=`) and of two generations (`?from=`, `?to=`)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from streaming.page.addresses import GROUP_API, group_address, parse_address
+from streaming.page.application import Pages
+from streaming.past.moments import format_moment
+from streaming.past.report import NOT_STORED
+from streaming.state.monitor_state import MonitorState
+from tests.streaming.groups import emptied, member, tombstoned, written
+from tests.streaming.page.scene import HOSTILE_NAMES
+from tests.streaming.page.test_application import ALLOWED_ELEMENTS, Seen, ask, cluster_view
+from tests.streaming.past.history import lag_row, write_condition, write_lag, write_life, write_status
+
+PROD, US = "prod", "us"
+A, B = member("a", {"orders": [0, 1]}), member("b", {"orders": [2, 3]})
+GREEDY = member("a", {"orders": [0, 1, 2, 3]})
+LIFE = [written(10, 1, [A, B]), written(20, 2, [GREEDY, member("b")]), emptied(30, 3), tombstoned(40)]
+"""A fair assignment, an unfair one, no members, deleted."""
+NOW_MS = 7_200_000
+FIRST, UNFAIR, EMPTY, OVER = ("1970-01-01T00:00:12", "1970-01-01T00:00:22", "1970-01-01T00:00:30", "1970-01-01T00:30")
+
+
+def pages_of(tables: Path, *clusters: str) -> Pages:
+    """Return pages whose monitor is still catching up. The past needs only the tables."""
+    return Pages([cluster_view(name, MonitorState(), tables, NOW_MS) for name in clusters or (PROD,)], ())
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tables")
+    write_life(folder, LIFE)
+    write_life(folder, LIFE[:1], "calm")
+    write_lag(folder, lag_row(11_000, 7, seconds=3.0), lag_row(11_000, 0, group_id="calm", seconds=0.0))
+    write_status(folder, 11_000, "STALL")
+    write_condition(folder, 21_000, "rebalance_storm", active=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def pages(tables: Path) -> Pages:
+    return pages_of(tables)
+
+
+def test_the_list_of_the_past_is_marked_and_leads_to_groups_of_the_same_moment(pages: Pages) -> None:
+    answer = ask(pages, f"/?at={UNFAIR}")
+    seen = Seen(answer.text)
+    assert answer.status == "200 OK"
+    assert "As of 1970-01-01 00:00:22 UTC, from the tables." in seen.text
+    assert "1 of 2 groups needed attention" in seen.text
+    assert "rebalance storm" in seen.text
+    links = [link for link in seen.links if link.startswith("/groups/")]
+    assert links == [f"/groups/{group}?at={quote(UNFAIR)}" for group in ("g", "calm")], "the worst group comes first"
+    assert "refresh" not in answer.text, "the past does not change"
+    assert "Reloads" not in seen.text
+
+
+@pytest.mark.parametrize("query", ["topic=orders", "host=c", "team=x", "sort=topic", "sort=host", "sort=team"])
+def test_a_list_is_not_filtered_by_values_that_it_does_not_have(pages: Pages, query: str) -> None:
+    """The groups of the past have no topics, hosts and teams. "0 groups" would be wrong: group g reads `orders`."""
+    name = query.rpartition("=")[2] if query.startswith("sort") else query.partition("=")[0]
+    for path in ("/", "/api/v1/groups"):
+        answer = ask(pages, f"{path}?at={UNFAIR}&{query}")
+        assert answer.status == "400 Bad Request"
+        assert f"cannot be filtered or sorted by {name}, because it does not contain this value" in answer.text
+        assert ask(pages, f"{path}?at={UNFAIR}&sort=lag&state=Stable&topic=").status == "200 OK"
+
+
+def test_a_group_is_shown_with_its_owners_and_the_expected_assignment(pages: Pages) -> None:
+    text = Seen(ask(pages, f"/groups/g?at={UNFAIR}").text).text
+    assert "2 partitions are not assigned as range requires" in text
+    assert "client-a@127.0.0.1 /127.0.0.1 4 2 orders 0-3 ?" in text, "has, expected, partitions and lag"
+    assert "client-b@127.0.0.1 /127.0.0.1 0 2 – 0" in text  # noqa: RUF001 - the page shows a dash
+    assert "orders -0 client-a@127.0.0.1 7 14 s STALL 100 107 1970-01-01 00:00:11" in text
+    assert "rebalance storm: rebalance_storm of g since 1970-01-01 00:00:01" in text
+    assert "generation 2" in text
+    earlier = Seen(ask(pages, f"/groups/g?at={FIRST}").text).text
+    assert "generation 2" not in earlier, "a rebalance after the moment"
+    assert "rebalance storm" not in earlier
+
+
+def test_what_no_table_stores_is_listed_once_and_never_shown_as_a_value(pages: Pages) -> None:
+    text = Seen(ask(pages, f"/groups/g?at={FIRST}").text).text
+    assert text.count("Not stored, so unknown here") == 1
+    assert all(kind in text for kind in NOT_STORED)
+    document = ask(pages, f"{GROUP_API}g?at={FIRST}").json()
+    assert document["not_stored"] == list(NOT_STORED)
+    for field in ("coordinator", "last_commit_ms", "consumed_records_per_second", "catch_up_seconds"):
+        assert document[field] is None
+    assert document["members"][0]["session_timeout_ms"] is None
+
+
+def test_links_lead_one_hour_earlier_one_hour_later_and_to_the_present(pages: Pages) -> None:
+    links = Seen(ask(pages, f"/groups/g?at={OVER}").text).links
+    for expected in (f"/groups/g?at={quote('1970-01-01T01:30')}", "/groups/g"):
+        assert expected in links
+    last = format_moment(NOW_MS - 60_000)
+    links = Seen(ask(pages, f"/groups/g?at={last}").text).links
+    assert f"/groups/g?at={quote('1970-01-01T00:59')}" in links
+    assert not any("02:59" in link for link in links), "an hour later is in the future"
+
+
+def test_the_documents_have_the_field_names_of_the_present(pages: Pages) -> None:
+    """The report has the same type, so a client can read both with the same code."""
+    document = ask(pages, f"/api/v1/groups?at={UNFAIR}").json()
+    assert (document["at_ms"], document["total_groups"]) == (22_000, 2)
+    assert document["clusters"] == [{"cluster": PROD, "first_row_ms": 10_000, "last_row_ms": 40_000, "error": None}]
+    worst = document["groups"][0]
+    assert (worst["group_id"], worst["verdict"], worst["drift_partitions"], worst["member_count"]) == (
+        "g",
+        "drift",
+        2,
+        2,
+    )
+    assert worst["shares"]["max_partitions"] == 4
+    assert ask(pages, f"{GROUP_API}g?at=22000").status == "400 Bad Request", "no time after 1973"
+    single = ask(pages, f"{GROUP_API}g?at={UNFAIR}").json()
+    assert {name: single[name] for name in worst} == {**worst, "leader": single["leader"]}, "a list has no members"
+    assert single["leader"]["member_id"] == "a"
+    assert [one["member_id"] for one in single["members"]] == ["a", "b"]
+    assert (single["partitions"][0]["lag"], single["partitions"][0]["row_time_ms"]) == (7, 11_000)
+    assert [one["generation_id"] for one in single["rebalances"]] == [2, 1]
+
+
+def test_two_generations_are_compared(pages: Pages) -> None:
+    for query in ("from=1&to=2", f"from={FIRST}&to={UNFAIR}", f"from=2&to={FIRST}"):
+        text = Seen(ask(pages, f"/groups/g?{query}").text).text
+        assert "2 partitions moved, 0 necessary." in text
+        assert "client-a@127.0.0.1 stayed – orders 2-3" in text  # noqa: RUF001 - the page shows a dash
+        assert "client-b@127.0.0.1 stayed orders 2-3 –" in text  # noqa: RUF001 - the page shows a dash
+    document = ask(pages, f"{GROUP_API}g?from=1&to=3").json()
+    assert [document[end]["generation_id"] for end in ("before", "after")] == [1, 3]
+    assert [(one["member_id"], one["changes"]) for one in document["changes"]] == [("a", ["gone"]), ("b", ["gone"])]
+    assert document["changes"][1]["revoked"] == [{"topic": "orders", "partition": number} for number in (2, 3)]
+    rebalances = Seen(ask(pages, f"/groups/g?at={EMPTY}").text).links
+    link = f"/groups/g?from={quote('1970-01-01T00:00:10')}&to={quote('1970-01-01T00:00:20')}"
+    assert link in rebalances, "each rebalance leads to its comparison"
+
+
+def test_links_compare_generations_of_the_same_life_of_a_group(tmp_path: Path) -> None:
+    """A group was deleted and created again. Each number from 1 to 3 exists twice, and the deletion has number 3."""
+    first = [written(second, second - 10, [A, B] if second % 2 else [GREEDY, member("b")]) for second in (11, 12, 13)]
+    again = [written(second, second - 20, [A, B]) for second in (21, 22, 23)]
+    write_life(tmp_path, [*first, tombstoned(14), *again])
+    pages = pages_of(tmp_path)
+    links = {}
+    for moment in ("1970-01-01T00:00:15", "1970-01-01T00:00:24"):
+        shown = [link for link in Seen(ask(pages, f"/groups/g?at={moment}").text).links if "from=" in link]
+        for link in shown:
+            document = ask(pages, link.replace("/groups", "/api/v1/groups")).json()
+            ends = [(document[end]["record_timestamp_ms"], document[end]["state"]) for end in ("before", "after")]
+            links[link] = ends
+    expected = [(11, 12), (12, 13), (21, 22), (22, 23)]
+    assert sorted(links.values()) == [[(1000 * one, "Stable"), (1000 * other, "Stable")] for one, other in expected]
+    document = ask(pages, f"{GROUP_API}g?from=1&to=3").json()
+    assert document["after"]["record_timestamp_ms"] == 23_000
+    write_life(tmp_path, [written(31, 9, [A]), tombstoned(32)], "deleted")
+    document = ask(pages, f"{GROUP_API}deleted?from=9&to=9").json()
+    assert document["after"]["state"] == "Stable", "the generation, and not its deletion"
+
+
+def test_two_generations_are_compared_although_the_last_record_is_later_than_now(tmp_path: Path) -> None:
+    """The clock of the broker is ahead. A request with two generations contains no moment that can be in the future."""
+    write_life(tmp_path, [*LIFE[:2], written(NOW_MS // 1000 + 60, 3, [A, B])])
+    pages = pages_of(tmp_path)
+    assert ask(pages, f"{GROUP_API}g?from=1&to=2").status == "200 OK"
+    assert ask(pages, f"{GROUP_API}g?from=1&to={FIRST}").status == "200 OK"
+    empty = ask(pages_of(tmp_path, "other"), f"{GROUP_API}g?from=1&to=2")
+    assert empty.status == "404 Not Found"
+    assert "the tables have no row of this cluster" in empty.text
+
+
+@pytest.mark.parametrize(
+    ("address", "status", "text"),
+    [
+        ("/?at=1970-01-01T00:00:09", "404 Not Found", "the moment is earlier than the first row"),
+        ("/groups/g?at=1970-01-01T00:00", "404 Not Found", "the moment is earlier than the first row"),
+        ("/groups/g?at=2026-11-22T22:04", "404 Not Found", "the moment is in the future"),
+        ("/groups/g?from=1970-01-01T00:00&to=2", "404 Not Found", "the moment is earlier than the first row"),
+        ("/groups/nobody?at=1970-01-01T00:00:12", "404 Not Found", "Either the group did not exist"),
+        ("/groups/g?from=1&to=9", "404 Not Found", "Either the group did not exist"),
+        ("/groups/%FF?at=1970-01-01T00:00:12", "404 Not Found", "Either the group did not exist"),
+        ("/?at=last%20night", "400 Bad Request", "must be a time in UTC"),
+        ("/groups/g?from=1&to=x", "400 Bad Request", "or generations"),
+        ("/?at=1970-01-01T00:00:12&cluster=x", "404 Not Found", "no such cluster"),
+    ],
+)
+def test_a_request_without_an_answer_shows_the_reason_and_what_the_tables_cover(
+    pages: Pages, address: str, status: str, text: str
+) -> None:
+    answer = ask(pages, address)
+    assert answer.status == status
+    seen = Seen(answer.text).text
+    assert text.lower() in seen.lower()
+    assert "The group had no members" not in seen
+    document = ask(
+        pages, address.replace("/groups", "/api/v1/groups") if "groups" in address else f"/api/v1/groups{address[1:]}"
+    )
+    assert document.status == status
+    assert document.json()["error"]
+    if status.startswith("404") and "no such" not in text:
+        assert "cover 1970-01-01 00:00:10 to 1970-01-01 00:00:40 UTC" in seen
+        covered = [link for link in Seen(answer.text).links if quote("1970-01-01T00:00:10") in link]
+        if "/groups/g?" in address or address.startswith("/?"):
+            assert [ask(pages, link).status for link in covered] == ["200 OK"], "the first moment has an answer"
+
+
+def test_a_group_that_ended_before_the_moment_did_not_exist(pages: Pages) -> None:
+    text = Seen(ask(pages, f"/groups/g?at={OVER}").text).text
+    assert "7 14 s STALL" not in text
+    assert "The group did not exist at this time." in text
+    assert "/groups/g" not in " ".join(Seen(ask(pages, f"/?at={OVER}").text).links[:-1])
+
+
+def test_a_group_without_members_is_not_a_group_with_unknown_members(pages: Pages) -> None:
+    text = Seen(ask(pages, f"/groups/g?at={EMPTY}").text).text
+    assert "The group had no members." in text
+    assert "orders -0 none 7" in text, "the partition has no owner, and this is known"
+
+
+def test_tables_that_cannot_be_read_are_an_error(tmp_path: Path) -> None:
+    answer = ask(pages_of(tmp_path), f"/groups/g?at={FIRST}")
+    assert answer.status == "503 Service Unavailable"
+    assert "The tables cannot be read" in answer.text
+
+
+def test_requests_without_a_moment_are_about_the_present(pages: Pages) -> None:
+    """The monitor of these pages is still catching up."""
+    for address in ("/", "/groups/g", "/groups/g?from=1", "/?at=", "/style.css?at=x"):
+        assert "from the tables" not in ask(pages, address).text
+    assert ask(pages, f"{GROUP_API}g").status == "503 Service Unavailable"
+
+
+def test_several_clusters_are_merged_and_a_group_of_two_clusters_must_be_selected(tmp_path: Path) -> None:
+    write_life(tmp_path, LIFE[:1], cluster=PROD)
+    write_life(tmp_path, [written(15, 7, [A])], cluster=US)
+    pages = pages_of(tmp_path, PROD, US)
+    both = ask(pages, "/api/v1/groups?at=1970-01-01T00:00:20").json()
+    assert [(one["cluster"], one["generation_id"]) for one in both["groups"]] == [(PROD, 1), (US, 7)]
+    one = ask(pages, f"/api/v1/groups?at={FIRST}").json()
+    assert [each["error"] for each in one["clusters"]] == [None, "the moment is earlier than the first row"]
+    assert [each["cluster"] for each in one["groups"]] == [PROD]
+    choice = ask(pages, "/groups/g?at=1970-01-01T00:00:20")
+    assert choice.status == "300 Multiple Choices"
+    links = [link for link in Seen(choice.text).links if "cluster=" in link]
+    assert links == [f"/groups/g?cluster={name}&at={quote('1970-01-01T00:00:20')}" for name in (PROD, US)]
+    assert all(ask(pages, link).status == "200 OK" for link in links)
+    assert ask(pages, f"/groups/g?at={FIRST}").status == "200 OK", "only one of them existed at this time"
+
+
+@pytest.mark.parametrize("name", [name for name in HOSTILE_NAMES if "\ud800" not in name])
+def test_hostile_names_stay_text_on_every_page(tmp_path: Path, name: str) -> None:
+    hostile = member(f"m{name}", {f"topic{name}": [0]}, [f"topic{name}"])
+    write_life(tmp_path, [written(10, 1, [hostile]), written(20, 2, [member(name)])], name)
+    pages = pages_of(tmp_path)
+    address = group_address(name)
+    for query in ({"at": "1970-01-01T00:00:20"}, {"from": "1", "to": "2"}, {"at": "1970-01-01T00:00"}):
+        answer = ask(pages, parse_address(address).change(**query))
+        assert answer.status == ("404 Not Found" if query.get("at", "").endswith("T00:00") else "200 OK")
+        seen = Seen(answer.text)
+        assert {*seen.elements} <= {*ALLOWED_ELEMENTS}
+        assert not {"onerror", "onclick", "style"} & {*seen.attributes}
+        assert all(link.startswith("/") for link in seen.links)
+    listed = Seen(ask(pages, "/?at=1970-01-01T00:00:20").text)
+    assert {*listed.elements} <= {*ALLOWED_ELEMENTS}
+    (link,) = [link for link in listed.links if link.startswith("/groups/") and "at=" in link]
+    assert ask(pages, link).status == "200 OK"
+
+
+def test_a_lone_surrogate_in_an_address_is_no_group(pages: Pages) -> None:
+    assert ask(pages, parse_address(group_address("\ud800")).change(at=FIRST)).status == "404 Not Found"

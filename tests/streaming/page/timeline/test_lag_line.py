@@ -1,0 +1,156 @@
+"""Tests of the lag over time: an independent model, and a table of cases that are easy to get wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from assignors import TopicPartition
+from streaming.page.timeline.history import LagPoint, Span
+from streaming.page.timeline.lag_line import LAG_INTERVALS, LagRows, lag_points
+from streaming.page.timeline.window import Window
+
+WINDOW = Window(0, LAG_INTERVALS * 1_000)
+A, B, C = ("t", 0), ("t", 1), ("u", 0)
+END = -1
+"""The lag of an end row in these tests."""
+Row = tuple[int, TopicPartition, int | None]
+"""A row of `group_lag`: time in seconds, partition, lag."""
+
+
+def columns(rows: Sequence[Row], *, ended_before: bool = False) -> LagRows:
+    partitions = sorted({partition for _, partition, _ in rows})
+    return LagRows(
+        np.array([1_000 * second for second, _, _ in rows], dtype=np.int64),
+        np.array([partitions.index(partition) for _, partition, _ in rows], dtype=np.int64),
+        np.array([lag or 0 for _, _, lag in rows], dtype=np.int64),
+        np.array([lag not in {None, END} for _, _, lag in rows], dtype=bool),
+        partitions,
+        np.array([lag == END for _, _, lag in rows], dtype=bool),
+        [A] if ended_before else [],
+    )
+
+
+Lags = Mapping[TopicPartition, int | None]
+
+
+@pytest.mark.parametrize(
+    ("rows", "earlier", "present", "at_10", "at_100"),
+    [
+        pytest.param([(50, A, 7)], {A: 3}, {A: 7}, (3, False), (7, False), id="a row only when the lag changes"),
+        pytest.param([], {}, {A: 5, B: 6}, (11, False), (11, False), id="rule 2: nothing changed"),
+        pytest.param([(50, A, 7)], {}, {A: 7, B: 6}, (6, True), (13, False), id="rule 3: A is unknown before its row"),
+        pytest.param([(50, A, 7)], {}, {A: 7}, (None, False), (7, False), id="rule 3: nothing is known before"),
+        pytest.param([(50, A, None)], {A: 3, B: 1}, {A: None, B: 1}, (4, False), (None, False), id="rule 1"),
+        pytest.param([(50, A, 2)], {A: None}, {A: 2}, (None, False), (2, False), id="known again"),
+        pytest.param([(50, A, 9)], {A: 3, B: 1}, {B: 1}, (4, False), (1, False), id="rule 4: A was deleted"),
+        pytest.param([(50, A, 9)], {A: 3}, None, (3, True), (9, True), id="rule 3: the report is unknown"),
+        pytest.param([], {A: 4}, {}, (None, False), (None, False), id="rule 4: deleted before the window"),
+        pytest.param([], {}, {}, (None, False), (None, False), id="no commits: no lag, not 0"),
+        pytest.param([(50, A, 0)], {A: 0}, {A: 0}, (0, False), (0, False), id="0 is a value"),
+    ],
+)
+def test_the_lag_of_a_group_is_the_sum_of_the_last_row_of_each_partition(
+    rows: Sequence[Row],
+    earlier: Lags,
+    present: Lags | None,
+    at_10: tuple[int | None, bool],
+    at_100: tuple[int | None, bool],
+) -> None:
+    points = lag_points(columns(rows), earlier, present, [], WINDOW)
+    assert [(point.records, point.is_bound and point.records is not None) for point in (points[10], points[100])] == [
+        at_10,
+        at_100,
+    ]
+
+
+def test_a_partition_does_not_count_after_its_end_row() -> None:
+    """Rule 4: an offset expired at 77 s. The report is unknown, so only the end row shows that it no longer exists."""
+    points = lag_points(columns([(50, A, 9), (77, A, END), (90, B, 4)]), {A: 3, B: 1}, None, [], WINDOW)
+    assert [points[number].records for number in (10, 60, 80, 100)] == [4, 10, 1, 4]
+    points = lag_points(columns([(77, A, END)]), {A: 3}, None, [], WINDOW)
+    assert [points[number].records for number in (10, 80)] == [3, None], "no committed offset: no lag, not 0"
+
+
+def test_a_partition_that_ended_before_the_window_is_not_missing() -> None:
+    """Rule 4: the group commits again at 50 s. Before this row, the sum of the other partitions is exact."""
+    points = lag_points(columns([(50, A, 9)], ended_before=True), {B: 1}, {A: 9, B: 1}, [], WINDOW)
+    assert [(points[number].records, points[number].is_bound) for number in (10, 100)] == [(1, False), (10, False)]
+
+
+def test_a_peak_between_two_intervals_is_not_lost() -> None:
+    """Rule 5: seven days have intervals of 42 minutes. A peak of one minute is the reason for the page call."""
+    points = lag_points(columns([(50, A, 9_000), (51, A, 3)]), {A: 1}, {A: 3}, [], Window(0, 100 * 240_000))
+    assert max(point.records or 0 for point in points) == 9_000
+    assert points[-1].records == 3
+
+
+def test_without_measurements_the_line_breaks() -> None:
+    """Rule 5: the last value before a stop of the monitor is not the value during the stop."""
+    points = lag_points(columns([(50, A, 7)]), {A: 3}, {A: 7}, [Span(60_000, 90_000)], WINDOW)
+    known = [number for number, point in enumerate(points) if point.records is not None]
+    assert known == [*range(60), *range(90, LAG_INTERVALS)]
+
+
+lags = st.none() | st.integers(0, 9)
+seconds = st.integers(0, LAG_INTERVALS)
+partitions = st.sampled_from([A, B, C])
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.dictionaries(st.tuples(seconds, partitions), lags | st.just(END), max_size=12),
+    st.dictionaries(partitions, lags),
+    st.none() | st.dictionaries(partitions, lags),
+)
+def test_the_line_is_the_same_as_in_a_model_that_replays_the_rows(
+    changes: Mapping[tuple[int, TopicPartition], int | None], earlier: Lags, present: Lags | None
+) -> None:
+    rows = [(second, partition, lag) for (second, partition), lag in changes.items()]
+    points = lag_points(columns(rows), earlier, present, [], WINDOW)
+    assert list(points) == model(rows, earlier, present)
+
+
+def model(rows: Sequence[Row], earlier: Lags, present: Lags | None) -> list[LagPoint]:
+    """Replay the rows second by second, and take the highest total of each interval of one second."""
+    totals = [total_at(1_000 * second, rows, earlier, present) for second in range(LAG_INTERVALS + 1)]
+    after_ends = [total_at(1_000 * second + 1, rows, earlier, present) for second in range(LAG_INTERVALS + 1)]
+    points = []
+    for second in range(LAG_INTERVALS):
+        candidates = [totals[second], after_ends[second], totals[second + 1]]
+        known = [(lag, missing) for lag, missing in candidates if lag is not None]
+        if not known:
+            points.append(LagPoint(1_000 * second, 1_000 * (second + 1), None))
+            continue
+        highest = max(lag for lag, _ in known)
+        missing = next(missing for lag, missing in known if lag == highest)
+        points.append(LagPoint(1_000 * second, 1_000 * (second + 1), highest, present is None or missing))
+    return points
+
+
+def total_at(at_ms: int, rows: Sequence[Row], earlier: Lags, present: Lags | None) -> tuple[int | None, bool]:
+    """Return the total at a time, and whether a partition is missing."""
+    values: dict[TopicPartition, int | None] = {}
+    missing = False
+    for partition in {A, B, C}:
+        own = sorted(((1_000 * second, lag) for second, of, lag in rows if of == partition), key=lambda row: row[0])
+        before = [lag for row_ms, lag in own if row_ms <= at_ms]
+        is_gone = present is not None and partition not in present
+        if own and is_gone and at_ms > own[-1][0]:
+            continue
+        if before and before[-1] == END:
+            continue
+        if before:
+            values[partition] = before[-1]
+        elif partition in earlier and (own or not is_gone):
+            values[partition] = earlier[partition]
+        elif own:
+            missing = True
+        elif present is not None and partition in present:
+            values[partition] = present[partition]
+    known = [lag for lag in values.values() if lag is not None]
+    return (None, missing) if len(known) < len(values) or not known else (sum(known), missing)

@@ -1,0 +1,209 @@
+"""Property tests of the picture: everything is inside, nothing is lost, and a storm does not make the page slow."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streaming.evaluation.rebalances.rebalances import BECAME_EMPTY, DELETED, REBALANCE, UPGRADED
+from streaming.page.timeline.axes import time_ticks
+from streaming.page.timeline.history import (
+    Change,
+    ConditionBars,
+    Gap,
+    Generation,
+    Holding,
+    LagPoint,
+    Span,
+    Timeline,
+    gaps_between,
+    marks,
+    merge,
+)
+from streaming.page.timeline.member_rows import member_rows
+from streaming.page.timeline.picture import NARROW, WIDE, Layout, picture
+from streaming.page.timeline.section import section_of
+from streaming.page.timeline.shapes import Line, Picture, Rect, Text
+from streaming.page.timeline.window import COLUMNS, HOUR_MS, SPANS, Window
+
+END_MS = 1_795_300_000_000
+HOUR = Window(END_MS - HOUR_MS, END_MS)
+NAMES = st.text(max_size=60)
+
+windows = st.sampled_from([Window(END_MS - span_ms, END_MS) for span_ms in SPANS.values()])
+
+
+def times(window: Window, outside_ms: int = 0) -> st.SearchStrategy[int]:
+    return st.integers(window.from_ms - outside_ms, window.to_ms + outside_ms)
+
+
+def spans(window: Window) -> st.SearchStrategy[Span]:
+    pairs = st.tuples(times(window, HOUR_MS), times(window, HOUR_MS), st.booleans())
+    return pairs.map(lambda pair: Span(min(pair[:2]), max(pair[:2]), "text", is_end_known=pair[2]))
+
+
+def changes(window: Window) -> st.SearchStrategy[list[Change]]:
+    kinds = st.sampled_from([REBALANCE, REBALANCE, BECAME_EMPTY, DELETED, UPGRADED])
+    causes = st.sampled_from(["member_gone", "member_joined", None])
+    rows = st.tuples(times(window, HOUR_MS), kinds, causes)
+    return st.lists(rows, max_size=60).map(
+        lambda rows: [Change(at_ms, (0, number), kind, cause) for number, (at_ms, kind, cause) in enumerate(rows)]
+    )
+
+
+@st.composite
+def timelines(draw: st.DrawFn) -> Timeline:
+    """Return any timeline: the picture must not depend on how likely its values are."""
+    window = draw(windows)
+    holdings = st.builds(Holding, NAMES, NAMES, NAMES, st.none() | st.integers(0, 5_000))
+    members = st.none() | st.lists(holdings, max_size=30).map(tuple)
+    generations = st.lists(st.builds(Generation, times(window, HOUR_MS), members), max_size=12)
+    edges = [window.from_ms + window.span_ms * number // 240 for number in range(241)]
+    records = draw(st.lists(st.none() | st.integers(0, 10**12), min_size=240, max_size=240))
+    is_bound = draw(st.booleans())
+    bars = st.builds(ConditionBars, NAMES, st.lists(spans(window), max_size=9).map(lambda found: merge(found, window)))
+    gaps = st.builds(
+        Gap, times(window, HOUR_MS), st.none() | times(window, HOUR_MS), st.none() | st.integers(0, HOUR_MS), st.none()
+    )
+    return Timeline(
+        span="1h",
+        window=window,
+        marks=tuple(mark for mark, _ in marks(draw(changes(window)), window)),
+        gaps=gaps_between(draw(st.lists(gaps, max_size=9)), window),
+        conditions=tuple(bar for bar in draw(st.lists(bars, max_size=4)) if bar.spans),
+        members=member_rows(sorted(draw(generations), key=lambda one: one.at_ms), window),
+        lag=tuple(
+            LagPoint(start, end, lag, is_bound) for start, end, lag in zip(edges, edges[1:], records, strict=False)
+        ),
+        silences=merge(draw(st.lists(spans(window), max_size=3)), window),
+    )
+
+
+@pytest.mark.parametrize("layout", [WIDE, NARROW], ids=["wide", "narrow"])
+@settings(max_examples=60, deadline=None)
+@given(timeline=timelines())
+def test_all_shapes_are_inside_the_picture(layout: Layout, timeline: Timeline) -> None:
+    """A shape outside of the view box is invisible, so a fact would be missing without any sign."""
+    drawn = picture(timeline, layout)
+    for shape in drawn.shapes:
+        if isinstance(shape, Rect):
+            assert shape.width > 0
+            assert -0.01 <= shape.x <= shape.x + shape.width <= drawn.width + 0.01
+            assert 0 <= shape.y <= shape.y + shape.height <= drawn.height
+        elif isinstance(shape, Line):
+            assert len(shape.points) >= 2
+            assert all(-0.01 <= x <= drawn.width + 0.01 and -0.01 <= y <= drawn.height for x, y in shape.points)
+        else:
+            assert 0 <= shape.x <= drawn.width
+            assert 0 <= shape.y <= drawn.height
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_each_rebalance_of_the_window_is_in_exactly_one_mark(data: st.DataObject) -> None:
+    """Ten rebalances in one pixel are still ten rebalances."""
+    window = data.draw(windows)
+    rows = data.draw(changes(window))
+    found = [mark for mark, _ in marks(rows, window)]
+    inside = [row for row in rows if window.contains(row.at_ms) and row.kind == REBALANCE]
+    assert sum(mark.rebalances for mark in found) == len(inside)
+    assert sum(sum(mark.causes.values()) for mark in found) == len(inside)
+    for row in inside:
+        assert sum(mark.first_ms <= row.at_ms <= mark.last_ms for mark in found) == 1
+    lines = lines_of(picture(Timeline("1h", window, marks=tuple(found)), WIDE), "tl-mark")
+    assert len(lines) == len(found) <= COLUMNS
+
+
+@settings(max_examples=40, deadline=None)
+@given(timeline=timelines())
+def test_shapes_are_in_the_order_of_time(timeline: Timeline) -> None:
+    """Time runs to the right: of two marks, the later one is never further left."""
+    for css in ("tl-mark", "tl-lag"):
+        xs = [line.points[0][0] for line in lines_of(picture(timeline, WIDE), css)]
+        assert xs == sorted(xs)
+    for row in timeline.members.rows:
+        edges = [edge for band in row.bands for edge in (band.from_ms, band.to_ms)]
+        assert edges == sorted(edges)
+
+
+@settings(max_examples=40, deadline=None)
+@given(timeline=timelines())
+def test_the_line_of_the_lag_exists_exactly_where_the_lag_is_known(timeline: Timeline) -> None:
+    """Law 1 of the project: unknown is never 0. A gap in the values is a gap in the line."""
+    drawn = lines_of(picture(timeline, WIDE), "tl-lag")
+    known = sum(point.to_ms - point.from_ms for point in timeline.lag if point.records is not None)
+    width = sum(line.points[-1][0] - line.points[0][0] for line in drawn)
+    expected = (WIDE.width - WIDE.label_width) * known / timeline.window.span_ms
+    assert width == pytest.approx(expected, abs=0.01)
+
+
+@settings(max_examples=40, deadline=None)
+@given(timeline=timelines())
+def test_the_table_contains_each_fact_of_the_picture(timeline: Timeline) -> None:
+    """WCAG 1.1.1: a screen reader gets the same facts from the table."""
+    facts = Counter(fact.name for fact in section_of(timeline).facts)
+    bands = sum(len(row.bands) for row in timeline.members.rows)
+    bars = sum(len(one.spans) for one in timeline.conditions)
+    other = (
+        len(timeline.marks or ()) + len(timeline.gaps.spans) + len(timeline.members.unknown) + len(timeline.silences)
+    )
+    assert facts.total() - facts["highest lag"] >= bands + bars + other
+    assert facts["highest lag"] >= 1
+
+
+def test_a_storm_of_seven_days_needs_at_most_some_hundreds_of_shapes() -> None:
+    """A rebalance every minute for seven days: 10,080 rebalances of twelve members that always change."""
+    week = Window(END_MS - SPANS["7d"], END_MS)
+    minutes = range(week.from_ms, week.to_ms, 60_000)
+    rows = [Change(at_ms, (0, number), REBALANCE, "member_gone") for number, at_ms in enumerate(minutes)]
+    generations = [
+        Generation(at_ms, tuple(Holding(f"{pod}", f"pod-{pod}", "/h", (number * 7 + pod) % 9) for pod in range(12)))
+        for number, at_ms in enumerate(minutes)
+    ]
+    shown = [column[-1] for column in week.by_column(generations, lambda one: one.at_ms)]  # as `GroupTables` reads them
+    timeline = Timeline(
+        "7d", week, marks=tuple(mark for mark, _ in marks(rows, week)), members=member_rows(shown, week)
+    )
+    drawn = picture(timeline, WIDE)
+    assert sum(mark.rebalances for mark in timeline.marks or ()) == 10_080
+    assert len([shape for shape in drawn.shapes if not isinstance(shape, Text)]) < 1_000
+    assert "10080 rebalances" in texts_of(drawn) or "member gone (10080)" in texts_of(drawn)
+
+
+def test_a_single_rebalance_shows_its_cause_and_a_cluster_shows_its_number() -> None:
+    """The on-call review: an engineer must see the cause without the pointer, on a phone."""
+    alone = Change(HOUR.from_ms + 600_000, (0, 1), REBALANCE, "member_gone")
+    cluster = [Change(END_MS - 1_200_000 + 50_000 * number, (0, 2 + number), REBALANCE, None) for number in range(5)]
+    for layout in (WIDE, NARROW):
+        found = tuple(mark for mark, _ in marks([alone, *cluster], HOUR))
+        shown = texts_of(picture(Timeline("1h", HOUR, marks=found), layout))
+        assert "member gone" in shown
+        assert any(text in shown for text in ("cause unknown (5)", "5"))
+
+
+def test_names_are_shortened_in_the_picture_and_complete_in_its_title() -> None:
+    name = "a-very-long-client-id-of-a-service-in-production@ip-10-20-30-40.eu-central-1.compute.internal"
+    generations = [Generation(HOUR.from_ms, (Holding("m", name, "/h", 3),))]
+    drawn = picture(Timeline("1h", HOUR, members=member_rows(generations, HOUR)), NARROW)
+    (label,) = [shape for shape in drawn.shapes if isinstance(shape, Text) and shape.title == name]
+    assert label.text.startswith("a-very-long")
+    assert label.text.endswith("compute.internal")
+    assert len(label.text) < len(name)
+
+
+@given(window=windows, most=st.integers(2, 20))
+def test_the_time_axis_has_few_round_times_inside_the_window(window: Window, most: int) -> None:
+    ticks = time_ticks(window, most)
+    assert len(ticks) <= most
+    assert all(window.contains(tick) and tick % 300_000 == 0 for tick in ticks)
+
+
+def lines_of(drawn: Picture, css: str) -> list[Line]:
+    return [shape for shape in drawn.shapes if isinstance(shape, Line) and shape.css.split()[0] == css]
+
+
+def texts_of(drawn: Picture) -> list[str]:
+    return [shape.text for shape in drawn.shapes if isinstance(shape, Text)]

@@ -1,0 +1,241 @@
+"""Incidents from commits and samples to the monitor state, the report and the table. Only the brokers are simulated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assignors.coordinator import coordinator_partition
+from streaming.delta.stored import stored_rows
+from streaming.delta.tables import INCIDENTS, Table
+from streaming.evaluation.incidents.incident import Incident
+from streaming.evaluation.lag.lag import ClusterSample, LogEnds
+from streaming.evaluation.lag.lag_evaluation import LagEvaluation
+from streaming.evaluation.limits import GroupLimits
+from tests.streaming.run.samples.test_conditions import MINUTE_MS, START_MS, Monitor
+from tests.streaming.run.samples.test_lag_causes import Orders
+
+SLOW, WELL = ((100, 100), (20, 100)), ((100, 100), (900, 100))
+OF_BROKER_3 = [name for number in range(40) if coordinator_partition(name := f"app-{number}", 2) == 0][:6]
+OF_BROKER_1 = [name for number in range(40) if coordinator_partition(name := f"app-{number}", 2) == 1][:3]
+
+
+def rows_of(monitor: Monitor) -> list[dict[str, Any]]:
+    """Return the rows of the table."""
+    return list(stored_rows(str(monitor.root / "tables"), INCIDENTS))
+
+
+def states_of(monitor: Monitor) -> list[tuple[str, bool, bool]]:
+    """Return the rows of the table as (cause, is open, is quiet)."""
+    return [(row["cause"], row["active"], row["quiet_since_time"] is not None) for row in rows_of(monitor)]
+
+
+def incidents(monitor: Monitor) -> tuple[Incident, ...]:
+    """Return the open incidents in the monitor state."""
+    return monitor.monitor_state.view().incidents
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> Orders:
+    """Return a healthy group with 100 records per second in each partition."""
+    group = Orders(Monitor(tmp_path))
+    group.run(120, (100, 100), (100, 100))
+    return group
+
+
+def test_a_slow_member_is_an_incident_from_its_first_late_sample_until_ten_minutes_after_it(orders: Orders) -> None:
+    """The table has the start, the end of the evidence, and the end. The report shows the id while it is active."""
+    assert not incidents(orders.monitor), "one rebalance is no incident"
+    orders.run(180, *SLOW)
+    (incident,) = incidents(orders.monitor)
+    (row,) = rows_of(orders.monitor)
+    cause = orders.cause()
+    assert cause is not None
+    assert row["incident_id"] == incident.incident_id
+    assert incident.since_ms == cause.since_ms
+    assert row["story"][0].startswith("Group g: Slow member: client-a@127.0.0.1 consumes")
+    state = orders.monitor.monitor_state
+    assert state.reports(state.view(), is_fresh=True)["g"].incident_id == incident.incident_id
+    orders.run(60, *WELL)
+    assert incidents(orders.monitor)[0].quiet_since_ms is not None
+    assert state.reports(state.view(), is_fresh=True)["g"].incident_id is None
+    orders.run(600, (100, 100), (100, 100))
+    assert not incidents(orders.monitor)
+    states = [("slow_member", True, False), ("slow_member", True, True), ("slow_member", False, True)]
+    assert states_of(orders.monitor) == states
+
+
+def test_a_restart_neither_ends_nor_repeats_an_incident(orders: Orders) -> None:
+    """After a kill, the cause of lag is unknown for a minute. The incident continues with the same id."""
+    orders.run(180, *SLOW)
+    before = incidents(orders.monitor)
+    orders.monitor.restart()
+    orders.run(5, *SLOW)
+    assert orders.cause() is None
+    assert incidents(orders.monitor) == before
+    orders.run(120, *SLOW)
+    assert incidents(orders.monitor) == before
+    assert len(rows_of(orders.monitor)) == 1
+
+
+def test_a_failed_append_writes_the_row_once(orders: Orders, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The append raised an error after it was committed. The next sample reads the table and writes nothing."""
+    tables = orders.monitor.tables
+    append = type(tables).append
+
+    def fail_after_append(_: object, table: Table, rows: object) -> None:
+        append(tables, table, rows)  # type: ignore[arg-type]
+        if table is INCIDENTS:
+            monkeypatch.undo()
+            raise OSError("the response was lost")
+
+    monkeypatch.setattr(type(tables), "append", fail_after_append)
+    with pytest.raises(OSError, match="the response was lost"):
+        orders.run(180, *SLOW)
+    orders.run(60, *SLOW)
+    assert len(rows_of(orders.monitor)) == 1
+
+
+def test_a_group_with_ignore_alerts_has_no_incident(tmp_path: Path) -> None:
+    """A nightly job is late each day."""
+    limits = GroupLimits(ignore_alerts=True)
+    monitor = Monitor(tmp_path)
+    monitor.limits_of = lambda ids: dict.fromkeys(ids, limits)
+    monitor.restart()
+    monitor.monitor_state._report_cache._limits_of = monitor.limits_of
+    group = Orders(monitor)
+    group.run(120, (100, 100), (100, 100))
+    group.run(180, *SLOW)
+    assert group.kind() == "slow_member"
+    assert not incidents(monitor)
+
+
+def test_the_topics_of_losses_are_read_once_per_sample(orders: Orders, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker dies, and 1,200 groups have evidence. The rows of one group cost 2 ms in the thread of the sampler."""
+    read = LagEvaluation.rows_of
+    groups: list[str] = []
+    monkeypatch.setattr(LagEvaluation, "rows_of", lambda lag, group_id: groups.append(group_id) or read(lag, group_id))
+    orders.run(180, *SLOW)
+    assert incidents(orders.monitor)
+    assert not groups
+
+
+def test_an_open_incident_has_a_row_on_each_date(tmp_path: Path) -> None:
+    """An open transaction hides a group for days. Retention deletes old rows, and a restart finds the incident."""
+    monitor = Monitor(tmp_path)
+    _storm(monitor, "g")
+    monitor.cluster.now_ms += 5_000
+    monitor.sampler.take_sample()
+    monitor.cluster.is_blocked = True
+    (before,) = incidents(monitor)
+    for _ in range(3):
+        monitor.cluster.now_ms += 12 * 60 * MINUTE_MS
+        monitor.sampler.take_sample()
+        monitor.restart()
+        monitor.cluster.now_ms += 5_000
+        monitor.sampler.take_sample()
+    rows = rows_of(monitor)
+    assert [row["is_repeated"] for row in rows] == [False, True, True], "36 hours touch three dates"
+    assert len({row["date"] for row in rows}) == 3
+    monitor.tables.tidy(rows[-1]["date"])
+    monitor.restart()
+    monitor.sampler.take_sample()
+    assert [one.incident_id for one in incidents(monitor)] == [before.incident_id]
+
+
+@pytest.mark.parametrize(
+    ("is_deleted", "ended"),
+    [
+        pytest.param(
+            False, set(), id="the late partition has no leader: its lag is unknown, so nothing is known to end"
+        ),
+        pytest.param(True, {"records_lost", "lag_above_limit"}, id="the late partition was deleted: it has no lag"),
+    ],
+)
+def test_evidence_ends_only_if_the_lag_of_every_existing_partition_is_known(
+    tmp_path: Path, *, is_deleted: bool, ended: set[str]
+) -> None:
+    """Partition 1 is late and lost records. The lag of partition 0 is known and 0 at each sample."""
+    monitor = Monitor(tmp_path)
+    limits = GroupLimits(max_lag_seconds=60)
+    monitor.monitor_state._report_cache._limits_of = lambda ids: dict.fromkeys(ids, limits)
+    group = Orders(monitor)
+    group.run(120, (100, 100), (100, 100))
+    monitor.cluster.log_start_offsets = dict.fromkeys(monitor.cluster.end_offsets, 0)
+    group.run(180, (100, 100), (100, 20))
+    monitor.cluster.log_start_offsets["orders", 1] = int(group.committed[1]) + 100
+    group.run(5, (100, 100), (100, 0))
+    (incident,) = incidents(monitor)
+    assert {one.name for one in incident.evidence if one.until_ms is None} >= {"records_lost", "lag_above_limit"}
+    assert [one.topics for one in incident.evidence if one.name == "records_lost"] == [("orders",)]
+    _without_partition_1(monitor, is_deleted=is_deleted)
+    group.run(60, (100, 100), (100, 0))
+    (incident,) = incidents(monitor)
+    found = {one.name for one in incident.evidence if one.until_ms is not None and one.source in {"loss", "lag"}}
+    assert found == ended
+
+
+def _without_partition_1(monitor: Monitor, *, is_deleted: bool) -> None:
+    """Delete partition 1, or take away its leader."""
+    sample, monitor.cluster.partitions = type(monitor.cluster).sample, 1 if is_deleted else 2
+
+    def of_partition_0(topics: Any) -> ClusterSample:  # noqa: ANN401 - the argument of the brokers
+        one = sample(monitor.cluster, topics)
+        return replace(one, end_offsets={("orders", 0): one.end_offsets["orders", 0]})
+
+    monitor.cluster.sample = of_partition_0  # type: ignore[method-assign]
+
+
+def _with_brokers(monitor: Monitor, leaders: Mapping[int, int]) -> None:
+    """Give `__consumer_offsets` two partitions with these leaders."""
+    sample = type(monitor.cluster).sample
+
+    def of_two_brokers(topics: Any) -> ClusterSample:  # noqa: ANN401 - the argument of the brokers
+        one = sample(monitor.cluster, topics)
+        ends = {**one.offsets_topic, 1: LogEnds(0, 0)}
+        return replace(one, offsets_topic=ends, offsets_topic_partitions=2, offsets_topic_leaders=leaders)
+
+    monitor.cluster.sample = of_two_brokers  # type: ignore[method-assign]
+
+
+def _storm(monitor: Monitor, group: str) -> None:
+    monitor.write(*(monitor.generation(number, 1 - number / 10) for number in range(2, 9)), group=group)
+
+
+def test_all_groups_of_a_broker_that_died_are_one_incident_that_names_the_broker(tmp_path: Path) -> None:
+    """Broker 3 dies, and broker 1 coordinates its groups. The groups rebalance again and again, one after the other."""
+    monitor = Monitor(tmp_path)
+    _with_brokers(monitor, {0: 3, 1: 1})
+    for group in (*OF_BROKER_3, *OF_BROKER_1):
+        monitor.write(monitor.generation(1, 60), group=group)
+    monitor.sampler.take_sample()
+    assert not incidents(monitor)
+    _with_brokers(monitor, {0: 1, 1: 1})
+    for group in OF_BROKER_3:
+        monitor.cluster.now_ms += MINUTE_MS // 2
+        _storm(monitor, group)
+        monitor.sampler.take_sample()
+    (incident,) = incidents(monitor)
+    assert incident.groups == tuple(sorted(OF_BROKER_3))
+    last = {row["incident_id"]: row for row in rows_of(monitor)}
+    assert last[incident.incident_id]["cause"] == "coordinator_gone"
+    assert last[incident.incident_id]["story"][0] == (
+        "Broker 3 no longer coordinates groups, and 6 groups of this broker failed."
+    )
+    assert len(last) == 4, "the first four groups had incidents of their own until the fifth made the link clear"
+    assert {row["merged_into"] for row in last.values()} == {None, incident.incident_id}
+    assert incident.since_ms == START_MS + MINUTE_MS // 2
+
+
+def test_the_same_storms_without_a_dead_broker_are_incidents_of_their_own(tmp_path: Path) -> None:
+    """The only broker coordinates all groups, so it explains nothing."""
+    monitor = Monitor(tmp_path)
+    for group in OF_BROKER_3:
+        _storm(monitor, group)
+    monitor.cluster.now_ms += 5_000
+    monitor.sampler.take_sample()
+    assert len(incidents(monitor)) == len(OF_BROKER_3)
