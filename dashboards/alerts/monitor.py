@@ -107,13 +107,13 @@ MONITOR_ITSELF: Final = AlertFile(
             summary=IN_CLUSTER
             + _in_cluster(
                 _IS_NOT_READY,
-                "the monitor is not ready{{ else }}the monitor is behind __consumer_offsets",
+                "the monitor is not ready{{ else }}the monitor lags behind __consumer_offsets",
             ),
             description="For 15 minutes or more, "
             + _in_cluster(
                 _IS_NOT_READY,
                 "the monitor has not been ready, or it has lost readiness again and again. Alerts about the groups of "
-                "this cluster cannot fire during this time.{{ else }}the monitor has been behind __consumer_offsets, "
+                "this cluster cannot fire during this time.{{ else }}the monitor has lagged behind __consumer_offsets, "
                 "so its values are old.",
             )
             + f"{_UNREAD}{_READ_RATE}{_LAST_BATCH} Likely causes: the monitor is still catching up, it has too few "
@@ -154,15 +154,15 @@ MONITOR_ITSELF: Final = AlertFile(
                     "15m",
                 ),
             ),
-            summary=f"{IN_CLUSTER}{{{{ with $labels.folder }}}}the disk of the folder {{{{ . }}}} has {{{{ printf "
+            summary=f"{IN_CLUSTER}{{{{ with $labels.folder }}}}the disk with the folder {{{{ . }}}} has {{{{ printf "
             f'"%.0f" '
             "$value }} % free space{{ else }}the monitor cannot write its tables{{ end }}",
             description='{{ with $labels.folder }}The disk of paths.{{ . }} has only {{ printf "%.0f" $value }} % free '
-            "space. If this disk becomes full, the monitor stops. What to do: free space on the disk, make the disk "
-            "larger, or shorten the retention of the tables.{{ else }}Writes to Delta tables have failed for 15 "
-            "minutes. The monitor tries each failed write again. Until a write succeeds, its values are missing in the "
-            "tables. Likely causes: the storage is full, is slow, or refuses the credentials. What to do: read the "
-            "monitor's log. The log names the table and the error.{{ end }}",
+            "space. If this disk becomes full, the monitor stops. What to do: make space on the disk, use a larger "
+            "disk, or shorten the retention of the tables.{{ else }}Writes to Delta tables have failed for 15 minutes. "
+            "The monitor tries each failed write again. Until a write succeeds, its values are missing in the tables. "
+            "Likely causes: the storage is full, is slow, or refuses the credentials. What to do: read the monitor's "
+            "log. The log names the table and the error.{{ end }}",
         ),
         Alert(
             "RebalanceMonitorQuarantineGrows",

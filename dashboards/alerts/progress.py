@@ -53,7 +53,7 @@ PROGRESS: Final = AlertFile(
         Alert(
             "KafkaGroupLagging",
             GROUP,
-            harm="Records wait for longer than the owner of the group accepts.",
+            harm="Records wait for longer than the limit of the group.",
             levels=(
                 Level(CRITICAL, lines(ABOVE_CRITICAL, _LAGGING), "15m"),
                 Level(WARNING, lines(ABOVE_MAX, _LAGGING), "15m"),
@@ -172,7 +172,7 @@ PROGRESS: Final = AlertFile(
         Alert(
             "KafkaGroupRewound",
             GROUP,
-            harm="The group processes records a second time. The owner of the group may not expect this.",
+            harm="The group processes records a second time. The team that owns the group may not expect this.",
             levels=(
                 Level(WARNING, 'max by (cluster, group) (rebalance_monitor_group_status{status="REWIND"}) == 1', "2m"),
             ),

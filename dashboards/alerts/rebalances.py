@@ -92,7 +92,7 @@ REBALANCES: Final = AlertFile(
         Alert(
             "KafkaCommitGapLong",
             GROUP,
-            harm="A rebalance interrupted the commits for longer than the owner of the group accepts. The next "
+            harm="A rebalance interrupted the commits for longer than the limit of the group. The next "
             "rebalance will probably cause the same problem.",
             levels=(Level(WARNING, condition_start("long_commit_gap"), "0s"),),
             summary=f"{IN_GROUP}a rebalance interrupted the commits for too long",

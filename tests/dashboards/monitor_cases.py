@@ -142,14 +142,14 @@ STALE = (
         unread("20000x300"),
         labels=CLUSTER,
         says=(
-            "prod: the monitor is behind __consumer_offsets",
+            "prod: the monitor lags behind __consumer_offsets",
             (
-                "For 15 minutes or more, the monitor has been behind __consumer_offsets, so its values are old. Unread "
-                "records of __consumer_offsets: 20k. The monitor reads 100 records per second. The last batch ended at "
-                "1970-01-01 00:20:00 +0000 UTC. Likely causes: the monitor is still catching up, it has too few cores, "
-                "it cannot reach the brokers, its query fails, or a batch hangs. What to do: read the monitor's log. "
-                "If the monitor still reads records, wait or give it more cores. If the monitor reads no records, "
-                "restart it. The monitor continues at its last position."
+                "For 15 minutes or more, the monitor has lagged behind __consumer_offsets, so its values are old. "
+                "Unread records of __consumer_offsets: 20k. The monitor reads 100 records per second. The last batch "
+                "ended at 1970-01-01 00:20:00 +0000 UTC. Likely causes: the monitor is still catching up, it has too "
+                "few cores, it cannot reach the brokers, its query fails, or a batch hangs. What to do: read the "
+                "monitor's log. If the monitor still reads records, wait or give it more cores. If the monitor reads "
+                "no records, restart it. The monitor continues at its last position."
             ),
         ),
     ),
@@ -340,10 +340,10 @@ OTHERS = (
         | of_cluster("disk_free_ratio", "0.5x300", folder="checkpoint"),
         labels={**CLUSTER, "folder": "tables"},
         says=(
-            "prod: the disk of the folder tables has 7 % free space",
+            "prod: the disk with the folder tables has 7 % free space",
             (
                 "The disk of paths.tables has only 7 % free space. If this disk becomes full, the monitor stops. What "
-                "to do: free space on the disk, make the disk larger, or shorten the retention of the tables."
+                "to do: make space on the disk, use a larger disk, or shorten the retention of the tables."
             ),
         ),
     ),

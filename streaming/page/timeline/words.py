@@ -14,8 +14,8 @@ from streaming.page.timeline.window import Window
 
 SPAN_WORDS: Final = {"1h": "last hour", "6h": "last 6 hours", "24h": "last 24 hours", "7d": "last 7 days"}
 SILENCE: Final = (
-    "No measurements: the monitor did not run, or no offset of any group changed. The tables do not show which of the"
-    " two is true."
+    "No measurements: the monitor did not run, or no offset of any group changed. The tables do not show which reason is"
+    " true."
 )
 _LAG_ROWS: Final = 13
 
