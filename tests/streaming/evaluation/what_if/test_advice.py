@@ -166,7 +166,7 @@ WEIGHTED = late(group({"t": 4}, A="t", B="t"), "range", 185, of_one_topic(100, 9
             late(group({"t": 2, "u": 2}, A="tu"), "range", 150, dict.fromkeys(owners(A="t0 t1 u0 u1"), 100.0)),
             (
                 "With roundrobin, 4 members are enough if each member consumes 150 records/s. With more than 4, some"
-                " members would be idle."
+                " would be idle."
             ),
             "rule 9: range gives t0 and u0 to one member, and the third member would be idle",
         ),
