@@ -33,10 +33,10 @@ def storage_remedy(error: OSError) -> str:
     """Return the remedy for a failed access to a file or folder. Error messages have a colon before the remedy.
 
     >>> storage_remedy(OSError(errno.ENOSPC, "No space left on device"))
-    'free space on its disk'
+    'make space on its disk'
     """
     if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-        return "free space on its disk"
+        return "make space on its disk"
     if error.errno == errno.EROFS:
         return "mount its disk as writable"
     if error.errno in {errno.EACCES, errno.EPERM}:

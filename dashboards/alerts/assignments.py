@@ -29,23 +29,25 @@ _SKEWED = lines(
 _COUNTS_PARTITIONS = (
     f"rebalance_monitor_excess_partitions@ > 1 or rebalance_monitor_excess_partitions@ > 0 {AND_ABOVE_MAX}"
 )
-_MORE_RECORDS = "{{ $value | humanize }} records per second more than necessary"
-_MORE_THAN_FAIR = "{{ $value }} more than the busiest member would hold in the fairest assignment."
+_RECORDS = "{{ $value | humanize }}"
+_MORE_THAN_FAIR = "In the fairest assignment, the busiest member would hold {{ $value }} fewer."
 _BUSIEST = known(
     "topk(1, rebalance_monitor_busiest_member@)",
     f"{{{{ with first . }}}}Client {{{{ .Labels.client_id }}}} on {{{{ .Labels.client_host }}}}{{{{ with "
-    f".Labels.group_instance_id }}}} (instance {{{{ . }}}}){{{{ end }}}} holds {{{{ .Value }}}} partitions, "
-    f"{_MORE_THAN_FAIR}{{{{ end }}}}{{{{ else }}}}One member holds too many partitions, {_MORE_THAN_FAIR}",
+    f".Labels.group_instance_id }}}} (instance {{{{ . }}}}){{{{ end }}}} holds {{{{ .Value }}}} partitions. "
+    f"{_MORE_THAN_FAIR}{{{{ end }}}}{{{{ else }}}}One member holds too many partitions. {_MORE_THAN_FAIR}",
 )
 _BUSIEST_OR_UNEVEN = known(
     _COUNTS_PARTITIONS,
-    f"{_BUSIEST}{{{{ else }}}}The partitions of one member receive {_MORE_RECORDS}.",
+    f"{_BUSIEST}{{{{ else }}}}One member receives too many records. In the fairest assignment, the busiest member "
+    f"would receive {_RECORDS} fewer records per second.",
 )
 _CAUSE = known(
     "topk(1, rebalance_monitor_topic_skew@)",
-    "{{ with first . }} Cause: topic skew. The same members hold the extra partition of several topics.{{ with "
-    ".Labels.remedy }} What to do: change the group's strategy to {{ . }}. This strategy removes the topic skew.{{ "
-    "else }} What to do: compare the strategies in the what-if table on the group's page.{{ end }}{{ end }}{{ else }}"
+    "{{ with first . }} Cause: topic skew. In several topics, some members hold one more partition than the other "
+    "members. In all of these topics, they are the same members.{{ with .Labels.remedy }} What to do: change the "
+    "group's strategy to {{ . }}. This strategy removes the topic skew.{{ else }} What to do: compare the strategies "
+    "in the what-if table on the group's page.{{ end }}{{ end }}{{ else }}"
     + known_with(
         "group_condition",
         'condition="subscription_mismatch"',
@@ -57,8 +59,8 @@ _CAUSE = known(
 
 _CAUSE_OR_UNEVEN = known(
     _COUNTS_PARTITIONS,
-    f"{_CAUSE}{{{{ else }}}} What to do: find the member in the table of shared work on the group's page. Compare the "
-    "strategies in the what-if table.",
+    f"{_CAUSE}{{{{ else }}}} What to do: find the busiest member on the group's page (How the work is shared). "
+    "Compare the strategies in the what-if table.",
 )
 
 _UNOWNED = lines(condition_start("unowned_partitions"), NOT_ROLLING)
@@ -71,8 +73,7 @@ ASSIGNMENTS: Final = AlertFile(
             "KafkaAssignmentSkewed",
             GROUP,
             harm="One member holds more partitions than necessary. If records also wait too long, a fairer assignment "
-            "helps at once. If the member holds only one partition too many, the alert fires only if records wait too "
-            "long.",
+            "helps at once. If there is only one excess partition, the alert fires only while records wait too long.",
             levels=(
                 Level(CRITICAL, _SKEWED_AND_LATE, "10m"),
                 Level(WARNING, _SKEWED, "10m"),
@@ -81,7 +82,8 @@ ASSIGNMENTS: Final = AlertFile(
             + known(
                 _COUNTS_PARTITIONS,
                 "the busiest member holds {{ $value }} {{ if eq $value 1.0 }}partition{{ else }}partitions{{ end }} "
-                f"more than necessary{{{{ else }}}}the partitions of the busiest member receive {_MORE_RECORDS}",
+                f"more than necessary{{{{ else }}}}the busiest member receives {_RECORDS} more records per second "
+                "than necessary",
             ),
             description=f"{_BUSIEST_OR_UNEVEN}{SINCE_ASSIGNMENT}{RECORDS_WAIT}{LAG_SECONDS}{WORST_PARTITION}{LAG_CAUSE}"
             f"{_CAUSE_OR_UNEVEN}",
@@ -104,12 +106,11 @@ ASSIGNMENTS: Final = AlertFile(
             ),
             summary=f"{IN_GROUP}the assignment does not follow the strategy {{{{ $labels.strategy }}}}",
             description='{{ with printf "rebalance_monitor_drift_partitions{cluster=%q,group=%q,strategy=%q}" '
-            f"$labels.cluster $labels.group $labels.strategy | query }}}}Partitions whose present owner breaks a rule "
-            f"of the strategy: {{{{ . | first | value }}}}.{{{{ else }}}}The present owner of some partitions breaks a "
-            f"rule of the strategy.{{{{ end }}}}{SINCE_ASSIGNMENT} Likely causes: the client that leads the group "
-            f"computes an assignment that differs from the strategy, or this client uses old topic metadata. What to "
-            f"do: find the partitions and the broken rule on the group's page. Compare the client versions of the "
-            f"members.",
+            f"$labels.cluster $labels.group $labels.strategy | query }}}}Partitions assigned against a rule of the "
+            f"strategy: {{{{ . | first | value }}}}.{{{{ else }}}}The assignment of some partitions breaks a rule of "
+            f"the strategy.{{{{ end }}}}{SINCE_ASSIGNMENT} Likely causes: the group leader does not follow the "
+            f"strategy, or it uses old topic metadata. What to do: find the partitions and the broken rule on the "
+            f"group's page. Compare the client versions of the members.",
         ),
         Alert(
             "KafkaPartitionsUnowned",
@@ -124,9 +125,9 @@ ASSIGNMENTS: Final = AlertFile(
             description=number("rebalance_monitor_unowned_partitions@", "Subscribed partitions without an owner: #. ")
             + f"The partitions have had no owner since {START} or earlier."
             + number("rebalance_monitor_unowned_records@", " # records wait in these partitions.", "humanize")
-            + " Likely causes: somebody added partitions to a topic and the client does not see them yet, the "
-            "assignment leaves out partitions, or a cooperative rebalance does not finish. What to do: restart the "
-            "member that leads the group. The group's page shows its name. If that does not help, restart all members.",
+            + " Likely causes: the clients do not see new partitions of a topic yet, the assignment is incomplete, or "
+            "a cooperative rebalance does not finish. What to do: restart the group leader. The group's page shows "
+            "which member this is. If that does not help, restart all members.",
         ),
     ),
 )

@@ -40,10 +40,11 @@ COORDINATORS: Final = AlertFile(
             ),
             summary=f"{IN_CLUSTER}{{{{ $value }}}} groups of coordinator {{{{ $labels.coordinator }}}} are in trouble",
             description="{{ $value }} groups are silent, stuck in a rebalance or far behind. Broker {{ "
-            "$labels.coordinator }} coordinates all of these groups. They are at least half of the broker's groups "
-            "with members. Alertmanager suppresses the alerts about these groups. Likely causes: the broker is "
-            "overloaded or cannot write __consumer_offsets, or clients cannot reach the broker. What to do: first "
-            "check the log, the disks and the network of this broker. Also check the replicas of __consumer_offsets.",
+            "$labels.coordinator }} is the coordinator of all these groups. At least half of this broker's groups have "
+            "such a problem. Groups without members do not count. Alertmanager suppresses the alerts about these "
+            "groups. Likely causes: the broker is overloaded or cannot write __consumer_offsets, or clients cannot "
+            "reach the broker. What to do: first check the log, the disks and the network of this broker. Also check "
+            "the replicas of __consumer_offsets.",
         ),
         Alert(
             "KafkaOffsetsBlockedByTransaction",
@@ -56,9 +57,9 @@ COORDINATORS: Final = AlertFile(
             description=f"One transaction stays open and blocks {COUNT} records. By default, the timeout of a "
             f"transaction is at most 15 minutes (transaction.max.timeout.ms)."
             '{{ with printf "count(max by (group) (rebalance_monitor_group_info{cluster=%q,state=\\"Unknown\\"}))" '
-            "$labels.cluster | query }} Groups in state Unknown: {{ . | first | value }}.{{ end }} A consumer that "
-            "starts now cannot fetch its offsets if its group belongs to this partition. Likely causes: a hanging "
-            "transaction. What to do: find the transaction with kafka-transactions.sh find-hanging, then abort it.",
+            "$labels.cluster | query }} Groups in state Unknown: {{ . | first | value }}.{{ end }} New consumers of "
+            "the groups in this partition cannot fetch their committed offsets. Likely causes: a hanging transaction. "
+            "What to do: find the transaction with kafka-transactions.sh find-hanging, then abort it.",
         ),
     ),
 )

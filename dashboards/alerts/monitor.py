@@ -94,32 +94,32 @@ MONITOR_ITSELF: Final = AlertFile(
             summary="{{ with $labels.cluster }}{{ . }}: Prometheus receives nothing from the monitor{{ else "
             "}}Prometheus receives nothing from any rebalance monitor{{ end }}",
             description="{{ with $labels.cluster }}Prometheus has received nothing from the monitor of {{ . }} for 10 "
-            "minutes.{{ else }}Prometheus receives nothing from any monitor.{{ end }} No alert about a group can fire "
-            "during this time. What to do: check whether the monitor's process runs and whether Prometheus can reach "
-            "the monitor's port. If necessary, start the monitor. The monitor continues at its last position. If you "
-            "do not monitor the cluster any more, silence this alert.",
+            "minutes.{{ else }}Prometheus receives nothing from any monitor.{{ end }} Until Prometheus receives data "
+            "again, no alert about a group can fire. What to do: check whether the monitor's process runs and whether "
+            "Prometheus can reach the monitor's port. If necessary, start the monitor. The monitor continues at its "
+            "last position. If you no longer monitor the cluster, silence this alert.",
         ),
         Alert(
             "RebalanceMonitorStale",
             MONITOR,
-            harm="The monitor shows old values. If it also makes no progress, nobody would notice problems of groups.",
+            harm="The monitor shows old values, so alerts about groups may come late or not at all.",
             levels=(Level(CRITICAL, _STALE_CRITICAL, "15m", "5m"), Level(WARNING, _STALE_WARNING, "15m", "5m")),
             summary=IN_CLUSTER
             + _in_cluster(
                 _IS_NOT_READY,
-                "the monitor is not ready{{ else }}the monitor is behind __consumer_offsets",
+                "the monitor is not ready{{ else }}the monitor lags behind __consumer_offsets",
             ),
             description="For 15 minutes or more, "
             + _in_cluster(
                 _IS_NOT_READY,
                 "the monitor has not been ready, or it has lost readiness again and again. Alerts about the groups of "
-                "this cluster cannot fire during this time.{{ else }}the monitor has been behind __consumer_offsets, "
+                "this cluster cannot fire during this time.{{ else }}the monitor has lagged behind __consumer_offsets, "
                 "so its values are old.",
             )
-            + f"{_UNREAD}{_READ_RATE}{_LAST_BATCH} Likely causes: the monitor is still catching up, its query fails, a "
-            f"batch hangs, or the monitor cannot reach the brokers or has too few cores. What to do: read the "
-            f"monitor's log. If the monitor still reads records, wait or give it more cores. If the monitor reads no "
-            f"records, restart it. The monitor continues at its last position.",
+            + f"{_UNREAD}{_READ_RATE}{_LAST_BATCH} Likely causes: the monitor is still catching up, it has too few "
+            f"cores, it cannot reach the brokers, its query fails, or a batch hangs. What to do: read the monitor's "
+            f"log. If the monitor still reads records, wait or give it more cores. If the monitor reads no records, "
+            f"restart it. The monitor continues at its last position.",
         ),
         Alert(
             "RebalanceMonitorRestarts",
@@ -135,7 +135,7 @@ MONITOR_ITSELF: Final = AlertFile(
                 ),
             ),
             summary=f"{IN_CLUSTER}the monitor fails again and again, or it cannot watch the cluster",
-            description="Within half an hour, the monitor failed to watch the cluster {{ printf "
+            description="Within half an hour, the monitor failed {{ printf "
             '"%.0f" $value }} times. After each failure, it started again and had to catch up. What to do: read the '
             "monitor's log. The log describes each error in one line.",
         ),
@@ -154,15 +154,15 @@ MONITOR_ITSELF: Final = AlertFile(
                     "15m",
                 ),
             ),
-            summary=f"{IN_CLUSTER}{{{{ with $labels.folder }}}}the disk of the folder {{{{ . }}}} has {{{{ printf "
+            summary=f"{IN_CLUSTER}{{{{ with $labels.folder }}}}the disk with the folder {{{{ . }}}} has {{{{ printf "
             f'"%.0f" '
             "$value }} % free space{{ else }}the monitor cannot write its tables{{ end }}",
             description='{{ with $labels.folder }}The disk of paths.{{ . }} has only {{ printf "%.0f" $value }} % free '
-            "space. If this disk becomes full, the monitor stops. What to do: free space on the disk, make the disk "
-            "larger, or shorten the retention of the tables.{{ else }}Writes to Delta tables have failed for 15 "
-            "minutes. The monitor tries each failed write again. Until a write succeeds, its values are missing in the "
-            "tables. Likely causes: the storage is full, is slow, or refuses the credentials. What to do: read the "
-            "monitor's log. The log names the table and the error.{{ end }}",
+            "space. If this disk becomes full, the monitor stops. What to do: make space on the disk, use a larger "
+            "disk, or shorten the retention of the tables.{{ else }}Writes to Delta tables have failed for 15 minutes. "
+            "The monitor tries each failed write again. Until a write succeeds, its values are missing in the tables. "
+            "Likely causes: the storage is full, is slow, or refuses the credentials. What to do: read the monitor's "
+            "log. The log names the table and the error.{{ end }}",
         ),
         Alert(
             "RebalanceMonitorQuarantineGrows",
@@ -170,14 +170,13 @@ MONITOR_ITSELF: Final = AlertFile(
             harm="The monitor cannot use some records, usually because a client or Kafka is newer than this monitor.",
             levels=(Level(WARNING, _QUARANTINE, "5m", "15m"),),
             summary=f"{IN_CLUSTER}the monitor cannot use records of __consumer_offsets ({{{{ $labels.reason }}}})",
-            description=f"Within 15 minutes, the monitor ignored {COUNT} records of __consumer_offsets. It ignored "
-            f"each of these records completely, or only the part about one member. The reason is {{{{ $labels.reason "
-            f"}}}}. The content of the ignored parts is unknown. Likely causes: if the column field of the table "
-            f"quarantine names a member, a client library writes subscriptions or assignments in its own format. If "
-            f"the reason is unknown_record_type or unknown_value_version, Kafka is newer than this monitor. If the "
-            f"reason is foreign_partition, a program other than Kafka wrote the records, or the partition count of the "
-            f"topic changed. What to do: see the table quarantine, then update the client or the monitor. For "
-            f"foreign_partition, see the runbook.",
+            description=f"Within 15 minutes, the monitor ignored {COUNT} records of __consumer_offsets. For each "
+            f"record, it ignored the whole record or only the part about one member. The reason is {{{{ $labels.reason "
+            f"}}}}. Likely causes: a client library writes subscriptions or assignments in its own format. In this "
+            f'case, the table quarantine names a member in its column "field". If the reason is unknown_record_type '
+            f"or unknown_value_version, Kafka is newer than this monitor. If the reason is foreign_partition, a "
+            f"program other than Kafka wrote the records, or the partition count of the topic changed. What to do: see "
+            f"the table quarantine, then update the client or the monitor. For foreign_partition, see the runbook.",
         ),
         Alert(
             "RebalanceMonitorIncomplete",
@@ -214,12 +213,12 @@ MONITOR_ITSELF: Final = AlertFile(
                     f"exclude groups that you do not need.",
                     "cluster_describe_not_authorized": "All brokers answer, but the monitor's user does not have the "
                     "right DESCRIBE on the cluster. So the listing contains only groups that this user may describe. "
-                    "Other groups are unknown, and the monitor does not see their rebalances while they are in "
-                    "progress. What to do: grant the monitor's user the right DESCRIBE on the cluster.",
+                    "Other groups may be missing. The monitor does not see their rebalances in progress. What to do: "
+                    "grant the monitor's user the right DESCRIBE on the cluster.",
                     "any other": "Brokers whose listing of groups is missing or incomplete: {{ $value }}. The reason "
-                    "is {{ $labels.reason }}. The monitor does not see rebalances in progress on these brokers. It "
-                    "also still shows groups that no longer exist there. What to do: check whether these brokers are "
-                    "up. Grant the monitor's user the right DESCRIBE on groups and on the cluster.",
+                    "is {{ $labels.reason }}. The monitor does not see rebalances in progress on these brokers. It may "
+                    "also show groups that no longer exist. What to do: check whether these brokers are up. Grant the "
+                    "monitor's user the right DESCRIBE on groups and on the cluster.",
                 },
             ),
         ),
@@ -242,9 +241,9 @@ MONITOR_ITSELF: Final = AlertFile(
             ),
             summary=f"{IN_CLUSTER}the clocks of broker {{{{ $labels.broker }}}} and of the monitor differ by "
             f"{DURATION} or more",
-            description="The monitor corrects its own times by the part of the difference that is certain. It cannot "
-            "correct times that Prometheus and Grafana compare with their own clocks. It also cannot correct "
-            "differences between the brokers. What to do: synchronize the clocks of the brokers and of the monitor "
+            description="The monitor corrects its own times for the proven part of this difference. It cannot correct "
+            "times that Prometheus and Grafana compare with their own clocks. It also cannot correct differences "
+            "between the clocks of the brokers. What to do: synchronize the clocks of the brokers and of the monitor "
             "(NTP).",
         ),
     ),

@@ -53,7 +53,7 @@ PROGRESS: Final = AlertFile(
         Alert(
             "KafkaGroupLagging",
             GROUP,
-            harm="Records wait for longer than the owner of the group accepts.",
+            harm="Records wait for longer than the limit of the group.",
             levels=(
                 Level(CRITICAL, lines(ABOVE_CRITICAL, _LAGGING), "15m"),
                 Level(WARNING, lines(ABOVE_MAX, _LAGGING), "15m"),
@@ -90,19 +90,18 @@ PROGRESS: Final = AlertFile(
             description=known_with(
                 "group_status",
                 _IS_STALLED,
-                "The committed offset of a partition does not advance, although the group commits and records wait.{{ "
-                "else }}For a partition, the time since the last commit is longer than the time span of the last ten "
-                "commits.",
+                "Records wait and the group commits, but the committed offset of a partition stays the same.{{ else "
+                "}}A partition has had no commit for longer than the time span of its last ten commits.",
             )
             + f"{RECORDS_WAIT}{LAG_SECONDS}{GROUP_MEMBERS}{WORST_PARTITION}"
             + known_with(
                 "group_status",
                 _IS_STALLED,
                 " Likely causes: a member cannot process a record and tries the same record again and again. What to "
-                "do: find the partition with status STALL on the group's page. Read the log of its owner. Skip or "
-                "repair the record.{{ else }} Likely causes: a member hangs or fails, or the partition has no owner. "
-                "What to do: find the partitions with status STOP on the group's page. Restart the owners of these "
-                "partitions.",
+                "do: find the partition with status STALL on the group's page. Read the log of the member that owns "
+                "the partition. Skip or repair the record.{{ else }} Likely causes: a member hangs or fails, or the "
+                "partition has no owner. What to do: find the partitions with status STOP on the group's page. Restart "
+                "the owners of these partitions.",
             ),
         ),
         Alert(
@@ -126,10 +125,11 @@ PROGRESS: Final = AlertFile(
                 Level(WARNING, _SILENT_MEMBER, "5m"),
             ),
             summary=f"{IN_GROUP}a static member does not commit",
-            description=f"The last commit of a static member was before {START}. A different member has committed "
-            f"later. The group's page names the static member.{RECORDS_WAIT}{LAG_SECONDS}{WORST_PARTITION} Other "
-            f"members get the partitions of the static member only after session.timeout.ms has passed. Likely causes: "
-            f"the member's group.instance.id is fenced, or the member hangs. What to do: restart the static member.",
+            description=f"The last commit of a static member was before {START}. At least one other member has "
+            f"committed since then. The group's page names the static "
+            f"member.{RECORDS_WAIT}{LAG_SECONDS}{WORST_PARTITION} Other members get the partitions of the static "
+            f"member only after session.timeout.ms has passed. Likely causes: the member's group.instance.id is "
+            f"fenced, or the member hangs. What to do: restart the static member.",
         ),
         Alert(
             "KafkaGroupWithoutMembers",
@@ -172,7 +172,7 @@ PROGRESS: Final = AlertFile(
         Alert(
             "KafkaGroupRewound",
             GROUP,
-            harm="The group processes records a second time. The owner of the group may not expect this.",
+            harm="The group processes records a second time. The team that owns the group may not expect this.",
             levels=(
                 Level(WARNING, 'max by (cluster, group) (rebalance_monitor_group_status{status="REWIND"}) == 1', "2m"),
             ),

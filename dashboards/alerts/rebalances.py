@@ -31,7 +31,9 @@ _FLAPPING = known_with(
     " One member joins and leaves again and again. The group's page names this member.",
 )
 _LONG_GAP = known_with(
-    "group_condition", 'condition="long_commit_gap"', " A commit gap was longer than the group's limit."
+    "group_condition",
+    'condition="long_commit_gap"',
+    " The time without commits around a rebalance was longer than the group's limit.",
 )
 _CAUSE = known(
     "topk(1, increase(rebalance_monitor_rebalances_by_cause_total@[10m]) > 0)",
@@ -52,10 +54,10 @@ REBALANCES: Final = AlertFile(
         Alert(
             "KafkaRollingRestart",
             GROUP,
-            harm="The alert sends no notification. While the alert fires, Alertmanager suppresses warnings whose cause "
-            "is the deployment.",
+            harm="The alert sends no notification. While the alert fires, Alertmanager suppresses warnings that the "
+            "deployment causes.",
             levels=(Level(INFO, condition_start("rolling_restart"), "0s", "5m"),),
-            summary=f"{IN_GROUP}members are replaced one after the other",
+            summary=f"{IN_GROUP}a rolling restart is in progress",
             description=f"A rolling restart has been in progress since {START}. Each member that leaves or joins "
             f"causes a rebalance. What to do: nothing. Static membership (group.instance.id) would avoid these "
             f"rebalances.",
@@ -90,15 +92,15 @@ REBALANCES: Final = AlertFile(
         Alert(
             "KafkaCommitGapLong",
             GROUP,
-            harm="Because of a rebalance, no member committed for longer than the owner of the group accepts. The next "
+            harm="A rebalance interrupted the commits for longer than the limit of the group. The next "
             "rebalance will probably cause the same problem.",
             levels=(Level(WARNING, condition_start("long_commit_gap"), "0s"),),
             summary=f"{IN_GROUP}a rebalance interrupted the commits for too long",
             description=f"The time without commits around a rebalance was longer than {_COMMIT_GAP_LIMIT}. The monitor "
             f"first saw this at {START}. Records waited during this time, or the group processed some records twice. "
-            f"Likely causes: a member ended without leaving the group and its session.timeout.ms is long, members "
-            f"restore their state, or the strategy is eager. What to do: on the group's page, see the cause and the "
-            f"length of the last rebalances. Consider static membership or a cooperative strategy.",
+            f"Likely causes: a crashed member with a long session.timeout.ms, members that restore their state, or an "
+            f"eager strategy. What to do: find the cause and the length of the last rebalances on the group's page. "
+            f"Consider static membership or a cooperative strategy.",
         ),
         Alert(
             "KafkaRebalanceStuck",
@@ -128,12 +130,12 @@ REBALANCES: Final = AlertFile(
             description=by_label(
                 "condition",
                 {
-                    "stuck_rebalance": f"The rebalance did not finish within the allowed time, which ended at {START}. "
-                    f"No member makes progress. Likely causes: a member hangs and does not rejoin, or a member's "
-                    f"process has ended and its session has not timed out yet.",
-                    "stuck_reconciliation": f"A member of this KIP-848 group did not reach its target assignment "
-                    f"within the allowed time, which ended at {START}. Only this member makes no progress. Likely "
-                    f"causes: the member hangs, or it does not give up a partition.",
+                    "stuck_rebalance": f"The rebalance did not finish in time. The allowed time ended at {START}. No "
+                    f"member makes progress. Likely causes: a member hangs and does not rejoin, or a member crashed "
+                    f"and its session has not timed out yet.",
+                    "stuck_reconciliation": f"A member of this KIP-848 group did not reach its target assignment in "
+                    f"time. The allowed time ended at {START}. This member makes no progress. The other members "
+                    f"continue. Likely causes: the member hangs, or it does not give up a partition.",
                 },
             )
             + f"{RECORDS_WAIT}{LAG_SECONDS} What to do: find the member that does not respond "
@@ -159,17 +161,17 @@ REBALANCES: Final = AlertFile(
                 "condition",
                 {
                     "endless_cooperative_rejoin": f"Since {START}, the group has rebalanced again and again, although "
-                    f"no member joins, leaves or changes anything. Likely causes: the assignor of the client that "
-                    f"leads the group never reaches a final assignment. What to do: update this client, or use a "
+                    f"no member joins, leaves or changes anything. Likely causes: the assignor of the group leader "
+                    f"never reaches a final assignment. What to do: update the client of the group leader, or use a "
                     f"different strategy.",
-                    "duplicate_claims": f"Two members joined and claimed the same partition for the same generation. "
-                    f"The monitor first saw this at {START}. Records may have been processed twice. Likely causes: a "
-                    f"removed member joined again, or a client has an old version. What to do: search the downstream "
-                    f"systems for duplicates. Update old clients.",
-                    "eager_and_cooperative_mixed": f"Members claim owned partitions although the strategy is eager, or "
-                    f"the group changed its strategy and then changed it back. The monitor first saw this at {START}. "
-                    f"Partitions may have two owners or none. Likely causes: an unfinished upgrade. What to do: give "
-                    f"all members the same list of strategies, in two rolling bounces.",
+                    "duplicate_claims": f"Two members rejoined, and both claimed the same partition in the same "
+                    f"generation. The monitor first saw this at {START}. Records may have been processed twice. Likely "
+                    f"causes: a removed member joined again, or a client has an old version. What to do: search the "
+                    f"downstream systems for duplicates. Update old clients.",
+                    "eager_and_cooperative_mixed": f"Either members claim partitions although the strategy is eager, "
+                    f"or the group changed its strategy and then changed it back. The monitor first saw this at "
+                    f"{START}. Some partitions may have two owners, or no owner. Likely causes: an unfinished upgrade. "
+                    f"What to do: give all members the same list of strategies in two rolling restarts.",
                     "subscribed_topic_missing": f"Members subscribe by name to a topic that the brokers do not know. "
                     f"The monitor first reported this at {START}. The members read nothing from this topic. Likely "
                     f"causes: the name is misspelled, or the topic was deleted. What to do: see the name of the topic "

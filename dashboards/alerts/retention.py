@@ -33,7 +33,7 @@ RETENTION: Final = AlertFile(
             "higher than the offsets of the lost records.",
             levels=(Level(CRITICAL, f"{group_max('group_records_lost')} > 0", "1m"),),
             summary=f"{IN_GROUP}up to {COUNT} records were deleted before the group read them",
-            description=f"Retention deleted {COUNT} offsets that the group had not committed "
+            description=f"Retention deleted up to {COUNT} records that the group had not committed "
             f"yet.{LAG_SECONDS}{GROUP_MEMBERS}{WORST_PARTITION} Likely causes: the group was too slow, or it was down "
             f"for longer than the topic's retention. What to do: read the present retention.ms of the topic. Raise "
             f"this value at once to stop the loss. Then reduce the lag. Inform the owners of the data. If the group is "
@@ -48,10 +48,10 @@ RETENTION: Final = AlertFile(
                 Level(WARNING, lines(f"{_UNTIL_LOST} < 21600", _NOT_LOST_YET), "15m"),
             ),
             summary=f"{IN_GROUP}retention deletes unread records in {DURATION}",
-            description=f"At the present rate, retention deletes unread records in {DURATION}. If the group commits "
-            f"these records before, they are not lost.{RECORDS_WAIT}{LAG_SECONDS}{GROUP_MEMBERS}{WORST_PARTITION} What "
-            f"to do: find the topics with lag on the group's page. Read the present retention.ms (or retention.bytes) "
-            f"of these topics. Raise this value. Then reduce the lag. If the group is no longer needed, delete it.",
+            description=f"At the present rate, retention deletes unread records in {DURATION}. Records that the group "
+            f"commits before then are not lost.{RECORDS_WAIT}{LAG_SECONDS}{GROUP_MEMBERS}{WORST_PARTITION} What to do: "
+            f"find the topics with lag on the group's page. Read the present retention.ms (or retention.bytes) of "
+            f"these topics. Raise this value. Then reduce the lag. If the group is no longer needed, delete it.",
         ),
         Alert(
             "KafkaOffsetsExpiring",
@@ -71,11 +71,11 @@ RETENTION: Final = AlertFile(
             ),
             summary=f"{IN_GROUP}Kafka deletes the group's committed offsets {{{{ if gt $value 0.0 }}}}in "
             f"{DURATION}{{{{ else }}}}at any moment{{{{ end }}}}",
-            description=f"The group is inactive. The time after which Kafka deletes its offsets "
-            f"(offsets.retention.minutes) has almost passed.{LAST_COMMIT}{RECORDS_WAIT} If the group starts after the "
-            f"deletion, auto.offset.reset decides where the group begins. With latest, the group skips records. With "
-            f"earliest, the group reads all records again. What to do: start the application before the deletion. If "
-            f"the group is no longer needed, delete it or set ignore_alerts.",
+            description=f"The group is inactive. Kafka deletes its offsets after offsets.retention.minutes. This time "
+            f"has almost passed.{LAST_COMMIT}{RECORDS_WAIT} If the group starts after the deletion, auto.offset.reset "
+            f"decides where the group begins. With the value latest, the group skips records. With the value earliest, "
+            f"the group reads all records again. What to do: start the application before the deletion. If the group "
+            f"is no longer needed, delete it or set ignore_alerts.",
         ),
     ),
 )

@@ -80,7 +80,7 @@ RATES: Final = (
 )
 _HOT: Final = (
     "hot partition. Partition {{ .Labels.partition }} of topic {{ .Labels.topic }} receives more records than its"
-    " owner can consume. No assignment can help."
+    " owner can consume. A different assignment cannot help."
 )
 _ASSIGNMENT: Final = (
     "the assignment. One member receives more records than it can consume{{ with .Labels.client_id }} (client {{ . "
@@ -88,18 +88,19 @@ _ASSIGNMENT: Final = (
 )
 _SLOW_MEMBER: Final = (
     "slow member. {{ with .Labels.client_id }}Client {{ . }}{{ end }}{{ with .Labels.client_host }} on {{ . }}{{ end }}"
-    " consumes fewer records than the other members, with similar input."
+    " consumes fewer records than the other members, although the input of all members is similar."
 )
 _SLOW_HOST: Final = (
-    "slow host. The members on {{ .Labels.client_host }} consume fewer records than the others, with similar input."
+    "slow host. The members on {{ .Labels.client_host }} consume fewer records than the other members, although the "
+    "input of all members is similar."
 )
 _LAG_CAUSES: Final[Mapping[str, tuple[str, str]]] = {
     "rebalancing": (
-        "rebalances. Around rebalances, the group commits nothing for too long.",
+        "rebalances. Rebalances interrupt the group's commits for too long.",
         "find the reason for the rebalances on the group's page.",
     ),
     "stopped": (
-        "the group has stopped. No committed offset advances, although records wait.",
+        "the group has stopped. Records wait, but the group's committed offsets do not increase.",
         "read the logs of the members, and restart the members.",
     ),
     "hot_partition": (_HOT, "look at the keys of the records, or make the processing faster."),
@@ -111,7 +112,7 @@ _LAG_CAUSES: Final[Mapping[str, tuple[str, str]]] = {
     "slow_host": (_SLOW_HOST, "check CPU, memory, disk and network of this host."),
     "under_provisioned": (
         "too much input. The lag of every member grows.",
-        "add members, up to the number of partitions, or make the processing faster.",
+        "make the processing faster, or add members. More members than partitions do not help.",
     ),
 }
 """For each cause of lag: the cause in words, and what to do."""

@@ -33,7 +33,7 @@ from streaming.jars import BROKER_SETS, KAFKA_VERSION
     type=click.Choice(tuple(BROKER_SETS)),
     default=KAFKA_VERSION,
     show_default=True,
-    help="Kafka version. If you use a version for the first time, its jars are downloaded.",
+    help="Kafka version. The first use of a version downloads its jars.",
 )
 def broker(port: int | None, folder: Path | None, properties: tuple[str, ...], kafka_version: str) -> None:
     """Run a real single-node Kafka broker on 127.0.0.1 until Ctrl-C.

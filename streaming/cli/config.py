@@ -26,9 +26,7 @@ def config() -> None:
 
 @config.command()
 @config_option
-@click.option(
-    "--group", metavar="ID", help="Print only the limits of this group, and the settings that determine these limits."
-)
+@click.option("--group", metavar="ID", help="Print only the limits of this group, and the settings that define them.")
 def check(file: Path | None, group: str | None) -> None:
     """Print the effective settings without secrets. If the settings have errors, print all errors."""
     try:

@@ -29,7 +29,7 @@ _WIDTH = max(map(len, ("ok", "note", "failed", "not checked")))
 @click.option(
     "--alertmanager",
     metavar="URL",
-    help="Address of Alertmanager [default: links.alertmanager_url, or else the address that Prometheus uses].",
+    help="Address of Alertmanager [default: links.alertmanager_url, or the address that Prometheus reports].",
 )
 @click.option(
     "--send-test-alert",
@@ -45,7 +45,7 @@ _WIDTH = max(map(len, ("ok", "note", "failed", "not checked")))
     help="Label of the test alerts, for example team=payments. You can repeat this option. The labels"
     " alertname, severity and cluster are fixed.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one line for each point. The line is a JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="For each point, print one line with a JSON object.")
 def doctor(  # noqa: PLR0913 - click hands over every option by name
     *,
     file: Path | None,
@@ -56,12 +56,12 @@ def doctor(  # noqa: PLR0913 - click hands over every option by name
     alert_labels: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Check everything that the monitor needs, and print one line for each point. A line about a problem has a remedy.
+    """Check everything that the monitor needs. Print one line for each checked point, and a remedy for each problem.
 
     The command checks Java, memory, disks, jars, brokers, rights, clocks, the checkpoint and the tables. If the address
     of Prometheus is known, it also checks the scrape job, the alert rules and Alertmanager. For each cluster, it takes
     about 20 seconds, or longer if a broker stops answering during the check. Run it with the settings of the monitor.
-    The monitor can run at the same time. Except for test alerts, the command changes nothing.
+    You can run it while the monitor runs. Except for test alerts, the command changes nothing.
 
     A line starts with `ok`, `note`, `failed` or `not checked`. A note does not prevent the monitor from running.
 

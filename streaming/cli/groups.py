@@ -77,25 +77,26 @@ _REASONS = {
     "--json",
     "as_json",
     is_flag=True,
-    help="Print one line for each group. The line is a JSON object that includes the members of the group.",
+    help="For each group, print one line with a JSON object. The object includes the members of the group.",
 )
 @click.option(
     "-v",
     "--verbose",
     is_flag=True,
-    help="Show each value of a group in a line of its own, and the members of the group with their partitions.",
+    help="Show each value of a group on its own line. Also show the members and their partitions.",
 )
 @click.option(
     "--tables",
     metavar="PATH",
-    help="Folder of the tables that contain the conditions [default: paths.tables in the settings, but no tables with"
-    " --bootstrap-server].",
+    help="Folder of the tables that contain the conditions [default: paths.tables in the settings; no tables if"
+    " --bootstrap-server is set].",
 )
 @click.option(
     "--monitor",
     metavar="URL",
     help="Address of a running monitor, for example http://localhost:9560. The output then also shows values that only"
-    " the monitor knows, such as the lag [default: links.page_url in the settings; none with --bootstrap-server].",
+    " the monitor knows, such as the lag [default: links.page_url in the settings; no address if --bootstrap-server is"
+    " set].",
 )
 def groups(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     bootstrap_server: str | None,

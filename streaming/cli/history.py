@@ -43,12 +43,12 @@ _Position = tuple[str, int, int]
     "--json",
     "as_json",
     is_flag=True,
-    help="Print one line for each rebalance. The line is a JSON object with all columns of the table row. With --at or"
-    " --between, print the same JSON document as the API.",
+    help="For each rebalance, print one line with a JSON object. The object has all columns of the table row. With --at"
+    " or --between, print the same JSON document as the API.",
 )
 @click.option("--at", metavar="TIME", help="Show the group as of a time in UTC, for example 2026-11-22T22:04.")
 @click.option(
-    "--between", nargs=2, metavar="A B", help="Compare two generations of the group. A and B: generations or times."
+    "--between", nargs=2, metavar="A B", help="Compare two generations of the group. A and B are generations or times."
 )
 @click.option("--tables", metavar="PATH", help="Folder of the tables [default: paths.tables in the settings].")
 @click.option("--cluster", metavar="NAME", help="Show only this cluster [default: all clusters in the tables].")

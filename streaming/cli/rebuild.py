@@ -27,11 +27,10 @@ from streaming.errors import RemedyError
 def rebuild(cluster: str | None, is_repairing: bool, file: Path | None) -> None:
     """Create a new checkpoint from the topic and the tables. Counters keep their values.
 
-    Use this command if a checkpoint is damaged, or if it belongs to a different version of the monitor. Also use it if
-    you want to change a setting that cannot change after the checkpoint was created. The command renames the old
-    checkpoint. The next run reads the topic from its start. It does not write rows that the tables already contain. If
-    several clusters are configured, the command rebuilds the checkpoint of one cluster. The other checkpoints do not
-    change.
+    Use this command if a checkpoint is damaged, or if it belongs to a different version of the monitor. Also use it to
+    change a setting that is fixed after the checkpoint was created. The command renames the old checkpoint. The next
+    run reads the topic from its start. It does not write rows that the tables already contain. If several clusters are
+    configured, the command rebuilds the checkpoint of one cluster. The other checkpoints do not change.
 
     If tables are damaged, the command fails and changes nothing. With --repair-tables, the command first repairs each
     damaged table and prints a description of the repair. A repair restores the last good version, removes damaged

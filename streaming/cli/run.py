@@ -15,9 +15,9 @@ from streaming.config.load import forget_secrets
 from streaming.errors import RemedyError
 
 SWITCH_SECONDS = 0.001
-"""Time after which Python interrupts a busy thread if a different thread waits. During one scrape, Python switches to
-other threads a hundred times. With Python's default of 5 ms, a scrape during a sample or a batch takes 50 % longer
-(tests/bench/DESIGN.md).
+"""Time after which Python interrupts a busy thread, so that a waiting thread can run. During one scrape, Python
+switches to other threads a hundred times. With Python's default of 5 ms, a scrape during a sample or a batch takes 50 %
+longer (tests/bench/DESIGN.md).
 """
 
 _log = logging.getLogger(__name__)
@@ -33,7 +33,7 @@ log_level_option = click.option(
     type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=False),
     default="INFO",
     show_default=True,
-    help="Level of the log that the command writes to standard error.",
+    help="Log level. The command writes the log to standard error.",
 )
 
 

@@ -80,8 +80,8 @@ class _TopicPartitionCount(click.ParamType[tuple[str, int]]):
     "offers",
     multiple=True,
     metavar="LISTS",
-    help="The strategies that each member offers, now or after a rolling restart. You can repeat this option, as in"
-    " the example.",
+    help="Strategies that each member offers. The first --offers is for the present. Repeat the option for each rolling"
+    " restart, as in the example.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the whole result as one JSON object.")
 @click.option("--tables", metavar="PATH", help="Folder of the tables [default: paths.tables in the settings].")
@@ -118,8 +118,8 @@ def what_if(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     With --offers, the command computes no assignment. It shows the strategy that the group chooses at each step of a
     rolling change of partition.assignment.strategy. The first --offers describes the group now. Each further --offers
     describes the group after one more rolling restart. Separate the strategies of a member with commas. If all members
-    have the same list, write it once. Otherwise write one list per member, separated by spaces. Example: the migration
-    to cooperative rebalances (KIP-429):
+    have the same list, write it once. Otherwise, write one list per member, and separate the lists with spaces.
+    Example: the migration to cooperative rebalances (KIP-429):
 
     \b
     rebalance-monitor what-if payments --offers range \\
@@ -248,8 +248,8 @@ def _describe_moved_keys(spec: GroupSpec, change: Change, moved_keys: Mapping[st
         counts = f"{spec.partition_count(topic)} to {change.partitions[topic]} partitions"
         yield (
             f"Warning: if {escape_text(topic)} grows from {counts}, Kafka's default partitioner writes"
-            f" {float(share):.0%} of all keys to a different partition. The old records of these keys stay where they"
-            " are, so members can process records of one key in the wrong order."
+            f" {float(share):.0%} of all keys to a different partition. The old records of these keys stay in the old"
+            f" partition, so members can process records of one key in the wrong order."
         )
 
 

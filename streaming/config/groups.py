@@ -60,12 +60,12 @@ class GroupEntry(Section):
     )
     severity: Severity | None = Field(
         None,
-        description="Highest severity of an alert about the groups: critical, warning or info."
+        description="Highest severity that an alert about these groups can have: critical, warning or info."
         f" Default: {DEFAULT_LIMITS.severity}.",
     )
     ignore_alerts: bool | None = Field(
         None,
-        description="If true, no alert fires for the groups, but the monitor still shows the groups. Default: false.",
+        description="If true, no alert fires for these groups. The monitor still shows them. Default: false.",
     )
 
 

@@ -26,12 +26,14 @@ class LinkSettings(Section):
         " setting is empty, alerts link to the dashboard in Grafana that contains the runbook.",
     )
     prometheus_url: str = Field(
-        "", description="Address of Prometheus. Only the command `doctor` uses it. If empty, Prometheus is not checked."
+        "",
+        description="Address of Prometheus. Only the command `doctor` uses this address. If empty, the command"
+        " does not check Prometheus.",
     )
     alertmanager_url: str = Field(
         "",
-        description="Address of Alertmanager. Only the command `doctor` uses it. If empty, the command uses the address"
-        " that Prometheus uses.",
+        description="Address of Alertmanager. Only the command `doctor` uses this address. If empty, the command gets"
+        " the address from Prometheus.",
     )
 
     @field_validator("page_url", "grafana_url", "runbook_url", "prometheus_url", "alertmanager_url")

@@ -33,7 +33,7 @@ _SUSPICIOUS = re.compile(
 )
 _USER_INFO = re.compile(r"(?<=://).*@", re.DOTALL)
 _COMMON_WORD = re.compile(r"-?[0-9.]+[a-zA-Z]{0,3}|true|false|[a-z]{1,7}", re.IGNORECASE)
-"""Matches a number, a size or a short word. Such a value stays in log lines, because it is too common there."""
+"""Matches a number, a size or a short word. Such a value is not removed from log lines, because it is too common."""
 _ASSIGNMENT = re.compile(r'=\s*"([^"]+)"|=([^\s;"]+)')
 _SHORTEST_SECRET = 4
 _ADDRESSES_FOR_LAUNCH = ("spark.master", "spark.jars", "spark.files", "spark.archives", "spark.submit.")

@@ -105,7 +105,7 @@ class SecuritySettings(Section):
         None, description="PEM file with the client certificate of the monitor (mTLS)."
     )
     key_file: KeyFile | None = Field(
-        None, description="PEM file with the private key of the monitor in the format PKCS#8."
+        None, description="PEM file with the private key of the monitor. The format of the key is PKCS#8."
     )
     key_password: SecretStr | None = Field(
         None, description="Password of the private key in key_file, if the key has a password."
@@ -114,7 +114,7 @@ class SecuritySettings(Section):
         None, description="File that contains the password of the private key in key_file."
     )
     mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"] | None = Field(
-        None, description="Kafka's setting sasl.mechanism. It applies only to SASL_PLAINTEXT and SASL_SSL."
+        None, description="Kafka's setting sasl.mechanism. Only the protocols SASL_PLAINTEXT and SASL_SSL use it."
     )
     username: str | None = Field(None, min_length=1, description="User name for the mechanisms PLAIN and SCRAM.")
     password: SecretStr | None = Field(None, min_length=1, description="Password of the user in the setting username.")
@@ -134,7 +134,7 @@ class SecuritySettings(Section):
     )
     oauth_client_secret_file: SecretFile | None = Field(None, description="File that contains the client secret.")
     oauth_scope: str | None = Field(
-        None, description="OAuth scope that the monitor requests, if the token endpoint requires a scope."
+        None, description="OAuth scope that the monitor requests. Set it if the token endpoint requires a scope."
     )
     oauth_ca_file: CertificateFile | None = Field(
         None,

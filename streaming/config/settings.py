@@ -141,8 +141,8 @@ class SparkSettings(Section):
 
     master: SparkMaster = Field(
         "local[2]",
-        description="Spark master URL. local[n] runs at most n tasks at the same time. If the monitor watches several"
-        " clusters, local[n] runs n tasks for each cluster.",
+        description="Spark master URL. local[n] runs at most n tasks in parallel. If the monitor watches several"
+        " clusters, it runs at most n tasks for each cluster.",
     )
     driver_memory: str = Field("1g", description="Heap size of the driver's JVM.")
     shuffle_partitions: int = Field(
@@ -192,7 +192,9 @@ def are_disjoint(first: str, second: str) -> bool:
 class TableSettings(Section):
     """Limits on the size of the Delta tables."""
 
-    retention_days: int = Field(90, ge=1, description="Number of days after which the monitor deletes a row.")
+    retention_days: int = Field(
+        90, ge=1, description="The monitor deletes rows that are older than this number of days."
+    )
     maintenance_interval_seconds: Seconds = Field(
         900,
         description="Interval between two runs of table maintenance. The maintenance merges small files and deletes"
@@ -201,8 +203,8 @@ class TableSettings(Section):
     versions_kept_hours: int = Field(
         2,
         ge=1,
-        description="Number of hours for which an old version of a table stays readable. A query must not run longer"
-        " than this number of hours. Time travel is possible for the same number of hours.",
+        description="Old versions of a table stay readable for this number of hours. So a query must not run longer"
+        " than this, and time travel cannot go back further.",
     )
 
 
@@ -211,25 +213,26 @@ class MetricsSettings(Section):
 
     host: str = Field(
         "127.0.0.1",
-        description="Address on which the port listens. The default accepts connections from this machine only.",
+        description="Address on which the monitor listens. The default accepts only connections from this machine.",
     )
     port: int = Field(
         9560, ge=0, le=65535, description="Number of the port for /metrics and the pages. 0 selects a free port."
     )
     tls_certificate_file: str = Field(
         "",
-        description="PEM file with the certificate of the port and the certificate's chain. If set, the port uses TLS.",
+        description="PEM file with the TLS certificate of the port and the certificate chain. If set, the port uses"
+        " TLS.",
     )
     tls_key_file: str = Field(
         "",
-        description="PEM file with the private key of tls_certificate_file. Other users must not be able to read this"
-        " file (chmod 600).",
+        description="PEM file with the private key of the certificate in tls_certificate_file. Other users must not be"
+        " able to read this file (chmod 600).",
     )
     basic_auth_users_file: str = Field(
         "",
-        description="File with the users who can read the port. Each line has the format NAME:HASH. HASH is a bcrypt"
-        " hash in the format of `htpasswd -B`. Set the mode of this file to 600 (chmod 600). If this setting is"
-        " empty, everybody can read the port.",
+        description="File with the users who have access to the port. Each line has the format NAME:HASH. HASH is a"
+        " bcrypt hash in the format of `htpasswd -B`. Set the mode of this file to 600 (chmod 600). If this setting is"
+        " empty, everybody has access.",
     )
 
     groups_allow: Pattern = Field(
@@ -256,16 +259,15 @@ class MetricsSettings(Section):
     )
     granularity: Literal["group", "topic", "partition", "member"] = Field(
         "topic",
-        description="Level of detail in /metrics for every group: group, topic, partition or member. Each level"
-        " includes all previous levels. Only the level member exports the metrics of members. The level partition"
-        " exports all other details of every group.",
+        description="Level of detail in /metrics for every group. The levels are group, topic, partition and member."
+        " Each level includes the levels before it in this list. Only the level member contains metrics of single"
+        " members.",
     )
     top_k: int = Field(
         20,
         ge=0,
-        description="Number of groups in each cluster that /metrics always shows with all details of the level"
-        " partition. These groups are the worst groups of the cluster. /metrics shows their details even if"
-        " granularity is group or topic.",
+        description="For this number of groups in each cluster, /metrics always contains all details of the level"
+        " partition. These are the groups with the worst problems. The setting granularity does not change this.",
     )
     include: tuple[MetricName, ...] = Field(
         (),
@@ -275,14 +277,14 @@ class MetricsSettings(Section):
     exclude: tuple[MetricName, ...] = Field((), description="Names of metrics that /metrics never contains.")
     compatible_with: tuple[Literal["kafka_exporter", "kafka_lag_exporter"], ...] = Field(
         (),
-        description="Other exporters whose metrics /metrics also contains. /metrics then contains these metrics for"
-        ' every group and partition. With ["kafka_exporter"], dashboards for kafka_exporter work unchanged.',
+        description="Names of other exporters. /metrics then also contains the metrics of these exporters for every"
+        ' group and partition. With ["kafka_exporter"], dashboards for kafka_exporter work unchanged.',
     )
     max_series: int = Field(
         1_500_000,
         ge=1_000,
         description="Maximum number of series in /metrics. If there are more series, the monitor drops some of them."
-        " It first drops the most detailed series of the groups with the least trouble. The metric"
+        " It starts with the most detailed series of the healthiest groups. The metric"
         " rebalance_monitor_dropped_series counts the dropped series.",
     )
 
@@ -321,7 +323,8 @@ class SamplingSettings(Section):
     )
     reconcile_seconds: Seconds = Field(
         600,
-        description="Interval at which the monitor compares all committed offsets with the coordinators' offsets.",
+        description="Interval at which the monitor compares all committed offsets with the offsets that the"
+        " coordinators return.",
     )
     request_timeout_seconds: Seconds = Field(15, description="Maximum duration of one request to a broker.")
 
@@ -334,7 +337,7 @@ class EvaluationSettings(Section):
         description="Built-in strategies for which the monitor computes the expected assignment.",
     )
     assignors: tuple[str, ...] = Field(
-        (), description="Your own strategies. The format of each strategy is module:attribute."
+        (), description="Your own strategies. Each entry has the format module:attribute."
     )
     storm_window_seconds: Seconds = Field(
         600,
@@ -355,14 +358,14 @@ class EvaluationSettings(Section):
     )
     stuck_after_seconds: Seconds = Field(
         300,
-        description="Longest normal duration of a rebalance or a deployment. If an owner or commits are missing, a"
-        " condition starts only after this time.",
+        description="Longest normal duration of a rebalance or a deployment. If a partition has no owner, or if"
+        " commits are missing, the monitor waits for this time before it reports a condition.",
     )
     allowed_lag: int = Field(
         0,
         ge=0,
-        description="A lag that is not larger than this number of records counts as no lag. This rule applies to the"
-        " status of partitions, and to silent groups and silent members.",
+        description="A lag up to this number of records counts as no lag. This applies to the status of partitions and"
+        " to the conditions silent_group and silent_static_member.",
     )
 
     @field_validator("strategies")

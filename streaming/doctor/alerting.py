@@ -23,7 +23,7 @@ TEST_ALERT: Final = "RebalanceMonitorTestAlert"
 TEST_ALERT_SECONDS: Final = 300
 SEVERITIES: Final = ("critical", "warning", "info")
 FIXED_LABELS: Final = ("alertname", "severity", "cluster")
-"""The labels of a test alert that the command line cannot set."""
+"""Labels of the test alerts. The command line cannot set these labels."""
 RULE_GROUPS: Final = tuple(
     f"rebalance-monitor-{subject}"
     for subject in ("recording", "assignments", "rebalances", "progress", "retention", "coordinators", "monitor")
@@ -125,7 +125,7 @@ def alerts_to_send(cluster: str, labels: Labels, starts_at: str, ends_at: str) -
     """Return one test alert for each severity, as JSON for the Alertmanager API v2 (rule 3)."""
     annotations = {
         "summary": f"Test alert from rebalance-monitor doctor for {cluster}",
-        "description": "Nothing is wrong. Somebody tests the way of alerts to this receiver.",
+        "description": "Nothing is wrong. This alert tests the delivery of alerts to this receiver.",
     }
     return [
         {"labels": one, "annotations": annotations, "startsAt": starts_at, "endsAt": ends_at}

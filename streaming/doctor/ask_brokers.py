@@ -29,7 +29,7 @@ from streaming.sampling.tails import read_batch_times
 ROUNDS = 8
 ROUND_SECONDS = 2.0
 CHECK_SECONDS = 20.0
-"""After this duration of the check of a cluster, no new round of the measurement of clocks starts."""
+"""If the check of a cluster has taken this long, it starts no new round of clock measurements."""
 _MAX_CONNECT_SECONDS = 8.0
 _MAX_REQUEST_SECONDS = 5.0
 

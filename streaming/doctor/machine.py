@@ -43,7 +43,7 @@ def memory_finding(limit_bytes: int, available_bytes: int, driver_memory: str) -
     if limit_bytes < needed:
         return failed(MEMORY, text, "use a machine or a container limit with more memory, or lower spark.driver_memory")
     if available_bytes < needed:
-        return note(MEMORY, text, "free memory, unless the monitor already runs here")
+        return note(MEMORY, text, "if the monitor does not run here yet, stop other processes")
     return ok(MEMORY, text)
 
 
@@ -84,7 +84,7 @@ def folder_finding(point: str, setting: str, folder: FolderState | RefusedFolder
     share = 100 * folder.free_bytes / max(folder.total_bytes, 1)
     state = folder.content or ("exists" if folder.exists else "does not exist yet; the first start creates it")
     text = f"{folder.path} {state}; {_gib(folder.free_bytes)} ({share:.0f} %) free"
-    remedy = f"free space on its disk, or choose a different {setting}"
+    remedy = f"make space on its disk, or choose a different {setting}"
     if folder.free_bytes < LEAST_FREE_BYTES:
         return failed(point, text, remedy)
     if folder.free_bytes < LEAST_FREE_RATIO * folder.total_bytes:

@@ -97,7 +97,7 @@ RIGHTS: Final = (
 )
 
 Rights = Mapping[Right, bool | Unanswered]
-"""For each right, whether the monitor has it. Unanswered: no broker answered the request, so this is unknown."""
+"""Shows for each right whether the monitor has it. `Unanswered` means that no broker answered, so this is unknown."""
 
 _ACL_OPERATIONS: Final = {"READ": "Read", "DESCRIBE": "Describe", "DESCRIBE_CONFIGS": "DescribeConfigs"}
 

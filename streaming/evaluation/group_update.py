@@ -78,7 +78,7 @@ class GroupUpdate(msgspec.Struct, frozen=True):
 
 
 PENDING_MEMBERS = 10_000
-"""Maximum number of members, summed over all snapshots of one group that wait for topic names.
+"""Snapshots of a group can wait for topic names. This is the maximum total number of members in these snapshots.
 
 The names usually arrive with one of the next two samples. If the sum exceeds the limit, the rows of the oldest
 snapshots are written with topic ids. In these rows, `not_known` contains `topic_names`.

@@ -157,7 +157,7 @@ def _convert_os_errors(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        remedy = "free space on its disk" if is_full else "make it writable"
+        remedy = "make space on its disk" if is_full else "make it writable"
         raise JarsError(
             f"jars cannot be stored in {folder.parent} ({error.strerror}): {remedy}, or set "
             "REBALANCE_MONITOR_CACHE_DIR to a different folder"

@@ -24,9 +24,9 @@ DRIFT_PARTITIONS: Final = Signal(
     name="rebalance_monitor_drift_partitions",
     unit="partitions",
     labels=(*OF_A_GROUP, "strategy"),
-    help="Partitions whose owner breaks a rule of the group's strategy. If the label `strategy` names a different"
-    " strategy, the value is the number of partitions that this strategy would assign to a different member. By"
-    " default, only the group's own strategy has a series. This series exists only if the value is not 0.",
+    help="Number of partitions that are assigned against a rule of the group's strategy. If the label `strategy` is not"
+    " the group's own strategy, the value is the number of partitions that this strategy would assign to a different"
+    " member. By default, only the group's own strategy has a series. This series exists only if the value is not 0.",
     unknown="No assignment of the group was evaluated yet, or the partition count of a topic is unknown. The series"
     " is also absent if the actual assignment differs from the expected assignment, but the difference does not prove"
     " an error. If the value for the group's own strategy is 0, the series exists only for groups that are exported"
@@ -60,8 +60,8 @@ ASSIGNMENT_VERDICT: Final = Signal(
 EXCESS_PARTITIONS: Final = Signal(
     name="rebalance_monitor_excess_partitions",
     unit="partitions",
-    help="Partitions of the busiest member, minus the partitions of the busiest member in the fairest valid"
-    " assignment. The value is 0 if the two numbers are equal.",
+    help="Number of partitions of the busiest member, minus the number that the busiest member would have in the"
+    " fairest valid assignment.",
     unknown=f"{_MEMBERS_UNKNOWN} The series is also absent if the partition count of a topic is uncertain, or if the"
     " members have too many different subscriptions.",
     example="topk(10, rebalance_monitor_excess_partitions > 0)",
@@ -86,9 +86,9 @@ WORK_IMBALANCE_RATIO: Final = Signal(
     labels=(*OF_A_GROUP, "measure", "scope"),
     label_values=MappingProxyType({"measure": ("lag", "throughput"), "scope": ("member", "host")}),
     granularity=PARTITION,
-    help="Work of the busiest member, divided by the mean work of all members. The label `measure` shows what work"
-    " means: lag in records, or throughput in records per second. If the label `scope` is `host`, the value compares"
-    " client hosts instead of members.",
+    help="Work of the busiest member, divided by the mean work of all members. If the label `measure` is `lag`, work is"
+    " the lag in records. If it is `throughput`, work is the throughput in records per second. If the label `scope` is"
+    " `host`, the value compares client hosts instead of members.",
     unknown="The monitor has not measured the current assignment yet. The series is also absent if the lag or"
     " throughput of a partition is unknown, or if the total lag or throughput of the group is 0.",
     example='rebalance_monitor_work_imbalance_ratio{measure="throughput", scope="member"} > 2',
@@ -97,9 +97,10 @@ TOPIC_SKEW: Final = Signal(
     name="rebalance_monitor_topic_skew",
     unit="partitions",
     labels=(*OF_A_GROUP, "remedy"),
-    help="Number of surplus partitions of members that hold the extra partition of several topics. Each topic alone"
-    " is shared evenly, but all topics together are not shared evenly. The range strategy causes topic skew. The"
-    " label `remedy` names the strategy that removes the skew. The label is empty if no such strategy is known.",
+    help="Number of surplus partitions that exist because some members hold one more partition than the others in"
+    " several topics. Each topic alone is shared evenly, but all topics together are not. The range strategy causes"
+    " topic skew. The label `remedy` names the strategy that removes the skew. The label is empty if no such strategy"
+    " is known.",
     unknown="The group has no topic skew, or the topic skew is unknown.",
     example='rebalance_monitor_topic_skew{remedy!=""} > 0',
 )
@@ -155,18 +156,18 @@ BUSIEST_MEMBER: Final = Signal(
     unit="partitions",
     labels=(*OF_A_GROUP, "client_id", "client_host", "group_instance_id"),
     help="Number of partitions of the busiest member. The series exists only for groups with excess partitions. The"
-    " labels identify the member. If several members hold the largest number of partitions, the series shows the"
-    " member whose member id comes first in the alphabet. When the busiest member changes, a new series replaces the"
-    " old one. At any time, a group has at most one of these series.",
+    " labels identify the member. If several members hold the largest number of partitions, the series shows the first"
+    " of these members by member id. When the busiest member changes, a new series replaces the old one. At any time, a"
+    " group has at most one of these series.",
     unknown="The group has no excess partitions, or the number of its excess partitions is unknown.",
     example="topk(10, rebalance_monitor_busiest_member)",
 )
 UNOWNED_PARTITIONS: Final = Signal(
     name="rebalance_monitor_unowned_partitions",
     unit="partitions",
-    help="Number of partitions without an owner. Only partitions of existing topics to which members subscribe are"
-    " counted. Partitions that never had an owner are included. Partitions that a cooperative rebalance will assign"
-    " in its next round are not included.",
+    help="Number of partitions without an owner. The value counts only existing topics to which members subscribe."
+    " Partitions that never had an owner are included. Partitions that a cooperative rebalance will assign in its next"
+    " round are not included.",
     unknown="Every partition has an owner, or the value is unknown. The value is unknown if a subscribed topic was"
     " not sampled yet, or if the assignment of a member is unknown. The value is also unknown if the group is"
     " rebalancing, has no members, or does not distribute partitions among members. Another possible reason is an"

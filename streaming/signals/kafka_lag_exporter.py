@@ -52,7 +52,8 @@ GROUP_LAG_SECONDS: Final = Signal(
     family_set=KAFKA_LAG_EXPORTER,
     help="Age of the oldest record in this partition that the group has not committed. The value is a lower bound if"
     " this record is older than every stored sample.",
-    unknown="The lag of the partition is unknown, or no sample shows the time of the oldest uncommitted record yet."
+    unknown="The lag of the partition is unknown, or the monitor does not know the time of the oldest uncommitted"
+    " record yet."
     f" {_SEE_REASONS}",
     example="max by (cluster_name, group) (kafka_consumergroup_group_lag_seconds)",
 )

@@ -208,7 +208,7 @@ DROPPED_SERIES: Final = Signal(
     labels=(*OF_A_CLUSTER, "reason"),
     label_values=MappingProxyType({"reason": ("max_series",)}),
     granularity=CLUSTER,
-    help="Number of series that the settings select, but that this scrape does not contain. The label `reason` is"
+    help="Number of series that are missing in this scrape, although the settings select them. The label `reason` is"
     " always `max_series`, because only the setting metrics.max_series limits a scrape. The value does not count"
     " series that the settings metrics.exclude or metrics.granularity remove.",
     unknown=_ALWAYS,

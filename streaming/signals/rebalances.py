@@ -24,7 +24,7 @@ REBALANCES_FAILED: Final = Signal(
     kind=COUNTER,
     unit="rebalances",
     granularity=PARTITION,
-    help="Number of generations that members joined, but that never received an assignment. The counter contains only"
+    help="Number of generations that never received an assignment, although members joined. The counter contains only"
     " cases that the records prove.",
     unknown="The group is a classic group and `source.kind` is `admin-api`. With this source, the monitor cannot see"
     " failed rebalances, because the coordinators do not report them.",
@@ -72,9 +72,8 @@ MOVED_PARTITIONS: Final = Signal(
     label_values=MappingProxyType({"necessary": ("true", "false", "unknown")}),
     granularity=PARTITION,
     help="Number of partitions that moved from one owner to a different owner. `necessary=false` means that the"
-    " partition did not have to move. An assignment that is at least as balanced as the actual assignment would have"
-    " left the partition in place. `necessary=unknown` means that the monitor does not know the smallest possible"
-    " number of moves.",
+    " partition did not have to move. A different assignment, at least as balanced, would have left the partition in"
+    " place. `necessary=unknown` means that the monitor does not know the smallest possible number of moves.",
     unknown="The group has no moved partition with this value of the label `necessary`.",
     example='topk(10, increase(rebalance_monitor_moved_partitions_total{necessary="false"}[1d]))',
 )

@@ -23,11 +23,11 @@ metric that describes a problem also has no series if there is no such problem. 
 an absent series" lists all reasons.
 
 **Some metrics are exported only for some groups.** For each metric, the line below the description shows its level of
-detail, the granularity. The setting `metrics.granularity` selects the level of detail of all groups. The default is
+detail (granularity). The setting `metrics.granularity` selects the level of detail of all groups. The default is
 `topic`. With this default, metrics of the granularities `group` and `topic` are exported for every group. Metrics of
-the granularity `partition` are exported only for the 20 worst groups (`metrics.top_k`). A healthy group has at most 15
-series, and one additional series for each topic. A group with problems has more series. To change the selection, use
-these settings:
+the granularity `partition` are exported only for the 20 worst groups (`metrics.top_k`). A healthy group has at most
+15 series, and one additional series for each topic. A group with problems has more series. To change the selection,
+use these settings:
 
 - `granularity = "partition"` exports all details of all groups. `granularity = "member"` also exports the metrics of
   members.

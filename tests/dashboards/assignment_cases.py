@@ -85,12 +85,12 @@ SKEWED = (
         says=(
             "payments on prod: the busiest member holds 5 partitions more than necessary",
             (
-                "Client app on /10.0.0.7 holds 16 partitions, 5 more than the busiest member would hold in the fairest "
-                "assignment. The assignment has been in use since 2023-11-14 22:13:20 +0000 UTC. 12k records wait. The "
+                "Client app on /10.0.0.7 holds 16 partitions. In the fairest assignment, the busiest member would hold "
+                "5 fewer. The assignment has been in use since 2023-11-14 22:13:20 +0000 UTC. 12k records wait. The "
                 "oldest uncommitted record is 15m 0s old. Partition 3 of topic orders is the furthest behind. Its "
-                "owner is client app-2 on /10.0.0.7. Cause: topic skew. The same members hold the extra partition of "
-                "several topics. What to do: change the group's strategy to sticky. This strategy removes the topic "
-                "skew."
+                "owner is client app-2 on /10.0.0.7. Cause: topic skew. In several topics, some members hold one more "
+                "partition than the other members. In all of these topics, they are the same members. What to do: "
+                "change the group's strategy to sticky. This strategy removes the topic skew."
             ),
         ),
     ),
@@ -103,11 +103,11 @@ SKEWED = (
         says=(
             "payments on prod: the busiest member holds 5 partitions more than necessary",
             (
-                "One member holds too many partitions, 5 more than the busiest member would hold in the fairest "
-                "assignment. 12k records wait. The oldest uncommitted record is 15m 0s old. Cause of the lag: hot "
-                "partition. Partition 3 of topic orders receives more records than its owner can consume. No "
-                "assignment can help. Likely causes: a client uses its own strategy, or members subscribe to different "
-                "topics. What to do: compare the strategies in the what-if table on the group's page."
+                "One member holds too many partitions. In the fairest assignment, the busiest member would hold 5 "
+                "fewer. 12k records wait. The oldest uncommitted record is 15m 0s old. Cause of the lag: hot "
+                "partition. Partition 3 of topic orders receives more records than its owner can consume. A different "
+                "assignment cannot help. Likely causes: a client uses its own strategy, or members subscribe to "
+                "different topics. What to do: compare the strategies in the what-if table on the group's page."
             ),
         ),
     ),
@@ -118,11 +118,11 @@ SKEWED = (
         (WARNING,),
         of_group("uneven_work_records_per_second", "390x300") | of_group("excess_partitions", "0x300"),
         says=(
-            "payments on prod: the partitions of the busiest member receive 390 records per second more than necessary",
+            "payments on prod: the busiest member receives 390 more records per second than necessary",
             (
-                "The partitions of one member receive 390 records per second "
-                "more than necessary. What to do: find the member in the table of shared work on the group's page. "
-                "Compare the strategies in the what-if table."
+                "One member receives too many records. In the fairest assignment, the busiest member would receive 390 "
+                "fewer records per second. What to do: find the busiest member on the group's page (How the work is "
+                "shared). Compare the strategies in the what-if table."
             ),
         ),
     ),
@@ -133,11 +133,11 @@ SKEWED = (
         (WARNING,),
         of_group("uneven_work_records_per_second", "390x300") | of_group("excess_partitions", "1x300"),
         says=(
-            "payments on prod: the partitions of the busiest member receive 390 records per second more than necessary",
+            "payments on prod: the busiest member receives 390 more records per second than necessary",
             (
-                "The partitions of one member receive 390 records per second "
-                "more than necessary. What to do: find the member in the table of shared work on the group's page. "
-                "Compare the strategies in the what-if table."
+                "One member receives too many records. In the fairest assignment, the busiest member would receive 390 "
+                "fewer records per second. What to do: find the busiest member on the group's page (How the work is "
+                "shared). Compare the strategies in the what-if table."
             ),
         ),
     ),
@@ -218,9 +218,9 @@ SKEWED = (
         says=(
             'a"b\\c/{{ $value }} é&d=#? on prod: the busiest member holds 2 partitions more than necessary',
             (
-                "One member holds too many partitions, 2 more than the busiest member would hold in the fairest "
-                "assignment. Likely causes: a client uses its own strategy, or members subscribe to different topics. "
-                "What to do: compare the strategies in the what-if table on the group's page."
+                "One member holds too many partitions. In the fairest assignment, the busiest member would hold 2 "
+                "fewer. Likely causes: a client uses its own strategy, or members subscribe to different topics. What "
+                "to do: compare the strategies in the what-if table on the group's page."
             ),
         ),
     ),
@@ -233,9 +233,9 @@ SKEWED = (
         says=(
             "payments on prod: the busiest member holds 2 partitions more than necessary",
             (
-                "One member holds too many partitions, 2 more than the busiest member would hold in the fairest "
-                "assignment. Cause: members subscribe to different topics. What to do: give each application its own "
-                "group id, or finish the deployment."
+                "One member holds too many partitions. In the fairest assignment, the busiest member would hold 2 "
+                "fewer. Cause: members subscribe to different topics. What to do: give each application its own group "
+                "id, or finish the deployment."
             ),
         ),
     ),
@@ -319,10 +319,10 @@ ASSIGNMENTS = (
         says=(
             "payments on prod: the assignment does not follow the strategy range",
             (
-                "Partitions whose present owner breaks a rule of the strategy: 2. The assignment has been in use since "
-                "2023-11-14 22:13:20 +0000 UTC. Likely causes: the client that leads the group computes an assignment "
-                "that differs from the strategy, or this client uses old topic metadata. What to do: find the "
-                "partitions and the broken rule on the group's page. Compare the client versions of the members."
+                "Partitions assigned against a rule of the strategy: 2. The assignment has been in use since "
+                "2023-11-14 22:13:20 +0000 UTC. Likely causes: the group leader does not follow the strategy, or it "
+                "uses old topic metadata. What to do: find the partitions and the broken rule on the group's page. "
+                "Compare the client versions of the members."
             ),
         ),
         labels={**OF_GROUP, "strategy": "range"},
@@ -363,10 +363,10 @@ ASSIGNMENTS = (
             "payments on prod: partitions have no owner, so no member reads them",
             (
                 "Subscribed partitions without an owner: 2. The partitions have had no owner since 2023-11-14 22:13:20 "
-                "+0000 UTC or earlier. 150 records wait in these partitions. Likely causes: somebody added partitions "
-                "to a topic and the client does not see them yet, the assignment leaves out partitions, or a "
-                "cooperative rebalance does not finish. What to do: restart the member that leads the group. The "
-                "group's page shows its name. If that does not help, restart all members."
+                "+0000 UTC or earlier. 150 records wait in these partitions. Likely causes: the clients do not see new "
+                "partitions of a topic yet, the assignment is incomplete, or a cooperative rebalance does not finish. "
+                "What to do: restart the group leader. The group's page shows which member this is. If that does "
+                "not help, restart all members."
             ),
         ),
     ),

@@ -39,11 +39,11 @@ TROUBLE = (
         says=(
             "prod: 6 groups of coordinator 2 are in trouble",
             (
-                "6 groups are silent, stuck in a rebalance or far behind. Broker 2 coordinates all of these groups. "
-                "They are at least half of the broker's groups with members. Alertmanager suppresses the alerts about "
-                "these groups. Likely causes: the broker is overloaded or cannot write __consumer_offsets, or clients "
-                "cannot reach the broker. What to do: first check the log, the disks and the network of this broker. "
-                "Also check the replicas of __consumer_offsets."
+                "6 groups are silent, stuck in a rebalance or far behind. Broker 2 is the coordinator of all these "
+                "groups. At least half of this broker's groups have such a problem. Groups without members do not "
+                "count. Alertmanager suppresses the alerts about these groups. Likely causes: the broker is overloaded "
+                "or cannot write __consumer_offsets, or clients cannot reach the broker. What to do: first check the "
+                "log, the disks and the network of this broker. Also check the replicas of __consumer_offsets."
             ),
         ),
     ),
@@ -76,9 +76,9 @@ TRANSACTIONS = (
             "prod: an open transaction blocks partition 7 of __consumer_offsets",
             (
                 "One transaction stays open and blocks 900 records. By default, the timeout of a transaction is at "
-                "most 15 minutes (transaction.max.timeout.ms). Groups in state Unknown: 1. A consumer that starts now "
-                "cannot fetch its offsets if its group belongs to this partition. Likely causes: a hanging "
-                "transaction. What to do: find the transaction with kafka-transactions.sh find-hanging, then abort it."
+                "most 15 minutes (transaction.max.timeout.ms). Groups in state Unknown: 1. New consumers of the groups "
+                "in this partition cannot fetch their committed offsets. Likely causes: a hanging transaction. What to "
+                "do: find the transaction with kafka-transactions.sh find-hanging, then abort it."
             ),
         ),
     ),

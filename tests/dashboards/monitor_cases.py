@@ -42,10 +42,10 @@ DOWN = (
         says=(
             "prod: Prometheus receives nothing from the monitor",
             (
-                "Prometheus has received nothing from the monitor of prod for 10 minutes. No alert about a group can "
-                "fire during this time. What to do: check whether the monitor's process runs and whether Prometheus "
-                "can reach the monitor's port. If necessary, start the monitor. The monitor continues at its last "
-                "position. If you do not monitor the cluster any more, silence this alert."
+                "Prometheus has received nothing from the monitor of prod for 10 minutes. Until Prometheus receives "
+                "data again, no alert about a group can fire. What to do: check whether the monitor's process runs and "
+                "whether Prometheus can reach the monitor's port. If necessary, start the monitor. The monitor "
+                "continues at its last position. If you no longer monitor the cluster, silence this alert."
             ),
         ),
     ),
@@ -119,10 +119,10 @@ STALE = (
                 "For 15 minutes or more, the monitor has not been ready, or it has lost readiness again and again. "
                 "Alerts about the groups of this cluster cannot fire during this time. Unread records of "
                 "__consumer_offsets: 60k. The monitor reads 0 records per second. The last batch ended at 1970-01-01 "
-                "00:01:00 +0000 UTC. Likely causes: the monitor is still catching up, its query fails, a batch hangs, "
-                "or the monitor cannot reach the brokers or has too few cores. What to do: read the monitor's log. If "
-                "the monitor still reads records, wait or give it more cores. If the monitor reads no records, restart "
-                "it. The monitor continues at its last position."
+                "00:01:00 +0000 UTC. Likely causes: the monitor is still catching up, it has too few cores, it cannot "
+                "reach the brokers, its query fails, or a batch hangs. What to do: read the monitor's log. If the "
+                "monitor still reads records, wait or give it more cores. If the monitor reads no records, restart it. "
+                "The monitor continues at its last position."
             ),
         ),
     ),
@@ -142,12 +142,12 @@ STALE = (
         unread("20000x300"),
         labels=CLUSTER,
         says=(
-            "prod: the monitor is behind __consumer_offsets",
+            "prod: the monitor lags behind __consumer_offsets",
             (
-                "For 15 minutes or more, the monitor has been behind __consumer_offsets, so its values are old. Unread "
-                "records of __consumer_offsets: 20k. The monitor reads 100 records per second. The last batch ended at "
-                "1970-01-01 00:20:00 +0000 UTC. Likely causes: the monitor is still catching up, its query fails, a "
-                "batch hangs, or the monitor cannot reach the brokers or has too few cores. What to do: read the "
+                "For 15 minutes or more, the monitor has lagged behind __consumer_offsets, so its values are old. "
+                "Unread records of __consumer_offsets: 20k. The monitor reads 100 records per second. The last batch "
+                "ended at 1970-01-01 00:20:00 +0000 UTC. Likely causes: the monitor is still catching up, it has too "
+                "few cores, it cannot reach the brokers, its query fails, or a batch hangs. What to do: read the "
                 "monitor's log. If the monitor still reads records, wait or give it more cores. If the monitor reads "
                 "no records, restart it. The monitor continues at its last position."
             ),
@@ -224,14 +224,14 @@ QUARANTINE = (
         says=(
             "prod: the monitor cannot use records of __consumer_offsets (unknown_value_version)",
             (
-                "Within 15 minutes, the monitor ignored 30 records of __consumer_offsets. It ignored each of these "
-                "records completely, or only the part about one member. The reason is unknown_value_version. The "
-                "content of the ignored parts is unknown. Likely causes: if the column field of the table quarantine "
-                "names a member, a client library writes subscriptions or assignments in its own format. If the reason "
-                "is unknown_record_type or unknown_value_version, Kafka is newer than this monitor. If the reason is "
-                "foreign_partition, a program other than Kafka wrote the records, or the partition count of the topic "
-                "changed. What to do: see the table quarantine, then update the client or the monitor. For "
-                "foreign_partition, see the runbook."
+                "Within 15 minutes, the monitor ignored 30 records of __consumer_offsets. For each record, it ignored "
+                "the whole record or only the part about one member. The reason is unknown_value_version. Likely "
+                "causes: a client library writes subscriptions or assignments in its own format. In this case, the "
+                'table quarantine names a member in its column "field". If the reason is unknown_record_type or '
+                "unknown_value_version, Kafka is newer than this monitor. If the reason is foreign_partition, a "
+                "program other than Kafka wrote the records, or the partition count of the topic changed. What to do: "
+                "see the table quarantine, then update the client or the monitor. For foreign_partition, see the "
+                "runbook."
             ),
         ),
         labels={"cluster": "prod", "reason": "unknown_value_version"},
@@ -288,7 +288,7 @@ OTHERS = (
         says=(
             "prod: the monitor fails again and again, or it cannot watch the cluster",
             (
-                "Within half an hour, the monitor failed to watch the cluster 6 times. After each failure, it started "
+                "Within half an hour, the monitor failed 6 times. After each failure, it started "
                 "again and had to catch up. What to do: read the monitor's log. The log describes each error in one "
                 "line."
             ),
@@ -340,10 +340,10 @@ OTHERS = (
         | of_cluster("disk_free_ratio", "0.5x300", folder="checkpoint"),
         labels={**CLUSTER, "folder": "tables"},
         says=(
-            "prod: the disk of the folder tables has 7 % free space",
+            "prod: the disk with the folder tables has 7 % free space",
             (
                 "The disk of paths.tables has only 7 % free space. If this disk becomes full, the monitor stops. What "
-                "to do: free space on the disk, make the disk larger, or shorten the retention of the tables."
+                "to do: make space on the disk, use a larger disk, or shorten the retention of the tables."
             ),
         ),
     ),
@@ -409,9 +409,9 @@ OTHERS = (
             "prod: the listing of groups is incomplete for 2 brokers (group_authorization_failed)",
             (
                 "Brokers whose listing of groups is missing or incomplete: 2. The reason is "
-                "group_authorization_failed. The monitor does not see rebalances in progress on these brokers. It also "
-                "still shows groups that no longer exist there. What to do: check whether these brokers are up. Grant "
-                "the monitor's user the right DESCRIBE on groups and on the cluster."
+                "group_authorization_failed. The monitor does not see rebalances in progress on these brokers. It may "
+                "also show groups that no longer exist. What to do: check whether these brokers are up. Grant the "
+                "monitor's user the right DESCRIBE on groups and on the cluster."
             ),
         ),
     ),
@@ -427,9 +427,9 @@ OTHERS = (
             "prod: the listing of groups is incomplete for 1 broker (timed_out)",
             (
                 "Brokers whose listing of groups is missing or incomplete: 1. The reason is timed_out. The monitor "
-                "does not see rebalances in progress on these brokers. It also still shows groups that no longer exist "
-                "there. What to do: check whether these brokers are up. Grant the monitor's user the right DESCRIBE on "
-                "groups and on the cluster."
+                "does not see rebalances in progress on these brokers. It may also show groups that no longer exist. "
+                "What to do: check whether these brokers are up. Grant the monitor's user the right DESCRIBE on groups "
+                "and on the cluster."
             ),
         ),
     ),
@@ -444,9 +444,9 @@ OTHERS = (
             "prod: groups may be missing from the listing (cluster_describe_not_authorized)",
             (
                 "All brokers answer, but the monitor's user does not have the right DESCRIBE on the cluster. So the "
-                "listing contains only groups that this user may describe. Other groups are unknown, and the monitor "
-                "does not see their rebalances while they are in progress. What to do: grant the monitor's user the "
-                "right DESCRIBE on the cluster."
+                "listing contains only groups that this user may describe. Other groups may be missing. The monitor "
+                "does not see their rebalances in progress. What to do: grant the monitor's user the right DESCRIBE on "
+                "the cluster."
             ),
         ),
     ),
@@ -466,9 +466,9 @@ OTHERS = (
         says=(
             "prod: the clocks of broker 1 and of the monitor differ by 58.5s or more",
             (
-                "The monitor corrects its own times by the part of the difference that is certain. It cannot correct "
-                "times that Prometheus and Grafana compare with their own clocks. It also cannot correct differences "
-                "between the brokers. What to do: synchronize the clocks of the brokers and of the monitor (NTP)."
+                "The monitor corrects its own times for the proven part of this difference. It cannot correct times "
+                "that Prometheus and Grafana compare with their own clocks. It also cannot correct differences between "
+                "the clocks of the brokers. What to do: synchronize the clocks of the brokers and of the monitor (NTP)."
             ),
         ),
         labels={"cluster": "prod", "broker": "1"},

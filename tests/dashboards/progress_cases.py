@@ -85,8 +85,8 @@ LAGGING = (
             (
                 "The next record that the group has to read was written 15m 0s ago. 12k records wait. The group has 3 "
                 "members. Cause of the lag: hot partition. Partition 3 of topic orders receives more records than its "
-                "owner can consume. No assignment can help. What to do: look at the keys of the records, or make "
-                "the processing faster."
+                "owner can consume. A different assignment cannot help. What to do: look at the keys of the records, "
+                "or make the processing faster."
             ),
         ),
     ),
@@ -101,8 +101,8 @@ LAGGING = (
             (
                 "The next record that the group has to read was written 15m 0s ago. 12k records wait. The group has 3 "
                 "members. Cause of the lag: slow member. Client app-2 on /10.0.0.7 consumes fewer records than the "
-                "other members, with similar input. What to do: compare this member with the others: version, CPU, "
-                "memory, and the systems that it calls."
+                "other members, although the input of all members is similar. What to do: compare this member with the "
+                "others: version, CPU, memory, and the systems that it calls."
             ),
         ),
     ),
@@ -223,7 +223,7 @@ STOPPED = (
         says=(
             "payments on prod: the group has members, but it stopped committing",
             (
-                "For a partition, the time since the last commit is longer than the time span of the last ten commits. "
+                "A partition has had no commit for longer than the time span of its last ten commits. "
                 "12k records wait. The oldest uncommitted record is 15m 0s old. The group has 3 members. Partition 3 "
                 "of topic orders is the furthest behind. Its owner is client app-2 on /10.0.0.7. Likely causes: a "
                 "member hangs or fails, or the partition has no owner. What to do: find the partitions with status "
@@ -240,10 +240,11 @@ STOPPED = (
         says=(
             "payments on prod: the group commits the same offset again and again",
             (
-                "The committed offset of a partition does not advance, although the group commits and records wait. "
-                "12k records wait. The oldest uncommitted record is 5m 0s old. The group has 3 members. Likely causes: "
-                "a member cannot process a record and tries the same record again and again. What to do: find the "
-                "partition with status STALL on the group's page. Read the log of its owner. Skip or repair the record."
+                "Records wait and the group commits, but the committed offset of a partition stays the same. 12k "
+                "records wait. The oldest uncommitted record is 5m 0s old. The group has 3 members. Likely causes: a "
+                "member cannot process a record and tries the same record again and again. What to do: find the "
+                "partition with status STALL on the group's page. Read the log of the member that owns the partition. "
+                "Skip or repair the record."
             ),
         ),
     ),
@@ -319,12 +320,12 @@ SILENT = (
         says=(
             "payments on prod: a static member does not commit",
             (
-                "The last commit of a static member was before 2023-11-14 22:13:20 +0000 UTC. A different member has "
-                "committed later. The group's page names the static member. 12k records wait. The oldest uncommitted "
-                "record is 15m 0s old. Partition 3 of topic orders is the furthest behind. Its owner is client app-2 "
-                "on /10.0.0.7 (instance pod-2). Other members get the partitions of the static member only after "
-                "session.timeout.ms has passed. Likely causes: the member's group.instance.id is fenced, or the member "
-                "hangs. What to do: restart the static member."
+                "The last commit of a static member was before 2023-11-14 22:13:20 +0000 UTC. At least one other "
+                "member has committed since then. The group's page names the static member. 12k records wait. The "
+                "oldest uncommitted record is 15m 0s old. Partition 3 of topic orders is the furthest behind. Its "
+                "owner is client app-2 on /10.0.0.7 (instance pod-2). Other members get the partitions of the static "
+                "member only after session.timeout.ms has passed. Likely causes: the member's group.instance.id is "
+                "fenced, or the member hangs. What to do: restart the static member."
             ),
         ),
     ),

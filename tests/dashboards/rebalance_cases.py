@@ -17,7 +17,7 @@ ROLLING_RESTART = (
         (INFO,),
         ROLLING,
         says=(
-            "payments on prod: members are replaced one after the other",
+            "payments on prod: a rolling restart is in progress",
             (
                 "A rolling restart has been in progress since 2023-11-14 22:13:20 +0000 UTC. Each member that leaves "
                 "or joins causes a rebalance. What to do: nothing. Static membership (group.instance.id) would avoid "
@@ -112,9 +112,9 @@ COMMIT_GAPS = (
             (
                 "The time without commits around a rebalance was longer than the limit of 5m 0s. The monitor first saw "
                 "this at 2023-11-14 22:13:20 +0000 UTC. Records waited during this time, or the group processed some "
-                "records twice. Likely causes: a member ended without leaving the group and its session.timeout.ms is "
-                "long, members restore their state, or the strategy is eager. What to do: on the group's page, see the "
-                "cause and the length of the last rebalances. Consider static membership or a cooperative strategy."
+                "records twice. Likely causes: a crashed member with a long session.timeout.ms, members that restore "
+                "their state, or an eager strategy. What to do: find the cause and the length of the last rebalances "
+                "on the group's page. Consider static membership or a cooperative strategy."
             ),
         ),
     ),
@@ -142,10 +142,10 @@ STUCK_REBALANCES = (
         says=(
             "payments on prod: a rebalance does not finish",
             (
-                "The rebalance did not finish within the allowed time, which ended at 2023-11-14 22:13:20 +0000 UTC. "
-                "No member makes progress. Likely causes: a member hangs and does not rejoin, or a member's process "
-                "has ended and its session has not timed out yet. 7 records wait. What to do: find the member that "
-                "does not respond (kafka-consumer-groups.sh --describe --members) and restart this member."
+                "The rebalance did not finish in time. The allowed time ended at 2023-11-14 22:13:20 +0000 UTC. No "
+                "member makes progress. Likely causes: a member hangs and does not rejoin, or a member crashed and its "
+                "session has not timed out yet. 7 records wait. What to do: find the member that does not respond "
+                "(kafka-consumer-groups.sh --describe --members) and restart this member."
             ),
         ),
     ),
@@ -166,10 +166,10 @@ STUCK_REBALANCES = (
         says=(
             "payments on prod: a member does not reach its target assignment",
             (
-                "A member of this KIP-848 group did not reach its target assignment within the allowed time, which "
-                "ended at 2023-11-14 22:13:20 +0000 UTC. Only this member makes no progress. Likely causes: the member "
-                "hangs, or it does not give up a partition. 7 records wait. What to do: find the member that does not "
-                "respond (kafka-consumer-groups.sh --describe --members) and restart this member."
+                "A member of this KIP-848 group did not reach its target assignment in time. The allowed time ended at "
+                "2023-11-14 22:13:20 +0000 UTC. This member makes no progress. The other members continue. Likely "
+                "causes: the member hangs, or it does not give up a partition. 7 records wait. What to do: find the "
+                "member that does not respond (kafka-consumer-groups.sh --describe --members) and restart this member."
             ),
         ),
     ),
@@ -211,8 +211,8 @@ FAULTS = (
                     "payments on prod: cooperative rebalances do not end",
                     (
                         "Since 2023-11-14 22:13:20 +0000 UTC, the group has rebalanced again and again, although no "
-                        "member joins, leaves or changes anything. Likely causes: the assignor of the client that "
-                        "leads the group never reaches a final assignment. What to do: update this client, or use a "
+                        "member joins, leaves or changes anything. Likely causes: the assignor of the group leader "
+                        "never reaches a final assignment. What to do: update the client of the group leader, or use a "
                         "different strategy."
                     ),
                 ),
@@ -223,10 +223,10 @@ FAULTS = (
                 (
                     "payments on prod: the group mixes eager and cooperative strategies",
                     (
-                        "Members claim owned partitions although the strategy is eager, or the group changed its "
+                        "Either members claim partitions although the strategy is eager, or the group changed its "
                         "strategy and then changed it back. The monitor first saw this at 2023-11-14 22:13:20 +0000 "
-                        "UTC. Partitions may have two owners or none. Likely causes: an unfinished upgrade. What to "
-                        "do: give all members the same list of strategies, in two rolling bounces."
+                        "UTC. Some partitions may have two owners, or no owner. Likely causes: an unfinished upgrade. "
+                        "What to do: give all members the same list of strategies in two rolling restarts."
                     ),
                 ),
             ),
@@ -236,10 +236,10 @@ FAULTS = (
                 (
                     "payments on prod: two members claimed the same partition",
                     (
-                        "Two members joined and claimed the same partition for the same generation. The monitor first "
-                        "saw this at 2023-11-14 22:13:20 +0000 UTC. Records may have been processed twice. Likely "
-                        "causes: a removed member joined again, or a client has an old version. What to do: search the "
-                        "downstream systems for duplicates. Update old clients."
+                        "Two members rejoined, and both claimed the same partition in the same generation. The monitor "
+                        "first saw this at 2023-11-14 22:13:20 +0000 UTC. Records may have been processed twice. "
+                        "Likely causes: a removed member joined again, or a client has an old version. What to do: "
+                        "search the downstream systems for duplicates. Update old clients."
                     ),
                 ),
             ),

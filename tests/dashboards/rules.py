@@ -177,4 +177,4 @@ def _selector(metric: str, **labels: str) -> str:
 
 
 ROLLING = condition("rolling_restart", "1x300")
-"""Series of a rolling restart: members are replaced one after the other."""
+"""Series of a rolling restart."""

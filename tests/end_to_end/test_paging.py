@@ -116,8 +116,8 @@ def test_a_warning_names_group_member_amount_start_cause_and_remedy(alerting: Al
     summary = f"{GROUP} on demo: the busiest member holds 5 partitions more than necessary"
     assert alert["annotations"]["summary"] == summary
     description = re.match(
-        r"Client (\S+) on /127\.0\.0\.1 holds 16 partitions, 5 more than the busiest member would hold in the "
-        r"fairest assignment\."
+        r"Client (\S+) on /127\.0\.0\.1 holds 16 partitions\."
+        r" In the fairest assignment, the busiest member would hold 5 fewer\."
         r" The assignment has been in use since (\S+ \S+) \+0000 UTC\.",
         alert["annotations"]["description"],
     )
@@ -129,7 +129,8 @@ def test_a_warning_names_group_member_amount_start_cause_and_remedy(alerting: Al
     assert description[2].startswith(datetime.fromtimestamp(since, timezone.utc).strftime("%Y-%m-%d %H:%M:%S"))
     (skew,) = labels_of_group(alerting, "rebalance_monitor_topic_skew")
     assert alert["annotations"]["description"].endswith(
-        " Cause: topic skew. The same members hold the extra partition of several topics. What to do: change the "
+        " Cause: topic skew. In several topics, some members hold one more partition than the other members. In all of "
+        "these topics, they are the same members. What to do: change the "
         f"group's strategy to {skew['remedy']}. This strategy removes the topic skew."
     )
 

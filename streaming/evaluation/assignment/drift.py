@@ -82,7 +82,7 @@ REPLAY_DIFFERS = "replay_differs"
 """Name of a violation: no rule of `invariants` is broken, but the leader's library computes a different assignment."""
 
 EXACT_STRATEGIES = frozenset({"range", "roundrobin"})
-"""Strategies with exactly one correct result. The result depends on the order in which a library sorts the members."""
+"""Strategies with exactly one correct result for each order of the members. Libraries sort the members differently."""
 
 METADATA_MISSING = "metadata_missing"
 

@@ -28,7 +28,7 @@ from streaming.group.members import GroupMember, TopicPartitions
 
 MIN_SAMPLES = 3
 COMPARE_MS = LATE_MS
-"""A partition is late after the same time. So rule 3 usually applies before the cause is named."""
+"""The time after which a partition is late. So rule 3 usually applies before the cause is named."""
 
 
 class Capacity(NamedTuple):

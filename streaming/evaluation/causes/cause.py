@@ -85,7 +85,7 @@ class Cause:
 
 def _rebalancing(cause: Cause) -> str:
     lost = f"{in_words(1000 * (cause.lost_seconds or 0))} of the last {in_words(1000 * (cause.window_seconds or 0))}"
-    times = f" in {counted(cause.rebalances, 'rebalance')}" if cause.rebalances else ""
+    times = f" because of {counted(cause.rebalances, 'rebalance')}" if cause.rebalances else ""
     return f"Rebalances: the group did not commit for {lost}{times}."
 
 
@@ -94,13 +94,14 @@ def _stopped(cause: Cause) -> str:
         return "Stopped: the group has no members, and records wait."
     if cause.reason == NO_OWNER:
         return f"Stopped: partition {_partition(cause)} has no owner, so no member reads it."
-    return "Stopped: no committed offset of the group advances, although records wait."
+    return "Stopped: records wait, but the committed offsets of the group do not increase."
 
 
 def _hot_partition(cause: Cause) -> str:
     return (
         f"Hot partition: partition {_partition(cause)} receives {_rate(cause.produced_records_per_second)}, but its"
-        f" owner {cause.member} can consume only {_rate(cause.capacity_records_per_second)}. No assignment can help."
+        f" owner {cause.member} can consume only {_rate(cause.capacity_records_per_second)}. A different assignment"
+        f" cannot help."
     )
 
 
@@ -113,18 +114,20 @@ def _assignment(cause: Cause) -> str:
 
 
 def _slow_member(cause: Cause) -> str:
-    others = f"the other members consume {_rate(cause.others_consumed_records_per_second)} on average"
-    return f"Slow member: {cause.member} consumes {_progress(cause)}, and {others}. Only its partitions lag."
+    others = f"The other members consume {_rate(cause.others_consumed_records_per_second)} on average."
+    return f"Slow member: {cause.member} {_progress(cause)}. {others} Only the partitions of this member lag."
 
 
 def _slow_host(cause: Cause) -> str:
-    others = f"members on other hosts consume {_rate(cause.others_consumed_records_per_second)}"
-    on_host = f"a member on {host_name(cause.client_host)} consumes on average {_progress(cause)}"
-    return f"Slow host: {on_host}, and {others}. Only the partitions of this host lag."
+    others = f"Members on other hosts consume {_rate(cause.others_consumed_records_per_second)}."
+    on_host = f"a member on {host_name(cause.client_host)} {_progress(cause)} on average"
+    return f"Slow host: {on_host}. {others} Only the partitions of this host lag."
 
 
 def _progress(cause: Cause) -> str:
-    return f"{_rate(cause.consumed_records_per_second)} of {_rate(cause.produced_records_per_second)}"
+    return (
+        f"receives {_rate(cause.produced_records_per_second)} and consumes {_rate(cause.consumed_records_per_second)}"
+    )
 
 
 def _under_provisioned(cause: Cause) -> str:

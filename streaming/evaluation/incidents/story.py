@@ -1,6 +1,6 @@
 """Describe an incident in plain sentences. Pages, the API and the table show these sentences.
 
-The sentences answer five questions, one after the other: what happened, since when, who is affected, how bad it is, and
+The sentences answer five questions in this order: what happened, since when, who is affected, how bad it is, and
 what to do now. They use only values that stay the same until evidence starts or ends. So the table needs no row for
 each sample. Names of groups, hosts and topics come from clients. Every caller must escape them.
 """
@@ -67,25 +67,29 @@ ADVICE: Final = MappingProxyType(
             "Compare the strategies in the what-if table on the page of the group.", "KafkaGroupLagging"
         ),
         lag_cause.UNDER_PROVISIONED: Advice(
-            "Add members, up to the number of partitions, or make the processing faster.", "KafkaGroupLagging"
+            "Make the processing faster, or add members. More members than partitions do not help.", "KafkaGroupLagging"
         ),
         lag_cause.REBALANCING: Advice(
             "Find the reason for the rebalances on the page of the group.", "KafkaRebalanceStorm"
         ),
-        lag_cause.STOPPED: Advice("Read the logs of the members, and start or restart them.", "KafkaGroupStopped"),
-        REBALANCE_STORM: Advice("Stop the member that leaves each time.", "KafkaRebalanceStorm"),
+        lag_cause.STOPPED: Advice(
+            "Read the logs of the members. Then start or restart the members.", "KafkaGroupStopped"
+        ),
+        REBALANCE_STORM: Advice("Stop the member that leaves again and again.", "KafkaRebalanceStorm"),
         FLAPPING_MEMBER: Advice(
-            "Stop the member that joins and leaves, if the other members can do its work.", "KafkaRebalanceStorm"
+            "If the other members can do the work, stop the member that joins and leaves.", "KafkaRebalanceStorm"
         ),
         STUCK_REBALANCE: Advice("Restart the member that does not respond.", "KafkaRebalanceStuck"),
         STUCK_RECONCILIATION: Advice("Restart the member that does not respond.", "KafkaRebalanceStuck"),
-        SILENT_GROUP: Advice("Read the logs of the members, and restart them.", "KafkaGroupSilent"),
+        SILENT_GROUP: Advice("Read the logs of the members. Then restart the members.", "KafkaGroupSilent"),
         SILENT_STATIC_MEMBER: Advice("Restart this member.", "KafkaStaticMemberSilent"),
         UNOWNED_PARTITIONS: Advice(
-            "Restart the member that leads the group, or any member of a KIP-848 group.", "KafkaPartitionsUnowned"
+            "Restart the group leader. In a KIP-848 group, restart any member.", "KafkaPartitionsUnowned"
         ),
-        LONG_COMMIT_GAP: Advice("Find the slow member in the logs of the group.", "KafkaCommitGapLong"),
-        DUPLICATE_CLAIMS: Advice("Find out why one of the members lost contact.", "KafkaProtocolFault"),
+        LONG_COMMIT_GAP: Advice("Find the slow member in the logs of the members.", "KafkaCommitGapLong"),
+        DUPLICATE_CLAIMS: Advice(
+            "Find out why one of the members lost contact with the coordinator.", "KafkaProtocolFault"
+        ),
         EAGER_AND_COOPERATIVE_MIXED: Advice("Configure the same strategies for all members.", "KafkaProtocolFault"),
         ENDLESS_COOPERATIVE_REJOIN: Advice("Restart the members one by one.", "KafkaProtocolFault"),
         SUBSCRIBED_TOPIC_MISSING: Advice(
@@ -144,7 +148,7 @@ def _what_happened(cause: IncidentCause) -> str:
 def _since_when(incident: Incident, cause: IncidentCause, time_text: TimeText) -> str:
     text = f"The monitor first saw it at {time_text(incident.since_ms)}."
     if cause.first.since_ms > incident.since_ms:
-        text += f" Its cause first showed at {time_text(cause.first.since_ms)}."
+        text += f" Its cause first appeared at {time_text(cause.first.since_ms)}."
     if incident.merged_into is None and incident.quiet_since_ms is not None:
         last = time_text(incident.quiet_since_ms)
         text += f" Nothing has been wrong since {last}." if incident.is_open else f" It ended at {last}."
@@ -166,7 +170,7 @@ def _how_bad(incident: Incident) -> str:
     losing = {one.group_id for one in incident.evidence if one.name == RECORDS_LOST}
     late = {one.group_id for one in incident.evidence if one.name == LAG_ABOVE_LIMIT}
     if losing:
-        return f"{counted(len(losing), 'group')} lost records before reading them: {named(losing)}."
+        return f"Retention deleted unread records of {counted(len(losing), 'group')}: {named(losing)}."
     if late:
         return f"The monitor has seen no lost records. The lag of {counted(len(late), 'group')} exceeded the limit."
-    return "The monitor has seen no lost records, and no lag above the limit of a group."
+    return "The monitor has seen no lost records, and no lag has exceeded its limit."

@@ -46,7 +46,7 @@ from streaming.protocol.record_batches import Tail
 
 FETCH_WITHIN = 1_000
 FEW_OFFSETS = 10
-"""Maximum number of unread offsets that may all be markers.
+"""If a partition has at most this number of unread offsets, all of them may be markers.
 
 A transaction ends with one marker per partition. Several markers follow each other directly only if compaction removed
 the records between them.

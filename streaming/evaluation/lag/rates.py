@@ -66,7 +66,7 @@ DELETED = pa.array([TOPIC_DELETED, PARTITION_DELETED])
 _WITHOUT_RATES = pa.array([BLOCKED, TOPIC_DELETED, PARTITION_DELETED])
 _FIRST_ROWS = 64
 _NONE = -1
-"""Means that there is no point, or no time."""
+"""Placeholder for a missing point or a missing time."""
 
 Float64Array = npt.NDArray[np.float64]
 

@@ -29,7 +29,7 @@ STORED_SCHEMA = pa.schema(
 """Version 1: one row per point. The points of a topic partition are in adjacent rows, oldest first."""
 
 KEEP_UNSAMPLED_MS = 24 * 3_600_000
-"""A topic partition without a sample is removed after this time: one day. So deleted topics do not fill the memory."""
+"""A topic partition is removed after one day without a sample. So deleted topics do not fill the memory."""
 
 
 class SampledOffsets:

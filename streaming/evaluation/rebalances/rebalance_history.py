@@ -32,9 +32,9 @@ KEPT_REBALANCES = 64
 
 UNKNOWN_CAUSE = "unknown"
 NECESSARY, NEEDLESS, UNKNOWN_NEED = "true", "false", "unknown"
-"""Labels for the need of a move.
+"""Labels that show whether a move was necessary.
 
-It is unknown whether a move was necessary if `fewest_moves` is unknown or only a lower bound.
+If `fewest_moves` is unknown or only a lower bound, it is unknown whether a move was necessary.
 """
 
 

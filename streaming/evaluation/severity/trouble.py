@@ -136,7 +136,7 @@ def _expiry(group: GroupFacts) -> Iterator[Trouble]:
     seconds = group.lag.seconds_until_expiry
     if seconds is not None and seconds < SOON_EXPIRED_SECONDS:
         when = f"in {in_words(int(1000 * seconds))}" if seconds else "now"
-        yield Trouble(4, "offsets expire", f"the brokers can delete its committed offsets {when}, as it has no members")
+        yield Trouble(4, "offsets expire", f"no members, so the brokers can delete the committed offsets {when}")
 
 
 def _bad_status(group: GroupFacts) -> Iterator[Trouble]:
@@ -165,7 +165,7 @@ def _excess(group: GroupFacts) -> Iterator[Trouble]:
         yield Trouble(7, "uneven", text)
         return
     remedy = f"; the strategy {fairness.remedy} would prevent this" if fairness.remedy else ""
-    skew = f"the same members have the extra partition of {_counted(fairness.skewed_topics, 'topic')}"
+    skew = f"the same members have one more partition than the others in {_counted(fairness.skewed_topics, 'topic')}"
     yield Trouble(7, "topic skew", f"{text}: {skew}{remedy}")
 
 
@@ -181,7 +181,7 @@ def _uneven_work(group: GroupFacts) -> Iterator[Trouble]:
 def _slow(group: GroupFacts) -> Iterator[Trouble]:
     lag = group.lag
     if lag.status == Status.WARN.name and (lag.seconds is None or lag.seconds >= BEHIND_SECONDS):
-        yield Trouble(9, "WARN", "WARN: it reads more slowly than its producers write")
+        yield Trouble(9, "WARN", "WARN: the group reads more slowly than producers write")
 
 
 def _unknown(group: GroupFacts) -> Iterator[Trouble]:

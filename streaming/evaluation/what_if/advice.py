@@ -70,11 +70,11 @@ class BetterAssignment:
 
     @property
     def text(self) -> str:
-        """The advice as a sentence."""
+        """The advice as two sentences."""
         start = f"After a rebalance with {self.strategy}" if self.is_own else f"With {self.strategy}"
         before, after = rate_number(self.before_records_per_second), rate_number(self.after_records_per_second)
-        moves = f"{counted(self.moved_partitions, 'partition')} move{'s' if self.moved_partitions == 1 else ''}"
-        return f"{start}, the busiest member falls from {before} to {after} records/s at the measured rates; {moves}."
+        moves = f"{counted(self.moved_partitions, 'partition')} would move."
+        return f"{start}, the busiest member would receive {after} instead of {before} records/s. {moves}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +87,9 @@ class WeightedStrategy:
     def text(self) -> str:
         """The advice as two sentences."""
         return (
-            "No built-in strategy is enough at the measured rates. With a strategy that is weighted by these rates"
-            f" (assignors/CUSTOM.md), the busiest member receives {rate_number(self.busiest_records_per_second)}"
-            " records/s."
+            "No built-in strategy is sufficient. With a strategy that uses the measured rates as weights"
+            " (assignors/CUSTOM.md), the busiest member would receive"
+            f" {rate_number(self.busiest_records_per_second)} records/s."
         )
 
 
@@ -106,9 +106,9 @@ class TooHotPartition:
         """The advice as two sentences."""
         topic, number = self.partition
         return (
-            "No number of members is enough at the measured rates. Partition"
-            f" {topic}-{number} alone receives {rate_number(self.produced_records_per_second)} records/s, and a member"
-            f" can consume {rate_number(self.capacity_records_per_second)} records/s."
+            "More members cannot help. Partition"
+            f" {topic}-{number} alone receives {rate_number(self.produced_records_per_second)} records/s, but a member"
+            f" can consume only {rate_number(self.capacity_records_per_second)} records/s."
         )
 
 
@@ -124,12 +124,12 @@ class MoreMembers:
 
     @property
     def text(self) -> str:
-        """The advice as a sentence."""
+        """The advice as two sentences."""
         start = "" if self.is_own else f"With {self.strategy}, "
         capacity = rate_number(self.capacity_records_per_second)
         return (
-            f"{start}{counted(self.members, 'member')} {'is' if self.members == 1 else 'are'} enough at the measured"
-            f" rates and {capacity} records/s per member; more than {self.useful_members} would be idle."
+            f"{start}{counted(self.members, 'member')} {'is' if self.members == 1 else 'are'} enough if each"
+            f" member consumes {capacity} records/s. With more than {self.useful_members}, some would be idle."
         )
 
 

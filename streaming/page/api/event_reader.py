@@ -30,7 +30,10 @@ __all__ = ["EventReader", "GoneError", "NoTableError", "TableReadError"]
 MAX_COMMITS = 500
 MAX_ROWS = 5_000
 _FIRST_ROWS = 1_000
-"""Number of rows in the first query of a request. Most requests need no second query, which reads all other rows."""
+"""Number of rows in the first query of a request.
+
+Most requests do not need the second query, which reads all other rows.
+"""
 
 
 class EventReader:

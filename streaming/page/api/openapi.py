@@ -103,7 +103,9 @@ def _group_paths(cluster: Mapping[str, Any]) -> dict[str, Any]:
         )
         for name in FILTERS
     ]
-    at = _parameter("at", "A moment, as a time in UTC or in milliseconds. The response comes only from the tables.")
+    at = _parameter(
+        "at", "A moment: a time in UTC, or milliseconds since 1970. With `at`, the response comes from the tables."
+    )
     generations = [
         _parameter(name, "A generation or a moment. With both parameters, the response compares two generations.")
         for name in ("from", "to")
@@ -134,7 +136,7 @@ def _group_paths(cluster: Mapping[str, Any]) -> dict[str, Any]:
         "/api/v1/groups/{group_id}": _get(
             "getGroup",
             "One group",
-            [_in_path("group_id", "The id, percent-encoded, including slashes."), *of_group],
+            [_in_path("group_id", "The percent-encoded id. Slashes are encoded, too."), *of_group],
             group,
         ),
         "/api/v1/groups/": _get(
@@ -170,7 +172,9 @@ def _event_paths(cluster: Mapping[str, Any]) -> dict[str, Any]:
             "Rebalances, starts and ends of conditions and of causes of lag, and changes of incidents",
             [
                 _parameter(
-                    "since", "A cursor (`next` of the last response), or a time. Without it, all stored events."
+                    "since",
+                    "A cursor (`next` of the last response), or a time. Without `since`, the response starts"
+                    " with the oldest stored event.",
                 ),
                 _parameter("limit", "Maximum number of events.", _EVENT_LIMIT),
                 cluster,

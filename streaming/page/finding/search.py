@@ -25,7 +25,7 @@ VALUES = ("trouble", "state", "strategy", "team")
 FILTERS = (*TEXTS, *VALUES)
 BY_TROUBLE = "trouble"
 WITHOUT_PAST = ("topic", "host", "team")
-"""Parameters and sort keys that a list of the past cannot use, because its reports do not have these values."""
+"""Parameters and sort keys that a list of the past cannot use. The reports of the past do not have these values."""
 
 Predicate = Callable[[GroupReport], bool]
 Choices = Mapping[str, Counter[str]]
@@ -123,4 +123,7 @@ SORTS: Mapping[str, tuple[str, Callable[[GroupReport], Any] | None]] = {
     "lag": ("lag", _largest_first(lambda group: group.lag.records)),
     "behind": ("behind", _largest_first(lambda group: group.lag.seconds)),
 }
-"""The sort keys: name in addresses, name on the page, and the key of a group. Groups arrive sorted by trouble."""
+"""For each sort key: its name in addresses, its name on the page, and the function that returns the key of a group.
+
+Groups arrive sorted by trouble.
+"""

@@ -15,7 +15,7 @@ SPANS: Final = {"1h": HOUR_MS, "6h": 6 * HOUR_MS, "24h": 24 * HOUR_MS, "7d": 168
 DEFAULT_SPAN: Final = "1h"
 
 COLUMNS: Final = 72
-"""A picture shows all changes in one column as one mark. So a rebalance storm needs at most 72 marks."""
+"""All changes in the same column of a picture share one mark. So a rebalance storm needs at most 72 marks."""
 
 
 def span_of(argument: str) -> str:

@@ -14,7 +14,8 @@ from streaming.page.timeline.window import Window
 
 SPAN_WORDS: Final = {"1h": "last hour", "6h": "last 6 hours", "24h": "last 24 hours", "7d": "last 7 days"}
 SILENCE: Final = (
-    "No measurements: the monitor did not run, or no offset of any group changed. The tables do not show which."
+    "No measurements: the monitor did not run, or no offset of any group changed. The tables do not show which reason"
+    " is true."
 )
 _LAG_ROWS: Final = 13
 
@@ -74,7 +75,7 @@ def _gaps(timeline: Timeline) -> Iterator[str]:
     gaps = timeline.gaps
     if gaps.spans:
         count = sum(gap.count for gap in gaps.spans)
-        yield f"{counted(count, 'commit gap')}, the longest one {duration(gaps.longest_ms / 1000)}."
+        yield f"{counted(count, 'commit gap')}. The longest took {duration(gaps.longest_ms / 1000)}."
     if gaps.unknown:
         yield f"The duration of {counted(gaps.unknown, 'commit gap')} is unknown."
 

@@ -86,7 +86,7 @@ def test_a_group_is_shown_with_its_owners_and_the_expected_assignment(pages: Pag
 
 def test_what_no_table_stores_is_listed_once_and_never_shown_as_a_value(pages: Pages) -> None:
     text = Seen(ask(pages, f"/groups/g?at={FIRST}").text).text
-    assert text.count("Not stored, so unknown here") == 1
+    assert text.count("The tables do not contain these values") == 1
     assert all(kind in text for kind in NOT_STORED)
     document = ask(pages, f"{GROUP_API}g?at={FIRST}").json()
     assert document["not_stored"] == list(NOT_STORED)

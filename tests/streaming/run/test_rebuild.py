@@ -101,7 +101,7 @@ def test_a_rebuild_without_an_old_checkpoint_creates_one(settings: Settings) -> 
 @pytest.mark.parametrize(
     ("failure", "message"),
     [
-        (OSError(errno.ENOSPC, "No space left on device"), "No space left on device): free space on its disk"),
+        (OSError(errno.ENOSPC, "No space left on device"), "No space left on device): make space on its disk"),
         (Py4JError("Parquet footer of part-0 is corrupt"), "Parquet footer of part-0 is corrupt): check the tables"),
     ],
 )

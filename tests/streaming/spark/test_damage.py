@@ -233,7 +233,7 @@ def test_a_lock_file_may_hold_anything(checkpoint: Path, content: bytes) -> None
     ("flags", "free_bytes", "message"),
     [
         (os.ST_RDONLY, 1 << 30, "Read-only file system): mount its disk as writable, or choose a different"),
-        (0, 4096, "No space left on device): free space on its disk, or choose a different"),
+        (0, 4096, "No space left on device): make space on its disk, or choose a different"),
     ],
 )
 def test_a_disk_that_cannot_be_written_is_refused_before_spark_starts(

@@ -35,10 +35,16 @@ EACH_COMMIT: Final = None
 """The start is the time of each commit (rule 3)."""
 
 Starts = Mapping[str, int | None]
-"""The start by group id: the time when the group became Empty, or EACH_COMMIT. Absent: rules 1 and 4."""
+"""The start by group id: the time when the group became Empty, or EACH_COMMIT.
+
+A group is absent in the cases of rules 1 and 4.
+"""
 
 EXPIRY_SCHEMA = pa.schema([("offsets_expire_ms", pa.int64()), ("seconds_until_expiry", pa.float64())])
-"""The time of rules 2 and 3, and the seconds from the sample until then (0 if it has passed). Null: rules 1 and 4."""
+"""The time of rules 2 and 3, and the seconds from the sample until this time (0 if the time has passed).
+
+Null in the cases of rules 1 and 4.
+"""
 
 
 def expiry_starts(

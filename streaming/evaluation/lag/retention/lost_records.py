@@ -68,7 +68,10 @@ The points use 480 bytes. They cover the last ten moves in full and earlier move
 """
 
 RATE_WINDOW_MS = 24 * 3_600_000
-"""Maximum age of a move that is used for the rate. By default, brokers check every 5 minutes for segments to delete."""
+"""Maximum age of a move that is used for the rate.
+
+By default, brokers check every 5 minutes whether they can delete segments.
+"""
 
 AHEAD = 10
 

@@ -299,16 +299,16 @@ def test_the_cause_does_not_depend_on_the_order_of_members_and_partitions(
     [
         (
             facts(*OVERLOADED, lost_ms=150_000, rebalances=12),
-            "Rebalances: the group did not commit for 2 minutes of the last 5 minutes in 12 rebalances.",
+            "Rebalances: the group did not commit for 2 minutes of the last 5 minutes because of 12 rebalances.",
         ),
-        (facts(*STUCK), "Stopped: no committed offset of the group advances, although records wait."),
+        (facts(*STUCK), "Stopped: records wait, but the committed offsets of the group do not increase."),
         (facts(unowned=(stuck(),)), "Stopped: the group has no members, and records wait."),
         (facts(*CALM, unowned=(stuck(),)), "Stopped: partition orders-2 has no owner, so no member reads it."),
         (
             facts(*HOT),
             (
                 "Hot partition: partition orders-0 receives 900 records/s, but its owner a can consume only 300"
-                " records/s. No assignment can help."
+                " records/s. A different assignment cannot help."
             ),
         ),
         (
@@ -321,15 +321,15 @@ def test_the_cause_does_not_depend_on_the_order_of_members_and_partitions(
         (
             facts(slow(), *CALM),
             (
-                "Slow member: slow consumes 20 records/s of 100 records/s, and the other members consume 100 records/s"
-                " on average. Only its partitions lag."
+                "Slow member: slow receives 100 records/s and consumes 20 records/s. The other members consume 100 "
+                "records/s on average. Only the partitions of this member lag."
             ),
         ),
         (
             facts(*(Owner(name, (late(100, 20),), "/10.0.0.9") for name in "xy"), *CALM),
             (
-                "Slow host: a member on 10.0.0.9 consumes on average 20 records/s of 100 records/s, and members on"
-                " other hosts consume 100 records/s. Only the partitions of this host lag."
+                "Slow host: a member on 10.0.0.9 receives 100 records/s and consumes 20 records/s on average. Members "
+                "on other hosts consume 100 records/s. Only the partitions of this host lag."
             ),
         ),
         (

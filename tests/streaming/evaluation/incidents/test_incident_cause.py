@@ -102,7 +102,7 @@ def test_the_story_answers_who_since_when_why_how_bad_and_what_now() -> None:
         "Broker 3 no longer coordinates groups, and 6 groups of this broker failed.",
         "The monitor first saw it at 2026-11-21 22:26:40 UTC.",
         "6 groups are affected: g0, g1, g2 and 3 more. 2 groups recovered.",
-        "1 group lost records before reading them: g4.",
+        "Retention deleted unread records of 1 group: g4.",
         "Start the broker again, and check the replicas of __consumer_offsets. "
         "The section KafkaCoordinatorTrouble of the runbook describes all steps.",
     )
@@ -113,7 +113,7 @@ def test_the_story_of_an_ended_incident_is_in_the_past() -> None:
     followed.sample(0, [evidence("rebalance_storm"), evidence("flapping_member", minute=3)])
     (quiet,) = followed.sample(5)
     assert story(quiet, utc_text).since_when == (
-        "The monitor first saw it at 2026-11-21 22:26:40 UTC. Its cause first showed at 2026-11-21 22:29:40 UTC."
+        "The monitor first saw it at 2026-11-21 22:26:40 UTC. Its cause first appeared at 2026-11-21 22:29:40 UTC."
         " Nothing has been wrong since 2026-11-21 22:31:40 UTC."
     )
     followed.sample(15)

@@ -77,21 +77,21 @@ WEIGHTED = late(group({"t": 4}, A="t", B="t"), "range", 185, of_one_topic(100, 9
         (
             ASSIGNMENT,
             SKEWED,
-            "With sticky, the busiest member falls from 410 to 260 records/s at the measured rates; 5 partitions move.",
+            "With sticky, the busiest member would receive 260 instead of 410 records/s. 5 partitions would move.",
             "rule 6: the example of the issue. roundrobin moves 5, too, but leaves 330 records/s",
         ),
         (
             UNDER_PROVISIONED,
             SKEWED,
-            "With sticky, the busiest member falls from 410 to 260 records/s at the measured rates; 5 partitions move.",
+            "With sticky, the busiest member would receive 260 instead of 410 records/s. 5 partitions would move.",
             "rule 9: an assignment for the present members comes before more members",
         ),
         (
             ASSIGNMENT,
             SKEWED._replace(own_strategy="cooperative-sticky"),
             (
-                "After a rebalance with cooperative-sticky, the busiest member falls from 410 to 260 records/s at the"
-                " measured rates; 5 partitions move."
+                "After a rebalance with cooperative-sticky, the busiest member would receive 260 instead of 410"
+                " records/s. 5 partitions would move."
             ),
             "rule 6: sticky is equal, but the group's own strategy needs no change of the configuration",
         ),
@@ -99,8 +99,8 @@ WEIGHTED = late(group({"t": 4}, A="t", B="t"), "range", 185, of_one_topic(100, 9
             ASSIGNMENT,
             late(group({"t": 2}, A="t", B="t"), "range", 300, of_one_topic(200, 200), owners(A="t0 t1")),
             (
-                "After a rebalance with range, the busiest member falls from 400 to 200 records/s at the measured"
-                " rates; 1 partition moves."
+                "After a rebalance with range, the busiest member would receive 200 instead of 400 records/s."
+                " 1 partition would move."
             ),
             "rule 6: the present assignment is not the one that range computes",
         ),
@@ -114,8 +114,8 @@ WEIGHTED = late(group({"t": 4}, A="t", B="t"), "range", 185, of_one_topic(100, 9
             ASSIGNMENT,
             SKEWED._replace(capacity_records_per_second=262),
             (
-                "No built-in strategy is enough at the measured rates. With a strategy that is weighted by these rates"
-                " (assignors/CUSTOM.md), the busiest member receives 211 records/s."
+                "No built-in strategy is sufficient. With a strategy that uses the measured rates as weights"
+                " (assignors/CUSTOM.md), the busiest member would receive 211 records/s."
             ),
             "rule 3: 260 records/s are too close to 262, because rates have errors",
         ),
@@ -123,8 +123,8 @@ WEIGHTED = late(group({"t": 4}, A="t", B="t"), "range", 185, of_one_topic(100, 9
             ASSIGNMENT,
             WEIGHTED,
             (
-                "No built-in strategy is enough at the measured rates. With a strategy that is weighted by these rates"
-                " (assignors/CUSTOM.md), the busiest member receives 180 records/s."
+                "No built-in strategy is sufficient. With a strategy that uses the measured rates as weights"
+                " (assignors/CUSTOM.md), the busiest member would receive 180 records/s."
             ),
             "rule 7: range pairs 100 with 90, and so does roundrobin. 100 + 20 and 90 + 90 would be possible",
         ),
@@ -137,13 +137,13 @@ WEIGHTED = late(group({"t": 4}, A="t", B="t"), "range", 185, of_one_topic(100, 9
         (
             UNDER_PROVISIONED,
             THREE,
-            "6 members are enough at the measured rates and 200 records/s per member; more than 12 would be idle.",
+            "6 members are enough if each member consumes 200 records/s. With more than 12, some would be idle.",
             "rule 9: two partitions with 90 records/s each. The example of the issue",
         ),
         (
             UNDER_PROVISIONED,
             THREE._replace(capacity_records_per_second=91.9),
-            "12 members are enough at the measured rates and 92 records/s per member; more than 12 would be idle.",
+            "12 members are enough if each member consumes 92 records/s. With more than 12, some would be idle.",
             "rule 9: each member can consume one partition",
         ),
         (
@@ -156,8 +156,8 @@ WEIGHTED = late(group({"t": 4}, A="t", B="t"), "range", 185, of_one_topic(100, 9
             UNDER_PROVISIONED,
             late(group({"t": 3}, A="t", B="t"), "range", 300, of_one_topic(10, 900, 350)),
             (
-                "No number of members is enough at the measured rates. Partition t-1 alone receives 900 records/s,"
-                " and a member can consume 300 records/s."
+                "More members cannot help. Partition t-1 alone receives 900 records/s, but a member can"
+                " consume only 300 records/s."
             ),
             "rule 8: a partition has one owner",
         ),
@@ -165,7 +165,7 @@ WEIGHTED = late(group({"t": 4}, A="t", B="t"), "range", 185, of_one_topic(100, 9
             UNDER_PROVISIONED,
             late(group({"t": 2, "u": 2}, A="tu"), "range", 150, dict.fromkeys(owners(A="t0 t1 u0 u1"), 100.0)),
             (
-                "With roundrobin, 4 members are enough at the measured rates and 150 records/s per member; more than 4"
+                "With roundrobin, 4 members are enough if each member consumes 150 records/s. With more than 4, some"
                 " would be idle."
             ),
             "rule 9: range gives t0 and u0 to one member, and the third member would be idle",
@@ -173,7 +173,7 @@ WEIGHTED = late(group({"t": 4}, A="t", B="t"), "range", 185, of_one_topic(100, 9
         (
             UNDER_PROVISIONED,
             late(group({"t": 2, "u": 2}, A="tu"), "range", 250, dict.fromkeys(owners(A="t0 t1 u0 u1"), 100.0)),
-            "2 members are enough at the measured rates and 250 records/s per member; more than 2 would be idle.",
+            "2 members are enough if each member consumes 250 records/s. With more than 2, some would be idle.",
             "rule 10: under range, a third member has no partition of either topic",
         ),
         (
@@ -204,10 +204,7 @@ WEIGHTED = late(group({"t": 4}, A="t", B="t"), "range", 185, of_one_topic(100, 9
         (
             ASSIGNMENT,
             SKEWED._replace(strategies=SERVER_STRATEGIES, own_strategy="server-range"),
-            (
-                "With uniform, the busiest member falls from 410 to 260 records/s at the measured rates; 5 partitions"
-                " move."
-            ),
+            "With uniform, the busiest member would receive 260 instead of 410 records/s. 5 partitions would move.",
             "rule 5: members of a KIP-848 group cannot choose sticky",
         ),
         (

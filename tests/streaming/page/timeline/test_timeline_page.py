@@ -137,7 +137,7 @@ def test_a_screen_reader_gets_a_summary_and_the_same_facts_as_a_table(tmp_path: 
     parsed = Svg(ask(pages_of(tmp_path, "billing", ("app", "app")), "/groups/billing").text)
     (wide, narrow) = [label for label in parsed.labels if label.startswith("Timeline of the last hour.")]
     assert wide == narrow
-    for fact in ("Active now: flapping member.", "1 rebalance (member gone).", "1 commit gap, the longest one 40 s."):
+    for fact in ("Active now: flapping member.", "1 rebalance (member gone).", "1 commit gap. The longest took 40 s."):
         assert fact in wide
         assert fact in parsed.text
     assert "The same facts as a table" in parsed.text
