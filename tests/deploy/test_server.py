@@ -133,7 +133,12 @@ start $ALERTMANAGER --config.file=/etc/prometheus/alertmanager.yml --storage.pat
 for port in 9090 9093
 do curl --silent --retry 60 --retry-delay 1 --retry-all-errors --output /dev/null localhost:$port/-/ready
 done
-sleep 16  # the page waits for a scrape and an evaluation of the rules
+for path in targets rules  # the page waits for a scrape and an evaluation of the rules
+do for _ in $(seq 120)
+   do curl --silent localhost:9090/api/v1/$path | grep --quiet '"health":"unknown"' || break
+      sleep 1
+   done
+done
 """,
 }
 """What an engineer, pip or systemd does after a command of the page. The started programs are real."""
@@ -172,7 +177,7 @@ def test_an_engineer_who_follows_the_page_gets_a_test_alert(tmp_path: Path):
     """No broker answers, and nothing listens on the monitor's port. Everything else is real."""
     assert set(AFTER) <= set(COMMANDS)
     command = [*SANDBOX, "bash", "-eu", "-c", ENTER.format(folder=tmp_path), "bash", script()]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     first, second = ran.stdout.split("+ su --shell /bin/sh ")[1:]
     assert ran.stdout.count("exit code") == 2, f"of both checks, because no broker answers\n{ran.stdout}"

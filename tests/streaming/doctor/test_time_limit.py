@@ -20,7 +20,7 @@ GOOD = ok("java", "version 17")
 _WITH_A_SHORT_LIMIT = """
 import streaming.doctor.checkup as checkup
 from streaming.cli import main
-checkup.LIMIT_SECONDS = 5.0
+checkup.LIMIT_SECONDS = 10.0
 main(["doctor"])
 """
 
@@ -70,9 +70,9 @@ def test_the_command_ends_although_a_check_hangs(tmp_path: Path) -> None:
     }
     environment = os.environ | {f"{ENVIRONMENT_PREFIX}{name}": value for name, value in settings.items()}
     command = [sys.executable, "-c", _WITH_A_SHORT_LIMIT]
-    ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
     lines = ran.stdout.splitlines()
-    hung = f"{FAILED:<11}  tables: the check did not end within 5 s"
+    hung = f"{FAILED:<11}  tables: the check did not end within 10 s"
     assert (ran.returncode, lines.count(hung), ran.stderr) == (1, 1, ""), ran.stdout
     later = lines[lines.index(hung) + 1 :]
     assert any(line.startswith("ok           checkpoint: ") for line in later)
