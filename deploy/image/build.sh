@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Installs the monitor and its dependencies into one folder: build.sh PREFIX. Then `build.sh PREFIX demo` adds the
-# packages of the demo's groups to this folder. The Dockerfile runs this script. On a machine without containers, run it
-# yourself.
+# packages of the demo's groups to this folder. The Dockerfile runs this script.
 #
 #   PREFIX/venv     the program and its packages, verified by the hashes in requirements.lock
 #   PREFIX/cache    the jars of Spark and Delta, verified by the checksums in streaming/jars/jars.lock

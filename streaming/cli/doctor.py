@@ -60,8 +60,9 @@ def doctor(  # noqa: PLR0913 - click hands over every option by name
 
     The command checks Java, memory, disks, jars, brokers, rights, clocks, the checkpoint and the tables. If the address
     of Prometheus is known, it also checks the scrape job, the alert rules and Alertmanager. For each cluster, it takes
-    about 20 seconds, or longer if a broker stops answering during the check. Run it with the settings of the monitor.
-    You can run it while the monitor runs. Except for test alerts, the command changes nothing.
+    about 20 seconds, or longer if a broker stops answering during the check. If a check does not end within 60 seconds,
+    it fails, and the next check starts. Run the command with the settings of the monitor. The monitor can run at the
+    same time. Except for test alerts, the command changes nothing.
 
     A line starts with `ok`, `note`, `failed` or `not checked`. A note does not prevent the monitor from running.
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from http.client import HTTPException
-from typing import Any
+from typing import TypeVar
 from urllib.parse import urlencode, urlsplit
+
+from msgspec import DecodeError, ValidationError, json
 
 from streaming.config.redaction import without_credentials
 from streaming.doctor.alerting import (
@@ -29,31 +30,67 @@ from streaming.doctor.alerting import (
     scrape_finding,
     sent_findings,
 )
-from streaming.doctor.finding import Finding, failed, from_error, not_checked, ok
+from streaming.doctor.answers import (
+    Alertmanagers,
+    AlertmanagerStatus,
+    FromPrometheus,
+    QueryResult,
+    RuleGroups,
+    ScrapedTarget,
+    StoredAlert,
+    Targets,
+)
+from streaming.doctor.finding import Finding, from_error, not_checked, ok
 from streaming.errors import RemedyError
 from streaming.http.client import request
 
-PROMETHEUS = "Prometheus"
+PROMETHEUS, TEST_ALERTS = "Prometheus", "test alert"
 _ATTEMPTS, _PAUSE_SECONDS = 5, 1.0
 _STATUS_UNAUTHORIZED = 401
 
+T = TypeVar("T")
+
 
 class NoAnswerError(RemedyError):
-    """A server did not return the expected JSON."""
+    """A server did not return the expected answer."""
 
 
-def ask(url: str, path: str, body: object = None) -> Any:  # noqa: ANN401 - JSON
-    """Return the JSON that a server returns. Raises RemedyError."""
-    sent = None if body is None else json.dumps(body).encode()
-    try:
-        status, content = request(url, path, sent)
+@dataclass(frozen=True, slots=True)
+class _Server:
+    """The API of Prometheus or Alertmanager. Each method raises RemedyError if the server does not answer as expected.
+
+    `product` is the name of the program that should answer at `url`.
+    """
+
+    product: str
+    url: str
+
+    def get(self, path: str, answer: type[T]) -> T:
+        """Return the JSON of the answer as a value of this type."""
+        content = self._request(path)
+        try:
+            return json.decode(content, type=answer)
+        except ValidationError as error:
+            reason = f"unexpected JSON ({error})"
+        except (DecodeError, RecursionError) as error:
+            reason = f"no valid JSON ({error})"
+        raise NoAnswerError(f"{self.url}{path} returned {reason}: check that {self.product} is at this address")
+
+    def post(self, path: str, body: object) -> None:
+        """Send JSON. The content of the answer is ignored."""
+        self._request(path, json.encode(body))
+
+    def _request(self, path: str, body: bytes | None = None) -> bytes:
+        try:
+            status, content = request(self.url, path, body)
+        except (OSError, HTTPException, ValueError) as error:
+            text = f"{self.url} does not answer ({error}): check the address, and that the server runs"
+            raise NoAnswerError(text) from error
         if status == _STATUS_UNAUTHORIZED:
-            raise NoAnswerError(f"{url} requires a name and a password: add them to ~/.netrc")
+            raise NoAnswerError(f"{self.url} requires a name and a password: add them to ~/.netrc")
         if status != 200:
-            raise NoAnswerError(f"{url}{path} returned the status {status}: check the address")
-        return json.loads(content) if content else None
-    except (OSError, HTTPException, ValueError) as error:
-        raise NoAnswerError(f"{url} does not answer ({error}): check the address, and that the server runs") from error
+            raise NoAnswerError(f"{self.url}{path} returned the status {status}: check the address")
+        return content
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,91 +104,84 @@ class _PrometheusAnswer:
 class AlertingCheck:
     """The checks of Prometheus and Alertmanager. An empty address means that the server is not checked.
 
-    If `alertmanager` is empty, the checks use the address that Prometheus uses.
+    If `alertmanager` is empty, the checks use the address that Prometheus uses. So check Prometheus first.
     """
 
     def __init__(self, prometheus: str, alertmanager: str) -> None:
-        self._prometheus = prometheus
-        self._alertmanager = alertmanager
+        self._prometheus = _Server(PROMETHEUS, prometheus)
+        self._alertmanager = _Server(ALERTMANAGER, alertmanager)
 
-    def findings(self, clusters: Sequence[str], port: int) -> Iterator[Finding]:
-        """Yield the findings about Prometheus, then about Alertmanager."""
+    def prometheus_findings(self, clusters: Sequence[str], port: int) -> Iterator[Finding]:
+        """Yield the findings about the scrape job of each cluster, the rules, and the address of Alertmanager."""
+        if not self._prometheus.url:
+            yield from _unchecked(clusters, "no address of Prometheus", "set --prometheus or links.prometheus_url")
+            return
         try:
-            yield from self._prometheus_findings(clusters, port)
+            answer = self._ask_prometheus()
         except RemedyError as error:
             yield from_error(PROMETHEUS, error)
-            yield from _unchecked(clusters, "Prometheus returned no answer")
-        yield self._alertmanager_finding()
+            yield from _unchecked(clusters, "Prometheus returned no usable answer")
+            return
+        for cluster in clusters:
+            yield scrape_finding(cluster, port, answer.targets, answer.series)
+        yield rules_finding(answer.rules)
+        yield alertmanagers_finding(answer.alertmanagers)
+        if not self._alertmanager.url and answer.alertmanagers:
+            self._alertmanager = _Server(ALERTMANAGER, answer.alertmanagers[0])
+
+    def alertmanager_finding(self) -> Finding:
+        """Return whether Alertmanager answers."""
+        if not self._alertmanager.url:
+            remedy = "set --alertmanager or links.alertmanager_url"
+            return not_checked(ALERTMANAGER, "no address of Alertmanager", remedy)
+        try:
+            status = self._alertmanager.get("/api/v2/status", AlertmanagerStatus)
+        except RemedyError as error:
+            return from_error(ALERTMANAGER, error)
+        return ok(ALERTMANAGER, f"version {status.version_info.version} at {self._alertmanager.url}")
 
     def send_test_alerts(
         self, cluster: str, labels: Labels, now: datetime, pause: Callable[[float], None]
     ) -> Iterator[Finding]:
         """Send one alert for each severity, and yield one finding for each alert, with its receivers."""
-        if not self._alertmanager:
-            yield not_checked("test alert", "no address of Alertmanager", "set --alertmanager")
+        if not self._alertmanager.url:
+            yield not_checked(TEST_ALERTS, "no address of Alertmanager", "set --alertmanager")
             return
         ends = now + timedelta(seconds=TEST_ALERT_SECONDS)
+        alerts = alerts_to_send(cluster, labels, now.isoformat(), ends.isoformat())
         try:
-            ask(
-                self._alertmanager,
-                "/api/v2/alerts",
-                alerts_to_send(cluster, labels, now.isoformat(), ends.isoformat()),
-            )
-            yield from sent_findings(self._sent(labels_to_send(cluster, labels), pause))
+            self._alertmanager.post("/api/v2/alerts", alerts)
         except RemedyError as error:
-            yield from_error("test alert", error)
-
-    def _prometheus_findings(self, clusters: Sequence[str], port: int) -> Iterator[Finding]:
-        if not self._prometheus:
-            yield from _unchecked(clusters, "no address of Prometheus", "set --prometheus or links.prometheus_url")
+            yield from_error(TEST_ALERTS, error)
             return
-        answer = self._ask_prometheus()
-        for cluster in clusters:
-            yield scrape_finding(cluster, port, answer.targets, answer.series)
-        yield rules_finding(answer.rules)
-        yield alertmanagers_finding(answer.alertmanagers)
-        self._alertmanager = self._alertmanager or next(iter(answer.alertmanagers), "")
+        try:
+            sent = self._sent(labels_to_send(cluster, labels), pause)
+        except RemedyError as error:
+            yield from_error(TEST_ALERTS, NoAnswerError(f"sent, but its receivers are unknown, because {error}"))
+        else:
+            yield from sent_findings(sent)
 
     def _ask_prometheus(self) -> _PrometheusAnswer:
         query = urlencode({"query": "rebalance_monitor_ready"})
-        try:
-            return _PrometheusAnswer(
-                targets=[_target(one) for one in self._query("/api/v1/targets?state=active")["activeTargets"]],
-                series=[one["metric"] for one in self._query(f"/api/v1/query?{query}")["result"]],
-                rules=list(_rules(self._query("/api/v1/rules")["groups"])),
-                alertmanagers=[
-                    _base_address(one["url"]) for one in self._query("/api/v1/alertmanagers")["activeAlertmanagers"]
-                ],
-            )
-        except (AttributeError, KeyError, TypeError) as error:
-            raise NoAnswerError(f"{self._prometheus} is not Prometheus ({error!r}): check the address") from None
-
-    def _query(self, path: str) -> Any:  # noqa: ANN401 - JSON
-        return ask(self._prometheus, path)["data"]
-
-    def _alertmanager_finding(self) -> Finding:
-        if not self._alertmanager:
-            remedy = "set --alertmanager or links.alertmanager_url"
-            return not_checked(ALERTMANAGER, "no address of Alertmanager", remedy)
-        try:
-            version = ask(self._alertmanager, "/api/v2/status")["versionInfo"]["version"]
-        except RemedyError as error:
-            return from_error(ALERTMANAGER, error)
-        except (AttributeError, KeyError, TypeError) as error:
-            return failed(ALERTMANAGER, f"{self._alertmanager} is not Alertmanager ({error!r})", "check the address")
-        return ok(ALERTMANAGER, f"version {version} at {self._alertmanager}")
+        targets = self._prometheus.get("/api/v1/targets?state=active", FromPrometheus[Targets]).data
+        series = self._prometheus.get(f"/api/v1/query?{query}", FromPrometheus[QueryResult]).data
+        rules = self._prometheus.get("/api/v1/rules", FromPrometheus[RuleGroups]).data
+        alertmanagers = self._prometheus.get("/api/v1/alertmanagers", FromPrometheus[Alertmanagers]).data
+        return _PrometheusAnswer(
+            targets=[_target(one) for one in targets.active_targets],
+            series=[one.metric for one in series.result],
+            rules=list(_rules(rules)),
+            alertmanagers=[_base_address(one.url) for one in alertmanagers.active_alertmanagers],
+        )
 
     def _sent(self, labels: Sequence[Labels], pause: Callable[[float], None]) -> Sequence[SentAlert]:
         """Return the test alerts with these labels, after Alertmanager has evaluated silences and inhibition rules."""
-        filters = [("filter", f'alertname="{TEST_ALERT}"')]
+        query = urlencode({"filter": f'alertname="{TEST_ALERT}"'})
         for _ in range(_ATTEMPTS):
             pause(_PAUSE_SECONDS)
-            found = [
-                one
-                for one in ask(self._alertmanager, f"/api/v2/alerts?{urlencode(filters)}")
-                if one["labels"] in labels
-            ]
-            if found and all(one["status"]["state"] != "unprocessed" for one in found):
+            stored = self._alertmanager.get(f"/api/v2/alerts?{query}", list[StoredAlert])
+            found = [one for one in stored if one.labels in labels]
+            if found and all(one.status.state != "unprocessed" for one in found):
                 break
         return [_sent_alert(one) for one in found]
 
@@ -161,34 +191,35 @@ def _unchecked(clusters: Sequence[str], reason: str, remedy: str | None = None) 
         yield not_checked(point, reason, remedy)
 
 
-def _target(target: Mapping[str, Any]) -> Target:
-    labels = target["labels"]
-    return Target(
-        labels["job"],
-        labels["instance"],
-        without_credentials(target["scrapeUrl"]),
-        target["health"],
-        target["lastError"],
-    )
+def _target(target: ScrapedTarget) -> Target:
+    job, instance = target.labels.get("job", ""), target.labels.get("instance", "")
+    return Target(job, instance, without_credentials(target.scrape_url), target.health, target.last_error)
 
 
-def _rules(groups: Sequence[Mapping[str, Any]]) -> Iterator[Rule]:
-    for group in groups:
-        for rule in group["rules"]:
-            yield Rule(group["name"], rule["name"], rule["health"], rule.get("lastError", ""))
+def _rules(answer: RuleGroups) -> Iterator[Rule]:
+    for group in answer.groups:
+        for rule in group.rules:
+            yield Rule(group.name, rule.name, rule.health, rule.last_error)
 
 
 def _base_address(url: str) -> str:
-    """Return the address of an Alertmanager without the path of its API.
+    """Return the address of an Alertmanager without the path of its API. Raises NoAnswerError if it is no address.
 
     >>> _base_address("http://alertmanager:9093/am/api/v2/alerts")
     'http://alertmanager:9093/am'
     """
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        parts = urlsplit("")
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise NoAnswerError(f"{PROMETHEUS} returned {url!r} as the address of Alertmanager: set --alertmanager")
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path.partition('/api/')[0]}"
 
 
-def _sent_alert(alert: Mapping[str, Any]) -> SentAlert:
-    status = alert["status"]
-    muted_by = (*(f"silence {one}" for one in status["silencedBy"]), *(f"alert {one}" for one in status["inhibitedBy"]))
-    return SentAlert(alert["labels"]["severity"], tuple(one["name"] for one in alert["receivers"]), muted_by)
+def _sent_alert(alert: StoredAlert) -> SentAlert:
+    muted_by = (
+        *(f"silence {one}" for one in alert.status.silenced_by),
+        *(f"alert {one}" for one in alert.status.inhibited_by),
+    )
+    return SentAlert(alert.labels["severity"], tuple(one.name for one in alert.receivers), muted_by)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -14,9 +13,12 @@ import psutil
 
 from streaming.config.load import Settings
 from streaming.delta.table_files import refuse_damaged_tables
-from streaming.doctor.finding import Finding, from_error, ok
+from streaming.doctor.finding import Finding, failed, from_error, ok
 from streaming.doctor.machine import (
+    CHECKPOINT,
     JAVA,
+    TABLES,
+    TEMPORARY,
     FolderState,
     RefusedFolder,
     folder_finding,
@@ -33,53 +35,62 @@ from streaming.spark.folder import LocalFolder, folder_refusal, local_folder, ne
 _CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
-def machine_findings(settings: Settings) -> Iterator[Finding]:
-    """Yield the findings about Java, memory, jars and temporary files."""
-    yield _java()
-    memory = psutil.virtual_memory()
-    limit = min(memory.total, _container_limit_bytes() or memory.total)
-    yield memory_finding(limit, min(memory.available, limit), settings.spark.driver_memory)
-    yield jars_finding(missing_jars("spark"), str(cache_folder() / "jars"))
-    temporary = Path(tempfile.gettempdir())
-    can_execute = not os.statvfs(temporary).f_flag & os.ST_NOEXEC
-    yield temporary_finding(_folder_state(temporary, folder_refusal(temporary)), can_execute=can_execute)
-
-
-def checkpoint_finding(settings: Settings) -> Finding:
-    """Return the finding about the checkpoint of one cluster."""
-    uri, point = settings.paths.checkpoint, "checkpoint"
-    folder = local_folder(uri)
-    state = None if folder is None else _folder_state(folder.root, folder.refusal())
-    if folder is not None and isinstance(state, FolderState):
-        try:
-            state = replace(state, content=_content(folder, settings))
-        except RemedyError as error:
-            return from_error(point, error)
-        except OSError as error:
-            state = RefusedFolder(state.path, error)
-    return folder_finding(point, "paths.checkpoint", state)
-
-
-def tables_finding(settings: Settings) -> Finding:
-    """Return the finding about the folder of the tables, which all clusters share."""
-    uri, point = settings.paths.tables, "tables"
-    folder = local_folder(uri)
-    state = None if folder is None else _folder_state(folder.root, folder.refusal())
-    if isinstance(state, FolderState):
-        try:
-            refuse_damaged_tables(uri)
-        except RemedyError as error:
-            return from_error(point, error)
-    return folder_finding(point, "paths.tables", state)
-
-
-def _java() -> Finding:
+def java_finding() -> Finding:
+    """Return the finding about Java."""
     try:
         java = find_java()
         source = "JAVA_HOME" if os.environ.get("JAVA_HOME") else "PATH"
         return ok(JAVA, f"version {java_version(java)} at {java} (from {source})")
     except RemedyError as error:
         return from_error(JAVA, error)
+
+
+def memory_of_machine_finding(settings: Settings) -> Finding:
+    """Return the finding about the memory of this machine or container."""
+    memory = psutil.virtual_memory()
+    limit = min(memory.total, _container_limit_bytes() or memory.total)
+    return memory_finding(limit, min(memory.available, limit), settings.spark.driver_memory)
+
+
+def jars_folder_finding() -> Finding:
+    """Return the finding about the folder of the jars."""
+    return jars_finding(missing_jars("spark"), str(cache_folder() / "jars"))
+
+
+def temporary_folder_finding() -> Finding:
+    """Return the finding about the folder for temporary files."""
+    try:
+        folder = Path(tempfile.gettempdir())
+        can_execute = not os.statvfs(folder).f_flag & os.ST_NOEXEC
+        return temporary_finding(_folder_state(folder, folder_refusal(folder)), can_execute=can_execute)
+    except OSError as error:  # gettempdir tries to write a file in TMPDIR, /tmp, /var/tmp, /usr/tmp and here
+        return failed(TEMPORARY, str(error.strerror), "make /tmp writable, or set TMPDIR to a writable folder")
+
+
+def checkpoint_finding(settings: Settings) -> Finding:
+    """Return the finding about the checkpoint of one cluster."""
+    folder = local_folder(settings.paths.checkpoint)
+    state = None if folder is None else _folder_state(folder.root, folder.refusal())
+    if folder is not None and isinstance(state, FolderState):
+        try:
+            state = replace(state, content=_content(folder, settings))
+        except RemedyError as error:
+            return from_error(CHECKPOINT, error)
+        except OSError as error:
+            state = RefusedFolder(state.path, error)
+    return folder_finding(CHECKPOINT, "paths.checkpoint", state)
+
+
+def tables_finding(settings: Settings) -> Finding:
+    """Return the finding about the folder of the tables, which all clusters share."""
+    folder = local_folder(settings.paths.tables)
+    state = None if folder is None else _folder_state(folder.root, folder.refusal())
+    if isinstance(state, FolderState):
+        try:
+            refuse_damaged_tables(settings.paths.tables)
+        except RemedyError as error:
+            return from_error(TABLES, error)
+    return folder_finding(TABLES, "paths.tables", state)
 
 
 def _content(folder: LocalFolder, settings: Settings) -> str:

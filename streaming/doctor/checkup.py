@@ -6,13 +6,28 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
+from functools import partial
 
 from streaming.config.links import LinkSettings
 from streaming.config.load import Settings
-from streaming.doctor.ask_alerting import AlertingCheck
+from streaming.doctor.alerting import ALERTMANAGER
+from streaming.doctor.ask_alerting import PROMETHEUS, TEST_ALERTS, AlertingCheck
 from streaming.doctor.ask_brokers import ClusterCheck
-from streaming.doctor.ask_machine import checkpoint_finding, machine_findings, tables_finding
+from streaming.doctor.ask_machine import (
+    checkpoint_finding,
+    jars_folder_finding,
+    java_finding,
+    memory_of_machine_finding,
+    tables_finding,
+    temporary_folder_finding,
+)
+from streaming.doctor.brokers import BROKERS
 from streaming.doctor.finding import Finding
+from streaming.doctor.machine import CHECKPOINT, JARS, JAVA, MEMORY, TABLES, TEMPORARY
+from streaming.doctor.time_limit import LIMIT_SECONDS, Check, run_checks
+
+_DISK = "check that its disk answers, for example the server of a network file system"
+_SERVER = "check that the server and the network to it are not overloaded"
 
 
 def all_findings(
@@ -23,21 +38,38 @@ def all_findings(
 ) -> Iterator[Finding]:
     """Yield each finding as soon as it is known. If `test_labels` is not None, send test alerts.
 
-    If there are several clusters, the points of a cluster start with its name.
+    If there are several clusters, the points of a cluster start with its name. No check takes longer than
+    `LIMIT_SECONDS`.
     """
-    yield from machine_findings(settings)
-    yield tables_finding(settings)
+    clusters = [of_cluster.kafka.cluster for of_cluster in of_clusters]
+    yield from run_checks(_machine_checks(settings), LIMIT_SECONDS)
     for of_cluster in of_clusters:
         prefix = f"{of_cluster.kafka.cluster}: " if len(of_clusters) > 1 else ""
-        for finding in _cluster_findings(of_cluster):
+        for finding in run_checks(_cluster_checks(of_cluster), LIMIT_SECONDS):
             yield replace(finding, point=f"{prefix}{finding.point}")
-    clusters = [of_cluster.kafka.cluster for of_cluster in of_clusters]
-    alerting = AlertingCheck(links.prometheus_url, links.alertmanager_url)
-    yield from alerting.findings(clusters, settings.metrics.port)
+    yield from run_checks(_alerting_checks(clusters, links, settings.metrics.port, test_labels), LIMIT_SECONDS)
+
+
+def _machine_checks(settings: Settings) -> Iterator[Check]:
+    yield Check(JAVA, lambda: [java_finding()], _DISK)
+    yield Check(MEMORY, lambda: [memory_of_machine_finding(settings)], _DISK)
+    yield Check(JARS, lambda: [jars_folder_finding()], _DISK)
+    yield Check(TEMPORARY, lambda: [temporary_folder_finding()], _DISK)
+    yield Check(TABLES, lambda: [tables_finding(settings)], _DISK)
+
+
+def _cluster_checks(settings: Settings) -> Iterator[Check]:
+    brokers = ClusterCheck(settings, lambda: time.time_ns() // 1_000_000, time.sleep)
+    yield Check(CHECKPOINT, lambda: [checkpoint_finding(settings)], _DISK)
+    yield Check(BROKERS, brokers.findings, "check DNS, and the network between this machine and the brokers")
+
+
+def _alerting_checks(
+    clusters: Sequence[str], links: LinkSettings, port: int, test_labels: Mapping[str, str] | None
+) -> Iterator[Check]:
+    check = AlertingCheck(links.prometheus_url, links.alertmanager_url)
+    yield Check(PROMETHEUS, partial(check.prometheus_findings, clusters, port), _SERVER)
+    yield Check(ALERTMANAGER, lambda: [check.alertmanager_finding()], _SERVER)
     if test_labels is not None:
-        yield from alerting.send_test_alerts(clusters[0], test_labels, datetime.now(timezone.utc), time.sleep)
-
-
-def _cluster_findings(settings: Settings) -> Iterator[Finding]:
-    yield checkpoint_finding(settings)
-    yield from ClusterCheck(settings, lambda: time.time_ns() // 1_000_000, time.sleep).findings()
+        send = partial(check.send_test_alerts, clusters[0], test_labels, datetime.now(timezone.utc), time.sleep)
+        yield Check(TEST_ALERTS, send, _SERVER)

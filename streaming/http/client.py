@@ -37,7 +37,7 @@ def _credentials(host: str) -> Mapping[str, str]:
         known = netrc.netrc().authenticators(host)
     except FileNotFoundError:
         return {}
-    except (netrc.NetrcParseError, UnicodeDecodeError):
+    except (netrc.NetrcParseError, UnicodeDecodeError, OSError):
         raise NetrcError("~/.netrc cannot be read: correct its syntax and its permissions") from None
     if known is None:
         return {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import shutil
@@ -20,6 +21,7 @@ from compose_spec import PyCompose
 from streaming.config.environment import ENVIRONMENT_PREFIX
 from streaming.config.load import load_settings
 from streaming.demo.__main__ import main as demo
+from streaming.doctor.alerting import TEST_ALERT
 from streaming.embedded.ports import free_port
 from streaming.embedded.properties import broker_properties
 from streaming.jars import KAFKA_VERSION
@@ -149,16 +151,33 @@ def test_the_example_of_a_receiver_writes_one_line_for_each_alert(tmp_path: Path
             labels = {"alertname": "Test", "severity": "critical", "cluster": "demo", "group": "a\nb"}
             alertmanager.send([{"labels": labels, "annotations": {"summary": "a test"}}])
             until("the notification", lambda: log.read_text().endswith("\n"))
-            (arguments,) = re.findall(r"exec alertmanager amtool (.*) --alertmanager.url=", COMPOSE_MD)
-            sent = amtool(*arguments.split(), f"--alertmanager.url={alertmanager.address}")
-            assert sent.returncode == 0, sent.stderr
-            until("the test alert of the page", lambda: log.read_text().count("\n") == 2)
+            sent = doctor_of_the_page(alertmanager.address)
+            until("the test alerts of the page", lambda: log.read_text().count(TEST_ALERT) == 2)
         finally:
             process.terminate()
             process.wait()
-    first, second = log.read_text().splitlines()
+    first, *tests = log.read_text().splitlines()
     assert first == f'on-call: firing {json.dumps(labels, sort_keys=True)} "a test"'
-    assert second.startswith('on-call: firing {"alertname": "RebalanceMonitorTest"')
+    firing = f': firing {{"alertname": "{TEST_ALERT}", "cluster": "demo", "severity": '
+    assert {line.partition("}")[0] for line in tests} == {f'on-call{firing}"critical"', f'tickets{firing}"warning"'}
+    (shown,) = re.findall(r"^`(ok  .*)`\.$", COMPOSE_MD, re.MULTILINE)
+    assert shown in sent.splitlines()
+
+
+def doctor_of_the_page(alertmanager: str) -> str:
+    """Run the command that sends the test alerts, with the variables of the service, but without containers."""
+    (arguments,) = re.findall(r"exec monitor rebalance-monitor (.*)$", COMPOSE_MD, re.MULTILINE)
+    variables = {
+        **SERVICES["monitor"]["environment"],
+        f"{ENVIRONMENT_PREFIX}KAFKA__BOOTSTRAP_SERVERS": "127.0.0.1:1",
+        f"{ENVIRONMENT_PREFIX}KAFKA__CONNECT_TIMEOUT_SECONDS": "0.1",
+        f"{ENVIRONMENT_PREFIX}LINKS__PROMETHEUS_URL": "",
+        f"{ENVIRONMENT_PREFIX}LINKS__ALERTMANAGER_URL": alertmanager,
+    }
+    command = [sys.executable, "-m", "streaming.cli", *arguments.split()]
+    ran = subprocess.run(command, env=os.environ | variables, capture_output=True, text=True, check=False)
+    assert ran.stderr == ""
+    return ran.stdout
 
 
 def test_the_command_of_the_page_selects_the_receivers_of_the_user(tmp_path: Path):
@@ -239,7 +258,9 @@ def test_the_monitors_variables_are_settings(monkeypatch: pytest.MonkeyPatch):
     for name, value in SERVICES["monitor"]["environment"].items():
         assert name.startswith(ENVIRONMENT_PREFIX)
         monkeypatch.setenv(name, value)
-    assert load_settings(None).kafka.bootstrap_servers == SERVICES["demo"]["command"][1] == "kafka:19092"
+    settings = load_settings(None)
+    assert settings.kafka.bootstrap_servers == SERVICES["demo"]["command"][1] == "kafka:19092"
+    assert settings.links.prometheus_url == "http://prometheus:9090", "the address for the command doctor"
 
 
 def test_the_demo_accepts_the_options_of_its_command():

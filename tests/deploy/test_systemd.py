@@ -1,4 +1,4 @@
-"""Test that the systemd unit fits the program: exit codes, folders, and the time to stop."""
+"""Test that the systemd unit fits the program: exit codes, rights, and the time to stop."""
 
 from __future__ import annotations
 
@@ -6,10 +6,6 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
-import pytest
-
-from streaming.config.environment import ENVIRONMENT_PREFIX
-from streaming.config.settings import PathSettings
 from streaming.errors import MAY_PASS, STAYS
 from streaming.spark.query import BATCH_GRACE_SECONDS
 
@@ -40,25 +36,13 @@ def test_the_monitor_has_time_to_finish_its_batch():
     assert seconds >= 2 * BATCH_GRACE_SECONDS + 30
 
 
-def test_its_state_is_where_the_unit_lets_it_write(monkeypatch: pytest.MonkeyPatch):
-    """With ProtectSystem=strict only /var/lib/<StateDirectory> and a private /tmp are writable."""
+def test_the_service_has_its_own_user_and_writes_only_to_its_state_and_a_private_tmp():
+    """`rebuild` needs the user while the service is stopped. A dynamic user (DynamicUser) does not exist then."""
     directives = service()
-    for assignment in directives["Environment"]:
-        name, _, value = assignment.partition("=")
-        monkeypatch.setenv(name, value)
-    (folder,) = directives["StateDirectory"]
-    paths = PathSettings()
-    assert {Path(paths.checkpoint).parent, Path(paths.tables).parent} == {Path("/var/lib", folder)}
     assert directives["ProtectSystem"] == ["strict"]
-    assert directives["DynamicUser"] == ["yes"]
-
-
-def test_the_unit_starts_the_program_that_the_build_script_creates():
-    """The unit's comment, its command and its cache folder must name the same folder."""
-    (prefix,) = re.findall(r"deploy/image/build\.sh (\S+)", UNIT.read_text())
-    directives = service()
-    assert directives["ExecStart"][0].startswith(f"{prefix}/venv/bin/rebalance-monitor run --config /etc/")
-    assert f"{ENVIRONMENT_PREFIX}CACHE_DIR={prefix}/cache" in directives["Environment"]
+    assert directives["User"] == directives["Group"] == ["rebalance-monitor"]
+    assert "DynamicUser" not in directives
+    assert "ReadWritePaths" not in directives
 
 
 def test_memory_stays_executable_for_the_jvm():

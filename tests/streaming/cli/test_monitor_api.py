@@ -172,4 +172,8 @@ def test_a_name_and_password_come_from_netrc(home: Path, pages: Pages) -> None:
         netrc.write_text("machine 127.0.0.1 nonsense\n")
         with pytest.raises(MonitorNotReadableError, match="cannot be read"):
             request_groups(url, CLUSTER)
+        netrc.unlink()
+        netrc.mkdir()
+        with pytest.raises(MonitorNotReadableError, match="cannot be read"):
+            request_groups(url, CLUSTER)
     assert seen == [None, "Basic YWxpY2U6c2VjcmV0"]

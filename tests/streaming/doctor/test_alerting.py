@@ -122,20 +122,23 @@ Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
 def server(answers: Mapping[str, Any], received: list[Any] | None = None) -> Application:
-    """Return a server with these JSON answers by path. It keeps the bodies that it receives."""
+    """Return a server with these answers by path. Bytes are sent unchanged. It keeps the bodies that it receives."""
 
     def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterator[bytes]:
         if environ["REQUEST_METHOD"] == "POST" and received is not None:
             received.append(json.loads(environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"]))))
         found = environ["PATH_INFO"] in answers
         start_response("200 OK" if found else "404 Not Found", [])
-        yield json.dumps(answers.get(environ["PATH_INFO"])).encode()
+        answer = answers.get(environ["PATH_INFO"])
+        yield answer if isinstance(answer, bytes) else json.dumps(answer).encode()
 
     return application
 
 
 def findings(prometheus: str, alertmanager: str = "") -> dict[str, Finding]:
-    return {one.point: one for one in AlertingCheck(prometheus, alertmanager).findings(["eu"], 9560)}
+    check = AlertingCheck(prometheus, alertmanager)
+    found = list(check.prometheus_findings(["eu"], 9560))
+    return {one.point: one for one in (*found, check.alertmanager_finding())}
 
 
 @pytest.fixture(autouse=True)
@@ -148,23 +151,52 @@ def test_without_an_address_nothing_is_checked_and_nothing_is_ok() -> None:
     assert {finding.status for finding in findings("").values()} == {NOT_CHECKED}
 
 
+GOOD_ANSWERS: Mapping[str, Any] = {
+    "/api/v1/targets": {"data": {"activeTargets": []}},
+    "/api/v1/query": {"data": {"result": []}},
+    "/api/v1/rules": {"data": {"groups": []}},
+    "/api/v1/alertmanagers": {"data": {"activeAlertmanagers": []}},
+}
+
+
 @pytest.mark.parametrize(
     ("answers", "text"),
     [
         ({}, "returned the status 404"),
-        ({"/api/v1/targets": {"status": "success"}}, "is not Prometheus"),
-        ({"/api/v1/targets": ["a list"]}, "is not Prometheus"),
-        ({"/api/v1/targets": None}, "is not Prometheus"),
+        ({"/api/v1/targets": {"status": "success"}}, "unexpected JSON"),
+        ({"/api/v1/targets": ["a list"]}, "unexpected JSON"),
+        ({"/api/v1/targets": None}, "unexpected JSON"),
+        ({"/api/v1/targets": {"data": {"activeTargets": ["a target"]}}}, "at `$.data.activeTargets[0]`"),
+        ({"/api/v1/query": {"data": {"result": [{"metric": ["eu"]}]}}}, "at `$.data.result[0].metric`"),
+        ({"/api/v1/rules": {"data": {"groups": [{"name": 1, "rules": []}]}}}, "at `$.data.groups[0].name`"),
+        ({"/api/v1/alertmanagers": {"data": {"activeAlertmanagers": [{"url": 9093}]}}}, "Expected `str`, got `int`"),
+        ({"/api/v1/alertmanagers": {"data": {"activeAlertmanagers": [{"url": "alertmanager"}]}}}, "'alertmanager' as"),
+        ({"/api/v1/alertmanagers": {"data": {"activeAlertmanagers": [{"url": "http://[am"}]}}}, "'http://[am' as"),
+        ({"/api/v1/targets": b"<html>"}, "returned no valid JSON"),
+        ({"/api/v1/targets": b"\xff"}, "returned no valid JSON"),
+        ({"/api/v1/targets": b""}, "returned no valid JSON"),
+        ({"/api/v1/targets": b'{"data":' + 100_000 * b"["}, "returned "),
     ],
+    ids=lambda value: str(value)[:70],
 )
-def test_a_server_that_is_not_prometheus_fails_and_the_other_points_are_not_checked(
+def test_an_unexpected_answer_is_one_clear_line_and_the_other_points_are_not_checked(
     answers: Mapping[str, Any], text: str
 ) -> None:
-    """The address of Grafana is the usual mistake."""
-    with served(server(answers)) as url:
+    """The address of Grafana is the usual mistake. A proxy can also return its own page with the status 200."""
+    with served(server({**GOOD_ANSWERS, **answers} if answers else {})) as url:
         found = findings(url)
-    assert (found["Prometheus"].status, text in found["Prometheus"].text) == (FAILED, True)
+    finding = found["Prometheus"]
+    assert (finding.status, text in finding.text, "\n" in finding.text) == (FAILED, True, False), finding
+    assert finding.remedy
     assert found["alert rules"].status == NOT_CHECKED
+
+
+@pytest.mark.parametrize("answer", [{}, [], {"versionInfo": "0.28"}, b"<html>", b""], ids=str)
+def test_an_unexpected_answer_of_alertmanager_is_one_clear_line(answer: Any) -> None:  # noqa: ANN401 - any JSON
+    with served(server({"/api/v2/status": answer})) as url:
+        finding = findings("", url)["Alertmanager"]
+    assert (finding.status, "JSON" in finding.text) == (FAILED, True)
+    assert finding.remedy == "check that Alertmanager is at this address"
 
 
 def active(receiver: str, **labels: str) -> Mapping[str, Any]:
@@ -221,3 +253,25 @@ def test_a_path_before_the_api_and_a_missing_receiver_are_handled() -> None:
 def test_a_test_alert_without_an_address_is_not_sent() -> None:
     (finding,) = AlertingCheck("", "").send_test_alerts("eu", {}, datetime.now(timezone.utc), lambda _: None)
     assert finding.status == NOT_CHECKED
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [{"status": "success"}, None, ["an alert"], [{"labels": {}}], [{**active("x"), "receivers": "x"}], b"<html>", b""],
+    ids=lambda value: str(value)[:70],
+)
+def test_if_the_receivers_of_a_sent_alert_are_unknown_it_is_reported_as_sent(answer: Any) -> None:  # noqa: ANN401
+    """The server accepted the alerts, so a notification can arrive. Before, this was a traceback."""
+    received: list[Any] = []
+    with served(server({"/api/v2/alerts": answer}, received)) as url:
+        check = AlertingCheck("", url)
+        (finding,) = check.send_test_alerts("eu", {}, datetime.now(timezone.utc), lambda _: None)
+    assert len(received) == 1
+    assert (finding.status, finding.text.startswith("sent, but its receivers are unknown")) == (FAILED, True)
+
+
+def test_a_refused_test_alert_is_not_reported_as_sent() -> None:
+    with served(server({})) as url:
+        check = AlertingCheck("", url)
+        (finding,) = check.send_test_alerts("eu", {}, datetime.now(timezone.utc), lambda _: None)
+    assert (finding.status, "sent" in finding.text) == (FAILED, False)

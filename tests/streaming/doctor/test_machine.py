@@ -12,7 +12,12 @@ import pytest
 
 from streaming.config.load import Settings
 from streaming.config.settings import KafkaSettings, PathSettings
-from streaming.doctor.ask_machine import checkpoint_finding, machine_findings, tables_finding
+from streaming.doctor.ask_machine import (
+    checkpoint_finding,
+    java_finding,
+    tables_finding,
+    temporary_folder_finding,
+)
 from streaming.doctor.finding import FAILED, NOT_CHECKED, NOTE, OK
 from streaming.doctor.machine import (
     FolderState,
@@ -77,6 +82,19 @@ def test_native_libraries_need_a_folder_that_is_mounted_with_exec() -> None:
     assert (finding.status, "noexec" in finding.text) == (FAILED, True)
 
 
+@pytest.mark.parametrize("folder", ["missing", "file"])
+def test_without_a_usable_folder_for_temporary_files_the_point_fails(
+    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a container with a read-only root file system and no mount at /tmp, this was a traceback."""
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: [str(tmp_path / folder)])
+    finding = temporary_folder_finding()
+    assert (finding.status, str(tmp_path / folder) in finding.text) == (FAILED, True)
+    assert finding.remedy == "make /tmp writable, or set TMPDIR to a writable folder"
+
+
 def test_missing_jars_are_a_note_because_the_first_start_downloads_them() -> None:
     assert jars_finding(["delta.jar"], "/cache").status == NOTE
     assert jars_finding([], "/cache").status == OK
@@ -132,10 +150,8 @@ def test_a_checkpoint_of_a_different_cluster_fails(
     assert f"'{cluster}'" in finding.text
 
 
-def test_an_unsupported_java_fails_with_the_command_that_installs_one(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unsupported_java_fails_with_the_command_that_installs_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
-    java = next(iter(machine_findings(settings)))
+    java = java_finding()
     assert (java.point, java.status) == ("java", FAILED)
     assert "openjdk-17" in (java.remedy or "")

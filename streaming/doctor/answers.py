@@ -1,0 +1,112 @@
+"""The JSON answers of Prometheus and Alertmanager that the checks read. All other fields are ignored.
+
+Sources: "HTTP API" in the documentation of Prometheus, and the OpenAPI file of Alertmanager's API v2.
+"""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+from msgspec import Struct
+
+T = TypeVar("T")
+
+
+class FromPrometheus(Struct, Generic[T], frozen=True):
+    """The envelope of each answer of Prometheus."""
+
+    data: T
+
+
+class ScrapedTarget(Struct, frozen=True, rename="camel"):
+    """One active target."""
+
+    labels: dict[str, str]
+    scrape_url: str
+    health: str
+    last_error: str = ""
+
+
+class Targets(Struct, frozen=True, rename="camel"):
+    """The answer of `/api/v1/targets`."""
+
+    active_targets: list[ScrapedTarget]
+
+
+class Series(Struct, frozen=True):
+    """One series of an instant query."""
+
+    metric: dict[str, str]
+
+
+class QueryResult(Struct, frozen=True):
+    """The answer of `/api/v1/query`."""
+
+    result: list[Series]
+
+
+class LoadedRule(Struct, frozen=True, rename="camel"):
+    """One rule."""
+
+    name: str
+    health: str
+    last_error: str = ""
+
+
+class RuleGroup(Struct, frozen=True):
+    """One group of rules."""
+
+    name: str
+    rules: list[LoadedRule]
+
+
+class RuleGroups(Struct, frozen=True):
+    """The answer of `/api/v1/rules`."""
+
+    groups: list[RuleGroup]
+
+
+class AlertmanagerAddress(Struct, frozen=True):
+    """The address to which Prometheus sends alerts."""
+
+    url: str
+
+
+class Alertmanagers(Struct, frozen=True, rename="camel"):
+    """The answer of `/api/v1/alertmanagers`."""
+
+    active_alertmanagers: list[AlertmanagerAddress]
+
+
+class VersionInfo(Struct, frozen=True):
+    """The version of Alertmanager."""
+
+    version: str
+
+
+class AlertmanagerStatus(Struct, frozen=True, rename="camel"):
+    """The answer of Alertmanager's `/api/v2/status`."""
+
+    version_info: VersionInfo
+
+
+class AlertState(Struct, frozen=True, rename="camel"):
+    """The state of an alert, with the silences and the alerts that suppress it."""
+
+    state: str
+    silenced_by: list[str]
+    inhibited_by: list[str]
+
+
+class Receiver(Struct, frozen=True):
+    """A receiver of an alert."""
+
+    name: str
+
+
+class StoredAlert(Struct, frozen=True):
+    """One element of the answer of `/api/v2/alerts`."""
+
+    labels: dict[str, str]
+    receivers: list[Receiver]
+    status: AlertState
