@@ -41,7 +41,7 @@ def of_both(series: Series) -> Series:
 
 
 def of_one_and_a_new_one(series: Series) -> Series:
-    """Return the series of two monitors. The other one is not ready: it reads the log, which takes more than an hour."""
+    """Return the series of two monitors. The other one is not ready: it reads the log for more than an hour."""
     return {**series, **{of_other(name): values for name, values in NOT_READY.items()}}
 
 
