@@ -31,6 +31,6 @@ def _unknown_recommitted(gap: dict[str, Any]) -> dict[str, Any]:
 
 
 def _last_commit(commit: list[int]) -> list[int]:
-    """Return the fields of `LastCommit`. Version 1 has only the first two."""
-    offset, timestamp_ms = commit
+    """Return the fields of `LastCommit`. Version 1 has the first two. Some development versions wrote all three."""
+    offset, timestamp_ms, *_ = commit
     return [offset, timestamp_ms, _NO_COMMITTED_OFFSET]
