@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
 from streaming.delta.tables import TABLES
 from streaming.embedded import EmbeddedBroker
@@ -79,7 +79,7 @@ def upgraded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 def _exists(monitor: MonitorProcess, table: str) -> bool:
-    return Path(monitor.folder, "tables", table).is_dir()
+    return (monitor.folder / "tables" / table).is_dir()
 
 
 def test_every_row_of_the_older_monitor_is_still_there_once(upgraded: Upgraded) -> None:
@@ -93,6 +93,12 @@ def test_every_row_of_the_older_monitor_is_still_there_once(upgraded: Upgraded) 
         for row in rows:
             if repr({name: row[name] for name in columns}) in known:
                 assert not any(row[name] for name in row.keys() - columns), table
+
+
+def test_the_new_tables_and_columns_exist(upgraded: Upgraded) -> None:
+    for table in TABLES:
+        path = upgraded.monitor.folder / "tables" / table.name
+        assert {field.name for field in DeltaTable(path).schema().fields} == set(table.schema.names), table.name
 
 
 def test_every_record_before_and_after_the_upgrade_is_in_the_tables_once(upgraded: Upgraded) -> None:
