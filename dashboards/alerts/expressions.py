@@ -4,7 +4,8 @@ Rules:
 
 1. Every expression removes the label `instance`. Otherwise, if the monitor moved to a different instance, every alert
    would end and start again.
-2. Two monitors may watch one cluster. So values are sums by instance first, and then the maximum of all instances.
+2. Two monitors may watch one cluster. So values are sums by instance first, and then the maximum of all instances. A
+   monitor that is not ready has no values of groups, so an old value is never the maximum.
 """
 
 from __future__ import annotations
@@ -117,13 +118,14 @@ RECORDING_RULES: Final[tuple[tuple[str, str, str], ...]] = (
         lines("max by (cluster) (", indent(_UNREAD, "  "), ")"),
     ),
     (
-        "Time to read these records at the present rate. No series if the monitor reads nothing.",
+        "Time to read these records at the present rate. No series if the monitor reads nothing or is not ready.",
         BEHIND_SECONDS,
         lines(
             "max by (cluster) (",
             indent(_UNREAD, "  "),
             "  / on (cluster, instance)",
             "  (sum by (cluster, instance) (rate(rebalance_monitor_records_read_total[5m])) > 0)",
+            "  and on (cluster, instance) rebalance_monitor_ready == 1",
             ")",
         ),
     ),

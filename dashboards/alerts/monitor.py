@@ -40,7 +40,7 @@ _STALE_CRITICAL = lines(
 _STALE_WARNING = lines(
     _NOT_READY,
     "or",
-    f"{BEHIND_SECONDS} > 60 and on (cluster) {BEHIND_RECORDS} > 1000 {AND_READY}",
+    f"{BEHIND_SECONDS} > 60 and on (cluster) {BEHIND_RECORDS} > 1000",
     "or (",
     _CRASH_LOOP,
     ")",

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 import msgspec
 import pyarrow as pa
 
+from streaming.combine import migrations
 from streaming.combine.boundaries import Boundary, MembershipChange
 from streaming.combine.commits import COMMIT_SCHEMA
 from streaming.combine.gaps import CommitGap, GapTotals
@@ -114,7 +115,7 @@ class PartitionSnapshot(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, commits=b"", gaps=PartitionGaps())
 
 
-PARTITION_CODEC = StateCodec(PartitionSnapshot, version=1)
+PARTITION_CODEC = StateCodec(PartitionSnapshot, version=2, migrations={1: migrations.from_version_1})
 
 _EVENT_ENCODER = msgspec.msgpack.Encoder()
 _EVENT_DECODER: msgspec.msgpack.Decoder[PartitionEvent] = msgspec.msgpack.Decoder(PartitionEvent)

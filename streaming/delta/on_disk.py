@@ -244,6 +244,7 @@ def _commit(delta_table: DeltaTable, rows: pa.Table, transactions: Iterable[Tran
         delta_table,
         _without_comments(rows),
         mode="append",
+        schema_mode="merge",  # writes null into the columns of a later version of the monitor
         commit_properties=properties,
         post_commithook_properties=_NO_HOOKS,
     )
@@ -252,8 +253,7 @@ def _commit(delta_table: DeltaTable, rows: pa.Table, transactions: Iterable[Tran
 def _add_missing_columns(delta_table: DeltaTable, table: Table) -> None:
     """Add the columns that are new in this version of the monitor, after the existing columns.
 
-    In existing rows, the new columns are null. After this change, an earlier version of the monitor cannot append rows,
-    because Delta refuses rows without these columns.
+    In existing rows, the new columns are null. An earlier version of the monitor can still append rows (`_commit`).
     """
     try:
         _add_columns(delta_table, table)

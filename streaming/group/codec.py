@@ -52,19 +52,22 @@ class StateCodec(Generic[Stored]):
         encoded = self._encoder.encode(value)
         return self.version, _compressed(encoded) if self._is_compressed else encoded
 
+    def check(self, version: int) -> None:
+        """Raise StateVersionError if this codec cannot decode bytes of this version."""
+        if version > self.version or not all(older in self._migrations for older in range(version, self.version)):
+            raise StateVersionError(
+                f"the checkpoint's state has version {version}, but this monitor reads version {self.version}: "
+                "run `rebalance-monitor rebuild`, or start the monitor version that wrote the checkpoint"
+            )
+
     def decode(self, version: int, encoded: bytes) -> Stored:
         """Decode a value. If its version is older, first convert the bytes to the present version, step by step.
 
-        Raises StateVersionError if no migration leads to the present version.
+        Raises StateVersionError if the version is newer, or if no migrations lead from it to the present version.
         """
-        while version != self.version:
-            if version not in self._migrations:
-                raise StateVersionError(
-                    f"the checkpoint's state has version {version}, but this monitor reads version {self.version}: "
-                    "run `rebalance-monitor rebuild`, or start the monitor version that wrote the checkpoint"
-                )
-            encoded = self._migrations[version](encoded)
-            version += 1
+        self.check(version)
+        for older in range(version, self.version):
+            encoded = self._migrations[older](encoded)
         return self._decoder.decode(_decompressed(encoded) if self._is_compressed else encoded)
 
 

@@ -4,10 +4,9 @@ Rules:
 
 1. The text shows only current values, so a deleted group has no series. Text from an earlier scrape is used again only
    if its inputs have not changed (`group_texts`, `families.lag`).
-2. Before a cluster's log was read to its end for the first time, only the metrics of the monitor itself are shown. If
-   the monitor has read only a part of the log, a verdict would be wrong.
-3. A sample older than `stale_after_ms` is stale. If the last sample is stale, values that depend on it are not shown,
-   and the monitor is not ready.
+2. While a cluster is not ready, only the metrics of the monitor itself are shown. All other values are possibly old.
+   If a second monitor of this cluster is ready, alerts and dashboards use only the values of the second monitor.
+3. A sample older than `stale_after_ms` is stale. If the last sample is stale, the cluster is not ready.
 4. One response contains all clusters. Each metric family occurs once. The metrics of this project have the label
    `cluster`. Metrics with the names of kafka-lag-exporter have the label `cluster_name`. Metrics with the names of
    kafka_exporter have the label `cluster` only if there are several clusters.
@@ -34,6 +33,7 @@ from streaming.prometheus.families.health import (
     cluster_families,
     dropped_series_family,
     health_families,
+    is_ready,
     own_processes,
     resident_bytes,
     sampled_families,
@@ -94,7 +94,7 @@ class Exporter:
 class _ScrapeView:
     """The data of one cluster for one scrape: lines of the monitor's own metrics (`own`), and all other selected lines.
 
-    `sample` is None if there is no fresh sample. `worst` are the groups with full detail.
+    `sample` is None if the cluster is not ready. `worst` are the groups with full detail.
     """
 
     sample: ClusterSample | None
@@ -142,25 +142,23 @@ class _Cluster:
         now_ms = view.cluster_ms(monitor_ms)
         is_fresh = view.sample is not None and now_ms - view.sample.sampled_at_ms <= stale_after_ms
         own = self._text(health_families(view, self._links, memory_bytes, is_fresh=is_fresh))
-        sample = view.sample if is_fresh else None
         reports = self._monitor_state.reports(view, is_fresh=is_fresh)
-        if not view.health.was_ready:
-            return _ScrapeView(sample, reports, now_ms, own, [])
+        if not is_ready(view, is_fresh=is_fresh):
+            return _ScrapeView(None, reports, now_ms, own, [])
         group_ids = self._selection.groups.among(reports)
-        worst = self._worst(sample, reports, group_ids, now_ms)
+        worst = self._worst(view.sample, reports, group_ids, now_ms)
         recorded = [reports.recorded[group_id] for group_id in group_ids]
         lines: list[Lines] = [texts.lines(recorded) for texts in self._groups if not texts.is_empty]
         lines.append(self._worst_groups.lines([reports.recorded[group_id] for group_id in worst]))
-        if is_fresh:
-            own |= self._text(cluster_families(view))
-            with_findings = [reports[group_id] for group_id in self._selection.groups.among(reports.with_findings)]
-            families = self._selected(sampled_families(view, recorded, with_findings, self._selection))
-            lines += [
-                self._columns.lines(view.lag, view.sample),
-                self._worst_columns.lines(view.lag, view.sample, frozenset(worst)),
-                SampleLines(list(families), self._writers),
-            ]
-        return _ScrapeView(sample, reports, now_ms, own, lines, worst)
+        own |= self._text(cluster_families(view))
+        with_findings = [reports[group_id] for group_id in self._selection.groups.among(reports.with_findings)]
+        families = self._selected(sampled_families(view, recorded, with_findings, self._selection))
+        lines += [
+            self._columns.lines(view.lag, view.sample),
+            self._worst_columns.lines(view.lag, view.sample, frozenset(worst)),
+            SampleLines(list(families), self._writers),
+        ]
+        return _ScrapeView(view.sample, reports, now_ms, own, lines, worst)
 
     def _worst(
         self, sample: ClusterSample | None, reports: Reports, group_ids: Sequence[str], now_ms: int

@@ -17,7 +17,8 @@ READY: Final = Signal(
     unit="boolean",
     labels=OF_A_CLUSTER,
     granularity=CLUSTER,
-    help="1 if the monitor has read the log to its end and has a recent sample of the brokers. Otherwise 0.",
+    help="1 if the monitor has read the log to its end and has a recent sample of the brokers. Otherwise 0. While the"
+    " value is 0, there are no metrics of groups, topics and brokers, because their values could be old.",
     unknown=_ALWAYS,
     example="rebalance_monitor_ready == 0",
 )

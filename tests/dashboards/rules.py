@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -93,19 +93,32 @@ def condition(name: str, values: str) -> dict[str, str]:
     )
 
 
-def promtool_output(case: AlertCase, folder: Path) -> str:
-    """Run promtool on a case. Return its output if the result differs from the expected one; otherwise ""."""
+Series = Mapping[str, str]
+"""Values in promtool's notation, by series."""
+
+
+def _as_it_is(series: Series) -> Series:
+    return series
+
+
+def promtool_output(case: AlertCase, folder: Path, scraped: Callable[[Series], Series] = _as_it_is) -> str:
+    """Run promtool on a case. Return its output if the result differs from the expected one; otherwise "".
+
+    `scraped` returns the series in Prometheus. Its argument is the complete series of the case.
+    """
     file = folder / "case.yaml"
-    file.write_text(yaml.safe_dump(_promtool_file(case)))
+    file.write_text(yaml.safe_dump(_promtool_file(case, scraped)))
     promtool = monitoring_programs().promtool
     completed = subprocess.run([promtool, "test", "rules", file], capture_output=True, text=True, check=False)
     return "" if completed.returncode == 0 else completed.stdout + completed.stderr
 
 
-def _promtool_file(case: AlertCase) -> dict[str, Any]:
+def _promtool_file(case: AlertCase, scraped: Callable[[Series], Series]) -> dict[str, Any]:
     info = of_cluster("info", "1x6000", instance=INSTANCE, **case.links)
     defaults = {} if any("rebalance_monitor_group_info{" in name for name in case.series) else group()
-    series = {READY: "1x6000", **info, **defaults, **case.series}
+    series = scraped(
+        {_of_instance(name): values for name, values in {READY: "1x6000", **info, **defaults, **case.series}.items()}
+    )
     test: dict[str, Any] = {
         "interval": case.step,
         "input_series": [{"series": name, "values": values} for name, values in series.items()],
@@ -120,6 +133,11 @@ def _promtool_file(case: AlertCase) -> dict[str, Any]:
         "group_eval_order": [group["name"] for group in GROUPS],
         "tests": [test],
     }
+
+
+def _of_instance(series: str) -> str:
+    """Return the series with the label `instance`, which every scraped series has."""
+    return series if re.search(r"\binstance=", series) else f'{series[:-1]},instance="{INSTANCE}"}}'
 
 
 def _files_of(alert: str) -> list[Path]:

@@ -22,16 +22,17 @@ LINK_CASES = tuple({"group" in case.labels: case for case in CASES if case.says}
 """A case with texts of an alert about a group, and one of an alert about the monitor. All alerts use the same links."""
 
 
-def _title(case: AlertCase) -> str:
+def title(case: AlertCase) -> str:
+    """Return the name of a case."""
     return f"{case.alert}: {case.why}"
 
 
-@pytest.mark.parametrize("case", CASES, ids=_title)
+@pytest.mark.parametrize("case", CASES, ids=title)
 def test_an_alert_fires_when_it_should_and_not_when_it_should_not(case: AlertCase, tmp_path: Path) -> None:
     assert promtool_output(case, tmp_path) == ""
 
 
-@pytest.mark.parametrize("case", HEALTHY, ids=_title)
+@pytest.mark.parametrize("case", HEALTHY, ids=title)
 def test_no_alert_fires_in_a_healthy_situation(case: AlertCase, tmp_path: Path) -> None:
     """Engineers ignore alerts if deployments wake them."""
     assert promtool_output(case, tmp_path) == ""

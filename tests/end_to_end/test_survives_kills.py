@@ -6,53 +6,24 @@ import random
 import shutil
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
-from msgspec.structs import asdict
 
-from streaming.combine.partition_state import STUCK_AFTER_SECONDS
-from streaming.delta.cells import utc
 from streaming.embedded import EmbeddedBroker
 from streaming.errors import STAYS
-from streaming.protocol import RecordType
 from streaming.run.log_integrity import STORED_ID
 from tests.end_to_end.conftest import Group, create_topics, produce
+from tests.end_to_end.exactly_once import check_tables_against_log, durable_metrics, gap_rows, gaps_of_log
 from tests.end_to_end.ghosts import Ghosts, WriteGhost, write_record
 from tests.end_to_end.kafka_reference import KafkaReference
 from tests.end_to_end.monitor_process import MonitorProcess, until
-from tests.streaming.combine.gap_model import compute_gaps
-from tests.streaming.log_records import LogRecord
 from tests.streaming.spark.checkpoints import fill_with_garbage, truncate
-
-EPOCHS = {
-    RecordType.GROUP_METADATA,
-    RecordType.CONSUMER_GROUP_METADATA,
-    RecordType.SHARE_GROUP_METADATA,
-    RecordType.STREAMS_GROUP_METADATA,
-}
-COMMITS = {RecordType.OFFSET_COMMIT, RecordType.OFFSET_COMMIT_LEGACY}
 
 pytestmark = pytest.mark.slow
 
-DURABLE_FAMILIES = (
-    "rebalance_monitor_group_members",
-    "rebalance_monitor_group_generation",
-    "rebalance_monitor_group_lag",
-    "rebalance_monitor_rebalances_total",
-    "rebalance_monitor_rebalances_failed_total",
-    "rebalance_monitor_empty_transitions_total",
-    "rebalance_monitor_commit_gap_seconds_count",
-    "rebalance_monitor_commit_gap_seconds_sum",
-    "rebalance_monitor_drift_partitions",
-    "rebalance_monitor_member_partitions_max",
-    "rebalance_monitor_idle_members",
-    "kafka_consumergroup_current_offset",
-    "kafka_consumergroup_lag",
-)
 RECORD_TABLES = (
     "group_generations",
     "rebalances",
@@ -118,10 +89,10 @@ def test_after_five_kills_and_a_rebuild_nothing_is_lost_or_written_twice_and_no_
     monitor.start().wait_until_ready()
     ghosts.wait_until_closed(monitor)
     until("the last generation", lambda: monitor.value("rebalance_monitor_group_members", group=name) == 0)
-    _check_tables_against_log(monitor, kafka_reference)
+    check_tables_against_log(monitor, kafka_reference)
     _check_totals_against_log(monitor, kafka_reference, name)
     _check_gaps_against_log(monitor, kafka_reference, name)
-    before = _durable_metrics(monitor)
+    before = durable_metrics(monitor.metrics())
 
     monitor.kill()
     fill_with_garbage(monitor.folder / "checkpoint" / STORED_ID)
@@ -129,10 +100,12 @@ def test_after_five_kills_and_a_rebuild_nothing_is_lost_or_written_twice_and_no_
     assert len(left) == 1, "only the last killed monitor left files"
     monitor.start().wait_until_ready()
     assert not left & set(temporary.iterdir())
-    assert _durable_metrics(monitor) == before, "after a restart while every client is idle and the cache is damaged"
+    assert durable_metrics(monitor.metrics()) == before, (
+        "after a restart while every client is idle and the cache is damaged"
+    )
     assert monitor.log.read_text().count(f"{STORED_ID} is damaged") == 1
     ghosts.check_still_closed(monitor, kafka_reference)
-    _check_tables_against_log(monitor, kafka_reference)
+    check_tables_against_log(monitor, kafka_reference)
 
     assert monitor.stop() == 0
     assert list(temporary.iterdir()) == []
@@ -141,8 +114,8 @@ def test_after_five_kills_and_a_rebuild_nothing_is_lost_or_written_twice_and_no_
     monitor.run_command("rebuild")
     monitor.start().wait_until_ready()
     ghosts.wait_until_closed(monitor)
-    assert _durable_metrics(monitor) == before, "after a new checkpoint with the same tables"
-    _check_tables_against_log(monitor, kafka_reference)
+    assert durable_metrics(monitor.metrics()) == before, "after a new checkpoint with the same tables"
+    check_tables_against_log(monitor, kafka_reference)
     assert _rows_of_records(monitor) == rows_before
     _check_gaps_against_log(monitor, kafka_reference, name)
     assert monitor.stop() == 0
@@ -208,42 +181,6 @@ def _kill_between_two_tables(monitor: MonitorProcess, group: Group, topics: list
     monitor.command = normal_command
 
 
-def _durable_metrics(monitor: MonitorProcess) -> dict[str, object]:
-    """Return the metrics that must be the same after a restart. Metrics of the monitor itself are not included."""
-    scraped = monitor.metrics()
-    return {family: scraped.get(family, {}) for family in DURABLE_FAMILIES}
-
-
-def _check_tables_against_log(monitor: MonitorProcess, kafka_reference: KafkaReference) -> None:
-    """Check that each generation and epoch of the log has one row, and that no table has a duplicate row."""
-    positions = Counter(
-        (row["offsets_topic_partition"], row["offsets_topic_offset"])
-        for row in monitor.rows("group_generations")
-        if row["state"] != "Gone"  # at the position of the group's last record, which has a row
-    )
-    assert max(positions.values()) == 1
-    assert kafka_reference.positions(EPOCHS) <= positions.keys()
-    assert positions.keys() <= kafka_reference.positions(set(RecordType) - COMMITS)
-    for table, further_columns in (
-        ("assignment_drift", ("strategy",)),
-        ("assignment_imbalance", ("sampled_time", "measure", "scope", "topic")),
-        ("what_if", ("change", "strategy")),
-    ):
-        key_columns = ("offsets_topic_partition", "offsets_topic_offset", *further_columns)
-        keys = Counter(tuple(row[name] for name in key_columns) for row in monitor.rows(table))
-        assert keys
-        assert max(keys.values()) == 1, table
-    gaps = Counter((row["offsets_topic_partition"], row["offsets_topic_offset"]) for row in monitor.rows("commit_gaps"))
-    assert max(gaps.values()) == 1
-    assert gaps.keys() <= {
-        (row["offsets_topic_partition"], row["offsets_topic_offset"]) for row in monitor.rows("rebalances")
-    }
-    samples = Counter(
-        (row["group_id"], row["topic"], row["partition"], row["sampled_time"]) for row in monitor.rows("group_lag")
-    )
-    assert max(samples.values()) == 1
-
-
 def _check_totals_against_log(monitor: MonitorProcess, kafka_reference: KafkaReference, group_id: str) -> None:
     generations = kafka_reference.generations(group_id)
     emptied = sum(not has_members for _, has_members in generations[1:])
@@ -253,19 +190,6 @@ def _check_totals_against_log(monitor: MonitorProcess, kafka_reference: KafkaRef
 
 def _check_gaps_against_log(monitor: MonitorProcess, kafka_reference: KafkaReference, group_id: str) -> None:
     """Check that the table has the commit gaps of a plain reading of the log, independent of the batches."""
-    records = [
-        LogRecord(record.key, record.value, record.partition, record.offset, record.timestamp_ms)
-        for record in kafka_reference.records()
-    ]
-    gaps = [asdict(gap) for gap in compute_gaps(records, STUCK_AFTER_SECONDS) if gap.group_id == group_id]
-    for gap in gaps:
-        last_commit_ms = gap.pop("last_commit_ms")
-        gap["last_commit_time"] = None if last_commit_ms is None else utc(last_commit_ms)
-    expected = sorted((gap.pop("position").offsets_topic_offset, gap) for gap in gaps)
-
-    def gap_rows() -> list[tuple[int, dict[str, object]]]:
-        rows = monitor.rows_of("commit_gaps", group_id)
-        return sorted((row["offsets_topic_offset"], {name: row[name] for name in gaps[0]}) for row in rows)
-
-    until("the same gaps", lambda: gap_rows() == expected)
-    assert any(gap["commit_gap_ms"] is not None for _, gap in expected)
+    expected = gaps_of_log(kafka_reference, [group_id])
+    until("the same gaps", lambda: gap_rows(monitor, [group_id]) == expected)
+    assert any(gap["commit_gap_ms"] is not None for gap in expected.values())

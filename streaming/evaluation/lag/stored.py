@@ -25,7 +25,5 @@ def decode_columns(version: int, encoded: bytes, known_version: int) -> pa.Table
     Raises StateVersionError if the version is unknown.
     """
     if version != known_version:
-        raise StateVersionError(
-            f"stored samples have version {version}, but this monitor reads version {known_version}: delete them"
-        )
+        raise StateVersionError(f"they have version {version}, but this monitor reads version {known_version}")
     return pa.ipc.open_stream(encoded).read_all().combine_chunks()

@@ -32,16 +32,21 @@ FamilySamples = tuple[Signal, Sequence[Sample]]
 """A metric and all its samples."""
 
 
+def is_ready(view: MonitorView, *, is_fresh: bool) -> bool:
+    """Return the value of `rebalance_monitor_ready`. `is_fresh` is True if the last sample is fresh."""
+    return view.health.ready and is_fresh
+
+
 def health_families(
     view: MonitorView, links: LinkSettings, memory_bytes: int, *, is_fresh: bool
 ) -> Iterator[FamilySamples]:
-    """Return the metrics of the monitor itself. They are shown even while the monitor reads the log for the first time.
+    """Return the metrics of the monitor itself. They are shown even while the cluster is not ready.
 
     Metrics that depend on the last sample are returned only if the sample is fresh. `memory_bytes` is the memory of the
     monitor for all clusters together, because the clusters share the processes of the monitor.
     """
     health = view.health
-    yield monitor.READY, [Sample((), health.ready and is_fresh)]
+    yield monitor.READY, [Sample((), is_ready(view, is_fresh=is_fresh))]
     addresses = links.page_url, links.grafana_url, links.runbook_url
     yield monitor.MONITOR_INFO, [Sample((_VERSION, health.source, *addresses), 1)]
     limitations = (*health.not_known, *health.settings_not_known)

@@ -87,7 +87,7 @@ def position_numbers(offsets_topic_partitions: pa.ChunkedArray, offsets_topic_of
 def prepare_checkpoint(
     session: SparkSession, settings: Settings, files: Files, tables: DeltaTables
 ) -> tuple[DeltaTables, Bootstrap]:
-    """Open the tables. Create the checkpoint, or check it if it exists. Raises CheckpointError or TableVersionError."""
+    """Open the tables. Create the checkpoint, or check it if it exists. Raises RemedyError."""
     identity = read_identity(files)
     if identity is None:
         return make_checkpoint(session, settings, files, tables)
@@ -251,14 +251,15 @@ def _write_bootstrap(files: Files, bootstrap: Bootstrap) -> Mapping[str, int]:
 
 
 def _read_bootstrap(files: Files) -> Bootstrap:
+    """Read the bootstrap files. Raises CheckpointDamagedError, and StateVersionError for states of a newer monitor."""
     try:
         positions = {
             table.name: np.frombuffer(files.read(f"origin/{table.name}.positions") or b"", dtype="<i8")
             for table in _KEYED_BY_POSITION
         }
         stored_states = files.read("origin/seeds")
-        return Bootstrap(
-            positions, msgspec.msgpack.decode(stored_states, type=InitialState) if stored_states else InitialState()
-        )
+        initial = msgspec.msgpack.decode(stored_states, type=InitialState) if stored_states else InitialState()
     except (ValueError, msgspec.DecodeError) as damaged:
         raise CheckpointDamagedError(files.uri(""), f"origin: {damaged}") from None
+    GROUP_CODEC.check(initial.version)  # Spark's workers decode these states, and a worker cannot end the run
+    return Bootstrap(positions, initial)

@@ -125,8 +125,8 @@ class LagWatch:
     def restore(self) -> None:
         """Restore the samples of an earlier run. CommittedOffsets must already contain the last commits.
 
-        The stored samples are a cache, so damaged samples are ignored. Without stored samples, lag in seconds is
-        unknown for some time.
+        The stored samples are a cache. So samples that are damaged or have a different version are ignored. Without
+        stored samples, lag in seconds is unknown for some time.
         """
         try:
             encoded = self._files.read(STORED)
@@ -139,7 +139,7 @@ class LagWatch:
         except (OSError, ValueError, KeyError, msgspec.DecodeError, ArrowException, StateVersionError) as damaged:
             reason = str(damaged).partition("\n")[0]
             _log.warning(
-                "%s: %s is damaged and ignored. Lag in seconds is unknown for some time: %s",
+                "%s: %s cannot be read and is ignored. Lag in seconds is unknown for some time: %s",
                 self._cluster,
                 STORED,
                 reason,

@@ -9,13 +9,15 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable, Field, write_deltalake
+from deltalake.schema import PrimitiveType
 
 from streaming.combine.partition_state import DecodeFailure
 from streaming.delta import on_disk as delta_module
 from streaming.delta.on_disk import DeltaTables, TableVersionError
 from streaming.delta.rows import arrow_table, quarantine_rows, update_rows
 from streaming.delta.stored import stored_rows
+from streaming.delta.table_files import log_entry
 from streaming.delta.tables import GROUP_GENERATIONS, PARTITIONED_BY, QUARANTINE, SCHEMA_VERSION, TABLES
 from streaming.evaluation.group_update import GroupState, apply_batch
 from streaming.group.snapshot import GroupSnapshot
@@ -248,6 +250,22 @@ def test_a_table_without_a_new_column_gets_it_and_keeps_its_rows(root: Path) -> 
     assert DeltaTable(path).version() == version
     (added,) = [field for field in DeltaTable(path).schema().fields if field.name == new]
     assert added.metadata["comment"].startswith("records: ")
+
+
+def test_a_table_with_columns_of_a_later_version_can_be_appended_to_and_keeps_them(root: Path) -> None:
+    """An operator goes back to this version of the monitor. Rows of this version have null in the new columns."""
+    open_tables(root)
+    path = str(root / GROUP_GENERATIONS.name)
+    later = [Field("later", PrimitiveType("string"), metadata={"comment": "of a later version"})]
+    DeltaTable(path).alter.add_columns(later)
+    before = DeltaTable(path)
+    tables = open_tables(root)
+    rows = update_rows("c", [apply_batch(GroupState(GroupSnapshot("g")), [written(0, 1)], [])], {})[GROUP_GENERATIONS]
+    assert tables.append_batch(GROUP_GENERATIONS, arrow_table(GROUP_GENERATIONS, rows), 0)
+    after = DeltaTable(path)
+    assert [row["later"] for row in after.to_pyarrow_table().to_pylist()] == [None]
+    assert after.schema().to_json() == before.schema().to_json(), "columns keep their order and their descriptions"
+    assert "metaData" not in Path(path, log_entry(after.version())).read_text(), "an append does not change the schema"
 
 
 def test_a_new_table_contains_the_descriptions_of_its_columns(root: Path) -> None:

@@ -38,7 +38,7 @@ def test_damaged_samples_are_dropped_with_one_warning(
     with caplog.at_level(logging.WARNING):
         lag_watch(files).restore()
     (line,) = caplog.messages
-    assert line.startswith("eu: samples/lag is damaged and ignored. Lag in seconds is unknown for some time: ")
+    assert line.startswith("eu: samples/lag cannot be read and is ignored. Lag in seconds is unknown for some time: ")
 
 
 def test_samples_of_a_different_version_are_dropped_too(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

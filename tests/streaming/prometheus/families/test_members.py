@@ -108,9 +108,8 @@ def test_members_of_a_group_blocked_by_an_open_transaction_have_no_series(monito
         assert samples_of(blocked_state, one.name) == []
 
 
-def test_without_a_fresh_sample_members_have_no_lag(monitor_state: MonitorState) -> None:
+def test_without_a_fresh_sample_members_have_no_series(monitor_state: MonitorState) -> None:
+    """Rule 2 of `metrics`: the cluster is not ready."""
     later_ms = NOW_MS + STALE_AFTER_MS + 1
-    assert samples_of(monitor_state, MEMBER_LAG.name, now_ms=later_ms) == []
-    assert samples_of(monitor_state, MEMBER_PARTITIONS.name, now_ms=later_ms), (
-        "partitions come from records, which have no age limit"
-    )
+    for one in (MEMBER_PARTITIONS, MEMBER_EXPECTED_PARTITIONS, MEMBER_LAG):
+        assert samples_of(monitor_state, one.name, now_ms=later_ms) == []

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import msgspec
+import pytest
 from hypothesis import given
 
 from assignors import assignor_named
 from streaming.delta.rows import arrow_table, update_rows
 from streaming.delta.tables import REBALANCES
-from streaming.evaluation.group_update import GroupState, apply_batch
+from streaming.evaluation.group_update import GROUP_CODEC, GroupState, apply_batch
 from streaming.evaluation.rebalances.rebalance_history import RebalanceHistory
 from streaming.events import GroupEvent
+from streaming.group.codec import StateVersionError
 from streaming.group.snapshot import GroupSnapshot
-from streaming.run.query.prepare import _rebalance_history, latest_by_group
+from streaming.run.query.prepare import InitialState, _read_bootstrap, _rebalance_history, latest_by_group
 from tests.streaming.evaluation.rebalances.test_rebalance_history import generations
+from tests.streaming.run.test_poller import Folder
 
 
 @given(generations())
@@ -37,3 +43,12 @@ def test_the_latest_row_of_a_group_counts_also_after_it_moved_to_a_shorter_parti
 
 def test_a_group_without_a_row_starts_an_empty_rebalance_history() -> None:
     assert _rebalance_history(None) == RebalanceHistory()
+
+
+def test_initial_states_of_a_newer_monitor_are_refused_before_the_query_starts(tmp_path: Path) -> None:
+    """Spark's workers decode these states. An error in a worker would start the query again and again."""
+    (tmp_path / "origin").mkdir()
+    newer = InitialState(GROUP_CODEC.version + 1, {"g": b""})
+    (tmp_path / "origin" / "seeds").write_bytes(msgspec.msgpack.encode(newer))
+    with pytest.raises(StateVersionError, match=f"has version {newer.version}, but this monitor reads"):
+        _read_bootstrap(Folder(tmp_path))
