@@ -61,7 +61,6 @@ class RecordsBatch:
 
     def commits(self) -> pa.Table:
         """Return all accepted commits in log order (READ_COMMIT_SCHEMA)."""
-        rows = pa.array(np.flatnonzero(self.is_commit))
         columns = [
             pa.array(self.offsets_topic_partition),
             self._canonical_keys(),
@@ -70,7 +69,9 @@ class RecordsBatch:
             pa.array(self._committed_offset),
             pa.array(self.missing_below),
         ]
-        return pa.table(columns, schema=READ_COMMIT_SCHEMA).take(rows)
+        records = pa.table(columns, schema=READ_COMMIT_SCHEMA)
+        # Most batches contain only commits. Then no row is copied.
+        return records if self.is_commit.all() else records.take(pa.array(np.flatnonzero(self.is_commit)))
 
     def _canonical_keys(self) -> pa.Array:
         if not self._respelled:
