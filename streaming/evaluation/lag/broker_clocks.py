@@ -174,10 +174,12 @@ def _intervals(records: ReceivedRecords, samples: Iterable[OffsetsTopicEnds]) ->
     leads_now = _look_up(newest_first[0].leaders, partitions)
     asked_ms = np.full(len(records.offsets), -1, dtype=np.int64)
     leaders = np.full(len(records.offsets), -1, dtype=np.int64)
-    rows = np.arange(len(records.offsets))  # the records that are older than all samples so far
-    for ends in newest_first:
-        end_offsets = _look_up(ends.end_offsets, partitions)[place[rows]]
-        is_first = (end_offsets >= 0) & (end_offsets <= records.offsets[rows])
+    ended = np.array([_look_up(ends.end_offsets, partitions) for ends in newest_first])
+    ended[ended < 0] = np.iinfo(np.int64).max
+    # Rows without a sample so far. While the monitor reads old records, no row has a sample.
+    rows = np.flatnonzero(records.offsets >= ended.min(axis=0)[place])
+    for ends, end_offsets in zip(newest_first, ended, strict=True):
+        is_first = end_offsets[place[rows]] <= records.offsets[rows]
         led = _look_up(ends.leaders, partitions)
         asked_ms[rows[is_first]] = ends.asked_ms
         leaders[rows[is_first]] = np.where(led == leads_now, led, -1)[place[rows[is_first]]]
