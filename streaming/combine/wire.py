@@ -45,7 +45,8 @@ class BinaryColumn:
             return np.zeros(len(position), dtype=np.int64)
         # Element i of this view starts at byte i. So one gather reads all bytes of each integer.
         integers = np.ndarray(last + 1, dtype=f">i{width}", buffer=self.content, strides=(1,))
-        return integers[np.clip(position, 0, last)].astype(np.int64)
+        values: Int64Array = integers[np.clip(position, 0, last)].astype(np.int64)
+        return values
 
     def byte_at(self, position: Int64Array) -> Int64Array:
         """Read unsigned bytes at absolute positions."""
