@@ -60,7 +60,11 @@ class RecordsBatch:
         self.missing_below[is_later] = np.maximum(self.missing_below[is_later], position.offsets_topic_offset)
 
     def commits(self) -> pa.Table:
-        """Return all accepted commits in log order (READ_COMMIT_SCHEMA)."""
+        """Return all accepted commits in log order (READ_COMMIT_SCHEMA).
+
+        The result is a copy. So Spark's batch and its values can be freed while the commits wait for their reduction.
+        """
+        rows = pa.array(np.flatnonzero(self.is_commit))
         columns = [
             pa.array(self.offsets_topic_partition),
             self._canonical_keys(),
@@ -69,9 +73,7 @@ class RecordsBatch:
             pa.array(self._committed_offset),
             pa.array(self.missing_below),
         ]
-        records = pa.table(columns, schema=READ_COMMIT_SCHEMA)
-        # Most batches contain only commits. Then no row is copied.
-        return records if self.is_commit.all() else records.take(pa.array(np.flatnonzero(self.is_commit)))
+        return pa.table(columns, schema=READ_COMMIT_SCHEMA).take(rows)
 
     def _canonical_keys(self) -> pa.Array:
         if not self._respelled:

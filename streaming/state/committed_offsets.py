@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from streaming.combine.commits import TOMBSTONE, key_codes
+from streaming.combine.commits import TOMBSTONE
 from streaming.combine.own_partitions import OwnPartitions
 from streaming.combine.wire import BoolArray, Int64Array
 from streaming.evaluation.lag.commit_windows import CommitWindows, Windows, decode_windows, encode_windows
@@ -93,9 +93,7 @@ class CommittedOffsets:
         with self._lock:
             if len(self._group_ids) >= self._compact_at_rows:
                 self._drop_deleted_rows()
-            # A batch can have ten commits of a key. Python code handles each key only once.
-            keys, code = key_codes(commits)
-            rows = np.array([self._find_row(key) for key in keys.to_pylist()], dtype=np.int64)[code]
+            rows = np.array([self._find_row(key) for key in commits["key"].to_pylist()], dtype=np.int64)
             numbers = np.stack([commits[name].to_numpy().astype(np.int64) for name in _NUMBERS])
             for offsets_topic_partition in np.unique(numbers[3]):
                 is_of_partition = numbers[3] == offsets_topic_partition
