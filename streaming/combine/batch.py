@@ -60,7 +60,10 @@ class RecordsBatch:
         self.missing_below[is_later] = np.maximum(self.missing_below[is_later], position.offsets_topic_offset)
 
     def commits(self) -> pa.Table:
-        """Return all accepted commits in log order (READ_COMMIT_SCHEMA)."""
+        """Return all accepted commits in log order (READ_COMMIT_SCHEMA).
+
+        The result is a copy. So Spark's batch and its values can be freed while the commits wait for their reduction.
+        """
         rows = pa.array(np.flatnonzero(self.is_commit))
         columns = [
             pa.array(self.offsets_topic_partition),

@@ -170,15 +170,23 @@ def largest_overlap(intervals: Int64Array) -> tuple[ClockOffset, int]:
 def _intervals(records: ReceivedRecords, samples: Iterable[OffsetsTopicEnds]) -> Mapping[int, Int64Array]:
     """Compute intervals from the last records (rules 1 and 2). Return the intervals of each broker."""
     newest_first = list(reversed(list(samples)))
+    partitions, place = np.unique(records.partitions, return_inverse=True)
+    leads_now = _look_up(newest_first[0].leaders, partitions)
     asked_ms = np.full(len(records.offsets), -1, dtype=np.int64)
     leaders = np.full(len(records.offsets), -1, dtype=np.int64)
-    for ends in newest_first:
-        ended = _look_up(ends.end_offsets, records.partitions)
-        led = _look_up(ends.leaders, records.partitions)
-        leads_now = _look_up(newest_first[0].leaders, records.partitions)
-        is_first = (asked_ms < 0) & (ended >= 0) & (ended <= records.offsets)
-        asked_ms[is_first] = ends.asked_ms
-        leaders[is_first & (led == leads_now)] = led[is_first & (led == leads_now)]
+    # One row per sample, one column per partition.
+    ended = np.array([_look_up(ends.end_offsets, partitions) for ends in newest_first])
+    ended[ended < 0] = np.iinfo(np.int64).max
+    # A record from before every sample has no interval. While the monitor reads old records, this is true for each one.
+    rows = np.flatnonzero(records.offsets >= ended.min(axis=0)[place])
+    for ends, end_offsets in zip(newest_first, ended, strict=True):
+        is_first = end_offsets[place[rows]] <= records.offsets[rows]
+        led = _look_up(ends.leaders, partitions)
+        asked_ms[rows[is_first]] = ends.asked_ms
+        leaders[rows[is_first]] = np.where(led == leads_now, led, -1)[place[rows[is_first]]]
+        rows = rows[~is_first]
+        if not len(rows):
+            break
     lows, highs = records.times_ms - records.received_ms, records.times_ms - asked_ms + VISIBLE_AFTER_MS
     is_clock = (leaders >= 0) & (np.abs(lows) <= MAX_OFFSET_MS) & (lows <= highs)
     intervals = {}
@@ -190,7 +198,4 @@ def _intervals(records: ReceivedRecords, samples: Iterable[OffsetsTopicEnds]) ->
 
 def _look_up(by_partition: Mapping[int, int], partitions: Int64Array) -> Int64Array:
     """Return the value for each partition. The value is -1 if `by_partition` does not contain the partition."""
-    distinct, places = np.unique(partitions, return_inverse=True)
-    values = np.array([by_partition.get(number, -1) for number in distinct.tolist()], dtype=np.int64)
-    found: Int64Array = values[places] if len(values) else np.empty(0, dtype=np.int64)
-    return found
+    return np.array([by_partition.get(number, -1) for number in partitions.tolist()], dtype=np.int64)

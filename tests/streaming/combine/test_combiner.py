@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streaming.combine import combiner as combiner_module
+from streaming.combine.batch import RecordsBatch
 from streaming.combine.combiner import GROUP_KIND, Combiner
 from streaming.combine.own_partitions import OwnPartitions
 from streaming.combine.partition_state import (
@@ -61,6 +62,19 @@ def test_combining_in_bulk_and_one_by_one_give_the_same_result(
     """Commits, counts, quarantine reasons, gaps and membership events are equal for every split into batches."""
     records, batches = drawn
     assert combine_in_bulk(batches) == combine_one_by_one(records)
+
+
+@pytest.mark.parametrize("other_records", [0, 1])
+def test_waiting_commits_do_not_keep_the_batch_of_spark_in_memory(other_records: int) -> None:
+    """A million commits can wait for their reduction. Each value can have 4 kB of metadata, and must not wait."""
+    commits = [LogRecord(commit_key("g", partition=at), commit_value(at), 0, at) for at in range(3)]
+    batch = record_batch([*commits, *[LogRecord(group_key("g"), None, 0, 3)] * other_records])
+    waiting = RecordsBatch(batch).commits()
+    assert waiting.num_rows == len(commits)
+    kept = {
+        buffer.address for column in waiting.columns for chunk in column.chunks for buffer in chunk.buffers() if buffer
+    }
+    assert not kept & {buffer.address for column in batch.columns for buffer in column.buffers() if buffer}
 
 
 @given(st.data())

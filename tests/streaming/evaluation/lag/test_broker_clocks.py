@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -152,6 +153,47 @@ def test_records_before_a_leader_change_are_not_used_for_the_new_leader():
         clocks.add_ends(OffsetsTopicEnds(START_MS + at, {0: 99}, {0: at + 1}))
         clocks.add_records(records(START_MS + at + 1, (0, 50, START_MS)))
     assert clocks.offsets(START_MS + 10) == {}
+
+
+PARTITIONS = st.integers(0, 2)
+SAMPLES = st.lists(
+    st.tuples(st.dictionaries(PARTITIONS, st.integers(0, 9)), st.dictionaries(PARTITIONS, st.integers(0, 1))),
+    min_size=1,
+    max_size=5,
+)
+BATCHES = st.lists(st.tuples(PARTITIONS, st.integers(0, 12), st.integers(-9, 9)), min_size=1, max_size=12)
+
+
+def offsets_record_by_record(
+    received_ms: int, batch: Sequence[tuple[int, int, int]], samples: Sequence[OffsetsTopicEnds]
+) -> Mapping[int, ClockOffset]:
+    """Return the clock offset of each broker. This is rules 1 to 3 without NumPy."""
+    intervals = defaultdict(list)
+    for partition, offset, time_ms in batch:
+        earlier = [one for one in samples if one.end_offsets.get(partition, offset + 1) <= offset]
+        leader = earlier[-1].leaders.get(partition) if earlier else None
+        if leader is not None and leader == samples[-1].leaders.get(partition):
+            bounds = time_ms - received_ms, time_ms - earlier[-1].asked_ms + VISIBLE_AFTER_MS
+            intervals[leader].append(bounds)
+    return {leader: largest_overlap(np.array(of_leader))[0] for leader, of_leader in intervals.items()}
+
+
+@given(SAMPLES, BATCHES)
+def test_each_record_is_compared_with_the_last_sample_before_it(
+    drawn_samples: list[tuple[dict[int, int], dict[int, int]]], drawn_batch: list[tuple[int, int, int]]
+) -> None:
+    """Rules 1 and 2: the bulk computation equals a computation record by record."""
+    samples = [
+        OffsetsTopicEnds(START_MS + number * SECOND_MS, *of_sample) for number, of_sample in enumerate(drawn_samples)
+    ]
+    batch = [(partition, offset, START_MS + seconds * SECOND_MS) for partition, offset, seconds in drawn_batch]
+    received_ms = START_MS + 20 * SECOND_MS
+    clocks = BrokerClocks()
+    for sample in samples:
+        clocks.add_ends(sample)
+    for _ in range(MIN_INTERVALS):
+        clocks.add_records(records(received_ms, *batch))
+    assert clocks.offsets(received_ms) == offsets_record_by_record(received_ms, batch, samples)
 
 
 @given(st.lists(st.tuples(st.integers(-9, 9), st.integers(0, 9)), min_size=1))
