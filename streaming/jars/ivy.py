@@ -88,7 +88,8 @@ def _run_ivy(command: list[str], on_jar: Callable[[str], None]) -> None:
         reason = failures[0] if failures else f"Ivy ended with code {ivy.returncode}"
         raise JarsError(
             f"jars could not be downloaded ({reason}): check the network and run `rebalance-monitor jars` again. For a "
-            "proxy, set JAVA_TOOL_OPTIONS=-Dhttps.proxyHost=... -Dhttps.proxyPort=..."
+            "proxy, set JAVA_TOOL_OPTIONS=-Dhttps.proxyHost=... -Dhttps.proxyPort=.... Without internet access, use "
+            "`rebalance-monitor jars --from FOLDER`"
         )
 
 
