@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Builds the wheel: wheel.sh FOLDER. `make wheel` and the build of the image run this script.
+#
+# The same sources give the same bytes on every machine and with every Python. So the wheel in the image is the wheel of
+# the release. The build uses only the setuptools of build.lock, verified by its hash. Set PYTHON to choose the
+# interpreter.
+set -euo pipefail
+umask 022
+
+into=$(realpath -m "${1:?wheel.sh FOLDER}")
+cd "$(dirname "$0")/../.."
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+run_pip() {
+    "${PYTHON:-python3}" -m pip --python "$work/venv/bin/python" --disable-pip-version-check --no-input --quiet "$@"
+}
+
+# Builds from a copy, because setuptools writes a folder build/ next to the sources and reuses an older one. A wheel
+# contains the modes of the files, which depend on the umask of the checkout, and times. 1980 is the first year of zip.
+mkdir "$work/source"
+cp -r pyproject.toml README.md LICENSE assignors streaming "$work/source"
+chmod -R u=rwX,go=rX "$work/source"
+export SOURCE_DATE_EPOCH=315532800
+
+"${PYTHON:-python3}" -m venv --without-pip "$work/venv"
+run_pip install --require-hashes -r deploy/image/build.lock
+run_pip wheel --no-deps --no-build-isolation --no-cache-dir --wheel-dir "$into" "$work/source"
