@@ -23,6 +23,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
@@ -36,6 +37,7 @@ from streaming.child_process import ChildProcess
 from streaming.config.environment import without_settings
 from streaming.demo import DEMO_GROUPS
 from streaming.embedded.ports import free_port
+from streaming.errors import RemedyError
 from streaming.java import find_java, java_version
 
 _ROOT = Path(__file__).parents[1]
@@ -53,7 +55,7 @@ _NOWHERE = {
 """Environment variables with which no download works."""
 
 
-class CheckError(Exception):
+class CheckError(RemedyError):
     """A step of the check failed."""
 
 
@@ -110,7 +112,7 @@ class _Installed:
 
     def demo(self) -> None:
         """Run the demo. Its last table must contain each group with its lag."""
-        arguments = ["--duration-s", str(_DEMO_SECONDS), "--folder", self.check.folder / "demo"]
+        arguments: list[str | Path] = ["--duration-s", str(_DEMO_SECONDS), "--folder", self.check.folder / "demo"]
         port = ["--metrics-port", str(free_port())]
         output = self.check.run([self.program, "demo", *arguments, *port], self.variables)
         last_table = output[output.rindex("kafka-rebalance-monitor demo") :]
@@ -179,7 +181,7 @@ def _install(check: _Check, python: str, wheel: Path) -> Path:
     check.step(f"{python}: install the wheel into an empty environment")
     environment = check.folder / "venv"
     shutil.rmtree(environment, ignore_errors=True)
-    pip = [environment / "bin" / "pip", "--disable-pip-version-check"]
+    pip: list[str | Path] = [environment / "bin" / "pip", "--disable-pip-version-check"]
     pip_settings = {"HOME": os.environ.get("HOME", "/")}  # pip's cache and the registry that pip uses
     check.run([python, "-m", "venv", environment])
     check.run([*pip, "install", "--no-compile", "--require-hashes", "-r", _ROOT / "requirements.lock"], pip_settings)
@@ -190,15 +192,14 @@ def _install(check: _Check, python: str, wheel: Path) -> Path:
 
 def _run_offline(check: _Check, program: Path, carried: Path, java_home: str) -> None:
     """Steps 4 to 6."""
-    version = java_version(Path(java_home, "bin", "java"))
-    cache = check.folder / "cache"
-    variables = {"REBALANCE_MONITOR_CACHE_DIR": str(cache), "JAVA_HOME": java_home, **_NOWHERE}
+    java = f"Java {java_version(_java(java_home))}"
+    variables = {"REBALANCE_MONITOR_CACHE_DIR": str(check.folder / "cache"), "JAVA_HOME": java_home, **_NOWHERE}
     installed = _Installed(check, program, variables)
-    check.step(f"Java {version}: jars --from, without access to a registry")
+    check.step(f"{java}: jars --from, without access to a registry")
     check.run([program, "jars", "--from", carried], variables)
-    check.step(f"Java {version}: demo, for {_DEMO_SECONDS} s")
+    check.step(f"{java}: demo, for {_DEMO_SECONDS} s")
     installed.demo()
-    check.step(f"Java {version}: broker and run")
+    check.step(f"{java}: broker and run")
     installed.watch()
     if left := [" ".join(process.cmdline()) for process in check.processes()]:
         raise CheckError(f"processes are left: {'; '.join(left)}")
@@ -207,6 +208,8 @@ def _run_offline(check: _Check, program: Path, carried: Path, java_home: str) ->
 
 
 def _run_steps(check: _Check, pythons: Sequence[str], java_homes: Sequence[str]) -> None:
+    for java_home in java_homes:
+        java_version(_java(java_home))  # an error now is better than after the first installation
     wheel = _build(check, pythons)
     carried = check.folder / "jars"
     for python in pythons:
@@ -216,6 +219,10 @@ def _run_steps(check: _Check, pythons: Sequence[str], java_homes: Sequence[str])
             check.run([program, "jars", "--to", carried], {"REBALANCE_MONITOR_CACHE_DIR": str(check.folder / "first")})
         for java_home in java_homes:
             _run_offline(check, program, carried, java_home)
+
+
+def _java(java_home: str) -> Path:
+    return Path(java_home, "bin", "java")
 
 
 def _interrupt(_signal: int, _frame: object) -> NoReturn:
@@ -230,19 +237,29 @@ def _interrupt(_signal: int, _frame: object) -> NoReturn:
 def main(pythons: tuple[str, ...], java_homes: tuple[str, ...]) -> None:
     """Check the wheel with each Python and each Java. The exit code is 1 if a step failed."""
     signal.signal(signal.SIGTERM, _interrupt)
-    pythons = pythons or (sys.executable,)
-    java_homes = java_homes or (str(find_java().resolve().parent.parent),)
-    with tempfile.TemporaryDirectory(prefix="release-check-") as folder:
-        check = _Check(Path(folder), time.monotonic() + _LIMIT_SECONDS * len(pythons) * len(java_homes))
-        try:
-            _run_steps(check, pythons, java_homes)
-        except CheckError as error:
-            click.echo("\n".join(check.log.read_text(errors="replace").splitlines()[-_SHOWN_LINES:]), err=True)
-            raise click.ClickException(str(error)) from error
-        finally:
-            for process in check.processes():
-                process.kill()
-    click.echo(f"{time.monotonic() - check.began:5.0f} s  the wheel works")
+    try:
+        pythons = pythons or (sys.executable,)
+        java_homes = java_homes or (str(find_java().resolve().parent.parent),)
+        with tempfile.TemporaryDirectory(prefix="release-check-") as folder:
+            check = _Check(Path(folder), time.monotonic() + _LIMIT_SECONDS * len(pythons) * len(java_homes))
+            with _cleanup(check):
+                _run_steps(check, pythons, java_homes)
+                check.step("the wheel works")
+    except RemedyError as error:
+        raise click.ClickException(str(error)) from error
+
+
+@contextmanager
+def _cleanup(check: _Check) -> Iterator[None]:
+    """If a step fails, print the end of its output. In any case, leave no process."""
+    try:
+        yield
+    except CheckError:
+        click.echo("\n".join(check.log.read_text(errors="replace").splitlines()[-_SHOWN_LINES:]), err=True)
+        raise
+    finally:
+        for process in check.processes():
+            process.kill()
 
 
 if __name__ == "__main__":

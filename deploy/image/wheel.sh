@@ -14,7 +14,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 run_pip() {
-    "${PYTHON:-python3}" -m pip --python "$work/venv/bin/python" --disable-pip-version-check --no-input --quiet "$@"
+    "$work/venv/bin/python" -m pip --disable-pip-version-check --no-input --quiet "$@"
 }
 
 # Builds from a copy, because setuptools writes a folder build/ next to the sources and reuses an older one. A wheel
@@ -24,6 +24,6 @@ cp -r pyproject.toml README.md LICENSE assignors streaming "$work/source"
 chmod -R u=rwX,go=rX "$work/source"
 export SOURCE_DATE_EPOCH=315532800
 
-"${PYTHON:-python3}" -m venv --without-pip "$work/venv"
+"${PYTHON:-python3}" -m venv "$work/venv"
 run_pip install --require-hashes -r deploy/image/build.lock
 run_pip wheel --no-deps --no-build-isolation --no-cache-dir --wheel-dir "$into" "$work/source"
