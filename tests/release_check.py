@@ -6,7 +6,7 @@
 2. The wheel is installed into an empty environment, with the packages of requirements.lock.
 3. `jars --to` downloads the jars into an empty cache and copies them into a folder. This step runs once.
 4. From here on, no registry is reachable. `jars --from` stores the jars in a second empty cache.
-5. The demo shows every group. A broker and `run` start, `run` becomes ready, and both stop with exit code 0.
+5. The demo shows every group. A broker and `run` start, and `run` becomes ready. All three stop with exit code 0.
 6. No process of the check is left.
 
 Steps 4 to 6 run for each Java. Each step prints one line. If a step fails, its output is printed.
@@ -43,7 +43,8 @@ from streaming.java import find_java, java_version
 _ROOT = Path(__file__).parents[1]
 _LIMIT_SECONDS = 900.0
 """Time limit for each pair of Python and Java. On two idle cores, a pair takes four minutes."""
-_DEMO_SECONDS = 120
+_STABLE_GROUPS = {group.group_id for group in DEMO_GROUPS if group.protocol} - {"demo-flapping"}
+"""The groups that have members and do not rebalance all the time."""
 _STOP_SECONDS = 30.0
 _TAG = "RELEASE_CHECK_TAG"  # a name with REBALANCE_MONITOR_ would be a setting
 _SHOWN_LINES = 30
@@ -82,15 +83,18 @@ class _Check:
         inherited = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
         return {**without_settings(inherited), "HOME": str(self.folder / "home"), _TAG: self.tag, **variables}
 
-    def run(self, command: Sequence[str | Path], variables: Mapping[str, str] | None = None) -> str:
-        """Run a command and return its output. Raises CheckError if it fails or if the time is over."""
+    def output(self) -> str:
+        """Return the output of the present step."""
+        return self.log.read_text(errors="replace")
+
+    def run(self, command: Sequence[str | Path], variables: Mapping[str, str] | None = None) -> None:
+        """Run a command. Raises CheckError if it fails or if the time is over."""
         started = ChildProcess([str(word) for word in command], self.log, self.environment(variables or {}))
         if not started.wait(max(0.0, self.ends_at - time.monotonic())):
             started.kill()
             raise CheckError("the time limit is over")
         if started.exit_code != 0:
             raise CheckError(f"{' '.join(map(str, command))} ended with code {started.exit_code}")
-        return self.log.read_text(errors="replace")
 
     def processes(self) -> Iterator[psutil.Process]:
         """Yield all running processes of this check."""
@@ -111,15 +115,11 @@ class _Installed:
     variables: Mapping[str, str]
 
     def demo(self) -> None:
-        """Run the demo. Its last table must contain each group with its lag."""
-        arguments: list[str | Path] = ["--duration-s", str(_DEMO_SECONDS), "--folder", self.check.folder / "demo"]
-        port = ["--metrics-port", str(free_port())]
-        output = self.check.run([self.program, "demo", *arguments, *port], self.variables)
-        last_table = output[output.rindex("kafka-rebalance-monitor demo") :]
-        rows = {line.split()[0]: line.split() for line in last_table.splitlines() if line.startswith("demo-")}
-        missing = [group.group_id for group in DEMO_GROUPS if "Stable" not in rows.get(group.group_id, ())]
-        if set(missing) - {"demo-assign", "demo-flapping"}:  # one has no members, the other rebalances all the time
-            raise CheckError(f"the demo does not show these groups as Stable: {', '.join(missing)}")
+        """Run the demo until a table shows every group with members as Stable. Then stop the demo."""
+        arguments = ["demo", "--folder", str(self.check.folder / "demo"), "--metrics-port", str(free_port())]
+        demo = self._start(arguments, {})
+        self._wait_until(demo, lambda: _stable_groups(self.check.output()) >= _STABLE_GROUPS)
+        _stop("demo", demo)
 
     def watch(self) -> None:
         """Start a broker and the monitor, wait until it is ready, and stop both."""
@@ -131,13 +131,11 @@ class _Installed:
             "XDG_STATE_HOME": str(folder / "state"),
         }
         broker = self._start(["broker", "--port", str(kafka), "--folder", str(folder / "broker")], {})
-        self._wait_until(broker, lambda: f"127.0.0.1:{kafka}\n" in self.check.log.read_text(errors="replace"))
+        self._wait_until(broker, lambda: f"127.0.0.1:{kafka}\n" in self.check.output())
         monitor = self._start(["run"], settings)
         self._wait_until(monitor, lambda: _is_ready(port))
-        for name, process in (("run", monitor), ("broker", broker)):
-            process.stop(_STOP_SECONDS)
-            if process.exit_code != 0:
-                raise CheckError(f"{name} stopped with exit code {process.exit_code}")
+        _stop("run", monitor)
+        _stop("broker", broker)
 
     def _start(self, arguments: Sequence[str], settings: Mapping[str, str]) -> ChildProcess:
         environment = self.check.environment({**self.variables, **settings})
@@ -150,6 +148,18 @@ class _Installed:
             if time.monotonic() > self.check.ends_at:
                 raise CheckError("the time limit is over")
             time.sleep(0.5)
+
+
+def _stable_groups(output: str) -> set[str]:
+    """Return the groups of the demo that its last table shows as Stable."""
+    last_table = output.rpartition("kafka-rebalance-monitor demo")[2]
+    return {line.split()[0] for line in last_table.splitlines() if line.startswith("demo-") and " Stable " in line}
+
+
+def _stop(name: str, process: ChildProcess) -> None:
+    process.stop(_STOP_SECONDS)
+    if process.exit_code != 0:
+        raise CheckError(f"{name} stopped with exit code {process.exit_code}")
 
 
 def _is_ready(port: int) -> bool:
@@ -197,7 +207,7 @@ def _run_offline(check: _Check, program: Path, carried: Path, java_home: str) ->
     installed = _Installed(check, program, variables)
     check.step(f"{java}: jars --from, without access to a registry")
     check.run([program, "jars", "--from", carried], variables)
-    check.step(f"{java}: demo, for {_DEMO_SECONDS} s")
+    check.step(f"{java}: demo, until it shows every group")
     installed.demo()
     check.step(f"{java}: broker and run")
     installed.watch()
@@ -255,7 +265,7 @@ def _cleanup(check: _Check) -> Iterator[None]:
     try:
         yield
     except CheckError:
-        click.echo("\n".join(check.log.read_text(errors="replace").splitlines()[-_SHOWN_LINES:]), err=True)
+        click.echo("\n".join(check.output().splitlines()[-_SHOWN_LINES:]), err=True)
         raise
     finally:
         for process in check.processes():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -22,14 +23,14 @@ from streaming.jars import BROKER_SETS, FIRST_RUN, JAR_SETS, JarsError, JarSetNa
 @click.option(
     "--to",
     "target",
-    type=click.Path(path_type=Path),
+    type=click.Path(path_type=Path, readable=False),  # our own error has the remedy
     metavar="FOLDER",
     help="Also copy the jars into this folder, for a machine without internet access.",
 )
 @click.option(
     "--from",
     "source",
-    type=click.Path(path_type=Path),
+    type=click.Path(path_type=Path, readable=False),  # our own error has the remedy
     metavar="FOLDER",
     help="Download nothing. Read the jars from this folder, which --to filled on a different machine.",
 )
@@ -48,8 +49,8 @@ def jars(*, every_kafka: bool, target: Path | None, source: Path | None) -> None
     console = Console(stderr=True)
     set_names = tuple(JAR_SETS) if every_kafka else FIRST_RUN
     try:
-        if source is not None and not source.is_dir():
-            raise JarsError(f"{source} is not a folder: copy the folder that `jars --to FOLDER` filled to this machine")
+        if source is not None and not os.path.isdir(source):  # noqa: PTH112 - Path.is_dir raises PermissionError
+            raise JarsError(f"{source} is no readable folder: copy the folder of `jars --to FOLDER` to this machine")
         fetch_jars(console, set_names, source=source)
         if target is not None:
             names = frozenset[str]().union(*(copy_set(set_name, target) for set_name in set_names))
