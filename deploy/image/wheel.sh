@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Builds the wheel: wheel.sh FOLDER. `make wheel` and the build of the image run this script.
 #
-# The same sources give the same bytes on every machine and with every Python. So the wheel in the image is the wheel of
-# the release. The build uses only the setuptools of build.lock, verified by its hash. Set PYTHON to choose the
+# The same sources give the same bytes, with every Python, every umask and at any time. So the wheel in the image is the
+# wheel of the release. The build uses only the setuptools of build.lock, verified by its hash. Set PYTHON to choose the
 # interpreter.
 set -euo pipefail
 umask 022
@@ -18,7 +18,7 @@ run_pip() {
 }
 
 # Builds from a copy, because setuptools writes a folder build/ next to the sources and reuses an older one. A wheel
-# contains the modes of the files, which depend on the umask of the checkout, and times. 1980 is the first year of zip.
+# contains the modes and the times of files, so all files get the same modes and the first date that zip supports.
 mkdir "$work/source"
 cp -r pyproject.toml README.md LICENSE assignors streaming "$work/source"
 chmod -R u=rwX,go=rX "$work/source"
