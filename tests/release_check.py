@@ -116,13 +116,16 @@ class _Installed:
 
     def demo(self) -> None:
         """Run the demo until a table shows every group with members as Stable. Then stop the demo."""
-        arguments = ["demo", "--folder", str(self.check.folder / "demo"), "--metrics-port", str(free_port())]
-        demo = self._start(arguments, {})
+        folder = str(self.check.folder / "demo")
+        demo = self._start([self.program, "demo", "--folder", folder, "--metrics-port", str(free_port())])
         self._wait_until(demo, lambda: _stable_groups(self.check.output()) >= _STABLE_GROUPS)
         _stop("demo", demo)
 
     def watch(self) -> None:
-        """Start a broker and the monitor, wait until it is ready, and stop both."""
+        """Start a broker, a group and the monitor. Wait until the monitor is ready, and stop all three.
+
+        Kafka creates `__consumer_offsets` for the first group. Without this topic, the monitor is not ready.
+        """
         folder, kafka, port = self.check.folder / "run", free_port(), free_port()
         folder.mkdir()
         settings = {
@@ -130,16 +133,18 @@ class _Installed:
             "REBALANCE_MONITOR_METRICS__PORT": str(port),
             "XDG_STATE_HOME": str(folder / "state"),
         }
-        broker = self._start(["broker", "--port", str(kafka), "--folder", str(folder / "broker")], {})
+        broker = self._start([self.program, "broker", "--port", str(kafka), "--folder", folder / "broker"])
         self._wait_until(broker, lambda: f"127.0.0.1:{kafka}\n" in self.check.output())
-        monitor = self._start(["run"], settings)
+        groups: list[str | Path] = [self.program.with_name("python"), "-m", "streaming.demo"]
+        group = self._start([*groups, "--bootstrap-servers", f"127.0.0.1:{kafka}", "--group", "demo-idle"])
+        monitor = self._start([self.program, "run"], settings)
         self._wait_until(monitor, lambda: _is_ready(port))
-        _stop("run", monitor)
-        _stop("broker", broker)
+        for name, process in (("run", monitor), ("the group", group), ("broker", broker)):
+            _stop(name, process)
 
-    def _start(self, arguments: Sequence[str], settings: Mapping[str, str]) -> ChildProcess:
-        environment = self.check.environment({**self.variables, **settings})
-        return ChildProcess([str(self.program), *arguments], self.check.log, environment)
+    def _start(self, command: Sequence[str | Path], settings: Mapping[str, str] | None = None) -> ChildProcess:
+        environment = self.check.environment({**self.variables, **(settings or {})})
+        return ChildProcess([str(word) for word in command], self.check.log, environment)
 
     def _wait_until(self, process: ChildProcess, is_done: Callable[[], bool]) -> None:
         while not is_done():
@@ -252,7 +257,7 @@ def main(pythons: tuple[str, ...], java_homes: tuple[str, ...]) -> None:
         java_homes = java_homes or (str(find_java().resolve().parent.parent),)
         with tempfile.TemporaryDirectory(prefix="release-check-") as folder:
             check = _Check(Path(folder), time.monotonic() + _LIMIT_SECONDS * len(pythons) * len(java_homes))
-            with _cleanup(check):
+            with _in_folder(check):
                 _run_steps(check, pythons, java_homes)
                 check.step("the wheel works")
     except RemedyError as error:
@@ -260,8 +265,13 @@ def main(pythons: tuple[str, ...], java_homes: tuple[str, ...]) -> None:
 
 
 @contextmanager
-def _cleanup(check: _Check) -> Iterator[None]:
-    """If a step fails, print the end of its output. In any case, leave no process."""
+def _in_folder(check: _Check) -> Iterator[None]:
+    """If a step fails, print the end of its output. In any case, leave no process.
+
+    `python -m` searches the current folder first. In the checkout, it would find the sources instead of the wheel.
+    """
+    previous = Path.cwd()
+    os.chdir(check.folder)
     try:
         yield
     except CheckError:
@@ -270,6 +280,7 @@ def _cleanup(check: _Check) -> Iterator[None]:
     finally:
         for process in check.processes():
             process.kill()
+        os.chdir(previous)
 
 
 if __name__ == "__main__":
