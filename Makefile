@@ -3,7 +3,7 @@ BIN := .venv/bin
 export PYTHON
 
 .NOTPARALLEL:
-.PHONY: help setup demo test test-quick test-matrix test-clients helm-check lint bench bench-assignors soak clean
+.PHONY: help setup demo wheel release-check test test-quick test-matrix test-clients helm-check lint bench bench-assignors soak clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +34,12 @@ test-clients: setup ## Run groups of every client library under one monitor, an 
 
 helm-check: setup ## Check the Helm chart with Helm and with published schemas; needs Go and Node.js
 	$(BIN)/pytest -v -m helm tests/deploy/chart
+
+wheel: ## Build the wheel into dist/; PYTHON=... chooses the interpreter
+	@rm -rf dist && deploy/image/wheel.sh dist && ls dist/*.whl
+
+release-check: setup ## Install the wheel into an empty environment, run demo and monitor from it; options in CHECK_ARGS=...
+	$(BIN)/python -m tests.release_check $(CHECK_ARGS)
 
 lint: setup ## Check style, types and layers
 	$(BIN)/ruff check

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the monitor and its dependencies into one folder: build.sh PREFIX. Then `build.sh PREFIX demo` adds the
-# packages of the demo's groups to this folder. The Dockerfile runs this script.
+# Installs the monitor and its dependencies into one folder: build.sh PREFIX. The Dockerfile runs this script. On a
+# machine without containers, run it yourself.
 #
 #   PREFIX/venv     the program and its packages, verified by the hashes in requirements.lock
 #   PREFIX/cache    the jars of Spark and Delta, verified by the checksums in streaming/jars/jars.lock
@@ -10,26 +10,27 @@
 # contains its path.
 set -euo pipefail
 
-prefix=$(realpath -m "${1:?build.sh PREFIX [demo]}")
+prefix=$(realpath -m "${1:?build.sh PREFIX}")
 cd "$(dirname "$0")/../.."
 
 into_venv() {
     "${PYTHON:-python3}" -m pip --python "$prefix/venv/bin/python" --disable-pip-version-check --no-input "$@"
 }
 
+# pyspark has no wheel. So pip builds it, with the setuptools of build.lock.
 install_packages() {
     "${PYTHON:-python3}" -m venv --without-pip "$prefix/venv"
-    into_venv install --require-hashes -r requirements.lock -r deploy/image/build.lock
+    into_venv install --require-hashes -r deploy/image/build.lock
+    into_venv install --require-hashes --no-build-isolation -r requirements.lock
+    into_venv uninstall --yes setuptools
 }
 
-# Builds from a copy, because setuptools writes a folder build/ next to the sources and reuses an older one.
 install_program() {
-    local source
-    source=$(mktemp -d)
-    cp -r pyproject.toml README.md LICENSE assignors streaming "$source"
-    into_venv install --no-deps --no-build-isolation "$source"
-    rm -r "$source"
-    into_venv uninstall --yes setuptools
+    local wheels
+    wheels=$(mktemp -d)
+    deploy/image/wheel.sh "$wheels"
+    into_venv install --no-deps "$wheels"/*.whl
+    rm -r "$wheels"
 }
 
 install_jars() {
@@ -38,15 +39,6 @@ install_jars() {
     ln -sfn "$(cd "$prefix" && echo cache/jars/spark-*)" "$prefix/jars"
 }
 
-case "${2:-}" in
-    "")
-        install_packages
-        install_program
-        install_jars
-        ;;
-    demo) into_venv install --no-deps --require-hashes -c requirements-dev.lock confluent-kafka ;;
-    *)
-        echo "build.sh: unknown argument $2: use demo or nothing" >&2
-        exit 2
-        ;;
-esac
+install_packages
+install_program
+install_jars

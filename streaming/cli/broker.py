@@ -8,7 +8,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import click
+from rich.console import Console
 
+from streaming.cli.jars import fetch_jars
 from streaming.embedded import EmbeddedBroker
 from streaming.errors import RemedyError
 from streaming.jars import BROKER_SETS, KAFKA_VERSION
@@ -50,6 +52,7 @@ def broker(port: int | None, folder: Path | None, properties: tuple[str, ...], k
         for stop_signal in (signal.SIGTERM, signal.SIGINT):
             signal.signal(stop_signal, signal.default_int_handler)
         try:
+            fetch_jars(Console(stderr=True), [BROKER_SETS[kafka_version]], verify=False)
             stack.enter_context(embedded_broker)
             click.echo(embedded_broker.bootstrap_servers)
             click.echo(f"topics and log are in {broker_folder}. Press Ctrl-C to stop the broker.", err=True)

@@ -1,45 +1,79 @@
-"""`rebalance-monitor jars` downloads all jars now, so that no later command has to wait for them."""
+"""`rebalance-monitor jars` gets all jars now, so that no later command has to wait for them."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
+from pathlib import Path
 
 import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from streaming.errors import RemedyError
-from streaming.jars import BROKER_SETS, FIRST_RUN, JAR_SETS, JarSetName, cache_folder, resolve
+from streaming.jars import BROKER_SETS, FIRST_RUN, JAR_SETS, JarsError, JarSetName, cache_folder, copy_set, resolve
 
 
 @click.command()
 @click.option(
     "--every-kafka",
     is_flag=True,
-    help=f"Also download the broker jars of these Kafka versions: {', '.join(BROKER_SETS)}.",
+    help=f"Also include the broker jars of these Kafka versions: {', '.join(BROKER_SETS)}.",
 )
-def jars(*, every_kafka: bool) -> None:
+@click.option(
+    "--to",
+    "target",
+    type=click.Path(path_type=Path, readable=False),  # our own error has the remedy
+    metavar="FOLDER",
+    help="Also copy the jars into this folder, for a machine without internet access.",
+)
+@click.option(
+    "--from",
+    "source",
+    type=click.Path(path_type=Path, readable=False),  # our own error has the remedy
+    metavar="FOLDER",
+    help="Download nothing. Read the jars from this folder, which --to filled on a different machine.",
+)
+def jars(*, every_kafka: bool, target: Path | None, source: Path | None) -> None:
     """Download and verify the jars of Spark, Delta and Kafka.
 
     Each user of the machine downloads the jars only once. If all jars exist already, the command takes about one
     second.
+
+    For a machine without internet access, run `rebalance-monitor jars --to FOLDER` on a machine with internet access.
+    Copy the folder to the other machine. Run `rebalance-monitor jars --from FOLDER` there. Both machines need the same
+    version of the monitor. Each jar is verified with a hash that is a part of the monitor.
     """
+    if target is not None and source is not None:
+        raise click.UsageError("--to and --from cannot be used together: use --to on the machine with internet access")
     console = Console(stderr=True)
+    set_names = tuple(JAR_SETS) if every_kafka else FIRST_RUN
     try:
-        fetch_jars(console, tuple(JAR_SETS) if every_kafka else FIRST_RUN)
+        if source is not None and not os.path.isdir(source):  # noqa: PTH112 - Path.is_dir raises PermissionError
+            raise JarsError(f"{source} is no readable folder: copy the folder of `jars --to FOLDER` to this machine")
+        fetch_jars(console, set_names, source=source)
+        if target is not None:
+            names = frozenset[str]().union(*(copy_set(set_name, target) for set_name in set_names))
+            console.print(f"{len(names)} jars are also in {target}", highlight=False, soft_wrap=True)
     except RemedyError as error:
         raise click.ClickException(str(error)) from error
     console.print(f"jars are in {cache_folder() / 'jars'}", highlight=False, soft_wrap=True)
 
 
-def fetch_jars(console: Console, set_names: Iterable[JarSetName] = FIRST_RUN, *, verify: bool = True) -> None:
-    """Download the missing jars. On a terminal, show a progress bar. Otherwise, print one line per jar."""
+def fetch_jars(
+    console: Console, set_names: Iterable[JarSetName] = FIRST_RUN, *, verify: bool = True, source: Path | None = None
+) -> None:
+    """Get the missing jars from the internet, or from the folder `source` if it is set.
+
+    During a download, show a progress bar on a terminal. Otherwise, print one line per jar. Raises JarsError or
+    JavaError.
+    """
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     jar = TextColumn("{task.fields[jar]}")
     with Progress(*columns, jar, console=console, transient=True, disable=not console.is_terminal) as bars:
         tasks = {set_name: bars.add_task(f"{set_name} jars", total=None, jar="") for set_name in sorted(set_names)}
         for set_name, task in tasks.items():
-            jar_files = resolve(set_name, _ProgressDisplay(console, bars, task), verify=verify)
+            jar_files = resolve(set_name, _ProgressDisplay(console, bars, task), verify=verify, source=source)
             bars.update(task, total=len(jar_files), completed=len(jar_files), jar="")
 
 

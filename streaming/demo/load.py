@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import time
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,8 +54,6 @@ class DemoLoad:
     def start(self) -> Self:
         """Create the topics and start the clients. The clients join their groups within a few seconds."""
         clients = sorted({group.client for group in self.groups})
-        if "librdkafka" in clients and find_spec("confluent_kafka") is None:
-            raise DemoError("confluent-kafka is not installed: pip install 'kafka-rebalance-monitor[demo]'")
         subscribed = {topic for group in self.groups for topic in group.topics}
         create_demo_topics(self._bootstrap_servers, [topic for topic in DEMO_TOPICS if topic in subscribed])
         for role in ("producer", *clients):

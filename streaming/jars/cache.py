@@ -1,8 +1,8 @@
-"""Store jars on this machine. Each set is downloaded once per user and verified with jars.lock.
+"""Store jars on this machine. Each set is downloaded or copied once per user and verified with jars.lock.
 
     <cache>/jars/spark-3f2a…/    the jars of one set; the name contains a hash of its content
-    <cache>/jars/spark.lock      locked by the process that downloads
-    <cache>/jars/spark.partial/  an incomplete download; renamed when it is complete and verified
+    <cache>/jars/spark.lock      locked by the process that fills the folder
+    <cache>/jars/spark.partial/  an incomplete set; renamed when it is complete and verified
 
 <cache> is $REBALANCE_MONITOR_CACHE_DIR if this variable is set. Otherwise, <cache> is the folder
 kafka-rebalance-monitor in $XDG_CACHE_HOME or in ~/.cache.
@@ -13,6 +13,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import hashlib
+import logging
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -22,9 +23,13 @@ from pathlib import Path
 
 import tenacity
 
+from streaming.errors import storage_remedy
 from streaming.jars.coordinates import JarSetName
 from streaming.jars.ivy import JarsError, fetch
 from streaming.jars.lockfile import LockedJar, lock_version, parse_lock
+from streaming.jars.offline import copy_jars
+
+_log = logging.getLogger(__name__)
 
 LOCK_PATH = Path(__file__).with_name("jars.lock")
 
@@ -38,25 +43,50 @@ _ATTEMPTS = 3
 _SPARE_BYTES = 50_000_000
 
 
-def resolve(set_name: JarSetName, on_jar: OnJar | None = None, *, verify: bool = False) -> list[Path]:
-    """Return the sorted paths of the jars of a set. If the set is missing or damaged, download it first.
+def log_jar(set_name: JarSetName, number: int, total: int, jar: str) -> None:
+    """Log the progress of a set. This is the default of `resolve`, because a first download can take a minute."""
+    _log.info("downloading %s jars: %d/%d %s", set_name, number, total, jar)
 
-    By default, the function checks only the names and sizes of the files. This check takes a millisecond. With
-    `verify`, the function also checks the hashes of all files. Raises JarsError or JavaError. The error message is one
-    line and contains the remedy. Example: `",".join(map(str, resolve("spark")))` is a value for `spark.jars`.
+
+def resolve(
+    set_name: JarSetName, on_jar: OnJar = log_jar, *, verify: bool = False, source: Path | None = None
+) -> list[Path]:
+    """Return the sorted paths of the jars of a set. If the set is missing or damaged, get it first.
+
+    The jars come from the folder `source`. If it is None, they are downloaded. By default, the function checks only the
+    names and sizes of the stored files. This check takes a millisecond. With `verify`, the function also checks the
+    hashes of all files. New files are always checked. Raises JarsError or JavaError. The error message is one line and
+    contains the remedy. Example: `",".join(map(str, resolve("spark")))` is a value for `spark.jars`.
     """
-    locked = parse_lock(LOCK_PATH.read_text())[set_name]
+    locked = _locked_jars(set_name)
     folder = _set_folder(set_name, locked)
     if not _is_complete(folder, locked, verify=verify):
         with _convert_os_errors(folder), _process_lock(folder.parent / f"{set_name}.lock"):
-            if not _is_complete(folder, locked, verify=verify):  # a different process may have downloaded it
-                _download_set(set_name, locked, folder, on_jar or (lambda *_: None))
+            if not _is_complete(folder, locked, verify=verify):  # a different process may have stored it
+                _store_set(set_name, locked, folder, on_jar, source)
     return sorted(folder / jar.coordinate.file_name for jar in locked)
+
+
+def copy_set(set_name: JarSetName, folder: Path, on_jar: OnJar = log_jar) -> frozenset[str]:
+    """Copy the jars of a set into a folder, for a machine without internet access. Return the names of the jars.
+
+    If the set is not stored on this machine, it is downloaded first. Raises JarsError or JavaError, like `resolve`.
+    """
+    resolve(set_name, on_jar, verify=True)
+    locked = _locked_jars(set_name)
+    try:
+        copy_jars(_set_folder(set_name, locked), locked, folder)
+    except OSError as error:
+        raise JarsError(
+            f"jars cannot be written to {folder} ({error.strerror}): {storage_remedy(error)}, or choose a different "
+            "folder"
+        ) from error
+    return frozenset(jar.coordinate.file_name for jar in locked)
 
 
 def missing_jars(set_name: JarSetName) -> list[str]:
     """Return the names of the jars of a set that are missing or have a wrong size. Nothing is downloaded."""
-    locked = parse_lock(LOCK_PATH.read_text())[set_name]
+    locked = _locked_jars(set_name)
     folder = _set_folder(set_name, locked)
     names = [
         jar.coordinate.file_name
@@ -74,17 +104,26 @@ def cache_folder() -> Path:
     return Path(base, "kafka-rebalance-monitor")
 
 
+def _locked_jars(set_name: JarSetName) -> tuple[LockedJar, ...]:
+    return parse_lock(LOCK_PATH.read_text())[set_name]
+
+
 def _set_folder(set_name: JarSetName, locked: tuple[LockedJar, ...]) -> Path:
     return cache_folder() / "jars" / f"{set_name}-{lock_version(locked)}"
 
 
-def _download_set(set_name: JarSetName, locked: tuple[LockedJar, ...], folder: Path, on_jar: OnJar) -> None:
+def _store_set(
+    set_name: JarSetName, locked: tuple[LockedJar, ...], folder: Path, on_jar: OnJar, source: Path | None
+) -> None:
     partial_folder = folder.with_name(f"{set_name}.partial")
     _check_free_space(folder.parent, 2 * sum(jar.size_bytes for jar in locked) + _SPARE_BYTES)
     shutil.rmtree(partial_folder / "jars", ignore_errors=True)
-    _fetch_with_retries(set_name, locked, partial_folder, on_jar)
-    for jar in locked:
-        _verify(partial_folder / "jars" / jar.coordinate.file_name, jar, partial_folder)
+    if source is None:
+        _fetch_with_retries(set_name, locked, partial_folder, on_jar)
+        for jar in locked:
+            _verify(partial_folder / "jars" / jar.coordinate.file_name, jar, partial_folder)
+    else:
+        copy_jars(source, locked, partial_folder / "jars")
     shutil.rmtree(folder, ignore_errors=True)
     (partial_folder / "jars").rename(folder)
     shutil.rmtree(partial_folder, ignore_errors=True)

@@ -87,8 +87,9 @@ def _run_ivy(command: list[str], on_jar: Callable[[str], None]) -> None:
     if ivy.returncode != 0:
         reason = failures[0] if failures else f"Ivy ended with code {ivy.returncode}"
         raise JarsError(
-            f"jars could not be downloaded ({reason}): check the network and run `rebalance-monitor jars` again. For a "
-            "proxy, set JAVA_TOOL_OPTIONS=-Dhttps.proxyHost=... -Dhttps.proxyPort=..."
+            f"jars could not be downloaded ({reason}): check the network and run `rebalance-monitor jars` again. "
+            "Without internet access, use `rebalance-monitor jars --from FOLDER`. For a proxy, set "
+            "JAVA_TOOL_OPTIONS=-Dhttps.proxyHost=... -Dhttps.proxyPort=..."
         )
 
 

@@ -52,7 +52,14 @@ def test_hadolint_accepts_the_dockerfile():
 
 @pytest.mark.parametrize(
     "script",
-    ["deploy/setup.sh", "deploy/chromium.sh", "deploy/prometheus.sh", "deploy/image/build.sh", "deploy/image/spark.sh"],
+    [
+        "deploy/setup.sh",
+        "deploy/chromium.sh",
+        "deploy/prometheus.sh",
+        "deploy/image/build.sh",
+        "deploy/image/spark.sh",
+        "deploy/image/wheel.sh",
+    ],
 )
 def test_shellcheck_accepts_the_scripts(script: str):
     done = subprocess.run(
@@ -73,18 +80,19 @@ def test_files_that_the_image_copies_exist_and_dockerignore_includes_them():
         assert (ROOT / name).exists(), f"{name} is included but does not exist"
 
 
-def test_files_that_the_build_script_reads_are_copied_before_it_runs():
-    """Every word of the script that is a file of the repository must be in a COPY instruction."""
+def test_files_that_the_build_scripts_read_are_copied_before_they_run():
+    """Every word of the scripts that is a file of the repository must be in a COPY instruction."""
     copied = copied_from_the_repository()
-    script = re.sub(r"(?m)^\s*#.*", "", (IMAGE / "build.sh").read_text())
+    scripts = "".join((IMAGE / name).read_text() for name in ("build.sh", "wheel.sh"))
+    script = re.sub(r"(?m)^\s*#.*", "", scripts)
     words = set(re.findall(r"(?<![\w/$.-])[\w./-]+", script))
     read = {word for word in words if not word.startswith("/") and (ROOT / word).exists() and word not in (".", "..")}
     assert {
         "requirements.lock",
-        "requirements-dev.lock",
         "pyproject.toml",
         "streaming",
         "deploy/image/build.lock",
+        "deploy/image/wheel.sh",
     } <= read
     for name in read:
         assert any(name == source or name.startswith(f"{source}/") for source in copied), name
@@ -168,12 +176,6 @@ def certificate(folder: Path) -> Certificate:
     (folder / "key.pem").chmod(0o600)
     issued.cert_chain_pems[0].write_to_path(folder / "certificate.pem")
     return Certificate(str(folder / "certificate.pem"), str(folder / "key.pem"))
-
-
-def test_the_build_script_refuses_unknown_arguments(tmp_path: Path):
-    """A misspelled `demo` must not build an image without the demo."""
-    done = subprocess.run([IMAGE / "build.sh", tmp_path / "x", "dmeo"], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (2, "build.sh: unknown argument dmeo: use demo or nothing\n")
 
 
 def test_spark_on_kubernetes_starts_an_executor_with_the_variables_of_the_pod(tmp_path: Path):

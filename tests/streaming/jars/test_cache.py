@@ -26,9 +26,11 @@ def _a_cache_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @asks_a_repository
-def test_a_set_is_fetched_once(tmp_path: Path):
-    """The second time no download happens: Java is not even available."""
+def test_a_set_is_fetched_once_and_the_log_shows_its_progress(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    """The second time no download happens: Java is not even available. `run` without jars must not be silent."""
+    caplog.set_level("INFO")
     (first,) = resolve("broker")
+    assert caplog.messages == [f"downloading broker jars: 1/1 {SMALLEST.coordinate.file_name}"]
     assert _sha256(first) == SMALLEST.sha256
     assert _resolve_elsewhere(tmp_path, PATH=str(tmp_path), JAVA_HOME="").stdout.strip() == str(first)
 
@@ -140,7 +142,7 @@ def _command(folder: Path, on_jar: str) -> list[str]:
 
 
 def _resolve_elsewhere(
-    folder: Path, on_jar: str = "None", *, check: bool = True, **environment: str
+    folder: Path, on_jar: str = "lambda *_: None", *, check: bool = True, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """Resolve in a separate process with additional environment variables."""
     return subprocess.run(
