@@ -16,7 +16,7 @@ from streaming.evaluation.conditions.commit_gaps import LONG_COMMIT_GAP
 from streaming.evaluation.conditions.missing_topics import SUBSCRIBED_TOPIC_MISSING
 from streaming.evaluation.conditions.reconciliation import STUCK_RECONCILIATION
 from streaming.evaluation.conditions.silence import SILENT_GROUP, SILENT_STATIC_MEMBER, STUCK_REBALANCE
-from streaming.evaluation.incidents.evidence import LAG_ABOVE_LIMIT, RECORDS_LOST
+from streaming.evaluation.incidents.evidence import LAG_ABOVE_LIMIT, NO_COORDINATOR, RECORDS_LOST
 from streaming.evaluation.incidents.incident import CLIENT_HOST, COORDINATOR, Incident
 from streaming.evaluation.incidents.incident_cause import COORDINATOR_GONE, UNKNOWN, IncidentCause, incident_cause
 from streaming.evaluation.phrases import MOST_NAMED, counted, named
@@ -60,6 +60,9 @@ ADVICE: Final = MappingProxyType(
             "KafkaCoordinatorTrouble",
         ),
         CLIENT_HOST: Advice("Check CPU, memory, disk and network of the host.", "KafkaGroupLagging"),
+        NO_COORDINATOR: Advice(
+            "Start the broker that led this partition, and check its replicas.", "KafkaCoordinatorTrouble"
+        ),
         lag_cause.HOT_PARTITION: Advice("Look at the keys of the records of this topic.", "KafkaGroupLagging"),
         lag_cause.SLOW_HOST: Advice("Check CPU, memory, disk and network of the host.", "KafkaGroupLagging"),
         lag_cause.SLOW_MEMBER: Advice("Restart the slow member.", "KafkaGroupLagging"),

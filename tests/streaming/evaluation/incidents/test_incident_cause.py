@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 
 from streaming.evaluation.causes.cause import KINDS
-from streaming.evaluation.incidents.evidence import NO_EVIDENCE, RECORDS_LOST, Evidence
+from streaming.evaluation.incidents.evidence import NO_COORDINATOR, NO_EVIDENCE, RECORDS_LOST, Evidence
 from streaming.evaluation.incidents.incident_cause import PRECEDENCE, UNKNOWN, incident_cause
 from streaming.evaluation.incidents.links import Population
 from streaming.evaluation.incidents.story import ADVICE, Story, headline, story
@@ -59,6 +59,12 @@ CASES = [
         "rule 4: only one of three groups has a hot partition",
     ),
     Case([evidence("lag_above_limit", source="lag")], "unknown", "rule 5"),
+    Case([evidence("no_coordinator", source="coordinator", coordinator=3)], "no_coordinator", "rule 4: only one group"),
+    Case(
+        [evidence("no_coordinator", one, source="coordinator", coordinator=3, is_gone=True) for one in ("a", "b")],
+        "coordinator_gone",
+        "rule 1: a missing coordinator is proof, so two groups are enough",
+    ),
     Case([evidence("unknown", source="lag_cause"), evidence("lag_above_limit", source="lag")], "unknown", "rule 5"),
 ]
 
@@ -71,7 +77,7 @@ def test_the_first_rule_that_applies_names_the_cause(case: Case) -> None:
 
 def test_every_condition_and_every_cause_of_lag_has_a_place_and_an_advice() -> None:
     """A new condition without a place in PRECEDENCE would be an incident of unknown cause."""
-    known = {*GROUP_CONDITION.label_values["condition"], *KINDS, RECORDS_LOST} - NO_EVIDENCE - {UNKNOWN}
+    known = {*GROUP_CONDITION.label_values["condition"], *KINDS, RECORDS_LOST, NO_COORDINATOR} - NO_EVIDENCE - {UNKNOWN}
     assert set(PRECEDENCE) == known
     assert ADVICE.keys() == known | {"coordinator_gone", "coordinator", "client_host", UNKNOWN}
 
