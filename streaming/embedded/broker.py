@@ -56,8 +56,8 @@ class EmbeddedBroker:
     options. On the command line, they follow the options in the environment variable KAFKA_JVM_PERFORMANCE_OPTS.
     Kafka's own scripts use the same variable. `more_listeners` defines listeners in addition to the PLAINTEXT listener.
     It maps the name of each listener to the Kafka security protocol of the listener. `properties` must contain the
-    settings of the additional listeners. If `joins` is the first broker of a cluster, this broker joins the cluster. The
-    first broker must run, and `properties` must contain a `node.id` that no other broker of the cluster has.
+    settings of the additional listeners. If `joins` is the first broker of a cluster, this broker joins the cluster.
+    The first broker must run, and `properties` must contain a `node.id` that no other broker of the cluster has.
 
     Example:
         with EmbeddedBroker(Path("kafka"), properties={"offsets.topic.num.partitions": "3"}) as broker:

@@ -17,7 +17,7 @@ class Listener(NamedTuple):
     port: int
 
 
-def broker_properties(
+def broker_properties(  # noqa: PLR0913 - the inputs of the properties
     log_dir: str,
     port: int,
     controller_port: int,

@@ -179,8 +179,9 @@ class Brokers:
     ) -> Offsets:
         """Request the offsets of all partitions at once, without the partitions that have no leader.
 
-        kafka-python raises an error for the whole request if one partition has no leader. If the request fails, send one request per topic. So if the request for one partition fails, only the offsets
-        of the partition's topic are unknown.
+        kafka-python raises an error for the whole request if one partition has no leader. If the request fails for
+        another reason, send one request per topic. So if the request for one partition fails, only the offsets of the
+        partition's topic are unknown.
         """
         asked = {at: spec for at in partitions if at.partition in self._leaders.get(at.topic, ())}
         try:

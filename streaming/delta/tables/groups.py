@@ -226,9 +226,9 @@ REBALANCES = Table(
 
 GROUP_CONDITIONS = Table(
     "group_conditions",
-    "the start or the end of one condition of a group, as seen at one sample. If an active condition has no row on a UTC"
-    " date, its row is repeated at the first sample of this date. So the deletion of old rows keeps a row of each active"
-    " condition",
+    "the start or the end of one condition of a group, as seen at one sample. If an active condition has no row on a"
+    " UTC date, its row is repeated at the first sample of this date. So the deletion of old rows keeps a row of each"
+    " active condition",
     pa.schema(
         [
             *SAMPLED,

@@ -148,8 +148,8 @@ PARTITION_STATUS = Table(
 
 LAG_CAUSES = Table(
     "lag_causes",
-    "the start or end of the cause of a group's lag, at one sample. A group has at most one cause at a time. If an active"
-    " cause has no row on a UTC date, its row is repeated at the first sample of this date",
+    "the start or end of the cause of a group's lag, at one sample. A group has at most one cause at a time. If an"
+    " active cause has no row on a UTC date, its row is repeated at the first sample of this date",
     pa.schema(
         [
             *SAMPLED,

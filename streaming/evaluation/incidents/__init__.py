@@ -5,8 +5,8 @@ Evidence (`evidence.py`):
 1. Evidence is one of these facts about one group: an active condition, a cause of its lag, records that retention
    deleted before the group read them, a lag above the limit `max_lag_seconds` of the group, or a group with members and
    without a coordinator. A group has no coordinator if its partition of `__consumer_offsets` has had no leader for
-   LEADERLESS_MS. Evidence is identified by its source, its name and the group. If evidence ends and starts again while its incident is open, it is the same
-   evidence.
+   LEADERLESS_MS. Evidence is identified by its source, its name and the group. If evidence ends and starts again while
+   its incident is open, it is the same evidence.
 2. Some facts are not evidence. `rolling_restart` is a normal deployment, and `subscription_mismatch` harms nobody and
    can last for months. A cause of lag of the kind `unknown` is evidence only if the lag is above the limit. A single
    rebalance is no evidence, because a group needs rebalances. A group with `ignore_alerts` has no evidence.

@@ -12,8 +12,8 @@ Store the causes in the monitor state. Write the start and the end of each cause
    a restart of the monitor does not end a cause.
 4. The monitor state also contains the advice for each cause (`lag_advice.py`). The table does not contain it, because a
    cause often starts before the capacity of the members is known.
-5. If an active cause has no row on the UTC date of a sample, its row is written again. So the deletion of old rows never
-   deletes the only row of an active cause.
+5. If an active cause has no row on the UTC date of a sample, its row is written again. So the deletion of old rows
+   never deletes the only row of an active cause.
 6. The causes that have not ended are read from the table at the first sample, and after an append that raised an error,
    as with conditions (`conditions.py`). So no row is written twice.
 """

@@ -285,7 +285,7 @@ def test_a_restart_writes_no_row_again_and_keeps_the_start_time(monitor: Monitor
 
 
 def test_an_active_condition_has_a_row_on_each_date(monitor: Monitor) -> None:
-    """A topic is missing for months. Without a row on each date, retention would delete the only row of the condition."""
+    """A condition lasts for months. Without a row on each date, retention would delete its only row."""
     storm(monitor)
     monitor.pass_minutes(1)
     monitor.cluster.is_blocked = True  # unknown conditions have not ended
