@@ -80,7 +80,7 @@ class EmbeddedBroker:
         self.folder = folder.absolute()
         self.port = port if port is not None else free_port()
         self._first = joins
-        self._controller_port = free_port() if joins is None else joins._controller_port  # noqa: SLF001 - the same class
+        self._controller_port: int = free_port() if joins is None else joins._controller_port  # noqa: SLF001 - same class
         self._overrides = dict(properties or {})
         self._more_listeners = {
             name: Listener(protocol, free_port()) for name, protocol in (more_listeners or {}).items()

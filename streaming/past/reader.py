@@ -147,6 +147,10 @@ class PastReader:
             lags=group_lags_of(partitions),
         )
 
+    def causes(self, at_ms: int) -> Mapping[str, Row]:
+        """Return the row of the active cause of lag of each late group at a moment, by group id."""
+        return {row["group_id"]: row for row in self._active(LAG_CAUSES, _GROUP, utc(at_ms))}
+
     def compare(self, group_id: str, one: int | Generation, other: int | Generation) -> Comparison | None:
         """Compare two generations of a group. A moment selects the last row at or before it.
 

@@ -181,8 +181,8 @@ def _how_bad(incident: Incident) -> str:
     losing = {one.group_id for one in incident.evidence if one.name == RECORDS_LOST}
     late = {one.group_id for one in incident.evidence if one.name == LAG_ABOVE_LIMIT}
     if losing:
-        more = " Other groups possibly lost records, too." if incident.is_full else ""
-        return f"{counted(len(losing), 'group')} lost records before reading them: {named(losing)}.{more}"
+        groups = _capitalized(f"{at_least}{counted(len(losing), 'group')}")
+        return f"{groups} lost records before reading them: {named(losing)}."
     lost = "The listed facts show no lost records" if incident.is_full else "The monitor has seen no lost records"
     if late:
         return f"{lost}. The lag of {at_least}{counted(len(late), 'group')} exceeded the limit."
