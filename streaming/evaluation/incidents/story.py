@@ -180,9 +180,15 @@ def _how_bad(incident: Incident) -> str:
     at_least = _at_least(incident)
     losing = {one.group_id for one in incident.evidence if one.name == RECORDS_LOST}
     late = {one.group_id for one in incident.evidence if one.name == LAG_ABOVE_LIMIT}
+    orphaned = {one.group_id for one in incident.evidence if one.name == NO_COORDINATOR and one.until_ms is None}
     if losing:
         groups = _capitalized(f"{at_least}{counted(len(losing), 'group')}")
         return f"{groups} lost records before reading them: {named(losing)}."
+    if orphaned:
+        return (
+            f"{_capitalized(at_least + counted(len(orphaned), 'group'))} cannot commit. If members restart, they process"
+            " records again. Lag and lost records are unknown."
+        )
     lost = "The listed facts show no lost records" if incident.is_full else "The monitor has seen no lost records"
     if late:
         return f"{lost}. The lag of {at_least}{counted(len(late), 'group')} exceeded the limit."

@@ -31,6 +31,7 @@ from streaming.page.timeline.words import (
     SILENCE,
     above_limit_text,
     condition_text,
+    counted,
     gap_text,
     gap_title,
     mark_title,
@@ -294,9 +295,10 @@ def _mark_words(mark: Mark) -> Sequence[str]:
     if mark.rebalances + sum(mark.others.values()) == 1:
         return [words(next(iter(changes)))]
     count = str(mark.rebalances or sum(mark.others.values()))
+    noun = "rebalance" if mark.rebalances else "change"
     if len(changes) == 1:
         return [f"{words(next(iter(changes)))} ({count})", count]
-    return [f"{count} rebalances", count] if mark.rebalances else [f"{count} changes", count]
+    return [counted(int(count), noun), count]
 
 
 def _level(held: int, most: int) -> int:

@@ -41,7 +41,7 @@ from streaming.page.timeline.late_times import times_above_limit
 from streaming.page.timeline.member_rows import member_rows
 from streaming.page.timeline.queries import GroupTables
 from streaming.page.timeline.window import SPANS, Window, utc_date
-from streaming.page.watched import WatchedCluster
+from streaming.page.watched import READY, WatchedCluster
 from streaming.past.silence import LOOK_BACK_MS
 
 MAX_LAG_ROWS: Final = 50_000_000
@@ -102,7 +102,7 @@ class _Reading:
         gaps = gaps_between(self._read(COMMIT_GAPS, lambda: tables.gaps(window), ()), window)
         generations = self._generations(watched.view.groups.get(report.group_id), report)
         lag = self._lag(_present_lag(watched, report), report.limits.max_lag_seconds)
-        sampled_ms = watched.view.sample.sampled_at_ms if watched.view.sample is not None else None
+        sampled_ms = watched.view.sample.sampled_at_ms if watched.phase == READY and watched.view.sample else None
         measured_ms = max((one for one in (lag.proved_until_ms, sampled_ms) if one is not None), default=None)
         active = [(one.name, one.since_ms, one.detail) for one in report.conditions]
         rows = self._read(GROUP_CONDITIONS, lambda: tables.conditions(window), ())

@@ -80,7 +80,7 @@ def _legend(timeline: Timeline) -> Iterator[LegendEntry]:
         yield LegendEntry("tl-key-other", "other change of the group, for example its last member left")
     if gaps:
         yield LegendEntry("tl-key-gap", "commit gap: no member committed")
-        yield LegendEntry("tl-key-gap-shade", "the same time in the rows below")
+        yield LegendEntry("tl-key-gap-shade", "the time of a commit gap, in the rows below")
     if members.rows:
         yield LegendEntry("tl-key-shades", "number in a band: partitions of a member; darker: more partitions")
     if timeline.above_limit:

@@ -89,7 +89,7 @@ def _lag(timeline: Timeline) -> Iterator[str]:
     at = moment(highest.from_ms, timeline.window)
     yield f"Highest lag: {lag_text(highest)} (at {at}). Last lag: {lag_text(last)}."
     if timeline.above_limit:
-        yield f"{above_limit_text(timeline)} for {duration(_total_ms(timeline.above_limit) / 1000)}."
+        yield f"The {above_limit_text(timeline)} for {duration(_total_ms(timeline.above_limit) / 1000)}."
 
 
 def _silences(timeline: Timeline) -> Iterator[str]:
@@ -105,7 +105,7 @@ def _total_ms(spans: Sequence[Span]) -> int:
 
 def above_limit_text(timeline: Timeline) -> str:
     """Return the words for the times at which the lag was above the limit of the group."""
-    return f"Lag above the limit of {in_words(1000 * timeline.max_lag_seconds)}"
+    return f"lag was above the limit of {in_words(1000 * timeline.max_lag_seconds)}"
 
 
 def lag_text(point: LagPoint) -> str:
