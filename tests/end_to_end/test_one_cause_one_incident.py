@@ -173,6 +173,9 @@ def test_all_groups_of_the_dead_broker_are_one_incident_and_name_the_broker(disa
     lost = disaster.incident(incidents[ORPHANS[0]])
     assert (lost["cause"], lost["groups"]) == ("coordinator_gone", disaster.orphans)
     assert {"kind": "coordinator", "value": str(DYING)} in lost["links"]
+    assert lost["story"]["how_bad"].startswith(f"{len(ORPHANS)} groups cannot commit.")
+    _, page = disaster.monitor.ask(f"/groups/{disaster.ids[ORPHANS[0]]}")
+    assert "Nothing is wrong" not in page
     assert lost["story"]["what_happened"] == (
         f"Broker {DYING} no longer coordinates groups, and {len(ORPHANS)} groups of this broker failed."
     )

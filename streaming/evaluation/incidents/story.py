@@ -185,10 +185,8 @@ def _how_bad(incident: Incident) -> str:
         groups = _capitalized(f"{at_least}{counted(len(losing), 'group')}")
         return f"{groups} lost records before reading them: {named(losing)}."
     if orphaned:
-        return (
-            f"{_capitalized(at_least + counted(len(orphaned), 'group'))} cannot commit. If members restart, they process"
-            " records again. Lag and lost records are unknown."
-        )
+        groups = _capitalized(f"{at_least}{counted(len(orphaned), 'group')}")
+        return f"{groups} cannot commit. Members that restart process records again. Lag and lost records are unknown."
     lost = "The listed facts show no lost records" if incident.is_full else "The monitor has seen no lost records"
     if late:
         return f"{lost}. The lag of {at_least}{counted(len(late), 'group')} exceeded the limit."
