@@ -35,7 +35,8 @@ def times_above_limit(
 def _late_rows(rows: LagRows, limit_seconds: float, present: Lags | None, window: Window) -> tuple[_Times, _Times]:
     """Return the start and the end of the time above the limit after each row. Rules 1 and 3."""
     partitions = list({**dict.fromkeys(rows.partitions), **dict.fromkeys(rows.earlier_ages)})
-    earlier = [(partitions.index(one), at_ms, age) for one, (at_ms, age) in rows.earlier_ages.items()]
+    code_of = {one: code for code, one in enumerate(partitions)}
+    earlier = [(code_of[one], at_ms, age) for one, (at_ms, age) in rows.earlier_ages.items()]
     codes = np.concatenate([np.array([code for code, _, _ in earlier], dtype=np.int64), rows.codes])
     times = np.concatenate([np.array([at_ms for _, at_ms, _ in earlier], dtype=np.int64), rows.sampled_ms])
     ages = np.concatenate([np.array([age for _, _, age in earlier], dtype=np.float64), rows.ages])

@@ -14,7 +14,6 @@ import pyarrow as pa
 import pytest
 
 from assignors import assignor_named
-from streaming.cli.text.conditions import read_condition_changes
 from streaming.combine.commits import COMMIT_SCHEMA
 from streaming.config.settings import EvaluationSettings
 from streaming.delta.on_disk import DeltaTables
@@ -29,7 +28,6 @@ from streaming.evaluation.rebalances.detectors import Limits
 from streaming.events import GroupEvent, GroupMetadataWritten, Position, TopicMetadata, TopicsSampled
 from streaming.group.listing import GroupListing, ListedGroup
 from streaming.group.snapshot import GroupSnapshot
-from streaming.past.reader import PastReader
 from streaming.protocol.record_batches import Tail
 from streaming.run.cluster_clock import ClusterClock
 from streaming.run.log_integrity import LogWatch
@@ -47,9 +45,8 @@ from streaming.run.samples.upkeep import Upkeep
 from streaming.state.committed_offsets import CommittedOffsets
 from streaming.state.monitor_state import MonitorState
 from tests.streaming.delta.test_delta import open_tables
-from tests.streaming.groups import member, metadata, written
+from tests.streaming.groups import member, metadata
 from tests.streaming.log_records import commit_key
-from tests.streaming.past.history import write_life
 from tests.streaming.run.test_poller import Folder
 
 MINUTE_MS = 60_000
@@ -282,31 +279,6 @@ def test_a_restart_writes_no_row_again_and_keeps_the_start_time(monitor: Monitor
     assert monitor.condition_changes() == [(STORM, True, 7)]
     monitor.pass_minutes(9)
     assert monitor.condition_changes() == [(STORM, True, 7), (STORM, False, 7)]
-
-
-def test_an_active_condition_has_a_row_on_each_date(monitor: Monitor) -> None:
-    """A condition lasts for months. Without a row on each date, retention would delete its only row."""
-    storm(monitor)
-    monitor.pass_minutes(1)
-    monitor.cluster.is_blocked = True  # unknown conditions have not ended
-    for _ in range(3):
-        monitor.cluster.now_ms += 12 * 60 * MINUTE_MS
-        monitor.sampler.take_sample()
-        monitor.restart()
-        monitor.pass_minutes(1)
-    rows = monitor.rows()
-    assert [row["is_repeated"] for row in rows] == [False, True, True], "36 hours touch three dates"
-    assert len({row["date"] for row in rows}) == 3
-    assert len({(row["since_time"], row["detail"], row["active"]) for row in rows}) == 1
-    assert [row["read_up_to_time"] is None for row in rows] == [False, True, True]
-    monitor.tables.tidy(rows[-1]["date"])
-    reader = PastReader(str(monitor.root / "tables"), "prod")
-    write_life(monitor.root / "tables", [written(0, 1, SHARED)], "g", "prod")
-    past = reader.group("g", monitor.cluster.now_ms)
-    assert past is not None
-    assert [(one.name, _minute(one.since_ms / 1000)) for one in past.report.conditions] == [(STORM, 7)]
-    changes = read_condition_changes(str(monitor.root / "tables"), "prod", "g")
-    assert changes == [], "repeated rows are neither starts nor ends"
 
 
 def test_a_condition_that_ended_while_no_monitor_ran_is_ended_by_the_next_start(monitor: Monitor) -> None:

@@ -166,24 +166,6 @@ def test_a_restart_neither_ends_nor_repeats_a_cause(orders: Orders) -> None:
     assert orders.changes() == [("slow_member", True)]
 
 
-def test_an_active_cause_has_a_row_on_each_date(orders: Orders) -> None:
-    """A group lags for months. Without a row on each date, retention would delete the only row of the cause."""
-    orders.run(180, (100, 100), (20, 100))
-    orders.monitor.cluster.is_blocked = True
-    for _ in range(3):
-        orders.monitor.cluster.now_ms += 12 * 3_600_000
-        orders.monitor.sampler.take_sample()
-        orders.monitor.restart()
-        orders.run(STEP_SECONDS, (100, 100), (0, 0))
-    rows = orders.rows()
-    assert [(row["active"], row["is_repeated"]) for row in rows] == [(True, False), (True, True), (True, True)]
-    assert len({row["date"] for row in rows}) == 3
-    assert len({(row["since_time"], row["cause"], row["text"]) for row in rows}) == 1
-    orders.monitor.cluster.is_blocked = False
-    orders.run(60, (0, 0), (9_000_000, 9_000_000))
-    assert [(row["active"], row["is_repeated"]) for row in orders.rows()[3:]] == [(False, False)]
-
-
 def test_a_cause_ends_although_the_members_commit_in_turns(orders: Orders) -> None:
     """Each member commits everything every 60 s, 30 s apart. So one partition always has a lag of 30 s or more."""
     orders.run(200, (100, 100), (20, 100))
