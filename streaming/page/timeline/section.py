@@ -81,11 +81,14 @@ def _legend(timeline: Timeline) -> Iterator[LegendEntry]:
     if gaps:
         yield LegendEntry("tl-key-gap", "commit gap: no member committed")
         yield LegendEntry("tl-key-gap-shade", "the time of a commit gap, in the rows below")
-    if members.rows:
+    held = {band.partitions for row in members.rows for band in row.bands}
+    if held - {None}:
         yield LegendEntry("tl-key-shades", "number in a band: partitions of a member; darker: more partitions")
+    if None in held:
+        yield LegendEntry("tl-key-unknown", "the number of partitions is unknown")
     if timeline.above_limit:
         yield LegendEntry("tl-key-above", words.above_limit_text(timeline))
-    if any(point.is_bound for point in timeline.lag):
+    if any(point.is_bound and point.records is not None for point in timeline.lag):
         yield LegendEntry("tl-key-bound", "lag is at least this value")
     if timeline.silences:
         yield LegendEntry("tl-key-hatched", "hatched: no measurements, so the lag is unknown")

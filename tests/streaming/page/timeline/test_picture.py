@@ -218,6 +218,7 @@ SYMBOLS = {
     "tl-gap": "tl-key-gap",
     "tl-gap-shade": "tl-key-gap-shade",
     "tl-above": "tl-key-above",
+    "tl-unknown": "tl-key-unknown",
     "tl-lag tl-bound": "tl-key-bound",
     "tl-hatched": "tl-key-hatched",
     **{f"tl-{level}": "tl-key-shades" for level in range(6)},
