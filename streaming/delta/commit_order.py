@@ -8,7 +8,8 @@ can write a row with an older time. Only the version of a Delta table never goes
    (compaction, deletion of old days) has no new rows.
 2. Delta stores log entries only for some hours (`tables.versions_kept_hours`). Rows of older commits are read from a
    snapshot, which is one version of the table. They are read one day (`date`) after the other, sorted by time and key.
-   This order stays the same while the version exists.
+   This order stays the same while the version exists. A reader continues after the key of the last row that it has
+   read. With a number of rows instead of a key, each request would sort the whole day again.
 3. If a version or one of its files no longer exists, or if the table was created again, reading in order is not
    possible (`GoneError`). If the storage cannot be read for a different reason, the client can try again
    (`NoTableError`).
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta, timezone
 from typing import Any
 from urllib.parse import unquote
 
@@ -28,15 +30,42 @@ from deltalake.exceptions import DeltaError
 from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import FileSystem, PyFileSystem
 
-from streaming.delta.stored_table import TableReadError, open_table, read_error, rust_uri
+from streaming.delta.stored_table import TableReadError, open_table, read_error, rust_uri, sql_literal
 from streaming.delta.table_files import log_entry
 from streaming.delta.tables import Table
 
 Row = Mapping[str, Any]
+Key = tuple[str | int, ...]
+"""The values of a row by which rows are sorted. The first value is a time in microseconds since 1970."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 class GoneError(Exception):
     """Error: a version does not exist any more (rule 3)."""
+
+
+def row_key(row: Row, order: Sequence[str]) -> Key:
+    """Return the key of a row. The first column of `order` is the time.
+
+    >>> row_key({"at": datetime(1970, 1, 1, 0, 0, 1, tzinfo=timezone.utc), "group_id": "g"}, ("at", "group_id"))
+    (1000000, 'g')
+    """
+    return (row[order[0]] - _EPOCH) // timedelta(microseconds=1), *(row[column] for column in order[1:])
+
+
+def _after(order: Sequence[str], key: Key) -> str:
+    """Return the SQL condition for the rows after a key. The first term lets the query skip files.
+
+    >>> _after(("date", "group_id"), (7, "g")).count("group_id > 'g'")
+    1
+    """
+    time = f"arrow_cast({key[0]}, 'Timestamp(Microsecond, Some(\"UTC\"))')"
+    values = [time, *map(sql_literal, key[1:])]
+    each = [
+        " AND ".join([*(f"{order[at]} = {values[at]}" for at in range(last)), f"{order[last]} > {values[last]}"])
+        for last in range(len(order))
+    ]
+    return f"{order[0]} >= {time} AND ({' OR '.join(f'({one})' for one in each)})"
 
 
 class CommittedTable:
@@ -58,13 +87,17 @@ class CommittedTable:
         return sorted({day for one in self._at(version).partitions() if (day := str(one["date"])) >= first})
 
     def snapshot_rows(  # noqa: PLR0913, PLR0917 - the parts of one query
-        self, version: int, day: str, since_ms: int, order: Sequence[str], offset: int, limit: int
+        self, version: int, day: str, since_ms: int, order: Sequence[str], start: Key | int, limit: int
     ) -> list[Row]:
-        """Return rows of one day of a snapshot, sorted by the columns of `order`, the time first (rule 2)."""
+        """Return rows of one day of a snapshot, sorted by the columns of `order`, the time first (rule 2).
+
+        `start` is the key of the row before the first result, or the number of rows before it.
+        """
+        offset, after = (start, "true") if isinstance(start, int) else (0, _after(order, start))
         since = f"arrow_cast(to_timestamp_millis({since_ms}), 'Timestamp(Microsecond, Some(\"UTC\"))')"
         sql = (
             f"SELECT * FROM stored WHERE date = '{day}' AND {order[0]} >= {since}"  # noqa: S608 - no text of a user
-            f" ORDER BY {', '.join(order)} LIMIT {limit} OFFSET {offset}"
+            f" AND {after} ORDER BY {', '.join(order)} LIMIT {limit} OFFSET {offset}"
         )
         try:
             found = QueryBuilder().register("stored", self._at(version)).execute(sql).read_all()

@@ -222,8 +222,13 @@ def _drift_row(key: Row, evaluation: Evaluation, drift: StrategyDrift) -> Row:
     }
 
 
-def condition_rows(cluster: str, sampled_at_ms: int, changes: Iterable[ConditionChange]) -> list[Row]:
-    """Return the rows of `group_conditions`: one row for each condition that started or ended at one sample."""
+def condition_rows(
+    cluster: str, sampled_at_ms: int, changes: Iterable[ConditionChange], *, is_repeated: bool = False
+) -> list[Row]:
+    """Return the rows of `group_conditions`: one row for each condition that started or ended at one sample.
+
+    If `is_repeated` is True, the conditions started earlier, and their rows are repeated.
+    """
     sampled_time = utc(sampled_at_ms)
     return [
         {
@@ -233,6 +238,7 @@ def condition_rows(cluster: str, sampled_at_ms: int, changes: Iterable[Condition
             "group_id": change.group_id,
             "condition": change.condition.name,
             "active": change.active,
+            "is_repeated": is_repeated,
             "since_time": utc(change.condition.since_ms),
             "detail": change.condition.detail,
             "read_up_to_time": None if change.read_up_to_ms is None else utc(change.read_up_to_ms),
@@ -251,6 +257,7 @@ def lag_cause_row(cluster: str, sampled_at_ms: int, group_id: str, cause: Cause)
         "group_id": group_id,
         "cause": cause.kind,
         "active": True,
+        "is_repeated": False,
         "since_time": sampled_time,
         "reason": cause.reason,
         "topic": cause.topic or None,
@@ -264,8 +271,13 @@ def lag_cause_row(cluster: str, sampled_at_ms: int, group_id: str, cause: Cause)
 
 def lag_cause_end(row: Row, sampled_at_ms: int) -> Row:
     """Return the row of `lag_causes` for a cause that ends at this sample. `row` is the row of its start."""
+    return {**repeat_lag_cause(row, sampled_at_ms), "active": False, "is_repeated": False}
+
+
+def repeat_lag_cause(row: Row, sampled_at_ms: int) -> Row:
+    """Return the row of `lag_causes` that repeats an active cause. `row` is the row of its start."""
     sampled_time = utc(sampled_at_ms)
-    return {**row, "date": sampled_time.date(), "sampled_time": sampled_time, "active": False}
+    return {**row, "date": sampled_time.date(), "sampled_time": sampled_time, "is_repeated": True}
 
 
 def lag_rows(table: Table, cluster: str, sampled_at_ms: int, partitions: pa.Table) -> pa.Table:

@@ -93,13 +93,18 @@ def where(equal: Mapping[str, str | int | bool | None], dates: Collection[date] 
     >>> where({"group_id": "it's", "cluster": None}, [date(2026, 11, 23)])
     "true AND group_id = 'it''s' AND date IN ('2026-11-23')"
     """
-    terms = ["true", *(f"{column} = {_literal(value)}" for column, value in equal.items() if value is not None)]
+    terms = ["true", *(f"{column} = {sql_literal(value)}" for column, value in equal.items() if value is not None)]
     if dates is not None:
         terms.append(f"date IN ({', '.join(_quote(day.isoformat()) for day in sorted(dates))})" if dates else "false")
     return " AND ".join(terms)
 
 
-def _literal(value: str | int) -> str:  # a bool is an int, and its text is SQL
+def sql_literal(value: str | int) -> str:
+    """Return the value as SQL. A bool is an int, and its text is SQL.
+
+    >>> sql_literal("it's"), sql_literal(7), sql_literal(True)
+    ("'it''s'", '7', 'True')
+    """
     return _quote(value) if isinstance(value, str) else str(value)
 
 

@@ -1,4 +1,7 @@
-"""Run a single-node Kafka broker in KRaft mode on the loopback interface, with its own folder and ports."""
+"""Run a Kafka broker in KRaft mode on the loopback interface, with its own folder and ports.
+
+A cluster has a first broker, which is also the only controller, and any number of brokers that join it.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +56,8 @@ class EmbeddedBroker:
     options. On the command line, they follow the options in the environment variable KAFKA_JVM_PERFORMANCE_OPTS.
     Kafka's own scripts use the same variable. `more_listeners` defines listeners in addition to the PLAINTEXT listener.
     It maps the name of each listener to the Kafka security protocol of the listener. `properties` must contain the
-    settings of the additional listeners.
+    settings of the additional listeners. If `joins` is the first broker of a cluster, this broker joins the cluster.
+    The first broker must run, and `properties` must contain a `node.id` that no other broker of the cluster has.
 
     Example:
         with EmbeddedBroker(Path("kafka"), properties={"offsets.topic.num.partitions": "3"}) as broker:
@@ -71,10 +75,12 @@ class EmbeddedBroker:
         kafka_version: str = KAFKA_VERSION,
         java_options: Sequence[str] = (),
         more_listeners: Mapping[str, str] | None = None,
+        joins: EmbeddedBroker | None = None,
     ) -> None:
         self.folder = folder.absolute()
         self.port = port if port is not None else free_port()
-        self._controller_port = free_port()
+        self._first = joins
+        self._controller_port: int = free_port() if joins is None else joins._controller_port  # noqa: SLF001 - same class
         self._overrides = dict(properties or {})
         self._more_listeners = {
             name: Listener(protocol, free_port()) for name, protocol in (more_listeners or {}).items()
@@ -123,7 +129,7 @@ class EmbeddedBroker:
             return
         if self._kafka_version not in BROKER_SETS:
             raise BrokerError(f"unknown Kafka version {self._kafka_version}: choose one of {', '.join(BROKER_SETS)}")
-        for port in (self.port, self._controller_port):
+        for port in (self.port, self._controller_port) if self._first is None else (self.port,):
             if is_taken(port):
                 raise BrokerError(
                     f"port {port} is in use: stop the process that listens there (ss -ltnp) or choose a different port"
@@ -195,7 +201,12 @@ class EmbeddedBroker:
             folder_lock = self._folder_lock = self._folder_lock or (self.folder / "in-use").open("w")
             fcntl.flock(folder_lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             properties = broker_properties(
-                str(self._topics_folder), self.port, self._controller_port, self._overrides, self._more_listeners
+                str(self._topics_folder),
+                self.port,
+                self._controller_port,
+                self._overrides,
+                self._more_listeners,
+                is_controller=self._first is None,
             )
             self._properties_path.write_text(format_properties(properties))
         except BlockingIOError as error:
@@ -229,10 +240,10 @@ class EmbeddedBroker:
             self._folder_lock = None
 
     def _format_storage(self, java: Path, class_path: str) -> None:
-        """Write a cluster id into a new folder, as `kafka-storage.sh format` does."""
+        """Write the id of the cluster into a new folder, as `kafka-storage.sh format` does."""
         jvm = [java, "-XX:TieredStopAtLevel=1", *_performance_options(), "-cp", class_path]
         tool = [*jvm, "kafka.tools.StorageTool", "format"]
-        arguments = ["-t", cluster_id(uuid.uuid4()), "-c", self._properties_path]
+        arguments = ["-t", self._find_cluster_id(), "-c", self._properties_path]
         result = subprocess.run(
             [str(word) for word in (*tool, *arguments)],
             stdout=subprocess.PIPE,
@@ -243,6 +254,13 @@ class EmbeddedBroker:
         if result.returncode != 0:
             reason = _find_failure_reason(result.stdout) or f"code {result.returncode}"
             raise BrokerError(f"the broker cannot start in {self.folder}: {reason}")
+
+    def _find_cluster_id(self) -> str:
+        """Return the id of the cluster that this broker joins, or a new id."""
+        if self._first is None:
+            return cluster_id(uuid.uuid4())
+        of_first = (self._first._topics_folder / "meta.properties").read_text()  # noqa: SLF001 - the same class
+        return next(line.removeprefix("cluster.id=") for line in of_first.splitlines() if line.startswith("cluster.id"))
 
     def _command(self, java: Path, class_path: str) -> list[str]:
         heap = f"-Xmx{self._heap_mib}m"

@@ -17,17 +17,20 @@ class Listener(NamedTuple):
     port: int
 
 
-def broker_properties(
+def broker_properties(  # noqa: PLR0913 - the inputs of the properties
     log_dir: str,
     port: int,
     controller_port: int,
     overrides: Mapping[str, str] | None = None,
     more_listeners: Mapping[str, Listener] | None = None,
+    *,
+    is_controller: bool = True,
 ) -> dict[str, str]:
-    """Return the properties of a single node that is both broker and controller.
+    """Return the properties of a broker. The first broker of a cluster is also the controller, and its `node.id` is 1.
 
-    `overrides` replaces properties with the same name. `more_listeners` contains additional listeners by name.
-    `overrides` must contain the TLS keys and SASL mechanisms of the additional listeners.
+    `controller_port` is the port of the controller, also if the controller is a different node. `overrides` replaces
+    properties with the same name. `more_listeners` contains additional listeners by name. `overrides` must contain the
+    TLS keys and SASL mechanisms of the additional listeners.
 
     A broker ignores unknown properties. So this function returns the same properties for every version of Kafka. For
     example, brokers before 4.0 do not know the properties of share groups.
@@ -35,13 +38,14 @@ def broker_properties(
     clients = {"CLIENT": Listener("PLAINTEXT", port), **(more_listeners or {})}
     advertised = ",".join(f"{name}://{LOOPBACK}:{listener.port}" for name, listener in clients.items())
     protocols = ",".join(f"{name}:{listener.protocol}" for name, listener in clients.items())
+    controller = f",CONTROLLER://{LOOPBACK}:{controller_port}" if is_controller else ""
     return {
-        "process.roles": "broker,controller",
+        "process.roles": "broker,controller" if is_controller else "broker",
         "node.id": "1",
         # The quorum is static. A dynamic quorum writes the controller's port into the log, so that the broker could not
         # restart from the same folder with different ports.
         "controller.quorum.voters": f"1@{LOOPBACK}:{controller_port}",
-        "listeners": f"{advertised},CONTROLLER://{LOOPBACK}:{controller_port}",
+        "listeners": f"{advertised}{controller}",
         "advertised.listeners": advertised,
         "listener.security.protocol.map": f"{protocols},CONTROLLER:PLAINTEXT",
         "controller.listener.names": "CONTROLLER",

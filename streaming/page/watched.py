@@ -6,7 +6,8 @@ The phase is the first of these phases that applies:
    the progress.
 2. `stale`: the last sample of the brokers is older than `stale_after_ms`, or there is no sample. Values from samples
    (lag, status, listings, conditions) are unknown. Members and assignments come from the last records.
-3. `not_ready`: the query failed, or the brokers did not answer the last request. All values are still shown.
+3. `not_ready`: the query failed, a partition of `__consumer_offsets` has no leader, or the brokers did not answer the
+   last request. All values are still shown.
 4. `ready`.
 """
 

@@ -1,7 +1,8 @@
 """Read what the tables hold as of a moment.
 
 1. A record counts if its time is at or before the moment. If several records have the same time, the record with the
-   highest position in `__consumer_offsets` counts. After a rebuild, a record can have two rows. Then one row counts.
+   highest position in `__consumer_offsets` counts. No record has two rows of one kind in a table: a new checkpoint
+   stores which records already have rows (`run/query/prepare.py`).
 2. The list of groups does not contain a group that ended before the moment. The report of this group has the state Dead
    or Gone.
 3. The absence of a row proves nothing. The maintenance deletes old rows, even the last row of a group. So a group
@@ -146,6 +147,10 @@ class PastReader:
             lags=group_lags_of(partitions),
         )
 
+    def causes(self, at_ms: int) -> Mapping[str, Row]:
+        """Return the row of the active cause of lag of each late group at a moment, by group id."""
+        return {row["group_id"]: row for row in self._active(LAG_CAUSES, _GROUP, utc(at_ms))}
+
     def compare(self, group_id: str, one: int | Generation, other: int | Generation) -> Comparison | None:
         """Compare two generations of a group. A moment selects the last row at or before it.
 
@@ -172,8 +177,7 @@ class PastReader:
             return ()
         rows = self._latest(table, _MOST_STRATEGIES, until, group_id=generation["group_id"], **equal)
         last = [row for row in rows if position(row) == position(rows[0])]
-        once = {row.get("strategy"): row for row in last if is_of_generation(row, generation)}
-        return [*once.values()]
+        return [row for row in last if is_of_generation(row, generation)]
 
     def _generation(self, group_id: str, which: int | Generation) -> Row | None:
         """Return the last row at or before a moment, or the last row of a generation that is not a deletion."""
@@ -185,10 +189,9 @@ class PastReader:
         return rows[0] if rows else None
 
     def _rebalances(self, group_id: str, until: datetime, count: int) -> Sequence[Row]:
-        """Return the last rebalances, the newest first. A record with two rows is returned once (rule 1)."""
-        rows = reversed(self._latest(REBALANCES, 2 * count, until, group_id=group_id))
-        once = list({position(row): row for row in rows}.values())
-        return [*reversed(without_upgrade_tombstones(once)[-count:])]
+        """Return the last rebalances, the newest first. Each upgrade has a tombstone, which is left out."""
+        rows = [*reversed(self._latest(REBALANCES, 2 * count, until, group_id=group_id))]
+        return [*reversed(without_upgrade_tombstones(rows)[-count:])]
 
     def _partitions(self, until: datetime, group_id: str | None = None) -> Mapping[str, tuple[PastPartition, ...]]:
         """Return the partitions of each group. Only one date is read (`lag.py`, rule 2)."""

@@ -177,12 +177,13 @@ class Brokers:
         spec: OffsetSpec,
         isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
     ) -> Offsets:
-        """Request the offsets of all partitions at once.
+        """Request the offsets of all partitions at once, without the partitions that have no leader.
 
-        If this request fails, send one request per topic. So if the request for one partition fails, only the offsets
-        of the partition's topic are unknown.
+        kafka-python raises an error for the whole request if one partition has no leader. If the request fails for
+        another reason, send one request per topic. So if the request for one partition fails, only the offsets of the
+        partition's topic are unknown.
         """
-        asked = dict.fromkeys(partitions, spec)
+        asked = {at: spec for at in partitions if at.partition in self._leaders.get(at.topic, ())}
         try:
             return self._ask_offsets(asked, isolation_level) if asked else {}
         except KafkaError as error:

@@ -90,7 +90,7 @@ class MonitorProcess:
                 with_parent_death_signal(self.command), stdout=log, stderr=log, env=self._environment()
             )
         STARTED.append(self)
-        self.port = until("the port", lambda: self._port_logged_after(log_size), 30)
+        self.port = until("the port", lambda: self._port_logged_after(log_size))
         return self
 
     def _environment(self) -> dict[str, str]:

@@ -20,9 +20,10 @@ def read_condition_changes(root: str, cluster: str | None, group_id: str) -> Seq
     from streaming.delta.tables import GROUP_CONDITIONS  # noqa: PLC0415 - as above
 
     try:
-        return stored_rows(root, GROUP_CONDITIONS, group_id=group_id, cluster=cluster)
+        rows = stored_rows(root, GROUP_CONDITIONS, group_id=group_id, cluster=cluster)
     except NoTableError:
         return ()
+    return [row for row in rows if not row.get("is_repeated")]
 
 
 def read_active_conditions(root: str, cluster: str | None, group_id: str) -> Sequence[Row]:

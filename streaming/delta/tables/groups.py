@@ -226,7 +226,9 @@ REBALANCES = Table(
 
 GROUP_CONDITIONS = Table(
     "group_conditions",
-    "the start or the end of one condition of a group, as seen at one sample",
+    "the start or the end of one condition of a group, as seen at one sample. If an active condition has no row on a"
+    " UTC date, its row is repeated at the first sample of this date. So the deletion of old rows keeps a row of each"
+    " active condition",
     pa.schema(
         [
             *SAMPLED,
@@ -242,6 +244,7 @@ GROUP_CONDITIONS = Table(
                 " unowned.py, reconciliation.py, commit_gaps.py, missing_topics.py)",
             ),
             column("active", pa.bool_(), "true if the condition started. false if the condition or the group ended"),
+            column("is_repeated", pa.bool_(), "true: the row repeats an active condition, because a UTC date began"),
             column(
                 "since_time",
                 TIME,
@@ -257,7 +260,7 @@ GROUP_CONDITIONS = Table(
                 "read_up_to_time",
                 TIME,
                 "time up to which the monitor had read the group's records when it wrote this row. Null if the group"
-                " no longer exists",
+                " no longer exists, and in repeated rows",
             ),
         ]
     ),

@@ -91,8 +91,9 @@ INCIDENTS = Table(
             column(
                 "evidence",
                 _EVIDENCE,
-                "conditions, causes of lag, lost records and high lag of the groups, the oldest first, at most 500"
-                " entries. source: condition, lag_cause, loss or lag. text: the evidence in a sentence. until_time:"
+                "conditions, causes of lag, lost records, high lag and missing coordinators of the groups, the oldest"
+                " first, at most 500 entries. source: condition, lag_cause, loss, lag or coordinator. text: the"
+                " evidence in a sentence. until_time:"
                 " null while the evidence is active. coordinator: the group's coordinator at the start of the"
                 " evidence; is_coordinator_gone: true if this broker led no partition of __consumer_offsets any more at"
                 " that time. client_hosts, topics: hosts and"

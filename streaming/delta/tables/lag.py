@@ -148,7 +148,8 @@ PARTITION_STATUS = Table(
 
 LAG_CAUSES = Table(
     "lag_causes",
-    "the start or end of the cause of a group's lag, at one sample. A group has at most one cause at a time",
+    "the start or end of the cause of a group's lag, at one sample. A group has at most one cause at a time. If an"
+    " active cause has no row on a UTC date, its row is repeated at the first sample of this date",
     pa.schema(
         [
             *SAMPLED,
@@ -160,6 +161,7 @@ LAG_CAUSES = Table(
                 " unknown. The rules are in streaming/evaluation/causes/cause_of_lag.py",
             ),
             column("active", pa.bool_(), "true: the cause started; false: the cause ended"),
+            column("is_repeated", pa.bool_(), "true: the row repeats an active cause, because a UTC date began"),
             column("since_time", TIME, "time of the first sample with this cause"),
             column(
                 "reason",

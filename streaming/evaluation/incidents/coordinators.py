@@ -11,10 +11,14 @@ from streaming.evaluation.incidents.incident import START_WINDOW_MS
 
 @dataclass(frozen=True, slots=True)
 class CoordinatorHistory:
-    """The last known leader of each partition of `__consumer_offsets`, and the lost leaders with the time of loss."""
+    """The last known leader of each partition of `__consumer_offsets`, and the lost leaders with the time of loss.
+
+    `leaderless` contains the partitions that have no leader now, with the time of the first sample without a leader.
+    """
 
     leaders: Mapping[int, int] = field(default_factory=dict)
     lost: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    leaderless: Mapping[int, int] = field(default_factory=dict)
 
     def after_sample(self, leaders: Mapping[int, int], sampled_at_ms: int) -> CoordinatorHistory:
         """Return the history after a sample. Partitions without a leader are not in `leaders`.
@@ -26,11 +30,13 @@ class CoordinatorHistory:
 
         >>> before = CoordinatorHistory().after_sample({0: 3, 1: 3, 2: 1}, 0)
         >>> after = before.after_sample({0: 1, 2: 1}, 5_000)
-        >>> after.coordinator(0), after.coordinator(1), after.coordinator(2)
-        (Coordinator(broker_id=3, is_gone=True), Coordinator(broker_id=3, is_gone=True), Coordinator(broker_id=1, is_gone=False))
-        >>> after.after_sample({0: 1, 1: 3, 2: 1}, 10_000).coordinator(0)
-        Coordinator(broker_id=1, is_gone=False)
-        """  # noqa: E501 - a doctest
+        >>> after.coordinator(0) == Coordinator(3, is_gone=True), after.coordinator(2) == Coordinator(1)
+        (True, True)
+        >>> after.coordinator(1)
+        Coordinator(broker_id=3, is_gone=True, leaderless_since_ms=5000)
+        >>> after.after_sample({0: 1, 1: 3, 2: 1}, 10_000).coordinator(0) == Coordinator(1)
+        True
+        """
         if not leaders:
             return self
         alive = frozenset(leaders.values())
@@ -42,12 +48,17 @@ class CoordinatorHistory:
         for partition, broker_id in self.leaders.items():
             if broker_id not in alive and partition not in lost:
                 lost[partition] = (broker_id, sampled_at_ms)
-        return CoordinatorHistory({**self.leaders, **leaders}, lost)
+        leaderless = {
+            partition: self.leaderless.get(partition, sampled_at_ms)
+            for partition in self.leaders.keys() - leaders.keys()
+        }
+        return CoordinatorHistory({**self.leaders, **leaders}, lost, leaderless)
 
     def coordinator(self, partition: int) -> Coordinator:
         """Return the coordinator of the groups in a partition."""
+        leaderless_since_ms = self.leaderless.get(partition)
         if partition in self.lost:
-            return Coordinator(self.lost[partition][0], is_gone=True)
+            return Coordinator(self.lost[partition][0], is_gone=True, leaderless_since_ms=leaderless_since_ms)
         if partition in self.leaders:
-            return Coordinator(self.leaders[partition])
+            return Coordinator(self.leaders[partition], leaderless_since_ms=leaderless_since_ms)
         return UNKNOWN_COORDINATOR

@@ -17,14 +17,20 @@ from streaming.evaluation.rebalances.detectors import (
 from streaming.evaluation.rebalances.rebalance_summary import RebalanceSummary
 from streaming.evaluation.report import GroupReport
 
-Source = Literal["condition", "lag_cause", "loss", "lag"]
+Source = Literal["condition", "lag_cause", "loss", "lag", "coordinator"]
 CONDITION: Final = "condition"
 LAG_CAUSE: Final = "lag_cause"
 LOSS: Final = "loss"
 LAG: Final = "lag"
 
+COORDINATOR_LOSS: Final = "coordinator"
+
 RECORDS_LOST: Final = "records_lost"
 LAG_ABOVE_LIMIT: Final = "lag_above_limit"
+NO_COORDINATOR: Final = "no_coordinator"
+
+LEADERLESS_MS: Final = 30_000
+"""Time without a leader after which a missing coordinator is evidence. A restart of a broker often takes less time."""
 
 MAX_NAMES: Final = 10
 """Maximum number of hosts and of topics that one evidence lists."""
@@ -74,11 +80,13 @@ class Evidence:
 class Coordinator(NamedTuple):
     """The broker that coordinates a group.
 
-    `is_gone` is True if the broker leads no partition of `__consumer_offsets` any more.
+    `is_gone` is True if the broker leads no partition of `__consumer_offsets` any more. `leaderless_since_ms` is the
+    time since which the group's partition has had no leader. None if it has a leader, or if this is unknown.
     """
 
     broker_id: int | None = None
     is_gone: bool = False
+    leaderless_since_ms: int | None = None
 
 
 UNKNOWN_COORDINATOR: Final = Coordinator()
@@ -104,7 +112,8 @@ def evidence_of(report: GroupReport, surroundings: GroupSurroundings, sampled_at
     """
     if report.limits.ignore_alerts:
         return
-    for source, name, since_ms, text in _facts(report, sampled_at_ms):
+    facts = (*_facts(report, sampled_at_ms), *_coordinator_loss(report, surroundings.coordinator, sampled_at_ms))
+    for source, name, since_ms, text in facts:
         yield Evidence(
             source,
             name,
@@ -138,6 +147,15 @@ def _facts(report: GroupReport, sampled_at_ms: int) -> Iterator[tuple[Source, st
     if is_above_limit(report):
         limit = in_words(1000 * report.limits.max_lag_seconds)
         yield LAG, LAG_ABOVE_LIMIT, sampled_at_ms, f"lag above the limit of {limit}"
+
+
+def _coordinator_loss(
+    report: GroupReport, coordinator: Coordinator, sampled_at_ms: int
+) -> Iterator[tuple[Source, str, int, str]]:
+    since_ms = coordinator.leaderless_since_ms
+    if since_ms is not None and sampled_at_ms - since_ms >= LEADERLESS_MS and report.membership.members:
+        text = "no coordinator: the group cannot commit, because its partition of __consumer_offsets has no leader"
+        yield COORDINATOR_LOSS, NO_COORDINATOR, since_ms, text
 
 
 def _hosts(source: Source, name: str, report: GroupReport, recent: Sequence[RebalanceSummary]) -> tuple[str, ...]:

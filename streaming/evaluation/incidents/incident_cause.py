@@ -26,7 +26,7 @@ from streaming.evaluation.conditions.commit_gaps import LONG_COMMIT_GAP
 from streaming.evaluation.conditions.missing_topics import SUBSCRIBED_TOPIC_MISSING
 from streaming.evaluation.conditions.reconciliation import STUCK_RECONCILIATION
 from streaming.evaluation.conditions.silence import SILENT_GROUP, SILENT_STATIC_MEMBER, STUCK_REBALANCE
-from streaming.evaluation.incidents.evidence import RECORDS_LOST, Evidence
+from streaming.evaluation.incidents.evidence import NO_COORDINATOR, RECORDS_LOST, Evidence
 from streaming.evaluation.incidents.incident import CLIENT_HOST, COORDINATOR, Incident
 from streaming.evaluation.incidents.links import COORDINATOR_EVIDENCE
 from streaming.evaluation.rebalances.detectors import (
@@ -42,6 +42,7 @@ COORDINATOR_GONE: Final = "coordinator_gone"
 UNKNOWN: Final = cause.UNKNOWN
 
 PRECEDENCE: Final = (
+    NO_COORDINATOR,
     cause.HOT_PARTITION,
     cause.SLOW_HOST,
     cause.SLOW_MEMBER,

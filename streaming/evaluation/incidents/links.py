@@ -11,7 +11,13 @@ from streaming.evaluation.causes import cause
 from streaming.evaluation.conditions.commit_gaps import LONG_COMMIT_GAP
 from streaming.evaluation.conditions.reconciliation import STUCK_RECONCILIATION
 from streaming.evaluation.conditions.silence import SILENT_GROUP, STUCK_REBALANCE
-from streaming.evaluation.incidents.evidence import LAG_ABOVE_LIMIT, RECORDS_LOST, Evidence, EvidenceKey
+from streaming.evaluation.incidents.evidence import (
+    LAG_ABOVE_LIMIT,
+    NO_COORDINATOR,
+    RECORDS_LOST,
+    Evidence,
+    EvidenceKey,
+)
 from streaming.evaluation.incidents.incident import CLIENT_HOST, COORDINATOR, START_WINDOW_MS, TOPIC, Incident, Link
 from streaming.evaluation.rebalances.detectors import ENDLESS_COOPERATIVE_REJOIN, REBALANCE_STORM
 
@@ -27,6 +33,7 @@ COORDINATOR_EVIDENCE: Final = frozenset(
         ENDLESS_COOPERATIVE_REJOIN,
         RECORDS_LOST,
         LAG_ABOVE_LIMIT,
+        NO_COORDINATOR,
         cause.REBALANCING,
         cause.STOPPED,
         cause.UNKNOWN,
@@ -96,7 +103,8 @@ def _coordinator_links(
         for run in _runs(of_broker):
             affected, is_gone = _affected_groups(run, link, full_incidents), any(one.is_coordinator_gone for one in run)
             is_enough = len(affected) >= max(MIN_COORDINATOR_GROUPS, len(affected | all_groups) / 2)
-            if is_enough and (is_gone or not is_only_one):
+            is_proven = len(_group_ids(one for one in run if one.name == NO_COORDINATOR)) > 1
+            if is_proven or (is_enough and (is_gone or not is_only_one)):
                 yield LinkedEvidence(link, run)
 
 

@@ -1,7 +1,10 @@
 """Describe an incident in plain sentences. Pages, the API and the table show these sentences.
 
 The sentences answer five questions in this order: what happened, since when, who is affected, how bad it is, and
-what to do now. They use only values that stay the same until evidence starts or ends. So the table needs no row for
+what to do now. If an incident is full (rule 13), its list does not contain all facts. Then numbers from the list are
+lower bounds, and the sentences contain `at least`.
+
+The sentences use only values that stay the same until evidence starts or ends. So the table needs no row for
 each sample. Names of groups, hosts and topics come from clients. Every caller must escape them.
 """
 
@@ -16,7 +19,7 @@ from streaming.evaluation.conditions.commit_gaps import LONG_COMMIT_GAP
 from streaming.evaluation.conditions.missing_topics import SUBSCRIBED_TOPIC_MISSING
 from streaming.evaluation.conditions.reconciliation import STUCK_RECONCILIATION
 from streaming.evaluation.conditions.silence import SILENT_GROUP, SILENT_STATIC_MEMBER, STUCK_REBALANCE
-from streaming.evaluation.incidents.evidence import LAG_ABOVE_LIMIT, RECORDS_LOST
+from streaming.evaluation.incidents.evidence import LAG_ABOVE_LIMIT, NO_COORDINATOR, RECORDS_LOST
 from streaming.evaluation.incidents.incident import CLIENT_HOST, COORDINATOR, Incident
 from streaming.evaluation.incidents.incident_cause import COORDINATOR_GONE, UNKNOWN, IncidentCause, incident_cause
 from streaming.evaluation.phrases import MOST_NAMED, counted, named
@@ -60,6 +63,9 @@ ADVICE: Final = MappingProxyType(
             "KafkaCoordinatorTrouble",
         ),
         CLIENT_HOST: Advice("Check CPU, memory, disk and network of the host.", "KafkaGroupLagging"),
+        NO_COORDINATOR: Advice(
+            "Start the broker that led this partition, and check its replicas.", "KafkaCoordinatorTrouble"
+        ),
         lag_cause.HOT_PARTITION: Advice("Look at the keys of the records of this topic.", "KafkaGroupLagging"),
         lag_cause.SLOW_HOST: Advice("Check CPU, memory, disk and network of the host.", "KafkaGroupLagging"),
         lag_cause.SLOW_MEMBER: Advice("Restart the slow member.", "KafkaGroupLagging"),
@@ -109,7 +115,14 @@ def headline(incident: Incident) -> str:
 def _headline(incident: Incident, cause: IncidentCause) -> str:
     others = incident.group_count - len(cause.groups)
     also = f" {counted(others, 'more group')} {'is' if others == 1 else 'are'} affected." if others else ""
-    return f"{_what_happened(cause)}.{also}"
+    if others and incident.is_full:
+        also = f" {incident.group_count} groups are affected in total."
+    return f"{_what_happened(cause, _at_least(incident))}.{also}"
+
+
+def _at_least(incident: Incident) -> str:
+    """Return the words before a number from the list of evidence."""
+    return "at least " if incident.is_full else ""
 
 
 def story(incident: Incident, time_text: TimeText) -> Story:
@@ -131,17 +144,18 @@ def _what_now(incident: Incident, cause: IncidentCause) -> str:
     return f"{advice.sentence} The section {advice.runbook_section} of the runbook describes all steps."
 
 
-def _what_happened(cause: IncidentCause) -> str:
-    groups, first = counted(len(cause.groups), "group"), cause.first
+def _what_happened(cause: IncidentCause, at_least: str) -> str:
+    groups, first = f"{at_least}{counted(len(cause.groups), 'group')}", cause.first
     if cause.kind == COORDINATOR_GONE:
         return f"Broker {cause.value} no longer coordinates groups, and {groups} of this broker failed"
     if cause.kind == COORDINATOR:
-        return f"{groups} with the coordinator {cause.value} failed within a short time"
+        return _capitalized(f"{groups} with the coordinator {cause.value} failed within a short time")
     if cause.kind == CLIENT_HOST:
-        return f"{groups} have a problem with members on the host {cause.value.removeprefix('/')}"
+        return _capitalized(f"{groups} have a problem with members on the host {cause.value.removeprefix('/')}")
     if cause.kind == UNKNOWN:
         return f"The lag of {named(cause.groups)} is above the limit, and the cause is unknown"
-    more = f" (and {counted(len(cause.groups) - 1, 'more group')} with the same problem)" if cause.groups[1:] else ""
+    more = f"{at_least}{counted(len(cause.groups) - 1, 'more group')}"
+    more = f" (and {more} with the same problem)" if cause.groups[1:] else ""
     return f"Group {first.group_id}: {first.text}{more}"
 
 
@@ -162,15 +176,25 @@ def _who(incident: Incident) -> str:
     names = ", ".join(incident.groups[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
     recovered = len(incident.listed_groups) - len(incident.active_groups) if incident.quiet_since_ms is None else 0
     return f"{incident.group_count} groups are affected: {names}." + (
-        f" {counted(recovered, 'group')} recovered." if recovered else ""
+        " " + _capitalized(f"{_at_least(incident)}{counted(recovered, 'group')} recovered.") if recovered else ""
     )
 
 
 def _how_bad(incident: Incident) -> str:
+    at_least = _at_least(incident)
     losing = {one.group_id for one in incident.evidence if one.name == RECORDS_LOST}
     late = {one.group_id for one in incident.evidence if one.name == LAG_ABOVE_LIMIT}
+    orphaned = {one.group_id for one in incident.evidence if one.name == NO_COORDINATOR and one.until_ms is None}
     if losing:
-        return f"Retention deleted unread records of {counted(len(losing), 'group')}: {named(losing)}."
+        return f"Retention deleted unread records of {at_least}{counted(len(losing), 'group')}: {named(losing)}."
+    if orphaned:
+        groups = _capitalized(f"{at_least}{counted(len(orphaned), 'group')}")
+        return f"{groups} cannot commit. Members that restart process records again. Lag and lost records are unknown."
+    lost = "The listed facts show no lost records" if incident.is_full else "The monitor has seen no lost records"
     if late:
-        return f"The monitor has seen no lost records. The lag of {counted(len(late), 'group')} exceeded the limit."
-    return "The monitor has seen no lost records, and no lag has exceeded its limit."
+        return f"{lost}. The lag of {at_least}{counted(len(late), 'group')} exceeded the limit."
+    return f"{lost}, and no lag above the limit of a group."
+
+
+def _capitalized(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]

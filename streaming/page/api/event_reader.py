@@ -10,10 +10,11 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from streaming.delta.cells import utc
-from streaming.delta.commit_order import CommittedTable, GoneError
+from streaming.delta.commit_order import CommittedTable, GoneError, Key, row_key
 from streaming.delta.stored_table import NoTableError, TableReadError
 from streaming.page.api.events import (
     EVENT_TYPES,
+    BadSinceError,
     Cursor,
     EventType,
     Position,
@@ -72,6 +73,8 @@ def _stream(kind: EventType, table: CommittedTable, cursor: Cursor) -> Stream:
     start = cursor.positions.get(kind.name) or Position(table.table_id, table.version, 0, first_day)
     if start.table_id != table.table_id or start.version > table.version + 1:
         raise GoneError("the table was created again")
+    if start.after and not kind.has_key(start.after):
+        raise BadSinceError("since is not a cursor of this API")
     end = Position(table.table_id, table.version + 1, 0)
     return Stream(kind, _bounded(_steps(kind, table, start, cursor.since_ms)), start, end)
 
@@ -104,11 +107,13 @@ def _snapshot_steps(kind: EventType, table: CommittedTable, start: Position, sin
     """Return the stored rows, one day after the other (rule 2 of `commit_order`)."""
     for day in table.days(start.version, start.day):
         number = start.rows if day == start.day else 0
+        place: Key | int = (start.after if day == start.day else ()) or number
         limit = _FIRST_ROWS
-        while rows := table.snapshot_rows(start.version, day, since_ms, kind.order, number, limit):
+        while rows := table.snapshot_rows(start.version, day, since_ms, kind.order, place, limit):
             for row in rows:
                 number += 1
-                yield Step(Position(table.table_id, start.version, number, day), row)
+                place = row_key(row, kind.order)
+                yield Step(Position(table.table_id, start.version, number, day, place), row)
             if len(rows) < limit:
                 break
             limit = max(1, MAX_ROWS - _FIRST_ROWS)

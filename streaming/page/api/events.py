@@ -31,6 +31,7 @@ from hashlib import sha256
 from typing import Annotated, Any
 
 import msgspec
+import pyarrow as pa
 
 from streaming.delta.tables import GROUP_CONDITIONS, INCIDENTS, LAG_CAUSES, REBALANCES, Table
 from streaming.evaluation.rebalances.rebalance_words import describe_rebalance
@@ -40,6 +41,7 @@ _PREFIX = "v1."
 LATEST_MS = 253_402_300_799_999
 """The last millisecond of the year 9999. Python's `datetime` has no later times."""
 Count = Annotated[int, msgspec.Meta(ge=0, le=LATEST_MS)]
+KeyValue = str | bool | Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
 Day = Annotated[str, msgspec.Meta(pattern="^([0-9]{4}-[0-9]{2}-[0-9]{2})?$")]
 
 
@@ -50,13 +52,15 @@ class BadSinceError(ValueError):
 class Position(msgspec.Struct, frozen=True, array_like=True):
     """The position in one table: the first `rows` rows of the day, or of the version, are already read.
 
-    `day` is set while the stored events of the snapshot `version` are read.
+    `day` is set while the stored events of the snapshot `version` are read. `after` is then the key of the last row
+    (`delta.commit_order`). It is empty at the start of a day, and in cursors of earlier versions of the monitor.
     """
 
     table_id: str
     version: Count
     rows: Count
     day: Day = ""
+    after: tuple[KeyValue, ...] = ()
 
 
 class Cursor(msgspec.Struct, frozen=True, array_like=True):
@@ -80,6 +84,15 @@ class EventType:
     order: tuple[str, ...]
     details: tuple[str, ...]
     text: Callable[[Row], str]
+
+    def has_key(self, key: Sequence[KeyValue]) -> bool:
+        """Return True if the values have the types of the columns `order`. The time is a number."""
+        columns = [self.table.schema.field(name).type for name in self.order]
+        types = [
+            int,
+            *(str if pa.types.is_string(one) else bool if pa.types.is_boolean(one) else int for one in columns[1:]),
+        ]
+        return [type(value) for value in key] == types
 
 
 def _condition_text(row: Row) -> str:

@@ -6,7 +6,7 @@ from typing import TypedDict
 
 from streaming.evaluation.assignment.drift import StrategyDrift
 from streaming.evaluation.causes.cause import Kind
-from streaming.page.api.documents import GroupFacts, GroupFields, MemberFacts, TopicPartition
+from streaming.page.api.documents import GroupFacts, MemberFacts, TopicPartition
 from streaming.page.last_rebalances import PastRebalance
 from streaming.past.partition import PastPartition
 
@@ -34,13 +34,6 @@ class PastError(Past):
     error: str
 
 
-class PastGroupList(Past):
-    """The groups as of a moment."""
-
-    total_groups: int
-    groups: list[GroupFields]
-
-
 class StoredCause(TypedDict):
     """The stored fields of the cause of a group's lag."""
 
@@ -55,11 +48,23 @@ class StoredCause(TypedDict):
     since_ms: int
 
 
-class PastGroupDocument(Past, GroupFacts):
-    """One group as of a moment."""
+class PastGroupFields(GroupFacts):
+    """The fields of a group that are in lists and in the document of the group."""
 
     cause: StoredCause | None
     incident_id: str | None
+
+
+class PastGroupList(Past):
+    """The groups as of a moment."""
+
+    total_groups: int
+    groups: list[PastGroupFields]
+
+
+class PastGroupDocument(Past, PastGroupFields):
+    """One group as of a moment."""
+
     record_timestamp_ms: int | None
     assigned_by: str | None
     members: list[MemberFacts]

@@ -33,10 +33,21 @@ def past_json(at_ms: int | None, clusters: Sequence[CoveredCluster]) -> dict[str
 
 
 def past_groups_json(
-    at_ms: int, clusters: Sequence[CoveredCluster], groups: Iterable[OverviewEntry], total_groups: int
+    at_ms: int,
+    clusters: Sequence[CoveredCluster],
+    groups: Iterable[OverviewEntry],
+    total_groups: int,
+    causes: Mapping[tuple[str, str], Row],
 ) -> dict[str, Any]:
-    """Return the document of all groups as of a moment."""
-    listed = [{"cluster": one.cluster, **summary_json(one.group)} for one in groups]
+    """Return the document of all groups as of a moment. `causes` has the causes of lag by cluster and group id."""
+    listed = [
+        {
+            "cluster": one.cluster,
+            **summary_json(one.group),
+            "cause": _cause(causes.get((one.cluster, one.group.group_id))),
+        }
+        for one in groups
+    ]
     return {**past_json(at_ms, clusters), "total_groups": total_groups, "groups": listed}
 
 

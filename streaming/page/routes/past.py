@@ -107,18 +107,30 @@ class PastPages:
         clusters = self._coverage(request, at_ms)
         if not covered(clusters):
             return self._refusal(request, clusters, "the tables have no answer for this moment", NOT_FOUND)
+        readers = {one.cluster: _reader(self._view(one)) for one in covered(clusters)}
         overviews = [
-            sorted_overview(_reader(self._view(one)).groups(at_ms), one.cluster, is_fresh=True)
-            for one in covered(clusters)
+            sorted_overview(reader.groups(at_ms), cluster, is_fresh=True) for cluster, reader in readers.items()
         ]
+        causes = {
+            (cluster, group_id): row
+            for cluster, reader in readers.items()
+            for group_id, row in reader.causes(at_ms).items()
+        }
         overview = merge_overviews(overviews)
         matches = overview.find(search)
         if request.is_json:
             rows = matches[: request.address.whole_number("limit", MAX_LISTED, MAX_LISTED)]
-            return document(past_groups_json(at_ms, clusters, rows, len(matches)))
+            return document(past_groups_json(at_ms, clusters, rows, len(matches), causes))
         rows = matches[: request.address.whole_number("limit", DEFAULT_ROWS, MAX_LISTED)]
         return self._page(
-            "past_overview.html", request, clusters, at_ms=at_ms, overview=overview, matches=matches, rows=rows
+            "past_overview.html",
+            request,
+            clusters,
+            at_ms=at_ms,
+            overview=overview,
+            matches=matches,
+            rows=rows,
+            causes=causes,
         )
 
     def _show_group(self, request: PastRequest) -> Answer:

@@ -166,7 +166,9 @@ class MemberRows:
 class Timeline:
     """Everything that happened to a group in a window, as far as the tables prove it.
 
-    `errors` are the reasons why a part is missing. `marks` is None if the rebalances are unknown.
+    `errors` are the reasons why a part is missing. `marks` is None if the rebalances are unknown. `above_limit` are the
+    times at which the lag was above the limit `max_lag_seconds`. `measured_ms` is the time of the last measurement, or
+    None if it is before the window.
     """
 
     span: str
@@ -177,6 +179,9 @@ class Timeline:
     members: MemberRows = field(default_factory=MemberRows)
     lag: tuple[LagPoint, ...] = ()
     silences: tuple[Span, ...] = ()
+    above_limit: tuple[Span, ...] = ()
+    max_lag_seconds: float = 0.0
+    measured_ms: int | None = None
     errors: tuple[str, ...] = ()
 
 

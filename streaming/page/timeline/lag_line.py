@@ -41,7 +41,9 @@ class LagRows(NamedTuple):
     """Rows of `group_lag` as columns. `codes` are indices into `partitions`.
 
     `records` is the lag. If `is_known` is False, it has no meaning. `is_end` is True for an end row. `ended_before` are
-    the partitions whose last row in the look-back is an end row.
+    the partitions whose last row in the look-back is an end row. `ages` are the ages of the next records in seconds, or
+    NaN if no record waits or the age is unknown. `earlier_ages` has the time and the age of the last row in the
+    look-back.
     """
 
     sampled_ms: NDArray[np.int64]
@@ -50,7 +52,9 @@ class LagRows(NamedTuple):
     is_known: NDArray[np.bool_]
     partitions: Sequence[TopicPartition]
     is_end: NDArray[np.bool_]
+    ages: NDArray[np.float64]
     ended_before: Collection[TopicPartition] = frozenset()
+    earlier_ages: Mapping[TopicPartition, tuple[int, float]] = {}
 
 
 def lag_points(

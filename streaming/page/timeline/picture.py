@@ -7,7 +7,10 @@
    the band of a member that kept its partitions. The text is the cause, or the number of rebalances. Marks that are
    close together share one text. If there is no room for the text, only the title of the mark contains the text.
 5. A member's band is darker if the member holds more partitions. If there is room, the number is in the band.
-6. Unknown values are not drawn: the line of the lag breaks. A lower bound is a dashed line.
+6. Unknown values are not drawn: the line of the lag breaks. A lower bound is a dashed line. Times at which the lag was
+   above the limit have a red background. Times without measurements are hatched.
+7. Empty space in the rows means that the log has no record, so nothing changed. It never means that nothing was
+   measured.
 """
 
 from __future__ import annotations
@@ -21,12 +24,14 @@ from typing import Final
 
 from streaming.page.heat_map import LEVELS
 from streaming.page.rendering import whole
-from streaming.page.timeline.axes import moment, nice_limit, tick_text, time_ticks
+from streaming.page.timeline.axes import clock, moment, nice_limit, tick_text, time_ticks
 from streaming.page.timeline.history import Band, LagPoint, Mark, MemberRow, Span, Timeline
 from streaming.page.timeline.shapes import Line, Picture, Rect, Shape, Text, shorten, text_width
 from streaming.page.timeline.words import (
     SILENCE,
+    above_limit_text,
     condition_text,
+    counted,
     gap_text,
     gap_title,
     mark_title,
@@ -179,6 +184,9 @@ class _Drawing:
                 self.rows.append(Text(at[0], at[1], whole(value), "tl-faint", at[2]))
         if highest is None:
             self.rows.append(Text((left + layout.width) / 2, top + height / 2, _UNKNOWN, "tl-faint", "middle"))
+        for span in self.timeline.above_limit:
+            title = f"{above_limit_text(self.timeline)}: {times(span, self.timeline.window)}"
+            self.below.append(self._box(span, top, height, "tl-above", title))
         self.rows += [
             Line(tuple((self.x(at_ms), bottom - height * records / limit) for at_ms, records in run), css)
             for run, css in _lag_runs(points)
@@ -227,10 +235,11 @@ class _Drawing:
             x, text = self.x(at_ms), tick_text(at_ms)
             half = text_width(text) / 2
             self.below.append(Line(((x, 0), (x, self.y)), "tl-grid"))
-            if left + half <= x <= right - half - 30:
+            if left + half <= x <= right - half - (80 if left else 30):
                 self.rows.append(Text(x, baseline, text, "tl-faint", "middle"))
+        now = f"now, {clock(self.timeline.window.to_ms)}" if left else "now"
         self.rows.append(
-            Text(right, baseline, "now", "tl-faint", "end", moment(self.timeline.window.to_ms, self.timeline.window))
+            Text(right, baseline, now, "tl-faint", "end", moment(self.timeline.window.to_ms, self.timeline.window))
         )
         if left:
             self.rows.append(Text(0, baseline, "UTC", "tl-faint"))
@@ -286,9 +295,10 @@ def _mark_words(mark: Mark) -> Sequence[str]:
     if mark.rebalances + sum(mark.others.values()) == 1:
         return [words(next(iter(changes)))]
     count = str(mark.rebalances or sum(mark.others.values()))
+    noun = "rebalance" if mark.rebalances else "change"
     if len(changes) == 1:
         return [f"{words(next(iter(changes)))} ({count})", count]
-    return [f"{count} rebalances", count] if mark.rebalances else [f"{count} changes", count]
+    return [counted(int(count), noun), count]
 
 
 def _level(held: int, most: int) -> int:

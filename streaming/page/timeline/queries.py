@@ -101,15 +101,16 @@ class GroupTables:
         Partitions whose last row in the look-back is an end row are only in `LagRows.ended_before`.
         """
         table, before = StoredTable(self._root, GROUP_LAG), Window(window.from_ms - LOOK_BACK_MS, window.from_ms)
-        columns = "sampled_time, topic, partition, lag, unknown_reason"
+        columns = "sampled_time, topic, partition, lag, unknown_reason, lag_seconds"
         rows = table.query(f"SELECT {columns} FROM stored WHERE {self._where('sampled_time', window)}")  # noqa: S608 - quoted
         last = table.query(
-            f"SELECT DISTINCT ON (topic, partition) topic, partition, lag, unknown_reason FROM stored"  # noqa: S608 - quoted
+            f"SELECT DISTINCT ON (topic, partition) {columns} FROM stored"  # noqa: S608 - quoted
             f" WHERE {self._where('sampled_time', before)} ORDER BY topic, partition, sampled_time DESC"
         )
         earlier = {(row["topic"], row["partition"]): row for row in last.to_pylist()}
         ended = {key for key, row in earlier.items() if row["unknown_reason"] == OFFSET_DELETED}
-        return _lag_rows(rows, ended), {key: row["lag"] for key, row in earlier.items() if key not in ended}
+        ages = {key: (timestamp_ms(row["sampled_time"]), _age(row)) for key, row in earlier.items()}
+        return _lag_rows(rows, ended, ages), {key: row["lag"] for key, row in earlier.items() if key not in ended}
 
     def measured_ms(self, window: Window) -> Sequence[int]:
         """Return the times of the window at which the monitor measured any group of the cluster, sorted."""
@@ -177,7 +178,16 @@ def _members(row: Mapping[str, Any], members: Sequence[Holding]) -> tuple[Holdin
     return None if row["is_unknown"] or row["state"] == UNKNOWN else tuple(members)
 
 
-def _lag_rows(rows: pa.Table, ended_before: Collection[TopicPartition]) -> LagRows:
+def _age(row: Mapping[str, Any]) -> float:
+    """Return the age of the next record in seconds, or NaN."""
+    return float(row["lag_seconds"]) if row["lag"] and row["lag_seconds"] is not None else float("nan")
+
+
+def _lag_rows(
+    rows: pa.Table,
+    ended_before: Collection[TopicPartition],
+    earlier_ages: Mapping[TopicPartition, tuple[int, float]],
+) -> LagRows:
     topics = rows["topic"].cast(pa.string()).combine_chunks().dictionary_encode()
     numbers = rows["partition"].to_numpy().astype(np.int64)
     keys, codes = np.unique(
@@ -193,8 +203,18 @@ def _lag_rows(rows: pa.Table, ended_before: Collection[TopicPartition]) -> LagRo
         is_end=pc.fill_null(pc.equal(rows["unknown_reason"].cast(pa.string()), OFFSET_DELETED), fill_value=False)
         .to_numpy()
         .astype(bool),
+        ages=_ages(rows),
         ended_before=ended_before,
+        earlier_ages=earlier_ages,
     )
+
+
+def _ages(rows: pa.Table) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Apply `_age` to all rows."""
+    waits = pc.fill_null(pc.greater(rows["lag"], 0), fill_value=False)
+    ages = pc.if_else(waits, rows["lag_seconds"].cast(pa.float64()), None)
+    found: np.ndarray[Any, np.dtype[np.float64]] = pc.fill_null(ages, float("nan")).to_numpy().astype(np.float64)
+    return found
 
 
 def _milliseconds(times: pa.ChunkedArray) -> np.ndarray[Any, np.dtype[np.int64]]:

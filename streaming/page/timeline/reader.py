@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import date, timedelta
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from deltalake.exceptions import DeltaError
 
@@ -37,10 +37,11 @@ from streaming.page.timeline.history import (
     silences,
 )
 from streaming.page.timeline.lag_line import Lags, lag_points
+from streaming.page.timeline.late_times import times_above_limit
 from streaming.page.timeline.member_rows import member_rows
 from streaming.page.timeline.queries import GroupTables
 from streaming.page.timeline.window import SPANS, Window, utc_date
-from streaming.page.watched import WatchedCluster
+from streaming.page.watched import READY, WatchedCluster
 from streaming.past.silence import LOOK_BACK_MS
 
 MAX_LAG_ROWS: Final = 50_000_000
@@ -76,6 +77,15 @@ class TimelineReader:
         )
 
 
+class _LagHistory(NamedTuple):
+    """The lag, the times above the limit, the times without measurements, and the time of the last stored row."""
+
+    points: tuple[LagPoint, ...] = ()
+    above_limit: tuple[Span, ...] = ()
+    silences: tuple[Span, ...] = ()
+    proved_until_ms: int | None = None
+
+
 class _Reading:
     """One read of all tables. `_errors` are the reasons why a part is missing."""
 
@@ -91,7 +101,9 @@ class _Reading:
         marks = self._read(REBALANCES, lambda: tables.marks(window), None)
         gaps = gaps_between(self._read(COMMIT_GAPS, lambda: tables.gaps(window), ()), window)
         generations = self._generations(watched.view.groups.get(report.group_id), report)
-        lag, silent, proved_until_ms = self._lag(_present_lag(watched, report))
+        lag = self._lag(_present_lag(watched, report), report.limits.max_lag_seconds)
+        sampled_ms = watched.view.sample.sampled_at_ms if watched.phase == READY and watched.view.sample else None
+        measured_ms = max((one for one in (lag.proved_until_ms, sampled_ms) if one is not None), default=None)
         active = [(one.name, one.since_ms, one.detail) for one in report.conditions]
         rows = self._read(GROUP_CONDITIONS, lambda: tables.conditions(window), ())
         return Timeline(
@@ -99,10 +111,13 @@ class _Reading:
             window=window,
             marks=None if marks is None else tuple(marks),
             gaps=gaps,
-            conditions=condition_bars(rows, active, proved_until_ms, window),
+            conditions=condition_bars(rows, active, lag.proved_until_ms or window.from_ms, window),
             members=member_rows(generations, window),
-            lag=lag,
-            silences=silent,
+            lag=lag.points,
+            silences=lag.silences,
+            above_limit=lag.above_limit,
+            max_lag_seconds=report.limits.max_lag_seconds,
+            measured_ms=measured_ms if measured_ms is not None and measured_ms >= window.from_ms else None,
             errors=(*self._table_errors(), *self._errors),
         )
 
@@ -120,23 +135,28 @@ class _Reading:
         earlier: Sequence[date] = (newest, newest + timedelta(1), utc_date(self._window.from_ms) - timedelta(1))
         return self._read(GROUP_GENERATIONS, lambda: self._tables.generations(self._window, earlier), ())
 
-    def _lag(self, present: Lags | None) -> tuple[tuple[LagPoint, ...], tuple[Span, ...], int]:
-        """Return the lag, the times without measurements, and the time of the last measurement."""
+    def _lag(self, present: Lags | None, limit_seconds: float) -> _LagHistory:
         read = self._window.extend(LOOK_BACK_MS)
         stored = self._read(GROUP_LAG, lambda: self._tables.lag_rows_stored(read), None)
         if stored is None:
-            return (), (), self._window.from_ms
+            return _LagHistory()
         if stored > MAX_LAG_ROWS:
             self._errors.append(
                 f"The lag is not shown: the table group_lag contains {stored:,} rows for this time. Select a shorter"
                 " time."
             )
-            return (), (), self._window.from_ms
+            return _LagHistory()
         measured_ms = self._read(GROUP_LAG, lambda: self._tables.measured_ms(read), ())
         rows = self._read(GROUP_LAG, lambda: self._tables.lag_rows(self._window), None)
         silent = silences(measured_ms, self._window)
-        points = () if rows is None else lag_points(*rows, present, silent, self._window)
-        return points, silent, max(measured_ms, default=self._window.from_ms)
+        if rows is None:
+            return _LagHistory(silences=silent, proved_until_ms=max(measured_ms, default=None))
+        return _LagHistory(
+            points=lag_points(*rows, present, silent, self._window),
+            above_limit=times_above_limit(rows[0], limit_seconds, present, silent, self._window),
+            silences=silent,
+            proved_until_ms=max(measured_ms, default=None),
+        )
 
     def _read(self, table: Table, query: Callable[[], Value], otherwise: Other) -> Value | Other:
         try:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from streaming.page.addresses import argument
 from streaming.page.timeline import words
@@ -24,6 +25,13 @@ class FactRow:
     text: str = ""
 
 
+class LegendEntry(NamedTuple):
+    """One entry of the legend. `css` is the class of its symbol."""
+
+    css: str
+    text: str
+
+
 @dataclass(frozen=True, slots=True)
 class TimelineSection:
     """Everything that the section shows. `spans` are the values of the parameter `span` with their words."""
@@ -34,9 +42,7 @@ class TimelineSection:
     pictures: Sequence[Picture]
     facts: Sequence[FactRow]
     errors: Sequence[str]
-    has_gaps: bool
-    has_silences: bool
-    has_bounds: bool
+    legend: Sequence[LegendEntry]
 
     @property
     def words(self) -> str:
@@ -61,10 +67,34 @@ def section_of(timeline: Timeline) -> TimelineSection:
         pictures=[picture(timeline, layout) for layout in (WIDE, NARROW)],
         facts=_facts(timeline),
         errors=timeline.errors,
-        has_gaps=bool(timeline.gaps.spans),
-        has_silences=bool(timeline.silences or timeline.members.unknown),
-        has_bounds=any(point.is_bound for point in timeline.lag),
+        legend=list(_legend(timeline)),
     )
+
+
+def _legend(timeline: Timeline) -> Iterator[LegendEntry]:
+    """Yield the entries for everything that the picture shows."""
+    marks, gaps, members = timeline.marks or (), timeline.gaps.spans, timeline.members
+    if any(mark.rebalances for mark in marks):
+        yield LegendEntry("tl-key-mark", "rebalance")
+    if any(not mark.rebalances for mark in marks):
+        yield LegendEntry("tl-key-other", "other change of the group, for example its last member left")
+    if gaps:
+        yield LegendEntry("tl-key-gap", "commit gap: no member committed")
+        yield LegendEntry("tl-key-gap-shade", "the time of a commit gap, in the rows below")
+    held = {band.partitions for row in members.rows for band in row.bands}
+    if held - {None}:
+        yield LegendEntry("tl-key-shades", "number in a band: partitions of a member; darker: more partitions")
+    if None in held:
+        yield LegendEntry("tl-key-unknown", "the number of partitions is unknown")
+    if timeline.above_limit:
+        yield LegendEntry("tl-key-above", words.above_limit_text(timeline))
+    if any(point.is_bound and point.records is not None for point in timeline.lag):
+        yield LegendEntry("tl-key-bound", "lag is at least this value")
+    if timeline.silences:
+        yield LegendEntry("tl-key-hatched", "hatched: no measurements, so the lag is unknown")
+    if members.unknown:
+        yield LegendEntry("tl-key-hatched", "hatched rows: the members are unknown")
+    yield LegendEntry("tl-key-blank", "empty: no records of the group, so nothing changed")
 
 
 def _facts(timeline: Timeline) -> Sequence[FactRow]:
@@ -87,5 +117,6 @@ def _facts(timeline: Timeline) -> Sequence[FactRow]:
     ]
     unknown = [FactRow("members unknown", words.times(span, window)) for span in members.unknown]
     lag = [FactRow("highest lag", time, text) for time, text in words.lag_table(timeline)]
+    late = [FactRow(words.above_limit_text(timeline), words.times(span, window)) for span in timeline.above_limit]
     silent = [FactRow("no measurements", words.times(span, window), words.SILENCE) for span in timeline.silences]
-    return [*conditions, *marks, *gaps, *held, *unknown, *lag, *silent]
+    return [*conditions, *marks, *gaps, *held, *unknown, *lag, *late, *silent]

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Final
 
+from streaming.evaluation.phrases import in_words
 from streaming.page.rendering import duration
 from streaming.page.timeline.axes import moment, time_ticks
 from streaming.page.timeline.history import LagPoint, Mark, Span, Timeline
@@ -87,13 +88,25 @@ def _lag(timeline: Timeline) -> Iterator[str]:
         return
     highest, last = max(known, key=lambda point: point.records or 0), timeline.lag[-1]
     at = moment(highest.from_ms, timeline.window)
-    yield f"Highest lag: {lag_text(highest)} (at {at}). Lag now: {lag_text(last)}."
+    yield f"Highest lag: {lag_text(highest)} (at {at}). Last lag: {lag_text(last)}."
+    if timeline.above_limit:
+        yield f"The {above_limit_text(timeline)} for {duration(_total_ms(timeline.above_limit) / 1000)}."
 
 
 def _silences(timeline: Timeline) -> Iterator[str]:
     if timeline.silences:
-        total_ms = sum(span.to_ms - span.from_ms for span in timeline.silences)
-        yield f"No measurements for {duration(total_ms / 1000)}."
+        yield f"No measurements for {duration(_total_ms(timeline.silences) / 1000)}."
+    if timeline.measured_ms is not None:
+        yield f"Last measurement: {moment(timeline.measured_ms, timeline.window)} UTC."
+
+
+def _total_ms(spans: Sequence[Span]) -> int:
+    return sum(span.to_ms - span.from_ms for span in spans)
+
+
+def above_limit_text(timeline: Timeline) -> str:
+    """Return the words for the times at which the lag was above the limit of the group."""
+    return f"lag was above the limit of {in_words(1000 * timeline.max_lag_seconds)}"
 
 
 def lag_text(point: LagPoint) -> str:

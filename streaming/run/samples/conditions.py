@@ -1,19 +1,29 @@
 """Evaluate the conditions of all groups once per sample.
 
-Store the active conditions in the monitor state. Write the start and the end of each condition to the tables.
+Store the active conditions in the monitor state. Write the start and the end of each condition to the tables. If an
+active condition has no row on the UTC date of a sample, its row is written again. So the deletion of old rows never
+deletes the only row of an active condition.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
 
 from streaming.config.settings import EvaluationSettings
-from streaming.delta.cells import timestamp_ms
+from streaming.delta.cells import Row, timestamp_ms, utc
 from streaming.delta.on_disk import DeltaTables
 from streaming.delta.rows import arrow_table, condition_rows
 from streaming.delta.stored import active_conditions
 from streaming.delta.tables import GROUP_CONDITIONS
-from streaming.evaluation.conditions.condition_tracker import Condition, ConditionInputs, ConditionTracker, Key
+from streaming.evaluation.conditions.condition_tracker import (
+    Condition,
+    ConditionChange,
+    ConditionEvaluation,
+    ConditionInputs,
+    ConditionTracker,
+    Key,
+)
 from streaming.evaluation.conditions.missing_topics import missing_topics_now
 from streaming.evaluation.conditions.silence import Silence
 from streaming.evaluation.conditions.unowned import UnownedNow, unowned_now
@@ -58,6 +68,7 @@ class GroupConditions:
         self._monitor_state = monitor_state
         self._tables = tables
         self._tracker = ConditionTracker(limits, limits_of)
+        self._row_dates: dict[Key, date] = {}
         self._must_restore = True
 
     @property
@@ -78,23 +89,38 @@ class GroupConditions:
         unowned = unowned_now(view.alive_groups(), lag.partitions, sample)
         evaluation = self._tracker.evaluate(_condition_inputs(view, sample, silence, unowned))
         self._monitor_state.put_conditions(evaluation.active, unowned)
-        if evaluation.changes:
+        rows = self._rows(evaluation, sample.sampled_at_ms)
+        if rows:
             self._must_restore = True
-            rows = condition_rows(self._cluster, sample.sampled_at_ms, evaluation.changes)
             self._tables.append(GROUP_CONDITIONS, arrow_table(GROUP_CONDITIONS, rows))
         self._must_restore = False
         self._tracker.commit(evaluation)
+        self._row_dates |= {_key(row): row["date"] for row in rows}
+        self._row_dates = {key: self._row_dates[key] for key in evaluation.known}
+
+    def _rows(self, evaluation: ConditionEvaluation, sampled_at_ms: int) -> Sequence[Row]:
+        """Return the rows of the changes, and of the active conditions without a row on the date of the sample."""
+        today = utc(sampled_at_ms).date()
+        repeated = [
+            ConditionChange(group_id, condition, active=True, read_up_to_ms=None)
+            for (group_id, name), condition in evaluation.known.items()
+            if self._row_dates.get((group_id, name), today) < today
+        ]
+        return [
+            *condition_rows(self._cluster, sampled_at_ms, evaluation.changes),
+            *condition_rows(self._cluster, sampled_at_ms, repeated, is_repeated=True),
+        ]
 
     def _restore(self) -> None:
         rows = active_conditions(self._tables.root, self._cluster)
+        self._row_dates = {_key(row): row["date"] for row in rows}
         self._tracker.restore(
-            {
-                (row["group_id"], row["condition"]): Condition(
-                    row["condition"], timestamp_ms(row["since_time"]), row["detail"]
-                )
-                for row in rows
-            }
+            {_key(row): Condition(row["condition"], timestamp_ms(row["since_time"]), row["detail"]) for row in rows}
         )
+
+
+def _key(row: Row) -> Key:
+    return row["group_id"], row["condition"]
 
 
 def _condition_inputs(

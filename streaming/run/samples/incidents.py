@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 
 import pyarrow.compute as pc
@@ -34,6 +35,7 @@ from streaming.evaluation.incidents.evidence import (
     LAG_ABOVE_LIMIT,
     LAG_CAUSE,
     LOSS,
+    NO_COORDINATOR,
     RECORDS_LOST,
     UNKNOWN_COORDINATOR,
     Coordinator,
@@ -71,8 +73,13 @@ class Incidents:
         self._row_dates: dict[str, date] = {}
         self._must_restore = True
 
-    def after_sample(self, sample: ClusterSample, conditions: GroupConditions, lag_causes: LagCauses) -> None:
-        """Form the incidents. Conditions and causes of lag must already be in the monitor state."""
+    def after_sample(
+        self, sample: ClusterSample, conditions: GroupConditions, lag_causes: LagCauses, *, is_ready: bool
+    ) -> None:
+        """Form the incidents. Conditions and causes of lag must already be in the monitor state.
+
+        While the cluster is not ready, only a missing coordinator is known (rule 3).
+        """
         if self._must_restore:
             stored = open_incidents(self._tables.root, self._cluster)
             self._open = tuple(restore_incident(row) for row in stored)
@@ -81,6 +88,7 @@ class Incidents:
         view = self._monitor_state.view()
         reports = self._monitor_state.reports(view, is_fresh=True)
         sampled = self._sampled_evidence(view, reports, sample, _hidden(conditions, lag_causes))
+        sampled = sampled if is_ready else self._only_coordinators(sampled)
         update = advance_incidents(self._open, sampled)
         if update.open != view.incidents:  # otherwise, the reports of this view stay in the cache for the next scrape
             self._monitor_state.put_incidents(update.open)
@@ -112,7 +120,9 @@ class Incidents:
         coordinator_of, topics_with_losses = self._coordinator_of(sample), _topics_with_losses(view)
         active = [
             one
-            for group_id in _groups_with_evidence(view, reports)
+            for group_id in sorted(
+                {*_groups_with_evidence(view, reports), *self._groups_without_coordinator(reports, sample)}
+            )
             for one in evidence_of(
                 reports[group_id],
                 _surroundings(group_id, view, sample, coordinator_of(group_id), topics_with_losses.get(group_id, ())),
@@ -128,6 +138,20 @@ class Incidents:
         needs_coordinators = len(known_groups) >= MIN_COORDINATOR_GROUPS
         population = _population(view, coordinator_of if needs_coordinators else None, shared_hosts([*held, *active]))
         return SampledEvidence(self._cluster, sample.sampled_at_ms, active, unknown, population)
+
+    def _only_coordinators(self, sampled: SampledEvidence) -> SampledEvidence:
+        """Return only the evidence about missing coordinators. Whether other evidence is active is unknown."""
+        held = {one.key for incident in self._open for one in incident.evidence if one.name != NO_COORDINATOR}
+        active = [one for one in sampled.active if one.name == NO_COORDINATOR]
+        return replace(sampled, active=active, unknown=frozenset(held))
+
+    def _groups_without_coordinator(self, reports: Reports, sample: ClusterSample) -> Sequence[str]:
+        """Return the groups whose partition of `__consumer_offsets` has no leader."""
+        leaderless = self._coordinators.leaderless
+        if not leaderless or not sample.offsets_topic_partitions:
+            return ()
+        partitions = sample.offsets_topic_partitions
+        return [group_id for group_id in reports.recorded if coordinator_partition(group_id, partitions) in leaderless]
 
     def _coordinator_of(self, sample: ClusterSample) -> Callable[[str], Coordinator]:
         partitions, coordinators = sample.offsets_topic_partitions, self._coordinators
@@ -165,7 +189,7 @@ def _unknown_lags(group_ids: Collection[str], reports: Reports) -> Iterator[Evid
             yield EvidenceKey(LAG_CAUSE, UNKNOWN, group_id)
 
 
-def _groups_with_evidence(view: MonitorView, reports: Reports) -> Sequence[str]:
+def _groups_with_evidence(view: MonitorView, reports: Reports) -> Collection[str]:
     """Return the groups that can have evidence: with a condition, a cause, a loss, or a lag above their limit."""
     found = {*reports.with_findings}
     if view.lag is not None:
@@ -174,7 +198,7 @@ def _groups_with_evidence(view: MonitorView, reports: Reports) -> Sequence[str]:
             report = reports.recorded.get(group_id)
             if report is not None and (records_lost or (seconds or 0) > report.limits.max_lag_seconds):
                 found.add(group_id)
-    return sorted(found)
+    return found
 
 
 def _topics_with_losses(view: MonitorView) -> Mapping[str, Collection[str]]:

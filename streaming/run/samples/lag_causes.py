@@ -12,7 +12,9 @@ Store the causes in the monitor state. Write the start and the end of each cause
    a restart of the monitor does not end a cause.
 4. The monitor state also contains the advice for each cause (`lag_advice.py`). The table does not contain it, because a
    cause often starts before the capacity of the members is known.
-5. The causes that have not ended are read from the table at the first sample, and after an append that raised an error,
+5. If an active cause has no row on the UTC date of a sample, its row is written again. So the deletion of old rows
+   never deletes the only row of an active cause.
+6. The causes that have not ended are read from the table at the first sample, and after an append that raised an error,
    as with conditions (`conditions.py`). So no row is written twice.
 """
 
@@ -28,9 +30,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streaming.combine.gaps import GapTotals
-from streaming.delta.cells import Row, timestamp_ms
+from streaming.delta.cells import Row, timestamp_ms, utc
 from streaming.delta.on_disk import DeltaTables
-from streaming.delta.rows import arrow_table, lag_cause_end, lag_cause_row
+from streaming.delta.rows import arrow_table, lag_cause_end, lag_cause_row, repeat_lag_cause
 from streaming.delta.stored import active_lag_causes
 from streaming.delta.tables import LAG_CAUSES
 from streaming.evaluation.causes.late_group import ExplainedLag, LateGroup, SampledGroup, follow
@@ -110,7 +112,11 @@ class LagCauses:
             if group_id not in active:
                 active[group_id] = lag_cause_row(self._cluster, sampled_at_ms, group_id, explanation.cause)
                 rows.append(active[group_id])
-        return rows, active
+        today = utc(sampled_at_ms).date()
+        repeated = {
+            group_id: repeat_lag_cause(row, sampled_at_ms) for group_id, row in active.items() if row["date"] < today
+        }
+        return [*rows, *repeated.values()], {**active, **repeated}
 
     def _groups_that_have_not_caught_up(self, lag: LagEvaluation) -> AbstractSet[str]:
         """Return the groups whose active cause continues while it is unknown (rules 2 and 3)."""

@@ -3,7 +3,9 @@
 A cluster is ready after the query has read the log to its end and the groups are evaluated. The query must also be
 running.
 
-The query has read the log to its end when the consumer positions reach the end. The last entries of a partition can be
+The query has read the log to its end when the consumer positions reach the end. If a
+partition of `__consumer_offsets` has no leader, Spark's Kafka source waits for it and reads no partition at all, until
+the query fails after three minutes. So the cluster is not ready then. The last entries of a partition can be
 transaction markers. Clients do not receive transaction markers. So the monitor must not wait for a record at the last
 offset.
 """
@@ -67,7 +69,8 @@ class Readiness:
             if self._targets is not None and not self._caught_up and is_caught_up(positions, self._targets):
                 self._samples_since_read += 1
                 self._caught_up = is_evaluated or self._samples_since_read >= EVALUATED_WITHIN_SAMPLES
-            return self._caught_up and self._source_is_alive()
+            is_readable = self._targets_of is not log_ends or all_have_leaders(sample)
+            return self._caught_up and self._source_is_alive() and is_readable
 
 
 def log_ends(sample: ClusterSample) -> Mapping[int, int] | None:
@@ -78,6 +81,11 @@ def log_ends(sample: ClusterSample) -> Mapping[int, int] | None:
     if not 0 < sample.offsets_topic_partitions == len(sample.offsets_topic):
         return None
     return {partition: ends.last_stable_offset for partition, ends in sample.offsets_topic.items()}
+
+
+def all_have_leaders(sample: ClusterSample) -> bool:
+    """Return False if a partition of `__consumer_offsets` has no leader. If no leader is known, return True."""
+    return not sample.offsets_topic_leaders or len(sample.offsets_topic_leaders) >= sample.offsets_topic_partitions
 
 
 def is_caught_up(positions: Mapping[int, int], targets: Mapping[int, int]) -> bool:

@@ -32,9 +32,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class AfterSample:
-    """The steps after a sample, in the order of the fields. The last two steps run only while the monitor is ready.
+    """The steps after a sample, in the order of the fields.
 
-    Conditions, causes of lag and incidents are evaluated only after the monitor was ready for the first time.
+    Causes of lag and the last two steps are evaluated only while the cluster is ready, because the commits are old
+    otherwise. Conditions and incidents are evaluated after the cluster was ready for the first time.
     """
 
     feedback: Feedback
@@ -125,8 +126,9 @@ class Sampler:
         )
         if ready or before.health.was_ready:
             after.conditions.after_sample(sample, lag, self._lag_watch.silence(lag))
-            after.lag_causes.after_sample(sample, lag)
-            after.incidents.after_sample(sample, after.conditions, after.lag_causes)
+            if ready:
+                after.lag_causes.after_sample(sample, lag)
+            after.incidents.after_sample(sample, after.conditions, after.lag_causes, is_ready=ready)
         if ready:
             after.feedback.send_vanished(now, sample)
             if after.lag_tables.is_due:

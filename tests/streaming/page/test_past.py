@@ -7,6 +7,9 @@ from urllib.parse import quote
 
 import pytest
 
+from streaming.delta.rows import lag_cause_end, lag_cause_row
+from streaming.delta.tables import LAG_CAUSES
+from streaming.evaluation.causes.cause import Cause
 from streaming.page.addresses import GROUP_API, group_address, parse_address
 from streaming.page.application import Pages
 from streaming.past.moments import format_moment
@@ -15,7 +18,7 @@ from streaming.state.monitor_state import MonitorState
 from tests.streaming.groups import emptied, member, tombstoned, written
 from tests.streaming.page.scene import HOSTILE_NAMES
 from tests.streaming.page.test_application import ALLOWED_ELEMENTS, Seen, ask, cluster_view
-from tests.streaming.past.history import lag_row, write_condition, write_lag, write_life, write_status
+from tests.streaming.past.history import lag_row, write_condition, write_lag, write_life, write_rows, write_status
 
 PROD, US = "prod", "us"
 A, B = member("a", {"orders": [0, 1]}), member("b", {"orders": [2, 3]})
@@ -39,6 +42,9 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_lag(folder, lag_row(11_000, 7, seconds=3.0), lag_row(11_000, 0, group_id="calm", seconds=0.0))
     write_status(folder, 11_000, "STALL")
     write_condition(folder, 21_000, "rebalance_storm", active=True)
+    cause = lag_cause_row(PROD, 21_000, "g", Cause("slow_member", member="a@h"))
+    ended = lag_cause_end(lag_cause_row(PROD, 11_000, "calm", Cause("stopped", "no_commits")), 21_000)
+    write_rows(folder, {LAG_CAUSES: [cause, ended]})
     return folder
 
 
@@ -54,6 +60,7 @@ def test_the_list_of_the_past_is_marked_and_leads_to_groups_of_the_same_moment(p
     assert "As of 1970-01-01 00:00:22 UTC, from the tables." in seen.text
     assert "1 of 2 groups needed attention" in seen.text
     assert "rebalance storm" in seen.text
+    assert (Cause("slow_member", member="a@h").text in seen.text, "stopped" in seen.text.lower()) == (True, False)
     links = [link for link in seen.links if link.startswith("/groups/")]
     assert links == [f"/groups/{group}?at={quote(UNFAIR)}" for group in ("g", "calm")], "the worst group comes first"
     assert "refresh" not in answer.text, "the past does not change"
@@ -111,6 +118,8 @@ def test_the_documents_have_the_field_names_of_the_present(pages: Pages) -> None
     assert (document["at_ms"], document["total_groups"]) == (22_000, 2)
     assert document["clusters"] == [{"cluster": PROD, "first_row_ms": 10_000, "last_row_ms": 40_000, "error": None}]
     worst = document["groups"][0]
+    assert (worst["cause"]["cause"], worst["cause"]["since_ms"]) == ("slow_member", 21_000)
+    assert document["groups"][1]["cause"] is None, "the cause ended before the moment"
     assert (worst["group_id"], worst["verdict"], worst["drift_partitions"], worst["member_count"]) == (
         "g",
         "drift",

@@ -300,19 +300,6 @@ def test_hostile_names_are_found_and_change_no_query(tmp_path: Path, name: str) 
             assert found.report.group_id == hostile
 
 
-def test_a_row_that_was_written_twice_counts_once(tmp_path: Path) -> None:
-    """After a rebuild, the monitor writes the last row of each group again."""
-    write_life(tmp_path, LIFE[:2])
-    rows = rows_of_life(LIFE[:2], "g")
-    write_rows(tmp_path, {table: each[-1:] for table, each in rows.items()})
-    reader = PastReader(str(tmp_path), CLUSTER)
-    past = reader.group("g", 20_000)
-    assert past is not None
-    assert [row["generation_id"] for row in past.rebalances] == [2, 1]
-    assert len(past.report.assignment.drifts) == 1
-    assert len(reader.groups(20_000)) == 1
-
-
 def test_of_two_records_at_the_same_time_the_later_position_counts(tmp_path: Path) -> None:
     """The coordinator writes a tombstone and new records in one append, with one timestamp."""
     rows = rows_of_life(LIFE[:2], "g")[GROUP_GENERATIONS]

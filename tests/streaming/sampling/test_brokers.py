@@ -30,7 +30,7 @@ class Admin:
 
     def describe_topics(self, topics: list[str]) -> list[Mapping[str, object]]:
         """Describe each topic with one partition."""
-        partition = {"partition_index": 0, "replica_nodes": [1]}
+        partition = {"partition_index": 0, "leader_id": 1, "replica_nodes": [1]}
         description = {"error_code": 0, "topic_id": self._topic_id, "partitions": [partition]}
         return [{"name": topic, **description} for topic in topics]
 

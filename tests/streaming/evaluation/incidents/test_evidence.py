@@ -10,7 +10,13 @@ from streaming.evaluation.causes.cause import Cause
 from streaming.evaluation.conditions.condition_tracker import Condition
 from streaming.evaluation.facts import GroupLag, Membership
 from streaming.evaluation.incidents.coordinators import CoordinatorHistory
-from streaming.evaluation.incidents.evidence import Coordinator, Evidence, GroupSurroundings, evidence_of
+from streaming.evaluation.incidents.evidence import (
+    LEADERLESS_MS,
+    Coordinator,
+    Evidence,
+    GroupSurroundings,
+    evidence_of,
+)
 from streaming.evaluation.incidents.incident import START_WINDOW_MS
 from streaming.evaluation.limits import GroupLimits
 from streaming.evaluation.rebalances.rebalance_summary import MemberName, RebalanceSummary
@@ -113,10 +119,33 @@ def test_the_coordinator_of_evidence_is_the_broker_that_died() -> None:
 
 
 @pytest.mark.parametrize(
+    ("members", "leaderless_since_ms", "names"),
+    [
+        (2, NOW_MS - LEADERLESS_MS, ["no_coordinator"]),
+        pytest.param(2, NOW_MS - LEADERLESS_MS + 1, [], id="a broker restarts"),
+        pytest.param(2, None, [], id="the partition has a leader"),
+        pytest.param(0, NOW_MS - LEADERLESS_MS, [], id="a group without members commits nothing"),
+        pytest.param(None, NOW_MS - LEADERLESS_MS, [], id="the members are unknown"),
+    ],
+)
+def test_a_group_with_members_needs_a_coordinator(
+    members: int | None, leaderless_since_ms: int | None, names: list[str]
+) -> None:
+    one = GroupReport("orders", Membership("classic", members=members))
+    evidence = found(one, GroupSurroundings(Coordinator(3, is_gone=True, leaderless_since_ms=leaderless_since_ms)))
+    assert [each.name for each in evidence] == names
+    assert all(each.since_ms == leaderless_since_ms for each in evidence)
+
+
+@pytest.mark.parametrize(
     ("leaders", "coordinator", "why"),
     [
         ({0: 2, 1: 1, 2: 3}, Coordinator(2), "the leader moved, but broker 3 still leads a partition"),
-        ({1: 1}, Coordinator(3, is_gone=True), "the partition has no replica on a different broker"),
+        (
+            {1: 1},
+            Coordinator(3, is_gone=True, leaderless_since_ms=5_000),
+            "the partition has no replica on a different broker",
+        ),
         ({}, Coordinator(3), "the sample has no leaders at all, so it proves nothing"),
         ({0: 3, 1: 1}, Coordinator(3), "nothing changed"),
     ],

@@ -9,7 +9,8 @@ from typing import NamedTuple
 import pytest
 
 from streaming.evaluation.causes.cause import KINDS
-from streaming.evaluation.incidents.evidence import NO_EVIDENCE, RECORDS_LOST, Evidence
+from streaming.evaluation.incidents.evidence import NO_COORDINATOR, NO_EVIDENCE, RECORDS_LOST, Evidence
+from streaming.evaluation.incidents.incident import MAX_EVIDENCE
 from streaming.evaluation.incidents.incident_cause import PRECEDENCE, UNKNOWN, incident_cause
 from streaming.evaluation.incidents.links import Population
 from streaming.evaluation.incidents.story import ADVICE, Story, headline, story
@@ -59,6 +60,12 @@ CASES = [
         "rule 4: only one of three groups has a hot partition",
     ),
     Case([evidence("lag_above_limit", source="lag")], "unknown", "rule 5"),
+    Case([evidence("no_coordinator", source="coordinator", coordinator=3)], "no_coordinator", "rule 4: only one group"),
+    Case(
+        [evidence("no_coordinator", one, source="coordinator", coordinator=3, is_gone=True) for one in ("a", "b")],
+        "coordinator_gone",
+        "rule 1: a missing coordinator is proof, so two groups are enough",
+    ),
     Case([evidence("unknown", source="lag_cause"), evidence("lag_above_limit", source="lag")], "unknown", "rule 5"),
 ]
 
@@ -71,7 +78,7 @@ def test_the_first_rule_that_applies_names_the_cause(case: Case) -> None:
 
 def test_every_condition_and_every_cause_of_lag_has_a_place_and_an_advice() -> None:
     """A new condition without a place in PRECEDENCE would be an incident of unknown cause."""
-    known = {*GROUP_CONDITION.label_values["condition"], *KINDS, RECORDS_LOST} - NO_EVIDENCE - {UNKNOWN}
+    known = {*GROUP_CONDITION.label_values["condition"], *KINDS, RECORDS_LOST, NO_COORDINATOR} - NO_EVIDENCE - {UNKNOWN}
     assert set(PRECEDENCE) == known
     assert ADVICE.keys() == known | {"coordinator_gone", "coordinator", "client_host", UNKNOWN}
 
@@ -152,4 +159,25 @@ def test_the_headline_counts_groups_that_only_suffer_from_the_incident() -> None
     )
     assert headline(incident) == (
         "Group a: hot partition (and 1 more group with the same problem). 1 more group is affected."
+    )
+
+
+def test_the_sentences_of_a_full_incident_never_count_only_the_listed_facts() -> None:
+    """Rule 13: 600 groups failed, and 500 facts are listed. Each group has one fact, and ten groups recovered."""
+    names = [f"g{number:03}" for number in range(MAX_EVIDENCE + 100)]
+    followed = Followed(population({3: names, 1: ["other"]}))
+    failed = [evidence("stopped", one, source="lag_cause", coordinator=3, is_gone=True) for one in names]
+    followed.sample(0, failed)
+    (incident,) = followed.sample(1, failed[10:])
+    sentences = story(incident, utc_text)
+    assert sentences.what_happened == (
+        "Broker 3 no longer coordinates groups, and at least 500 groups of this broker failed."
+        " 600 groups are affected in total."
+    )
+    assert sentences.who == "600 groups are affected: g000, g001, g002 and 597 more. At least 10 groups recovered."
+    assert sentences.how_bad == "The listed facts show no lost records, and no lag above the limit of a group."
+    lost = [evidence(RECORDS_LOST, one, source="loss", coordinator=3, is_gone=True) for one in names]
+    (incident,) = Followed(population({3: names, 1: ["other"]})).sample(0, lost)
+    assert story(incident, utc_text).how_bad == (
+        "At least 500 groups lost records before reading them: g000, g001, g002 and 497 more."
     )

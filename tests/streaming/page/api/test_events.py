@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import doctest
-from collections.abc import Sequence
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
@@ -241,6 +243,40 @@ def test_a_file_that_cannot_be_read_now_does_not_make_the_cursor_too_old(
     assert history.ask("").status == status
 
 
+def _changed(since: str, change: Callable[[list[Any]], None]) -> str:
+    """Return the cursor with a change of its position in the table of conditions."""
+    decoded = json.loads(urlsafe_b64decode(since.removeprefix("v1.") + "=="))
+    change(decoded[1]["condition"])
+    return "v1." + urlsafe_b64encode(json.dumps(decoded).encode()).decode().rstrip("=")
+
+
+def test_stored_events_continue_after_any_group_id_and_after_a_cursor_of_an_earlier_version(tmp_path: Path) -> None:
+    """The cursor contains the key of the last row. Cursors of earlier versions contain only the number of rows."""
+    history, names = History(tmp_path), sorted(["it's", "' OR '1'='1", "g\\", "グ", "a;b", ""])
+    rows = [_row(GROUP_CONDITIONS, 0, NOW_MS) | {"group_id": name} for name in names]
+    history.tables.append(GROUP_CONDITIONS, arrow_table(GROUP_CONDITIONS, rows))
+    for forget in (False, True):
+        since, found = "", []
+        for _ in names:
+            document = history.ask(since, 1).json()
+            found += [event["group_id"] for event in document["events"]]
+            since = document["next"]
+            since = _changed(since, lambda one: one.pop()) if forget else since
+        assert found == sorted(names, key=str.encode)
+        assert history.ask(since).json()["events"] == []
+
+
+@pytest.mark.parametrize(
+    "key", [["x"], [1, 2, 3, 4, 5], ["1", "c", "g", "n", True], [1, "c", "g", "n", 1], [2**63] * 5]
+)
+def test_a_cursor_with_an_invalid_key_is_a_bad_request(tmp_path: Path, key: list[Any]) -> None:
+    """The key becomes a part of a query, so its values must have the types of the columns."""
+    history = History(tmp_path)
+    history.write(GROUP_CONDITIONS, [NOW_MS, NOW_MS])
+    since = _changed(history.ask("", 1).json()["next"], lambda one: one.__setitem__(-1, key))
+    assert history.ask(since).status == "400 Bad Request"
+
+
 def test_a_table_that_was_created_again_makes_its_cursors_invalid(tmp_path: Path) -> None:
     """Versions of the new table count from 0 again. The old cursor would leave out its first events."""
     history = History(tmp_path / "old")
@@ -313,11 +349,12 @@ def test_an_incident_event_has_no_group_but_all_its_groups(tmp_path: Path) -> No
     assert (event["details"]["incident_id"], event["details"]["groups"]) == ("g000", ["g"])
 
 
-def test_the_repeated_row_of_an_open_incident_is_no_event(tmp_path: Path) -> None:
+@pytest.mark.parametrize("table", [INCIDENTS, GROUP_CONDITIONS, LAG_CAUSES], ids=lambda table: table.name)
+def test_a_repeated_row_is_no_event(tmp_path: Path, table: Table) -> None:
     """An incident is open for days. Nothing changes, but each date has a row."""
     history = History(tmp_path)
-    rows = [_row(INCIDENTS, 0, time_ms) | {"is_repeated": time_ms > NOW_MS} for time_ms in (NOW_MS, NOW_MS + DAY_MS)]
-    history.tables.append(INCIDENTS, arrow_table(INCIDENTS, rows))
+    rows = [_row(table, 0, time_ms) | {"is_repeated": time_ms > NOW_MS} for time_ms in (NOW_MS, NOW_MS + DAY_MS)]
+    history.tables.append(table, arrow_table(table, rows))
     (event,) = history.ask().json()["events"]
     assert event["timestamp_ms"] == NOW_MS
 

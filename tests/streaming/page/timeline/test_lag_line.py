@@ -31,6 +31,7 @@ def columns(rows: Sequence[Row], *, ended_before: bool = False) -> LagRows:
         np.array([lag not in {None, END} for _, _, lag in rows], dtype=bool),
         partitions,
         np.array([lag == END for _, _, lag in rows], dtype=bool),
+        np.full(len(rows), np.nan),
         [A] if ended_before else [],
     )
 

@@ -79,6 +79,9 @@ def timelines(draw: st.DrawFn) -> Timeline:
             LagPoint(start, end, lag, is_bound) for start, end, lag in zip(edges, edges[1:], records, strict=False)
         ),
         silences=merge(draw(st.lists(spans(window), max_size=3)), window),
+        above_limit=merge(draw(st.lists(spans(window), max_size=3)), window),
+        max_lag_seconds=600,
+        measured_ms=draw(st.none() | times(window)),
     )
 
 
@@ -207,3 +210,36 @@ def lines_of(drawn: Picture, css: str) -> list[Line]:
 
 def texts_of(drawn: Picture) -> list[str]:
     return [shape.text for shape in drawn.shapes if isinstance(shape, Text)]
+
+
+SYMBOLS = {
+    "tl-mark": "tl-key-mark",
+    "tl-mark tl-other": "tl-key-other",
+    "tl-gap": "tl-key-gap",
+    "tl-gap-shade": "tl-key-gap-shade",
+    "tl-above": "tl-key-above",
+    "tl-unknown": "tl-key-unknown",
+    "tl-lag tl-bound": "tl-key-bound",
+    "tl-hatched": "tl-key-hatched",
+    **{f"tl-{level}": "tl-key-shades" for level in range(6)},
+}
+"""The symbol in the legend for each class of shapes. Texts and the line of the lag explain themselves."""
+
+
+@settings(max_examples=60, deadline=None)
+@given(timeline=timelines())
+def test_the_legend_explains_every_symbol_and_no_other(timeline: Timeline) -> None:
+    """Somebody who was just paged does not know what a dashed line, a shade or hatching means."""
+    section = section_of(timeline)
+    shown = {shape.css for one in section.pictures for shape in one.shapes}
+    explained = {entry.css for entry in section.legend}
+    assert explained - {"tl-key-blank"} == {SYMBOLS[css] for css in shown if css in SYMBOLS}
+    assert "tl-key-blank" in explained
+
+
+def test_now_is_not_the_time_of_the_last_measurement() -> None:
+    """The monitor stopped ten minutes ago. "Now" would suggest that its values are of this moment."""
+    measured = Timeline("1h", HOUR, measured_ms=END_MS - 600_000)
+    assert "Last measurement: 22:16:40 UTC." in section_of(measured).summary
+    texts = {shape.text for shape in picture(measured, WIDE).shapes if isinstance(shape, Text)}
+    assert "now, 22:26" in texts

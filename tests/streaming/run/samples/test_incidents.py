@@ -239,3 +239,35 @@ def test_the_same_storms_without_a_dead_broker_are_incidents_of_their_own(tmp_pa
     monitor.cluster.now_ms += 5_000
     monitor.sampler.take_sample()
     assert len(incidents(monitor)) == len(OF_BROKER_3)
+
+
+def test_groups_without_a_coordinator_are_one_incident_although_the_log_cannot_be_read(tmp_path: Path) -> None:
+    """The partition of broker 3 has no replica. Spark waits for it, so the commits of all groups are old.
+
+    Only the missing coordinators are known, so neither lag nor the end of other evidence follows from the old commits.
+    """
+    monitor = Monitor(tmp_path)
+    _with_brokers(monitor, {0: 3, 1: 1})
+    for group in (*OF_BROKER_3, *OF_BROKER_1):
+        monitor.write(monitor.generation(1, 60), group=group)
+    _storm(monitor, OF_BROKER_1[0])
+    monitor.sampler.take_sample()
+    (before,) = incidents(monitor)
+    _with_brokers(monitor, {1: 1})
+    for _ in range(4):
+        monitor.cluster.now_ms += 15_000
+        monitor.sampler.take_sample()
+    assert not monitor.monitor_state.view().health.ready
+    after = {one.incident_id: one for one in incidents(monitor)}
+    assert after.pop(before.incident_id) == before, "the storm neither ends nor changes"
+    (incident,) = after.values()
+    assert incident.groups == tuple(sorted(OF_BROKER_3))
+    assert {one.name for one in incident.evidence} == {"no_coordinator"}
+    last = {row["incident_id"]: row for row in rows_of(monitor)}
+    assert last[incident.incident_id]["cause"] == "coordinator_gone"
+    _with_brokers(monitor, {0: 3, 1: 1})
+    monitor.cluster.now_ms += 5_000
+    monitor.sampler.take_sample()
+    assert {one.quiet_since_ms is None for one in incidents(monitor) if one.incident_id == incident.incident_id} == {
+        False
+    }

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -74,6 +75,16 @@ def test_a_dead_query_is_not_ready() -> None:
     assert ready({0: 10}, sample({0: 10}), readiness)
     alive[0] = False
     assert not ready({0: 10}, sample({0: 10}), readiness)
+
+
+def test_a_log_with_a_partition_without_leader_is_not_ready() -> None:
+    """A broker died, and one partition has no replica. Spark reads no partition, so commits of all groups are old."""
+    readiness, whole = Readiness(lambda: True), replace(sample({0: 10, 1: 5}), offsets_topic_leaders={0: 1, 1: 2})
+    assert ready({0: 10, 1: 5}, whole, readiness)
+    assert not ready({0: 10, 1: 5}, replace(whole, offsets_topic_leaders={0: 1}), readiness)
+    assert ready({0: 10, 1: 5}, whole, readiness), "the query continues when the broker is back"
+    polled = Readiness(lambda: True, lambda one: {0: one.offsets_topic[0].last_stable_offset})
+    assert ready({0: 10, 1: 5}, replace(whole, offsets_topic_leaders={0: 1}), polled), "polling does not read the log"
 
 
 def test_a_restarted_query_has_to_catch_up_again() -> None:
