@@ -13,6 +13,7 @@ import click
 from streaming.cli.logs import load_settings_and_redact, redact, start_logging
 from streaming.config.load import forget_secrets
 from streaming.errors import RemedyError
+from streaming.spark.launch.jvm import spark_launch
 
 SWITCH_SECONDS = 0.001
 """Time after which Python interrupts a busy thread if a different thread waits. During one scrape, Python switches to
@@ -63,8 +64,6 @@ def run(file: Path | None, log_level: str) -> None:
     for stop_signal in (signal.SIGTERM, signal.SIGINT):
         signal.signal(stop_signal, lambda *_: stop.set())
     try:
-        from streaming.run.monitor import Monitor  # noqa: PLC0415 - importing Spark would slow down --help
-
         settings = load_settings_and_redact(file)
         forget_secrets()
         for exposed_file in settings.exposed_files():
@@ -73,7 +72,11 @@ def run(file: Path | None, log_level: str) -> None:
         def log_address(port: int) -> None:
             _log.info("metrics at %s/metrics, pages at /", settings.metrics.address(port))
 
-        Monitor(settings, stop, log_address).run()
+        with spark_launch(settings.spark, clusters=len(settings.of_clusters())) as launch:
+            launch.begin()  # the JVM starts while Python imports the monitor
+            from streaming.run.monitor import Monitor  # noqa: PLC0415 - importing Spark would slow down --help
+
+            Monitor(settings, stop, log_address).run(launch)
     except RemedyError as error:
         click.ClickException(redact(str(error))).show()
         sys.exit(error.exit_code)

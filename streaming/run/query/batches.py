@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 import numpy as np
@@ -73,6 +73,7 @@ class BatchSink:
         files: Files,
         bootstrap: Bootstrap,
         clock: ClusterClock,
+        on_end: Callable[[], None],
     ) -> None:
         self._cluster = cluster
         self._monitor_state = monitor_state
@@ -81,6 +82,7 @@ class BatchSink:
         self._files = files
         self._bootstrap = bootstrap
         self._clock = clock
+        self._on_end = on_end
         self._foreign_records = ForeignRecords(cluster)
         self.failure: Exception | None = None
         """The error that the last batch raised. Spark itself reports this error only as a long text."""
@@ -93,6 +95,7 @@ class BatchSink:
         except Exception as failure:  # noqa: BLE001 - any error ends the query
             self.failure = failure
             raise BatchFailedError(plain_cause(failure)) from None
+        self._on_end()
         if batch_bytes >= LARGE_BYTES:
             return_freed_memory()
 

@@ -1,4 +1,4 @@
-"""Tests of Spark's configuration, by the numbered rules in session.py."""
+"""Tests of the settings of the session, by the numbered rules in session.py."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from streaming.config.settings import SparkSettings
-from streaming.spark.session import SUBMITTED, launch_conf, session_conf
+from streaming.spark.launch.conf import SUBMITTED, launch_conf, session_conf
 
 FOLDER = Path("/temporary/of this run")
 JARS = [Path("/jars/a.jar"), Path("/jars/b.jar")]
