@@ -6,9 +6,11 @@
    It then reads no class files of these classes.
 2. An archive fits only one Java and one class path. So the name of its file contains a hash of both. If there is no
    file with this name, the JVM starts without an archive.
-3. The JVM itself also checks that the archive fits, with the sizes and times of all jars. If the archive does not fit,
-   the JVM starts without it and prints nothing about it.
-4. The archives of one Python environment are in one folder of the cache. A new archive replaces the older ones of its
+3. A truncated archive ends the JVM with SIGBUS, also with `-Xshare:auto`. So the name of the file also contains its
+   size, and only a file of this size is used.
+4. The JVM itself also compares the archive with its version and with the sizes and times of all jars. If the archive
+   does not fit, the JVM starts without it and prints nothing about it.
+5. The archives of one Python environment are in one folder of the cache. A new archive replaces the older ones of its
    kind.
 """
 
@@ -28,6 +30,8 @@ ARCHIVES = "class-archives"
 
 Kind = Literal["spark", "broker"]
 
+_QUIETLY_IF_IT_FITS = ("-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off")
+
 
 def recording_options(partial: Path) -> list[str]:
     """Return the JVM options that write an archive to the file `partial` when the JVM ends."""
@@ -39,22 +43,36 @@ class ClassArchive:
 
     def __init__(self, kind: Kind, java: Path, class_path: Sequence[str]) -> None:
         self._kind = kind
-        self.path = archives_folder() / f"{kind}-{_fingerprint(java, class_path)}.jsa"
+        self._name = f"{kind}-{_fingerprint(java, class_path)}"
+
+    def find(self) -> Path | None:
+        """Return the path of the complete archive, or None if there is none (rules 2 and 3)."""
+        paths = archives_folder().glob(f"{self._name}-*.jsa")
+        return next((path for path in paths if path.name == _file_name(self._name, path)), None)
 
     @property
     def options(self) -> list[str]:
-        """Return the JVM options that use the archive. Return an empty list if there is no archive (rule 2)."""
-        if not self.path.exists():
-            return []
-        return [f"-XX:SharedArchiveFile={self.path}", "-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"]
+        """Return the JVM options that use the archive. Return an empty list if there is no archive."""
+        path = self.find()
+        return [f"-XX:SharedArchiveFile={path}", *_QUIETLY_IF_IT_FITS] if path else []
 
     def publish(self, partial: Path) -> None:
-        """Rename the complete file `partial`, and remove the older archives of this kind (rule 4)."""
-        older = [path for path in self.path.parent.glob(f"{self._kind}-*.jsa") if path != self.path]
-        partial.replace(self.path)
-        for path in older:
+        """Give its name to the complete file `partial`, and remove the older archives of this kind (rule 5)."""
+        path = archives_folder() / _file_name(self._name, partial)
+        older = [other for other in archives_folder().glob(f"{self._kind}-*.jsa") if other != path]
+        partial.replace(path)
+        for other in older:
             with suppress(OSError):
-                path.unlink()
+                other.unlink()
+
+
+def _file_name(name: str, content: Path) -> str:
+    """Return the file name of an archive with the size of `content`. If `content` is gone, the size is 0."""
+    try:
+        size_bytes = content.stat().st_size
+    except FileNotFoundError:
+        size_bytes = 0
+    return f"{name}-{size_bytes}.jsa"
 
 
 def archives_folder() -> Path:

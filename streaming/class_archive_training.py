@@ -57,7 +57,7 @@ def archives() -> tuple[ClassArchive, ClassArchive]:
 def create_archives() -> None:
     """Create the archives that do not exist. Raises RemedyError or OSError."""
     of_spark, of_broker = archives()
-    if of_spark.path.exists() and of_broker.path.exists():
+    if of_spark.find() and of_broker.find():
         return
     folder = archives_folder()
     folder.mkdir(parents=True, exist_ok=True)
@@ -72,7 +72,7 @@ def create_archives() -> None:
             kafka.stop(_PATIENCE_SECONDS)  # it writes its archive
         for archive, partial in ((of_spark, partial_spark), (of_broker, partial_broker)):
             if not partial.exists():
-                raise TrainingError(f"Java wrote no archive {archive.path.name}")
+                raise TrainingError(f"Java did not write {partial.name}")
             archive.publish(partial)
 
 
