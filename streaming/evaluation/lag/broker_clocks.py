@@ -47,7 +47,8 @@ MIN_INTERVALS = 3
 KNOWN_FOR_MS = 600_000
 MAX_OFFSET_MS = 24 * 3_600_000
 _SAMPLES = 24
-_RECORDS = 1_000
+RECORDS_PER_BROKER = 1_000
+"""Only the last records of a broker in a batch are used, at most this number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,12 +171,13 @@ def largest_overlap(intervals: Int64Array) -> tuple[ClockOffset, int]:
 def _intervals(records: ReceivedRecords, samples: Iterable[OffsetsTopicEnds]) -> Mapping[int, Int64Array]:
     """Compute intervals from the last records (rules 1 and 2). Return the intervals of each broker."""
     newest_first = list(reversed(list(samples)))
+    distinct, places = np.unique(records.partitions, return_inverse=True)
+    leads_now = _look_up(newest_first[0].leaders, distinct)[places]
     asked_ms = np.full(len(records.offsets), -1, dtype=np.int64)
     leaders = np.full(len(records.offsets), -1, dtype=np.int64)
     for ends in newest_first:
-        ended = _look_up(ends.end_offsets, records.partitions)
-        led = _look_up(ends.leaders, records.partitions)
-        leads_now = _look_up(newest_first[0].leaders, records.partitions)
+        ended = _look_up(ends.end_offsets, distinct)[places]
+        led = _look_up(ends.leaders, distinct)[places]
         is_first = (asked_ms < 0) & (ended >= 0) & (ended <= records.offsets)
         asked_ms[is_first] = ends.asked_ms
         leaders[is_first & (led == leads_now)] = led[is_first & (led == leads_now)]
@@ -183,14 +185,11 @@ def _intervals(records: ReceivedRecords, samples: Iterable[OffsetsTopicEnds]) ->
     is_clock = (leaders >= 0) & (np.abs(lows) <= MAX_OFFSET_MS) & (lows <= highs)
     intervals = {}
     for broker in np.unique(leaders[is_clock]).tolist():
-        at = np.flatnonzero(is_clock & (leaders == broker))[-_RECORDS:]
+        at = np.flatnonzero(is_clock & (leaders == broker))[-RECORDS_PER_BROKER:]
         intervals[broker] = np.stack([lows[at], highs[at]], axis=1)
     return intervals
 
 
 def _look_up(by_partition: Mapping[int, int], partitions: Int64Array) -> Int64Array:
     """Return the value for each partition. The value is -1 if `by_partition` does not contain the partition."""
-    distinct, places = np.unique(partitions, return_inverse=True)
-    values = np.array([by_partition.get(number, -1) for number in distinct.tolist()], dtype=np.int64)
-    found: Int64Array = values[places] if len(values) else np.empty(0, dtype=np.int64)
-    return found
+    return np.array([by_partition.get(number, -1) for number in partitions.tolist()], dtype=np.int64)
