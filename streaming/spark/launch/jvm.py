@@ -39,6 +39,9 @@ from streaming.spark.launch.conf import CLASS_PATH, JAVA_OPTIONS, is_one_jvm, la
 EXIT_SECONDS = 5.0
 """The JVM gets this time to end. After that, it is killed."""
 
+MALLOC_ARENAS = 2
+"""glibc otherwise creates up to eight heaps per core for the threads. Each of them keeps its own freed memory."""
+
 _FOLDER_PREFIX = "kafka-rebalance-monitor-spark-"
 _POLL_SECONDS = 0.02
 _MAIN_CLASS = "org.apache.spark.deploy.SparkSubmit"
@@ -173,6 +176,7 @@ class SparkLaunch:
             "JAVA_HOME": str(java.parent.parent),
             "PYSPARK_PYTHON": sys.executable,
             "PYTHONHASHSEED": "0",  # as in spark-submit
+            "MALLOC_ARENA_MAX": os.environ.get("MALLOC_ARENA_MAX", str(MALLOC_ARENAS)),  # also for the Python workers
             "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._connection_file),
             **({} if is_alone else {"SPARK_HOME": str(home)}),
         }
