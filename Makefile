@@ -8,7 +8,7 @@ export PYTHON
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: ## Make .venv and fetch the jars; PYTHON=... chooses the interpreter
+setup: ## Make .venv, fetch the jars and create class archives; PYTHON=... chooses the interpreter
 	@deploy/setup.sh
 
 demo: setup ## Run broker, groups and monitor until Ctrl-C; DURATION_S=90 ends it by itself
@@ -16,8 +16,7 @@ demo: setup ## Run broker, groups and monitor until Ctrl-C; DURATION_S=90 ends i
 
 # Two files of slow tests at a time: three take two cores as long. In order, for the longest come first.
 test: setup ## Run every check and every test, the real broker's included
-	@$(BIN)/python -m tests.class_archives & archives=$$!; \
-	$(MAKE) --no-print-directory lint; checked=$$?; wait $$archives && exit $$checked
+	@$(MAKE) --no-print-directory lint
 	$(BIN)/pytest -n auto -m "not slow"
 	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "slow and not matrix and not helm" \
 		$$(grep -rl "mark\.slow" tests --include="test_*.py" | sort)

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Creates .venv with all packages and downloads the jars. `make setup` runs it. A second run takes one second.
+# Creates .venv with all packages, downloads the jars and creates class archives. `make setup` runs it. A second run
+# takes some seconds.
 # Set PYTHON to choose the interpreter. By default, the script uses the first supported interpreter of the list below.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -3,7 +3,8 @@
 # machine without containers, run it yourself.
 #
 #   PREFIX/venv     the program and its packages, verified by the hashes in requirements.lock
-#   PREFIX/cache    the jars of Spark and Delta, verified by the checksums in streaming/jars/jars.lock
+#   PREFIX/cache    the jars of Spark and Delta, verified by the checksums in streaming/jars/jars.lock, and the class
+#                   archive of Spark
 #   PREFIX/jars     a link to the folder of these jars, so that the class path is the same for every version
 #
 # Set PYTHON to choose the interpreter. The installed monitor downloads nothing. Do not move PREFIX, because venv
@@ -39,6 +40,14 @@ install_jars() {
     ln -sfn "$(cd "$prefix" && echo cache/jars/spark-*)" "$prefix/jars"
 }
 
+# Without a class archive, the monitor starts as well, but it needs more processor time. To create the archive, the build
+# runs a broker. The result does not contain the broker.
+create_class_archive() {
+    REBALANCE_MONITOR_CACHE_DIR="$prefix/cache" "$prefix/venv/bin/python" -I -m streaming.class_archive_training || true
+    rm -rf "$prefix"/cache/jars/broker* "$prefix"/cache/class-archives/*/broker-*
+}
+
 install_packages
 install_program
 install_jars
+create_class_archive

@@ -1,15 +1,19 @@
-"""`rebalance-monitor jars` gets all jars now, so that no later command has to wait for them."""
+"""`rebalance-monitor jars` gets all jars and creates the class archives, so that later commands start faster."""
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from streaming.child_process import ChildProcess
+from streaming.class_archive import ARCHIVES
 from streaming.errors import RemedyError
 from streaming.jars import BROKER_SETS, FIRST_RUN, JAR_SETS, JarsError, JarSetName, cache_folder, copy_set, resolve
 
@@ -35,10 +39,11 @@ from streaming.jars import BROKER_SETS, FIRST_RUN, JAR_SETS, JarsError, JarSetNa
     help="Download nothing. Read the jars from this folder, which --to filled on a different machine.",
 )
 def jars(*, every_kafka: bool, target: Path | None, source: Path | None) -> None:
-    """Download and verify the jars of Spark, Delta and Kafka.
+    """Download and verify the jars of Spark, Delta and Kafka, and create class archives.
 
-    Each user of the machine downloads the jars only once. If all jars exist already, the command takes about one
-    second.
+    Each user of the machine downloads the jars only once. If all files exist already, the command takes about one
+    second. Java starts faster with class archives. To create them, the command runs a broker and a monitor once, which
+    takes one minute. If this fails, the command prints the reason, and Java starts without class archives.
 
     For a machine without internet access, run `rebalance-monitor jars --to FOLDER` on a machine with internet access.
     Copy the folder to the other machine. Run `rebalance-monitor jars --from FOLDER` there. Both machines need the same
@@ -58,6 +63,17 @@ def jars(*, every_kafka: bool, target: Path | None, source: Path | None) -> None
     except RemedyError as error:
         raise click.ClickException(str(error)) from error
     console.print(f"jars are in {cache_folder() / 'jars'}", highlight=False, soft_wrap=True)
+    _create_archives(console)
+
+
+def _create_archives(console: Console) -> None:
+    """Create the class archives in a process that has no settings. On a failure, print its last line."""
+    with TemporaryDirectory() as folder, console.status("creating class archives"):
+        training = ChildProcess([sys.executable, "-m", "streaming.class_archive_training"], Path(folder, "output"))
+        training.wait()
+        lines = training.output.read_text(errors="replace").splitlines()
+    result = f"class archives are in {cache_folder() / ARCHIVES}" if training.exit_code == 0 else "".join(lines[-1:])
+    console.print(result, highlight=False, soft_wrap=True)
 
 
 def fetch_jars(

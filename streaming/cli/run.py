@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import logging
+import os
 import signal
 import sys
 import threading
@@ -13,12 +15,16 @@ import click
 from streaming.cli.logs import load_settings_and_redact, redact, start_logging
 from streaming.config.load import forget_secrets
 from streaming.errors import RemedyError
+from streaming.spark.launch.jvm import MALLOC_ARENAS, spark_launch
 
 SWITCH_SECONDS = 0.001
 """Time after which Python interrupts a busy thread, so that a waiting thread can run. During one scrape, Python
 switches to other threads a hundred times. With Python's default of 5 ms, a scrape during a sample or a batch takes 50 %
 longer (tests/bench/DESIGN.md).
 """
+
+_M_ARENA_MAX = -8
+"""The number of this option in glibc's malloc.h."""
 
 _log = logging.getLogger(__name__)
 
@@ -59,12 +65,11 @@ def run(file: Path | None, log_level: str) -> None:
     """
     start_logging(log_level)
     sys.setswitchinterval(SWITCH_SECONDS)
+    _limit_malloc_arenas()
     stop = threading.Event()
     for stop_signal in (signal.SIGTERM, signal.SIGINT):
         signal.signal(stop_signal, lambda *_: stop.set())
     try:
-        from streaming.run.monitor import Monitor  # noqa: PLC0415 - importing Spark would slow down --help
-
         settings = load_settings_and_redact(file)
         forget_secrets()
         for exposed_file in settings.exposed_files():
@@ -73,8 +78,18 @@ def run(file: Path | None, log_level: str) -> None:
         def log_address(port: int) -> None:
             _log.info("metrics at %s/metrics, pages at /", settings.metrics.address(port))
 
-        Monitor(settings, stop, log_address).run()
+        with spark_launch(settings.spark, clusters=len(settings.of_clusters())) as launch:
+            launch.begin()  # the JVM starts while Python imports the monitor
+            from streaming.run.monitor import Monitor  # noqa: PLC0415 - importing Spark would slow down --help
+
+            Monitor(settings, stop, log_address).run(launch)
     except RemedyError as error:
         click.ClickException(redact(str(error))).show()
         sys.exit(error.exit_code)
     _log.info("stopped")
+
+
+def _limit_malloc_arenas() -> None:
+    """Limit the heaps of this process as those of the JVM. Other C libraries than glibc do not have this limit."""
+    if (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)) is not None and "MALLOC_ARENA_MAX" not in os.environ:
+        mallopt(_M_ARENA_MAX, MALLOC_ARENAS)

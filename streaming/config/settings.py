@@ -149,6 +149,11 @@ class SparkSettings(Section):
         2, ge=1, description="Number of state partitions. You cannot change the value after the checkpoint is created."
     )
     combine_tasks: int = Field(2, ge=1, description="Number of parallel Python tasks that read and reduce the log.")
+    class_archive: bool = Field(
+        True,
+        description="Start the driver's JVM with the class archive that `rebalance-monitor jars` created. The JVM then"
+        " needs less processor time to start. If no archive fits, the JVM starts without one.",
+    )
     log_level: str = Field(
         "ERROR", pattern="^(TRACE|DEBUG|INFO|WARN|ERROR|FATAL|OFF)$", description="Log level of Spark."
     )

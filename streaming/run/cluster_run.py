@@ -124,6 +124,7 @@ class ClusterRun:
             self._keeper.keep(tables, bootstrap, claim, stop)
         finally:
             sampling_stop.set()
+            self._readiness.report_progress()
             for thread in threads:
                 thread.join()
             self._store(lag_watch)

@@ -28,8 +28,6 @@ from streaming.delta.table_files import check_tables
 from streaming.errors import RemedyError
 from streaming.http.access import Certificate, read_users
 from streaming.http.port import Access, MetricsServer
-from streaming.jars import resolve
-from streaming.java import find_java
 from streaming.page.api.event_reader import EventReader
 from streaming.page.application import Pages
 from streaming.page.clusters import ClusterView
@@ -45,7 +43,8 @@ from streaming.run.strategies import users_references
 from streaming.run.watch import ClusterWatch
 from streaming.sampling.connection import Connection
 from streaming.spark.causes import plain_cause
-from streaming.spark.session import is_running, spark_session
+from streaming.spark.launch.jvm import SparkLaunch
+from streaming.spark.session import is_running, launched_session
 
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 _HANG_UP_SECONDS = 0.5
@@ -73,16 +72,19 @@ class Monitor:
         self._users_references: tuple[tuple[str, str], ...] = ()
         self._page = ""
 
-    def run(self) -> None:
-        """Watch all clusters until `stop` is set. Raises RemedyError for an error that the operator must correct."""
+    def run(self, launch: SparkLaunch) -> None:
+        """Watch all clusters until `stop` is set. Raises RemedyError for an error that the operator must correct.
+
+        `launch` is the start of Spark's JVM. It possibly began before this call.
+        """
         self._users_references = users_references(self._settings.evaluation.assignors)
         first, *more = self._watches
         if more:
             with self._port():
-                self._watch_several()
+                self._watch_several(launch)
         else:
             with closing(first.connect()) as connection, self._port():
-                self._watch_one(first, connection)
+                self._watch_one(first, connection, launch)
 
     @contextmanager
     def _port(self) -> Iterator[None]:
@@ -112,16 +114,16 @@ class Monitor:
             RebalanceReader(self._settings.paths.tables, watch.cluster, time.monotonic),
         )
 
-    def _watch_one(self, watch: ClusterWatch, connection: Connection) -> None:
+    def _watch_one(self, watch: ClusterWatch, connection: Connection, launch: SparkLaunch) -> None:
         """Rule 1."""
         with watch.cluster_session(connection, self._stop) as cluster_session:
             if not self._stop.is_set():
-                with self._shared_resources() as shared, _reporting_spark_end(shared):
+                with self._shared_resources(launch) as shared, _reporting_spark_end(shared):
                     watch.run(cluster_session, shared, self._stop)
 
-    def _watch_several(self) -> None:
+    def _watch_several(self, launch: SparkLaunch) -> None:
         """Rules 2 to 4."""
-        with self._shared_resources() as shared:
+        with self._shared_resources(launch) as shared:
             threads = {
                 watch: threading.Thread(
                     target=self._keep_watching, args=(watch, shared), name=watch.cluster, daemon=True
@@ -167,12 +169,11 @@ class Monitor:
             raise QueryEndedError("its query was stopped, but not by the monitor")
 
     @contextmanager
-    def _shared_resources(self) -> Iterator[SharedResources]:
+    def _shared_resources(self, launch: SparkLaunch) -> Iterator[SharedResources]:
         """Rule 3."""
         settings = self._settings
         check_tables(settings.paths.tables)
-        java_home = find_java().parent.parent
-        with spark_session(settings.spark, resolve("spark"), java_home, len(self._watches)) as session:
+        with launched_session(launch, settings.spark.log_level) as session:
             tables = DeltaTables(settings.paths.tables, versions_kept_hours=settings.tables.versions_kept_hours)
             if len(self._watches) > 1:  # with one cluster, its checkpoint is checked before the tables are opened
                 tables.open_all()

@@ -29,8 +29,6 @@ from streaming.delta.on_disk import DeltaTables
 from streaming.delta.table_files import check_tables, damaged_tables
 from streaming.delta.table_repair import repair_table
 from streaming.errors import STAYS, RemedyError, storage_remedy
-from streaming.jars import resolve
-from streaming.java import find_java
 from streaming.run.query.prepare import make_checkpoint
 from streaming.run.writers import WriterClaim
 from streaming.spark.causes import plain_cause
@@ -62,7 +60,7 @@ def rebuild_checkpoint(settings: Settings, stamp: str, *, is_repairing: bool = F
     with CheckpointLock(settings.paths.checkpoint) as lock:
         repairs = _repair_tables(settings.paths.tables, stamp) if is_repairing else ()
         check_tables(settings.paths.tables)
-        with spark_session(settings.spark, resolve("spark"), find_java().parent.parent) as session:
+        with spark_session(settings.spark) as session:
             lock.write_holder(jvm_pid(session))
             with _claim(session, settings):
                 return RebuildResult(_rebuild(session, settings, stamp), repairs)

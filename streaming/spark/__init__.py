@@ -1,6 +1,7 @@
 """The parts of the monitor that use Spark: session, sources, Python steps, state and checkpoint.
 
-- `session.py`: the SparkSession and all its settings.
+- `launch/`: Spark's JVM, and all settings of the session.
+- `session.py`: the start and the stop of the SparkSession.
 - `source.py`: `__consumer_offsets` as a stream.
 - `steps.py`: the two Python steps. The first step combines records (Arrow). The second step computes the state of each
   group (pandas).

@@ -5,8 +5,9 @@ module imports. All workers share the memory of these modules. Without this modu
 first batch would import pandas, pyarrow and the steps again. These imports would slow down the batch, because the batch
 runs on the same two cores.
 
-Spark adds PySpark and Py4J to Python's path a second time, as archives. At each task, Python reads the list of files of
-every archive again. This takes 40 ms at each task. Without this delay, many tasks would take only about 40 ms.
+If `SPARK_HOME` is set, Spark adds PySpark and Py4J to Python's path a second time, as archives. At each task, Python
+reads the list of files of every archive again. This takes 40 ms at each task. Without this delay, many tasks would take
+only about 40 ms.
 """
 
 from __future__ import annotations

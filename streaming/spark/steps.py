@@ -5,7 +5,7 @@ Each step only decodes Spark's rows, calls functions without side effects and en
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -41,6 +41,7 @@ from streaming.evaluation.rebalances.detectors import Limits
 from streaming.events import LogEvent, decode_event
 from streaming.group.snapshot import GroupSnapshot
 from streaming.group.topic_names import NO_TOPIC_NAMES, TopicNames
+from streaming.spark.freed_memory import LARGE_BYTES, return_freed_memory
 
 PandasChunks = Iterable[pd.DataFrame]
 
@@ -63,13 +64,25 @@ class CombineFunction:
     own_partitions: OwnPartitions
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Combine the batches of one task."""
-        combiner = Combiner(self.own_partitions)
+        """Combine the batches of one task.
+
+        After a task with many records, return the freed memory. The worker otherwise keeps it while the driver and the
+        JVM need their maximum.
+        """
+        read_bytes = yield from self._combine(batches)
+        if read_bytes >= LARGE_BYTES:
+            return_freed_memory()
+
+    def _combine(self, batches: Iterable[pa.RecordBatch]) -> Generator[pa.RecordBatch, None, int]:
+        """Yield the state rows. Return the size of the records in bytes."""
+        combiner, read_bytes = Combiner(self.own_partitions), 0
         for batch in batches:
             combiner.add(batch)
+            read_bytes += batch.nbytes
         rows = combiner.rows()
         while several := list(islice(rows, ROWS_PER_BATCH)):
             yield pa.record_batch([list(column) for column in zip(*several, strict=True)], schema=STATE_ROW_SCHEMA)
+        return read_bytes
 
 
 @dataclass(frozen=True)

@@ -93,7 +93,9 @@ class CommittedOffsets:
         with self._lock:
             if len(self._group_ids) >= self._compact_at_rows:
                 self._drop_deleted_rows()
-            rows = np.array([self._find_row(key) for key in commits["key"].to_pylist()], dtype=np.int64)
+            keys = commits["key"].combine_chunks().dictionary_encode()  # a batch has several commits of a key
+            row_of_key = np.array([self._find_row(key) for key in keys.dictionary.to_pylist()], dtype=np.int64)
+            rows = row_of_key[keys.indices.to_numpy()]
             numbers = np.stack([commits[name].to_numpy().astype(np.int64) for name in _NUMBERS])
             for offsets_topic_partition in np.unique(numbers[3]):
                 is_of_partition = numbers[3] == offsets_topic_partition

@@ -13,8 +13,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from streaming.config.load import Settings, load_settings
-from streaming.jars import resolve
-from streaming.java import find_java
 from streaming.spark.checkpoint_files import QUERY
 from streaming.spark.session import spark_session
 from streaming.spark.source import offsets_topic_records
@@ -38,7 +36,7 @@ def main() -> None:
     """Read until stopped."""
     settings = load_settings(None)
     partitions = sorted(offsets_topic_ends(settings.kafka.bootstrap_servers))
-    with spark_session(settings.spark, resolve("spark"), find_java().parent.parent) as session:
+    with spark_session(settings.spark) as session:
         start_baseline(session, settings, partitions).awaitTermination()
 
 

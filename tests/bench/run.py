@@ -8,9 +8,9 @@ import re
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
@@ -139,35 +139,48 @@ def bench(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     steady_load = SteadyLoad(SyntheticGroups(synthetic_groups), commits_per_second, rebalances_per_minute, load_seconds)
     work = folder.absolute() / time.strftime("%Y%m%dT%H%M%S")
     load_average = os.getloadavg()
-    figures: list[Figure] = []
+    parts: list[Part] = []
     try:
         with _own_folder(work, keep=keep), _progress() as progress:
-            figures += _without_broker(part, work, steady_load.synthetic_groups)
-            if part in {None, "catch-up"}:
-                figures += _catch_up(work / "catch-up", fill, progress)
-            if part in {None, "rebalances"}:
-                figures += _rebalances(work / "rebalances", rebalances, progress)
-            if part in {None, "evaluation"}:
-                figures += _evaluation(work / "evaluation", steady_load, progress)
+            for measured in _measure(part, work, fill, steady_load, rebalances, progress):
+                parts.append(measured)
+                progress.stop()
+                _print_part(measured, load_average)
+                progress.start()
     except KeyboardInterrupt:
         raise click.Abort from None
     except RemedyError as error:
         raise click.ClickException(str(error)) from error
-    sizes = {"catch-up": fill.in_words, "evaluation": steady_load.in_words}
-    measured = [words for name, words in sizes.items() if part in {None, name}]
-    _report(measured, figures, load_average, json_file)
+    if json_file is not None:
+        _write_json(json_file, parts, load_average)
 
 
-def _without_broker(part: str | None, work: Path, synthetic_groups: SyntheticGroups) -> Iterator[Figure]:
-    """Yield the figures of the selected parts that need neither a broker nor Spark."""
-    if part in {None, "state"}:
-        yield from group_state_figures()
-    if part in {None, "scrape"}:
-        yield from metrics_text_figures(synthetic_groups)
-    if part in {None, "tables"}:
-        yield from table_append_figures(work / "tables")
-    if part in {None, "past"}:
-        yield from past_figures(work / "past", PastTables())
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The figures of one part of the benchmark. `size` describes its load, or is empty."""
+
+    name: str
+    size: str
+    figures: Sequence[Figure]
+
+
+def _measure(  # noqa: PLR0913, PLR0917 - the sizes of all parts
+    part: str | None, work: Path, fill: Fill, steady_load: SteadyLoad, rebalances: int, progress: Progress
+) -> Iterator[Part]:
+    """Measure the selected parts one after the other."""
+    groups = steady_load.synthetic_groups
+    every: Mapping[str, tuple[str, Callable[[], Iterable[Figure]]]] = {
+        "state": ("", group_state_figures),
+        "scrape": ("", lambda: metrics_text_figures(groups)),
+        "tables": ("", lambda: table_append_figures(work / "tables")),
+        "past": ("", lambda: past_figures(work / "past", PastTables())),
+        "catch-up": (fill.in_words, lambda: _catch_up(work / "catch-up", fill, progress)),
+        "rebalances": ("", lambda: _rebalances(work / "rebalances", rebalances, progress)),
+        "evaluation": (steady_load.in_words, lambda: _evaluation(work / "evaluation", steady_load, progress)),
+    }
+    for name, (size, measure) in every.items():
+        if part in {None, name}:
+            yield Part(name, size, list(measure()))
 
 
 @contextmanager
@@ -234,20 +247,27 @@ def _evaluation(work: Path, steady_load: SteadyLoad, progress: Progress) -> list
     return load_figures(steady_load, monitor, baseline)
 
 
-def _report(sizes: list[str], figures: list[Figure], load_average: tuple[float, ...], json_file: Path | None) -> None:
+def _print_part(part: Part, load_average: tuple[float, ...]) -> None:
+    """Print a part when it is measured, so that a long or failed run shows what it has measured."""
     load = ", ".join(f"{average:.1f}" for average in load_average)
-    title = "; ".join([*sizes, f"{os.cpu_count()} cores, load average {load} at the start"])
+    words = [
+        part.name,
+        *([part.size] if part.size else []),
+        f"{os.cpu_count()} cores, load average {load} at the start",
+    ]
     console = Console()
     console.width = console.width if console.is_terminal else _WIDTH_IN_FILES
-    console.print(figures_table(title, figures))
-    if json_file is not None:
-        document = {
-            "sizes": sizes,
-            "cores": os.cpu_count(),
-            "load_average": load_average,
-            "figures": [figure.as_json() for figure in figures],
-        }
-        json_file.write_text(json.dumps(document, indent=2) + "\n")
+    console.print(figures_table("; ".join(words), part.figures))
+
+
+def _write_json(json_file: Path, parts: Sequence[Part], load_average: tuple[float, ...]) -> None:
+    document = {
+        "sizes": [part.size for part in parts if part.size],
+        "cores": os.cpu_count(),
+        "load_average": load_average,
+        "figures": [figure.as_json() for part in parts for figure in part.figures],
+    }
+    json_file.write_text(json.dumps(document, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from streaming.embedded import EmbeddedBroker
@@ -49,6 +50,9 @@ def test_the_built_monitor_runs_without_access_to_a_registry(
     program = str(built / "venv" / "bin" / "rebalance-monitor")
     monitor = MonitorProcess(broker.bootstrap_servers, folder, command=[program, "run"])
     monitor.start().wait_until_ready()
+    (archive,) = built.glob("cache/class-archives/*/*.jsa")
+    (jvm,) = (child for child in psutil.Process(monitor.process.pid).children() if "java" in child.name())
+    assert f"-XX:SharedArchiveFile={archive}" in jvm.cmdline()
     until("the group", lambda: monitor.value("rebalance_monitor_group_members", group=name) == 1)
     group.leave_all()
     assert monitor.stop() == 0

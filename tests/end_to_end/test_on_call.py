@@ -17,8 +17,6 @@ from pyspark.sql import SparkSession
 from streaming.config.settings import SparkSettings
 from streaming.delta.tables import TABLES
 from streaming.embedded import EmbeddedBroker
-from streaming.jars import resolve
-from streaming.java import find_java
 from streaming.spark.session import spark_session
 from tests.end_to_end.broken_groups import PARTITIONS, TROUBLES, Scene, healthy
 from tests.end_to_end.conftest import create_topics, produce
@@ -192,7 +190,7 @@ ANSWERS = (
 def spark(broken: tuple[Scene, MonitorProcess]) -> Iterator[SparkSession]:
     """Open Spark on the monitor's tables, as a user does. The monitor is paused, because two Sparks are slow."""
     _, monitor = broken
-    with monitor.paused(), spark_session(SparkSettings(), resolve("spark"), find_java().parent.parent) as session:
+    with monitor.paused(), spark_session(SparkSettings()) as session:
         for table in TABLES:
             path = str(monitor.folder / "tables" / table.name)
             session.read.format("delta").load(path).createOrReplaceTempView(table.name)

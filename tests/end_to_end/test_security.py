@@ -33,7 +33,6 @@ from streaming.errors import RemedyError
 from streaming.evaluation.lag.lag import MAYBE_ONLY_MARKERS
 from streaming.evaluation.rebalances.detectors import Limits
 from streaming.events import OFFSETS_TOPIC
-from streaming.jars import resolve
 from streaming.java import find_java, java_version
 from streaming.run.cluster_clock import ClusterClock
 from streaming.run.samples.lag_watch import LagWatch
@@ -405,7 +404,7 @@ def connected(bootstrap_servers: str, security: SecuritySettings, connect_timeou
 
 @pytest.fixture(scope="module")
 def session() -> Iterator[SparkSession]:
-    with spark_session(SparkSettings(), resolve("spark"), find_java().parent.parent) as started:
+    with spark_session(SparkSettings()) as started:
         yield started
 
 

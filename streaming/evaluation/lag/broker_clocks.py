@@ -47,7 +47,8 @@ MIN_INTERVALS = 3
 KNOWN_FOR_MS = 600_000
 MAX_OFFSET_MS = 24 * 3_600_000
 _SAMPLES = 24
-_RECORDS = 1_000
+RECORDS_PER_BROKER = 1_000
+"""Only the last records of a broker in a batch are used, at most this number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +192,7 @@ def _intervals(records: ReceivedRecords, samples: Iterable[OffsetsTopicEnds]) ->
     is_clock = (leaders >= 0) & (np.abs(lows) <= MAX_OFFSET_MS) & (lows <= highs)
     intervals = {}
     for broker in np.unique(leaders[is_clock]).tolist():
-        at = np.flatnonzero(is_clock & (leaders == broker))[-_RECORDS:]
+        at = np.flatnonzero(is_clock & (leaders == broker))[-RECORDS_PER_BROKER:]
         intervals[broker] = np.stack([lows[at], highs[at]], axis=1)
     return intervals
 

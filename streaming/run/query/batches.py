@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 import numpy as np
@@ -28,23 +28,24 @@ from streaming.combine.partition_state import (
     decode_partition_event,
     merge_partition,
 )
+from streaming.combine.wire import Int64Array
 from streaming.delta.cells import Row
 from streaming.delta.on_disk import DeltaTables
 from streaming.delta.rows import arrow_table, commit_gap_rows, quarantine_rows, update_rows
 from streaming.delta.tables import GROUP_GENERATIONS, Table
 from streaming.evaluation.group_update import GroupUpdate, decode_update
-from streaming.evaluation.lag.broker_clocks import ReceivedRecords
+from streaming.evaluation.lag.broker_clocks import RECORDS_PER_BROKER, ReceivedRecords
 from streaming.evaluation.rebalances.skips import decide_skips
 from streaming.events import OFFSETS_TOPIC, POLLED_PARTITION
 from streaming.group.snapshot import GONE
 from streaming.integrity.log_integrity import find_backward_positions
 from streaming.run.cluster_clock import ClusterClock
 from streaming.run.log_integrity import ForeignRecords, report_rewound
-from streaming.run.query.freed_memory import LARGE_BYTES, return_freed_memory
 from streaming.run.query.prepare import Bootstrap, position_numbers
 from streaming.spark.causes import plain_cause
 from streaming.spark.checkpoint import batch_end_positions
 from streaming.spark.files import Files
+from streaming.spark.freed_memory import LARGE_BYTES, return_freed_memory
 from streaming.state.committed_offsets import CommittedOffsets
 from streaming.state.monitor_state import MonitorState
 
@@ -73,6 +74,7 @@ class BatchSink:
         files: Files,
         bootstrap: Bootstrap,
         clock: ClusterClock,
+        on_end: Callable[[], None],
     ) -> None:
         self._cluster = cluster
         self._monitor_state = monitor_state
@@ -81,6 +83,7 @@ class BatchSink:
         self._files = files
         self._bootstrap = bootstrap
         self._clock = clock
+        self._on_end = on_end
         self._foreign_records = ForeignRecords(cluster)
         self.failure: Exception | None = None
         """The error that the last batch raised. Spark itself reports this error only as a long text."""
@@ -93,6 +96,7 @@ class BatchSink:
         except Exception as failure:  # noqa: BLE001 - any error ends the query
             self.failure = failure
             raise BatchFailedError(plain_cause(failure)) from None
+        self._on_end()
         if batch_bytes >= LARGE_BYTES:
             return_freed_memory()
 
@@ -102,8 +106,7 @@ class BatchSink:
         The batch is collected only once, because a second Spark action would run the stateful plan again.
         """
         started = time.monotonic()
-        collected = batch.toArrow()
-        updates, partition_events = _split_by_kind(collected)
+        updates, partition_events, batch_bytes = _split_by_kind(batch.toArrow())
         received_ms = self._clock.monitor_ms()
         partition_batches = [event for event in partition_events if isinstance(event, PartitionBatch)]
         partition_states = self._merge_partitions(partition_batches)
@@ -111,13 +114,8 @@ class BatchSink:
         closed = [event for event in partition_events if isinstance(event, GapsClosed)]
         self._monitor_state.put_batch([update.record for update in updates], partition_states.values(), forgotten)
         self._monitor_state.put_gap_totals(closed)
-        commits = {id(event): commits_table(event.commits) for event in partition_batches}
-        self._clock.take_records(_records(received_ms, commits.values(), updates))
-        for event in partition_events:
-            if isinstance(event, CommitsVanished):
-                self._committed_offsets.forget(event.keys, event.kafka_offsets)
-            elif isinstance(event, PartitionBatch):
-                self._committed_offsets.apply(commits[id(event)])
+        last_records = [self._apply_commits(event) for event in partition_events]
+        self._clock.take_records(_records(received_ms, last_records, updates))
         known, positions = self._monitor_state.view().health.positions, self._positions(batch_id)
         report_rewound(self._cluster, self._monitor_state, find_backward_positions(known, positions))
         self._foreign_records.report(partition_batches)
@@ -134,7 +132,20 @@ class BatchSink:
             len(partition_states),
             batch_seconds,
         )
-        return int(collected.nbytes)
+        return batch_bytes
+
+    def _apply_commits(self, event: PartitionEvent) -> Int64Array:
+        """Apply the commits of one event. Return the positions and times of its last records, one row per record.
+
+        The decoded commits of one event are freed before the next event is decoded.
+        """
+        if isinstance(event, CommitsVanished):
+            self._committed_offsets.forget(event.keys, event.kafka_offsets)
+        if not isinstance(event, PartitionBatch):
+            return np.empty((0, 3), dtype=np.int64)
+        commits = commits_table(event.commits)
+        self._committed_offsets.apply(commits)
+        return _last_records(commits)
 
     def _positions(self, batch_id: int) -> Mapping[int, int]:
         """Return the next offset to read in each partition, after the batch.
@@ -197,7 +208,19 @@ class BatchSink:
         return rows.filter(pa.array(unwritten))
 
 
-def _records(received_ms: int, commits: Iterable[pa.Table], updates: Iterable[GroupUpdate]) -> ReceivedRecords:
+def _last_records(commits: pa.Table) -> Int64Array:
+    """Return the positions and times of the last records of one partition, one row per record.
+
+    They are sufficient to compute clock offsets.
+    """
+    names = ("offsets_topic_partition", "offsets_topic_offset", "timestamp_ms")
+    if commits.num_rows > RECORDS_PER_BROKER:
+        offsets = commits["offsets_topic_offset"].to_numpy()
+        commits = commits.take(np.argpartition(offsets, -RECORDS_PER_BROKER)[-RECORDS_PER_BROKER:])
+    return np.stack([commits[name].to_numpy().astype(np.int64) for name in names], axis=1)
+
+
+def _records(received_ms: int, commits: Iterable[Int64Array], updates: Iterable[GroupUpdate]) -> ReceivedRecords:
     """Return the positions and times of the records of a batch.
 
     Rows of the polling mode are not included, because they have no position in the log.
@@ -208,10 +231,7 @@ def _records(received_ms: int, commits: Iterable[pa.Table], updates: Iterable[Gr
         for one in positions
         if one is not None and one.offsets_topic_partition != POLLED_PARTITION
     ]
-    places = np.array(of_groups, dtype=np.int64).reshape(-1, 3)
-    names = ("offsets_topic_partition", "offsets_topic_offset", "timestamp_ms")
-    tables = [np.stack([table[name].to_numpy().astype(np.int64) for name in names], axis=1) for table in commits]
-    partitions, offsets, times_ms = np.concatenate([places, *tables]).T
+    partitions, offsets, times_ms = np.concatenate([np.array(of_groups, dtype=np.int64).reshape(-1, 3), *commits]).T
     return ReceivedRecords(received_ms, partitions, offsets, times_ms)
 
 
@@ -224,11 +244,12 @@ def polled_positions(partition_states: Mapping[int, PartitionSnapshot]) -> Mappi
     return {} if polled is None else {POLLED_PARTITION: polled.last_offset + 1}
 
 
-def _split_by_kind(rows: pa.Table) -> tuple[list[GroupUpdate], list[PartitionEvent]]:
+def _split_by_kind(rows: pa.Table) -> tuple[list[GroupUpdate], list[PartitionEvent], int]:
+    """Decode the rows of a batch one by one. Also return the size of the rows in bytes."""
     updates, partition_events = [], []
-    for state_kind, payload in zip(rows["state_kind"].to_pylist(), rows["payload"].to_pylist(), strict=True):
-        if state_kind == GROUP_KIND:
-            updates.append(decode_update(payload))
+    for state_kind, payload in zip(rows["state_kind"], rows["payload"], strict=True):
+        if state_kind.as_py() == GROUP_KIND:
+            updates.append(decode_update(payload.as_py()))
         else:
-            partition_events.append(decode_partition_event(payload))
-    return updates, partition_events
+            partition_events.append(decode_partition_event(payload.as_py()))
+    return updates, partition_events, int(rows.nbytes)

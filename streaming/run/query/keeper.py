@@ -91,6 +91,7 @@ class QueryKeeper:
             files=self._files,
             bootstrap=bootstrap,
             clock=self._clock,
+            on_end=self._readiness.report_progress,
         )
         retry_state = RetryState(self._monitor_state)
         while not stop.is_set():

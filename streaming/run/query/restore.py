@@ -16,11 +16,11 @@ from streaming.evaluation.group_update import GroupState
 from streaming.events import OFFSETS_TOPIC
 from streaming.run.failures import SparkEndedError
 from streaming.run.query.batches import polled_positions
-from streaming.run.query.freed_memory import return_freed_memory
 from streaming.spark.causes import is_spark_gone, plain_cause
 from streaming.spark.checkpoint import CheckpointDamagedError, batch_end_positions, last_committed_batch
 from streaming.spark.checkpoint_files import QUERY
 from streaming.spark.files import Files
+from streaming.spark.freed_memory import return_freed_memory
 from streaming.spark.state import stored_state
 from streaming.state.committed_offsets import CommittedOffsets
 from streaming.state.monitor_state import MonitorState

@@ -32,7 +32,8 @@ class Readiness:
     sample. It returns None if the sample is not sufficient. The positions are the ends of the partitions of
     `__consumer_offsets`. In the polling mode, the position is the end of the first complete poll.
 
-    Two threads use this object, under a lock: the thread that starts the query, and the sampler's thread.
+    Three threads use this object: the thread that starts the query, the thread of the batches, and the sampler's
+    thread.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class Readiness:
         self._caught_up = False
         self._samples_since_read = 0
         self._lock = threading.Lock()
+        self._progress = threading.Event()
 
     def start_over(self) -> None:
         """Reset the readiness when the query starts.
@@ -54,6 +56,25 @@ class Readiness:
         """
         with self._lock:
             self._targets, self._caught_up, self._samples_since_read = None, False, 0
+        self.report_progress()
+
+    def report_progress(self) -> None:
+        """End `wait_for_progress`, because the query started, a batch ended, or the watch is over."""
+        self._progress.set()
+
+    def wait_for_progress(self, seconds: float) -> None:
+        """Wait at most this time for a report of progress that no earlier call has returned."""
+        self._progress.wait(seconds)
+        self._progress.clear()
+
+    @property
+    def is_reading_log(self) -> bool:
+        """True if the target positions are known and the query has not reached them yet.
+
+        Then the result of a sample cannot change before the next batch ends.
+        """
+        with self._lock:
+            return self._targets is not None and self._samples_since_read == 0
 
     def after(self, positions: Mapping[int, int], sample: ClusterSample, *, is_evaluated: bool) -> bool:
         """Evaluate the readiness after a sample. Return True if the cluster is ready.

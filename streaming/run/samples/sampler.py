@@ -88,7 +88,7 @@ class Sampler:
             except Exception as error:  # noqa: BLE001 - after any error, show "not ready" instead of a dead thread
                 self._failures.report(error)
                 self._monitor_state.put_health(ready=False)
-            stop.wait(max(0.2, self._pause_seconds() - (time.monotonic() - started)))
+            self._pause(stop, max(0.2, self._pause_seconds() - (time.monotonic() - started)))
 
     def _report_reachability(self, error: KafkaError | None = None) -> None:
         """Log one line when the brokers no longer answer, and one line when the brokers answer again.
@@ -102,9 +102,21 @@ class Sampler:
         elif was_unreachable:
             _log.info("%s: brokers answer again", self._cluster)
 
+    def _pause(self, stop: threading.Event, seconds: float) -> None:
+        """Wait until the next sample. Until the cluster is ready, the end of a batch ends the wait."""
+        if self._monitor_state.view().health.ready:
+            stop.wait(seconds)
+        else:
+            self._readiness.wait_for_progress(seconds)
+
     def _pause_seconds(self) -> float:
-        """Return the pause between samples, in seconds. The pause is at most one second until the cluster is ready."""
-        return self._interval_seconds if self._monitor_state.view().health.ready else min(1.0, self._interval_seconds)
+        """Return the pause between samples, in seconds.
+
+        Until the cluster is ready, the pause is at most one second. But while the query reads the log, more samples
+        change nothing. They would take processor time from the query.
+        """
+        is_short = not self._monitor_state.view().health.ready and not self._readiness.is_reading_log
+        return min(1.0, self._interval_seconds) if is_short else self._interval_seconds
 
     def take_sample(self) -> None:
         """Take one sample. Commits are read before end offsets, so that the reported lag is never too small."""

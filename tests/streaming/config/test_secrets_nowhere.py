@@ -31,7 +31,7 @@ from streaming.config.environment import ENVIRONMENT_PREFIX, is_setting, without
 from streaming.config.load import ConfigError, Settings, create_redactor, forget_secrets, load_settings
 from streaming.config.redaction import Redactor
 from streaming.custom import GuardedAssignor
-from streaming.spark.session import launch_conf, session_conf
+from streaming.spark.launch.conf import launch_conf, session_conf
 
 MARKER = "Zq7hunter2"
 SECRETS = st.tuples(*[st.text("abXY01/:@?&=+#%.-~ ", max_size=6)] * 2).map(lambda ends: f"x{ends[0]}{MARKER}{ends[1]}y")

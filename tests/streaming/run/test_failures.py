@@ -81,6 +81,7 @@ def test_a_batch_keeps_its_failure_and_raises_one_line_to_spark(monkeypatch: pyt
     So a stop in the middle of a batch printed a thousand lines.
     """
     sink = object.__new__(BatchSink)
+    sink._on_end = lambda: None
 
     def fail(*_: object) -> None:
         raise FULL

@@ -14,13 +14,16 @@ import pytest
 from kafka.errors import KafkaConnectionError, NodeNotReadyError
 
 from streaming.config.load import Settings, load_settings
+from streaming.config.settings import SparkSettings
 from streaming.delta.on_disk import DeltaTables
 from streaming.embedded.ports import free_port
 from streaming.run.monitor import Monitor
+from streaming.run.samples.readiness import Readiness
 from streaming.run.samples.sampler import Sampler
 from streaming.run.samples.upkeep import Upkeep
 from streaming.sampling.connection import BrokerUnreachableError
 from streaming.spark.checkpoint import CheckpointError
+from streaming.spark.launch.jvm import spark_launch
 from streaming.state.monitor_state import MonitorState
 
 
@@ -46,8 +49,8 @@ def wait_until(is_true: Callable[[], bool]) -> None:
 
 def test_a_single_cluster_that_cannot_be_reached_ends_the_start(tmp_path: Path) -> None:
     """Rule 1: a wrong address is reported at once, and the supervisor of the process gets an exit code."""
-    with pytest.raises(BrokerUnreachableError):
-        Monitor(settings(tmp_path), threading.Event(), ignore_port).run()
+    with spark_launch(SparkSettings()) as launch, pytest.raises(BrokerUnreachableError):
+        Monitor(settings(tmp_path), threading.Event(), ignore_port).run(launch)
 
 
 def test_one_unreachable_cluster_of_several_is_logged_once_and_retried_until_the_stop(
@@ -130,7 +133,8 @@ def test_brokers_that_stop_answering_are_one_line_and_their_return_is_a_second(
         cluster="eu",
         monitor_state=MonitorState(),
         interval_seconds=0.01,
-        **dict.fromkeys(("groups", "lag_watch", "readiness", "after")),
+        readiness=Readiness(lambda: True),
+        **dict.fromkeys(("groups", "lag_watch", "after")),
     )
     monkeypatch.setattr(sampler, "take_sample", samples)
     with caplog.at_level(logging.INFO):

@@ -54,8 +54,7 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     (tmp_path / "tables").mkdir()
     file = tmp_path / "monitor.toml"
     file.write_text(f"[paths]\ncheckpoint = '{tmp_path}/checkpoint'\ntables = '{tmp_path}/tables'\n")
-    for name in ("resolve", "find_java", "jvm_pid"):
-        monkeypatch.setattr(rebuild_module, name, lambda *_: Path("/usr/bin/java"))
+    monkeypatch.setattr(rebuild_module, "jvm_pid", lambda *_: 1)
     monkeypatch.setattr(rebuild_module, "Files", LocalFiles)
     monkeypatch.setattr(rebuild_module, "make_checkpoint", create_checkpoint)
     for name in ("spark_session", "WriterClaim"):

@@ -11,6 +11,7 @@ from pyspark.errors import PySparkException
 
 from streaming.run.cluster_clock import ClusterClock
 from streaming.run.query.keeper import QueryKeeper
+from streaming.run.samples.readiness import Readiness
 from streaming.state.monitor_state import MonitorState
 
 
@@ -25,7 +26,7 @@ def test_a_query_that_fails_for_one_reason_is_logged_once_until_it_was_ready_aga
     run._cluster, run._monitor_state, run._clock = "eu", monitor_state, ClusterClock("eu", lambda: 0)
     run._committed_offsets = run._files = None  # type: ignore[assignment]
     run._shared_resources = SimpleNamespace(session=None)  # type: ignore[assignment]
-    run._readiness = SimpleNamespace(start_over=lambda: None)  # type: ignore[assignment]
+    run._readiness = Readiness(lambda: True)
 
     def fail(*_: object) -> None:
         started.append(1)

@@ -7,8 +7,6 @@ import py4j.protocol
 import pytest
 
 from streaming.config.settings import SparkSettings
-from streaming.jars import resolve
-from streaming.java import find_java
 from streaming.spark.session import spark_session
 
 pytestmark = pytest.mark.slow
@@ -21,7 +19,7 @@ def test_after_a_stop_a_second_session_starts_without_the_jvm_of_the_first():
     trace before the line with the reason of a refused start.
     """
     for _ in range(2):
-        with spark_session(SparkSettings(), resolve("spark"), find_java().parent.parent) as session:
+        with spark_session(SparkSettings()) as session:
             assert session.range(3).count() == 3
             assert py4j.java_gateway.get_return_value is not py4j.protocol.get_return_value
             java_client = session.sparkContext._gateway._gateway_client

@@ -6,6 +6,7 @@ A cluster is ready if the log is read to its end at the start, the query is aliv
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -103,6 +104,33 @@ def test_readiness_waits_for_verdicts_but_not_for_ever() -> None:
     readiness.start_over()
     assert not ready({0: 5}, sample({0: 10}), readiness, evaluated=False), "the wait starts when the log is read"
     assert ready({0: 10}, sample({0: 10}), readiness, evaluated=True)
+
+
+def test_a_sample_changes_nothing_from_the_first_target_until_the_log_is_read() -> None:
+    """2 million records took 20 s to read. The sampler took a sample per second in this time, for nothing."""
+    readiness = Readiness(lambda: True)
+    reading = [readiness.is_reading_log]
+    for position in (0, 5, 10):
+        ready({0: position}, sample({0: 10}), readiness, evaluated=False)
+        reading.append(readiness.is_reading_log)
+    assert reading == [False, True, True, False], "before the first sample, and while verdicts are missing: False"
+
+
+def test_progress_before_and_during_a_wait_ends_the_wait_once() -> None:
+    """Otherwise, the cluster could be ready for several seconds before a sample shows it."""
+    readiness = Readiness(lambda: True)
+    readiness.start_over()
+    waits = [waited_seconds(readiness, 30), waited_seconds(readiness, 0.05)]
+    threading.Timer(0.05, readiness.report_progress).start()
+    waits.append(waited_seconds(readiness, 30))
+    assert waits[0] < 10 > waits[2]
+    assert waits[1] >= 0.05, "each report ends one wait"
+
+
+def waited_seconds(readiness: Readiness, at_most_seconds: float) -> float:
+    started = time.monotonic()
+    readiness.wait_for_progress(at_most_seconds)
+    return time.monotonic() - started
 
 
 def test_the_source_sets_the_target_and_without_a_target_nothing_is_ready() -> None:

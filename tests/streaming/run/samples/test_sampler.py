@@ -104,3 +104,18 @@ def test_a_recreated_log_is_not_ready_whatever_its_length(tmp_path: Path) -> Non
         monitor.read()
         monitor.sampler.take_sample()
         assert not monitor.monitor_state.view().health.ready
+
+
+def test_samples_are_frequent_before_and_after_the_catch_up_but_not_during_it(tmp_path: Path) -> None:
+    """Before the first sample there is no target, and after the catch-up the sampler waits for verdicts."""
+    monitor = Monitor(tmp_path)
+    sampler, monitor.sampler._interval_seconds, monitor.cluster.log_end = monitor.sampler, 5.0, 70
+    pauses_seconds = [sampler._pause_seconds()]
+    sampler.take_sample()
+    pauses_seconds.append(sampler._pause_seconds())
+    sampler._readiness.start_over()
+    pauses_seconds.append(sampler._pause_seconds())
+    monitor.read()
+    sampler.take_sample()
+    pauses_seconds.append(sampler._pause_seconds())
+    assert pauses_seconds == [1.0, 5.0, 1.0, 5.0], "the last one: the cluster is ready"

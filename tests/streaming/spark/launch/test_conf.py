@@ -1,4 +1,4 @@
-"""Tests of Spark's configuration, by the numbered rules in session.py."""
+"""Tests of the settings of the session, by the numbered rules in session.py."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from streaming.config.settings import SparkSettings
-from streaming.spark.session import SUBMITTED, launch_conf, session_conf
+from streaming.spark.launch.conf import SUBMITTED, launch_conf, session_conf
 
 FOLDER = Path("/temporary/of this run")
 JARS = [Path("/jars/a.jar"), Path("/jars/b.jar")]
@@ -77,7 +77,7 @@ def test_only_the_number_of_records_limits_an_arrow_batch() -> None:
     """With any other limit in bytes, Spark computes the size of the batch after each row, for 17 % of a task's time."""
     options = session_conf(SparkSettings(), JARS, FOLDER, submitted=False)
     assert options["spark.sql.execution.arrow.maxBytesPerBatch"] == str(2**31 - 1)
-    assert 0 < int(options["spark.sql.execution.arrow.maxRecordsPerBatch"]) <= 16_384, "the batch must fit into memory"
+    assert 0 < int(options["spark.sql.execution.arrow.maxRecordsPerBatch"]) <= 8_192, "the batch must fit into memory"
 
 
 def test_spark_options_of_the_user_override_those_of_the_monitor():

@@ -9,13 +9,13 @@ import pytest
 
 from streaming.run.query import batches
 from streaming.run.query.batches import BatchSink
-from streaming.run.query.freed_memory import LARGE_BYTES
+from streaming.spark.freed_memory import LARGE_BYTES
 
 _A_LARGE_BATCH = """
 import threading, psutil, pyarrow as pa
 from streaming.combine.partition_state import DecodeFailure, PartitionBatch
 from streaming.combine.partition_state import decode_partition_event, encode_partition_event
-from streaming.run.query.freed_memory import return_freed_memory
+from streaming.spark.freed_memory import return_freed_memory
 from streaming.delta.rows import arrow_table, quarantine_rows
 from streaming.delta.tables import QUARANTINE
 
@@ -63,6 +63,7 @@ def test_memory_of_a_large_batch_of_invalid_records_is_returned() -> None:
 def test_memory_is_returned_after_a_large_batch_and_not_after_a_small_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """A small batch comes every two seconds. It would request the returned memory again."""
     sink, trimmed_after = object.__new__(BatchSink), []
+    sink._on_end = lambda: None
     monkeypatch.setattr(batches, "return_freed_memory", lambda: trimmed_after.append(batch_id))
     for batch_id, batch_bytes in enumerate((0, LARGE_BYTES - 1, LARGE_BYTES, 10 * LARGE_BYTES)):
         monkeypatch.setattr(sink, "_apply", lambda *_, batch_bytes=batch_bytes: batch_bytes)

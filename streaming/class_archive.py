@@ -1,0 +1,94 @@
+"""Find the class archive of a JVM (JEP 350), and the JVM options that use or write it.
+
+`class_archive_training.py` creates the archives.
+
+1. A class archive contains the parsed and verified classes of an earlier run. A JVM maps the archive into its memory.
+   It then reads no class files of these classes.
+2. An archive fits only one Java and one class path. So the name of its file contains a hash of both. If there is no
+   file with this name, the JVM starts without an archive.
+3. A truncated archive ends the JVM with SIGBUS, also with `-Xshare:auto`. So the name of the file also contains its
+   size, and only a file of this size is used.
+4. The JVM itself also compares the archive with its version and with the sizes and times of all jars. If the archive
+   does not fit, the JVM starts without it and prints nothing about it.
+5. The archives of one Python environment are in one folder of the cache. A new archive replaces the older ones of its
+   kind.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal
+
+from streaming.jars import cache_folder
+
+ARCHIVES = "class-archives"
+"""The folder of the archives of all Python environments, in the cache."""
+
+Kind = Literal["spark", "broker"]
+
+_QUIETLY_IF_IT_FITS = ("-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off")
+
+
+def recording_options(partial: Path) -> list[str]:
+    """Return the JVM options that write an archive to the file `partial` when the JVM ends."""
+    return [f"-XX:ArchiveClassesAtExit={partial}", "-Xlog:disable"]
+
+
+class ClassArchive:
+    """The archive of one kind of JVM. `class_path` has files and folders, in the order of the command line."""
+
+    def __init__(self, kind: Kind, java: Path, class_path: Sequence[str]) -> None:
+        self._kind = kind
+        self._name = f"{kind}-{_fingerprint(java, class_path)}"
+
+    def find(self) -> Path | None:
+        """Return the path of the complete archive, or None if there is none (rules 2 and 3)."""
+        paths = archives_folder().glob(f"{self._name}-*.jsa")
+        return next((path for path in paths if path.name == _file_name(self._name, path)), None)
+
+    @property
+    def options(self) -> list[str]:
+        """Return the JVM options that use the archive. Return an empty list if there is no archive."""
+        path = self.find()
+        return [f"-XX:SharedArchiveFile={path}", *_QUIETLY_IF_IT_FITS] if path else []
+
+    def publish(self, partial: Path) -> None:
+        """Give its name to the complete file `partial`, and remove the older archives of this kind (rule 5)."""
+        path = archives_folder() / _file_name(self._name, partial)
+        older = [other for other in archives_folder().glob(f"{self._kind}-*.jsa") if other != path]
+        partial.replace(path)
+        for other in older:
+            with suppress(OSError):
+                other.unlink()
+
+
+def _file_name(name: str, content: Path) -> str:
+    """Return the file name of an archive with the size of `content`. If `content` is gone, the size is 0."""
+    try:
+        size_bytes = content.stat().st_size
+    except FileNotFoundError:
+        size_bytes = 0
+    return f"{name}-{size_bytes}.jsa"
+
+
+def archives_folder() -> Path:
+    """Return the folder of the archives of this Python environment."""
+    environment = hashlib.sha256(sys.prefix.encode()).hexdigest()[:12]
+    return cache_folder() / ARCHIVES / environment
+
+
+def _fingerprint(java: Path, class_path: Sequence[str]) -> str:
+    home = java.resolve().parent.parent
+    files = [home / "release", home / "lib" / "server" / "libjvm.so", *map(Path, class_path)]
+    return hashlib.sha256("\n".join(line for file in files for line in _identity(file)).encode()).hexdigest()[:16]
+
+
+def _identity(file: Path) -> Iterator[str]:
+    yield str(file)
+    with suppress(OSError):  # a folder or file of a class path does not need to exist
+        status = file.stat()
+        yield f"{status.st_size} {int(status.st_mtime)}"

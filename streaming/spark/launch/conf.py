@@ -1,0 +1,140 @@
+"""All settings of the Spark session. The functions are pure and import no Spark.
+
+The rules of `session.py` define the values.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+from streaming.config.redaction import is_harmless, without_credentials
+from streaming.config.settings import SparkSettings
+
+_LOGGING = Path(__file__).parents[1] / "log4j2.properties"
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+CLASS_PATH = "spark.driver.extraClassPath"
+_REDACTION = "spark.redaction.regex"
+_REDACTED_BY_SPARK = "(?i)secret|password|token|access[.]?key"
+_LAUNCH_ONLY = re.compile(r"spark\.(driver\.(extra|default)|jars|files|archives|submit|plugins|master|redaction|log)")
+"""A pattern for the names of settings that have an effect only at the start of the JVM."""
+ROCKSDB_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+SUBMITTED = frozenset(
+    {
+        "spark.master",
+        "spark.jars",
+        CLASS_PATH,
+        "spark.driver.memory",
+        JAVA_OPTIONS,
+        "spark.driver.host",
+        "spark.driver.bindAddress",
+    }
+)
+"""Settings that cannot change while the driver runs, or that spark-submit has set (rule 2)."""
+
+
+def session_conf(
+    settings: SparkSettings, jars: Sequence[Path], folder: Path, *, submitted: bool, clusters: int = 1
+) -> Mapping[str, str]:
+    """Return all settings of the session, as rules 1 to 7 require. Spark's temporary files go into `folder`.
+
+    Example: `session_conf(SparkSettings(), [], Path("/tmp"), submitted=True)` has no `spark.master`.
+    """
+    loopback = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    is_here = settings.master.startswith("local")
+    master = re.sub(r"^local\[(\d+)\]$", lambda slots: f"local[{int(slots[1]) * clusters}]", settings.master)
+    own = _conf(settings, jars, folder)
+    user_conf = {name: value.get_secret_value() for name, value in settings.conf.items()}
+    conf = {"spark.master": master, **(loopback if is_here else {}), **own, **user_conf, **_redaction(user_conf)}
+    for name, separator in ((JAVA_OPTIONS, " "), (CLASS_PATH, os.pathsep)):
+        if name in own and name in user_conf:
+            conf[name] = f"{own[name]}{separator}{user_conf[name]}"
+    return {name: value for name, value in conf.items() if not (submitted and name in SUBMITTED)}
+
+
+def launch_conf(conf: Mapping[str, str], user_conf: Collection[str]) -> Mapping[str, str]:
+    """Return the settings for the command line of the JVM (rule 5).
+
+    `user_conf` contains the names of the settings in `spark.conf`.
+
+    >>> launch_conf({"spark.sql.session.timeZone": "UTC", "spark.hadoop.fs.s3a.key": "x"}, ["spark.hadoop.fs.s3a.key"])
+    {'spark.sql.session.timeZone': 'UTC'}
+    """
+    return {
+        name: value
+        for name, value in conf.items()
+        if name not in user_conf
+        or _LAUNCH_ONLY.match(name)
+        or (is_harmless(name) and value == without_credentials(value))
+    }
+
+
+def _redaction(user_conf: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the pattern of settings whose values Spark hides on its web pages and in its logs.
+
+    The pattern matches either the name or the value of a setting.
+    """
+    user_pattern = user_conf.get(_REDACTION, _REDACTED_BY_SPARK)
+    hidden = (name.removeprefix("spark.hadoop.") for name in sorted(user_conf) if not is_harmless(name))
+    return {_REDACTION: "|".join([user_pattern, *map(re.escape, hidden), "://[^/\\s]*:.*@"])}
+
+
+def _jar_conf(master: str, jars: Sequence[str]) -> Mapping[str, str]:
+    """Return the setting that names the jars (rule 8).
+
+    With the master `local-cluster`, executors are separate processes, so `spark.jars` is necessary.
+    """
+    return {CLASS_PATH: os.pathsep.join(jars)} if is_one_jvm(master) else {"spark.jars": ",".join(jars)}
+
+
+def is_one_jvm(master: str) -> bool:
+    """Return True if driver and executors are one JVM.
+
+    >>> is_one_jvm("local[2]"), is_one_jvm("local-cluster[2,1,1024]")
+    (True, False)
+    """
+    return re.match(r"local(\[|$)", master) is not None
+
+
+def _conf(settings: SparkSettings, jars: Sequence[Path], folder: Path) -> Mapping[str, str]:
+    level = settings.log_level
+    return {
+        **_jar_conf(settings.master, [str(jar) for jar in jars]),
+        "spark.driver.memory": settings.driver_memory,
+        # Workers start with pandas, Arrow and the steps imported. This saves 2 CPU seconds in the first batch.
+        "spark.python.daemon.module": "streaming.spark.daemon",
+        # Throughput is more important than latency: G1 needs 37 CPU seconds for 2 million records, this collector 35.
+        JAVA_OPTIONS: (
+            f"-XX:+UseParallelGC -Dlog4j2.configurationFile={_LOGGING} -Drebalance.monitor.log.level={level}"
+            f' "-Djava.io.tmpdir={folder}"'  # Spark's default folder for temporary files
+        ),
+        "spark.scheduler.mode": "FAIR",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.ui.enabled": "false",
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        # The monitor does not use Spark's catalog, but Spark creates its folder. Keep it out of the working directory.
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.sql.session.timeZone": "UTC",
+        # The newer offset fetching of Spark's Kafka source ignores internal topics: no rows from __consumer_offsets.
+        "spark.sql.streaming.kafka.useDeprecatedOffsetFetching": "true",
+        "spark.sql.streaming.stateStore.providerClass": ROCKSDB_PROVIDER,
+        # This almost halves the minimum time of a stateful batch: 0.5 s instead of 0.9 s.
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+        # A checkpoint cannot change it, so the monitor sets it and does not use Spark's default of 200.
+        "spark.sql.shuffle.partitions": str(settings.shuffle_partitions),
+        "spark.sql.adaptive.enabled": "false",
+        # The combine step needs large Arrow batches, and a batch of large records must fit into memory.
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "8192",
+        # With any other value, Spark computes the size of the Arrow batch after each row (streaming/DESIGN.md).
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
+        "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+        "spark.sql.streaming.metricsEnabled": "false",
+        # A source that waits for a dead broker cannot be interrupted. Without this timeout a stop took 44 s.
+        "spark.sql.streaming.stopTimeout": "5s",
+        # Delta's log is read once, when a checkpoint is created. One partition instead of 50 is enough for few files.
+        "spark.databricks.delta.snapshotPartitions": "1",
+    }

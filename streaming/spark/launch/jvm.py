@@ -1,0 +1,236 @@
+"""Start Spark's JVM in the background, and stop it.
+
+1. The JVM needs seconds to start, and so do Python's imports. So this module imports no PySpark, and `begin` does not
+   wait. A failure is raised by `connect`. Then an error that the monitor finds first, for example an unreachable
+   broker, is reported first.
+2. The command line is the command line of `spark-submit`, but no second JVM composes it. This saves 0.5 CPU seconds.
+   The jars of Spark are in the order of their names. So the class path is the same on every machine, and a class
+   archive of an image fits.
+3. Spark's file `spark-env.sh` is not read. If your Spark needs it, use `spark-submit`.
+4. If all of Spark runs in this JVM, the JVM does not get `SPARK_HOME`. With `SPARK_HOME`, each Python worker would
+   import PySpark from an archive without compiled modules.
+5. The JVM ends when its standard input is closed. So it also ends if this process is killed.
+6. If `spark-submit` started the monitor, the JVM runs already.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shlex
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from streaming.class_archive import ClassArchive
+from streaming.config.environment import without_settings
+from streaming.config.settings import SparkSettings
+from streaming.errors import RemedyError
+from streaming.jars import resolve
+from streaming.java import find_java
+from streaming.private_folder import PrivateFolder, private_folder
+from streaming.spark.launch.conf import CLASS_PATH, JAVA_OPTIONS, is_one_jvm, launch_conf, session_conf
+
+EXIT_SECONDS = 5.0
+"""The JVM gets this time to end. After that, it is killed."""
+
+MALLOC_ARENAS = 2
+"""glibc otherwise creates up to eight heaps per core for the threads. Each of them keeps its own freed memory."""
+
+_FOLDER_PREFIX = "kafka-rebalance-monitor-spark-"
+_POLL_SECONDS = 0.02
+_MAIN_CLASS = "org.apache.spark.deploy.SparkSubmit"
+_OPENED_PACKAGES = (
+    "java.base/java.lang",
+    "java.base/java.lang.invoke",
+    "java.base/java.lang.reflect",
+    "java.base/java.io",
+    "java.base/java.net",
+    "java.base/java.nio",
+    "java.base/java.util",
+    "java.base/java.util.concurrent",
+    "java.base/java.util.concurrent.atomic",
+    "java.base/jdk.internal.ref",
+    "java.base/sun.nio.ch",
+    "java.base/sun.nio.cs",
+    "java.base/sun.security.action",
+    "java.base/sun.util.calendar",
+    "java.security.jgss/sun.security.krb5",
+)
+_JAVA_OPTIONS_OF_SPARK = (
+    "-XX:+IgnoreUnrecognizedVMOptions",
+    *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED_PACKAGES),
+    "-Djdk.reflect.useDirectMethodHandle=false",
+    "-Dio.netty.tryReflectionSetAccessible=true",
+    "-Dderby.connection.requireAuthentication=false",
+)
+"""The options that Spark's launcher adds (`JavaModuleOptions`).
+
+The option `--add-modules=jdk.incubator.vector` is left out. Only Spark's machine learning uses this module. The option
+prints a warning, and it prevents the use of the JDK's own class archive for modules.
+"""
+
+
+class SparkStartError(RemedyError):
+    """Spark's JVM ended before it was ready."""
+
+
+@dataclass(frozen=True, slots=True)
+class Jvm:
+    """A JVM that is ready for PySpark.
+
+    `conf` has all settings of the session. `process`, `port` and `secret` are None if `spark-submit` started the JVM.
+    """
+
+    conf: Mapping[str, str]
+    process: subprocess.Popen[bytes] | None = None
+    port: str | None = None
+    secret: str | None = None
+
+
+class SparkLaunch:
+    """One start of Spark's JVM. `clusters` is the number of watched clusters."""
+
+    def __init__(self, settings: SparkSettings, clusters: int, folder: PrivateFolder, exit_seconds: float) -> None:
+        self._settings = settings
+        self._clusters = clusters
+        self._folder = folder
+        self._exit_seconds = exit_seconds
+        self._is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+        self._connection_file = folder.path / "gateway"
+        self._conf: Mapping[str, str] = {}
+        self._process: subprocess.Popen[bytes] | None = None
+        self._error: Exception | None = None
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+        self._is_over = False
+
+    def begin(self) -> None:
+        """Start the JVM in the background. Return at once (rule 1)."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="start of Spark", daemon=True)
+            self._thread.start()
+
+    def connect(self) -> Jvm:
+        """Wait until the JVM is ready. Raises SparkStartError, JavaError, JarsError or OSError."""
+        self.begin()
+        if self._thread is not None:
+            self._thread.join()
+        if self._error is not None:
+            raise self._error
+        if self._process is None:
+            return Jvm(self._conf)
+        while not self._connection_file.exists():
+            if (code := self._process.poll()) is not None:
+                raise SparkStartError(
+                    f"Spark's Java process ended with code {code} while it started: read its output above, and check"
+                    " spark.driver_memory and spark.conf"
+                )
+            time.sleep(_POLL_SECONDS)
+        content = self._connection_file.read_bytes()  # the port and the length of the secret, and then the secret
+        return Jvm(self._conf, self._process, str(int.from_bytes(content[:4], "big")), content[8:].decode())
+
+    def end(self) -> None:
+        """End the JVM and wait until it has ended (rule 5). If the jars are still being downloaded, do not wait."""
+        with self._lock:
+            self._is_over = True
+        if self._process is None:
+            return
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        if not self._connection_file.exists():
+            self._process.kill()  # the JVM does not read its standard input yet
+        try:
+            self._process.wait(self._exit_seconds)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _run(self) -> None:
+        try:
+            settings, jars = self._settings, [] if self._is_submitted else resolve("spark")
+            self._conf = session_conf(
+                settings, jars, self._folder.path, submitted=self._is_submitted, clusters=self._clusters
+            )
+            if self._is_submitted:
+                return
+            java, on_command_line = find_java(), launch_conf(self._conf, settings.conf)
+            with self._lock:
+                if not self._is_over:
+                    self._process = self._start(java, on_command_line)
+        except Exception as error:  # noqa: BLE001 - `connect` raises it
+            self._error = error
+
+    def _start(self, java: Path, on_command_line: Mapping[str, str]) -> subprocess.Popen[bytes]:
+        home = spark_home()
+        class_path = spark_class_path(self._conf, home)
+        options = ClassArchive("spark", java, class_path).options if self._settings.class_archive else []
+        is_alone = is_one_jvm(self._conf["spark.master"])
+        environment = {
+            **without_settings(os.environ),
+            "JAVA_HOME": str(java.parent.parent),
+            "PYSPARK_PYTHON": sys.executable,
+            "PYTHONHASHSEED": "0",  # as in spark-submit
+            "MALLOC_ARENA_MAX": os.environ.get("MALLOC_ARENA_MAX", str(MALLOC_ARENAS)),  # also for the Python workers
+            "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._connection_file),
+            **({} if is_alone else {"SPARK_HOME": str(home)}),
+        }
+        if is_alone:
+            environment.pop("SPARK_HOME", None)  # rule 4
+        return subprocess.Popen(
+            spark_command(java, options, class_path, self._conf, on_command_line),
+            stdin=subprocess.PIPE,
+            env=environment,
+            pass_fds=[self._folder.lock],
+            start_new_session=True,  # Ctrl-C must not end the JVM before the query
+        )
+
+
+@contextmanager
+def spark_launch(
+    settings: SparkSettings, clusters: int = 1, exit_seconds: float = EXIT_SECONDS
+) -> Iterator[SparkLaunch]:
+    """Yield a launch with its own folder for temporary files. At the end of the `with` block, the JVM ends."""
+    with private_folder(_FOLDER_PREFIX) as folder:
+        launch = SparkLaunch(settings, clusters, folder, exit_seconds)
+        try:
+            yield launch
+        finally:
+            launch.end()
+
+
+def spark_home() -> Path:
+    """Return the folder of Spark: SPARK_HOME if it is set, otherwise PySpark's folder."""
+    if configured := os.environ.get("SPARK_HOME"):
+        return Path(configured)
+    found = importlib.util.find_spec("pyspark")
+    if found is None or found.origin is None:
+        raise SparkStartError("PySpark is not installed: run `make setup`, or install the package again")
+    return Path(found.origin).parent
+
+
+def spark_class_path(conf: Mapping[str, str], home: Path) -> list[str]:
+    """Return the class path, in the order of `spark-submit`: the extra class path, the configuration and the jars."""
+    extra = [entry for entry in conf.get(CLASS_PATH, "").split(os.pathsep) if entry]
+    configuration = os.environ.get("SPARK_CONF_DIR") or str(home / "conf")
+    hadoop = [os.environ[name] for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR") if os.environ.get(name)]
+    return [*extra, configuration, *map(str, sorted((home / "jars").glob("*.jar"))), *hadoop]
+
+
+def spark_command(
+    java: Path,
+    archive_options: Sequence[str],
+    class_path: Sequence[str],
+    conf: Mapping[str, str],
+    on_command_line: Mapping[str, str],
+) -> list[str]:
+    """Return the command line of the JVM (rule 2)."""
+    options = [*archive_options, f"-Xmx{conf['spark.driver.memory']}", *shlex.split(conf[JAVA_OPTIONS])]
+    properties = [word for name, value in on_command_line.items() for word in ("--conf", f"{name}={value}")]
+    jvm = [str(java), "-cp", os.pathsep.join(class_path), *options, *_JAVA_OPTIONS_OF_SPARK]
+    return [*jvm, _MAIN_CLASS, *properties, "pyspark-shell"]
