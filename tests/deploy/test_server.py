@@ -87,14 +87,14 @@ def test_the_unit_starts_the_program_of_the_page_as_its_user_and_may_write_its_f
 
 
 def test_the_page_installs_the_packages_like_the_image():
-    """`build.sh`, which a slow test runs, has the same options of pip."""
+    """`build.sh`, which a slow test runs, verifies the same packages, and also those that build pyspark."""
     script = (ROOT / "deploy" / "image" / "build.sh").read_text()
     installs = [one for one in COMMANDS if "pip install" in one]
     assert [one.partition("pip ")[2].partition(" requirements")[0] for one in installs] == [
         "install --require-hashes --requirement",
         "install --no-deps dist/kafka_rebalance_monitor-0.1.0-py3-none-any.whl",
     ]
-    assert "install --require-hashes -r requirements.lock" in script
+    assert "install --require-hashes --no-build-isolation -r requirements.lock" in script
     assert 'version = "0.1.0"' in (ROOT / "pyproject.toml").read_text()
 
 

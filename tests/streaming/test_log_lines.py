@@ -24,6 +24,7 @@ SHARED_LINES = {
     "added columns to table %s: %s": "the tables are shared",
     "removed %d damaged files that are not needed from %s: %s": "the folder of a checkpoint belongs to one cluster",
     "the maintenance of the tables took %.1f s": "the tables are shared",
+    "downloading %s jars: %d/%d %s": "the jars are shared",
     "stopped": "the whole process",
 }
 """Log lines about resources that all clusters share, each with its reason."""

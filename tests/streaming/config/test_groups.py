@@ -22,6 +22,7 @@ from streaming.config.links import LinkSettings
 from streaming.config.load import ConfigError, load_settings
 from streaming.config.names import NameFilter
 from streaming.evaluation.group_update import GroupState
+from streaming.evaluation.lag.lag import ClusterSample
 from streaming.evaluation.limits import DEFAULT_LIMITS
 from streaming.group.snapshot import GroupSnapshot
 from streaming.prometheus.metrics import Exporter
@@ -274,6 +275,7 @@ def test_the_report_and_the_series_of_a_group_have_its_limits(file: Path) -> Non
     monitor_state = ClusterWatch(load_settings(file), lambda: 0).monitor_state
     group_ids = ("orders", "payments")
     monitor_state.put_batch([GroupState(advanced([written(0, 1)], GroupSnapshot(name))) for name in group_ids], [])
+    monitor_state.put_sample(ClusterSample(0), None)
     monitor_state.put_health(ready=True, was_ready=True)
     reports = monitor_state.reports(monitor_state.view(), is_fresh=True)
     assert reports["orders"].limits == replace(DEFAULT_LIMITS, team="shop", max_lag_seconds=60, severity="warning")

@@ -51,6 +51,7 @@ def test_a_group_whose_members_are_not_known_has_no_figure_instead_of_a_zero():
     """Unknown is a separate state, not 0."""
     monitor_state = MonitorState()
     monitor_state.put_batch([_seen("new")], [])
+    monitor_state.put_sample(ClusterSample(0), None)
     monitor_state.put_health(ready=True, was_ready=True)
     assert _scraped(monitor_state).groups["new"] == GroupFigures("new", state="Unknown", generation=1, rebalances=0)
 
@@ -101,6 +102,7 @@ def test_every_possible_name_of_a_group_is_read_back():
     awkward = 'quote " backslash \\ newline \n brace } ü'
     monitor_state = MonitorState()
     monitor_state.put_batch([_seen(awkward)], [])
+    monitor_state.put_sample(ClusterSample(0), None)
     monitor_state.put_health(ready=True, was_ready=True)
     assert list(_scraped(monitor_state).groups) == [awkward]
 

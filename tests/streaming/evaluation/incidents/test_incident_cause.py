@@ -179,5 +179,5 @@ def test_the_sentences_of_a_full_incident_never_count_only_the_listed_facts() ->
     lost = [evidence(RECORDS_LOST, one, source="loss", coordinator=3, is_gone=True) for one in names]
     (incident,) = Followed(population({3: names, 1: ["other"]})).sample(0, lost)
     assert story(incident, utc_text).how_bad == (
-        "At least 500 groups lost records before reading them: g000, g001, g002 and 497 more."
+        "Retention deleted unread records of at least 500 groups: g000, g001, g002 and 497 more."
     )

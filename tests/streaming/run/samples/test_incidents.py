@@ -57,7 +57,7 @@ def test_a_slow_member_is_an_incident_from_its_first_late_sample_until_ten_minut
     assert cause is not None
     assert row["incident_id"] == incident.incident_id
     assert incident.since_ms == cause.since_ms
-    assert row["story"][0].startswith("Group g: Slow member: client-a@127.0.0.1 consumes")
+    assert row["story"][0].startswith("Group g: Slow member: client-a@127.0.0.1 receives")
     state = orders.monitor.monitor_state
     assert state.reports(state.view(), is_fresh=True)["g"].incident_id == incident.incident_id
     orders.run(60, *WELL)
