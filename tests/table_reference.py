@@ -15,7 +15,7 @@ The Delta tables are below `paths.tables`. Each table is partitioned by cluster 
 monitor runs, it merges small files and deletes rows older than `tables.retention_days`.
 
 A version of a table stays readable for `tables.versions_kept_hours` (2). A query must not take longer. Time travel
-is limited to the same time. A stream that reads a table and pauses for longer must start again.
+cannot read older versions. A stream that reads a table and pauses for longer must start again.
 
 [Example queries in SQL](../dashboards/QUERIES.md). `python -m tests.table_reference` writes this page.
 """

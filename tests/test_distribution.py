@@ -20,7 +20,7 @@ COPY_OF_VERSION = re.compile(r"(?m)(?:rebalance-monitor(?:-[a-z]+)?:|^version: |
 
 
 def test_the_streaming_that_is_imported_is_ours():
-    """`mosaicml-streaming` has a package of the same name. In one environment, the last installed one is used."""
+    """`mosaicml-streaming` has a package of the same name. If both are installed, Python imports the last one."""
     assert Path(streaming.__file__).parent == ROOT / "streaming"
     owners = importlib.metadata.packages_distributions()
     assert set(owners.get("streaming", ["kafka-rebalance-monitor"])) == {"kafka-rebalance-monitor"}

@@ -118,8 +118,8 @@ class ClusterSettings(Section):
     )
     security: SecuritySettings | None = Field(
         None,
-        description="Security settings of this cluster. If set, this section replaces the whole section"
-        " [kafka.security]. If not set, [kafka.security] is used.",
+        description="Security settings of this cluster. If this section exists, it replaces the whole section"
+        " [kafka.security]. Otherwise, [kafka.security] is used.",
     )
 
 
@@ -225,8 +225,8 @@ class MetricsSettings(Section):
     )
     tls_certificate_file: str = Field(
         "",
-        description="PEM file with the TLS certificate of the port and the certificate chain. If set, the port uses"
-        " TLS.",
+        description="PEM file with the TLS certificate of the port and the certificate chain. If this setting"
+        " is not empty, the port uses TLS.",
     )
     tls_key_file: str = Field(
         "",

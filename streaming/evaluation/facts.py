@@ -97,8 +97,9 @@ class FairnessReport:
     """The distribution of work: the assigned partitions, and the last measured lag and throughput.
 
     `skewed_topics` is the number of topics whose extra partition is assigned to the same members. `skew_partitions` is
-    the number of partitions that the busiest members have beyond the fairest assignment. `remedy` is the strategy that
-    removes the skew with the fewest moves. `what_if` is computed for the present assignment.
+    the surplus: the number of partitions that the busiest members hold in addition to their number in the fairest
+    assignment (`assignors/fairness/evenness.py`). `remedy` is the strategy that removes the skew with the fewest moves.
+    `what_if` is computed for the present assignment.
     """
 
     work: tuple[Imbalance, ...] = ()

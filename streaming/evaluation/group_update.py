@@ -178,9 +178,9 @@ def _advance_all(snapshot: GroupSnapshot, events: Iterable[GroupEvent]) -> Group
 def _split_waiting(
     waiting: Sequence[GroupSnapshot], names: TopicNames
 ) -> tuple[tuple[GroupSnapshot, ...], tuple[GroupSnapshot, ...]]:
-    """Split snapshots at the first snapshot that waits for topic names.
+    """Return two parts: the snapshots before the first snapshot that waits for topic names, and all other snapshots.
 
-    Rows are written only for the snapshots before the split. If the waiting snapshots have more than PENDING_MEMBERS
+    Rows are written only for the first part. If the waiting snapshots have more than PENDING_MEMBERS
     members in total, the rows of the oldest snapshots are written with topic ids.
     """
     members = 0

@@ -28,8 +28,8 @@ class GroupMember(msgspec.Struct, frozen=True):
         target: the partitions that the member gets when the group is reconciled. A classic member gets these partitions
             immediately.
         pending_revocation: the partitions that the member still owns and must revoke.
-        session_timeout_ms: None for a member that uses the KIP-848 protocol, because the group's configuration sets it.
-            Also None if the source is DescribeGroups.
+        session_timeout_ms: None if the source is DescribeGroups, or if the member uses the KIP-848 protocol. With this
+            protocol, the group's configuration sets the timeout.
         rebalance_timeout_ms: None for share groups, and if the source is DescribeGroups.
 
     All partitions are sorted (topic, partition) pairs. If the name of a topic is unknown, the topic id replaces the

@@ -5,14 +5,14 @@
    guess the passwords of such hashes too fast.
 2. Other users of the machine must not be able to read or write the users file or the file of the private key
    (`config/private_files.py`).
-3. The check of an unknown name takes as long as the check of a known name. For an unknown name, the port also computes
-   one bcrypt hash. This hash has the same bcrypt cost parameter as the hash of one user in the file. For one unknown
-   name, the port always uses the cost parameter of the same user. So the response time does not show an attacker which
-   names exist, or which cost parameters the file contains. The port keeps a digest of each correct pair of name and
-   password in memory. Without this cache, each scrape would take a tenth of a second longer. The port checks one
-   password at a time. So an attacker who guesses passwords uses at most one CPU core.
-4. If the certificate file or the key file changes, the next connection uses the new files. The port loads the new files
-   into a new TLS context. If the key does not match the certificate, the old certificate and key stay in use. The
+3. The check of an unknown name takes as long as the check of a known name. For an unknown name, the server also
+   computes one bcrypt hash. This hash has the same bcrypt cost parameter as the hash of one user in the file. For one
+   unknown name, the server always uses the cost parameter of the same user. So the response time does not show an
+   attacker which names exist, or which cost parameters the file contains. If a name and a password are correct, the
+   server stores a digest of both in memory. Without this cache, each scrape would take a tenth of a second longer. The
+   server checks one password at a time. So an attacker who guesses passwords uses at most one CPU core.
+4. If the certificate file or the key file changes, the next connection uses the new files. The server loads the new
+   files into a new TLS context. If the key does not match the certificate, the old certificate and key stay in use. The
    monitor logs this once.
 """
 

@@ -40,7 +40,7 @@ class OffsetCommit:
 
     Attributes:
         leader_epoch: the leader epoch of the last consumed record. None if the value is -1 or the version is below 3.
-        expire_timestamp_ms: only version 1 has this field. None if the value is -1.
+        expire_timestamp_ms: None if the value is -1 or the version is not 1.
         topic_id: the topic id in the form that Kafka prints. None if the id is zero or the version is below 4.
 
     """

@@ -118,6 +118,6 @@ class ClusterWatch:
 
 
 def _local_folders(paths: PathSettings) -> Mapping[str, str]:
-    """Return the folders that are on a disk of this machine, by the name of their setting."""
+    """Return the folders that are on a disk of this machine. Each key is the name of a setting."""
     folders = {"checkpoint": local_folder(paths.checkpoint), "tables": local_folder(paths.tables)}
     return {name: str(folder.root) for name, folder in folders.items() if folder is not None}

@@ -36,10 +36,10 @@ GROUP_INFO: Final = Signal(
     " `protocol` and `state` use Kafka's names. The label `state` is Unknown if records of the group are missing, or if"
     " an open transaction blocks the group's records. No record contains the states PreparingRebalance and"
     " CompletingRebalance, or any state of a streams group. The monitor takes these states from the last listing of"
-    " groups. The label `protocol_source` is `records` if records name the strategy. The label is `broker` if only the"
-    " group coordinator reported the strategy. The label is empty if the strategy is unknown. The label `coordinator`"
-    " is the id of the broker that coordinates the group. The labels `team`, `max_severity` and `ignore_alerts` come"
-    " from the entries `[[groups]]` in the settings.",
+    " groups. The label `protocol_source` shows where the strategy comes from. `records`: a record contains the name of"
+    " the strategy. `broker`: only the group coordinator reported the strategy. Empty: the strategy is unknown. The"
+    " label `coordinator` is the id of the broker that coordinates the group. The labels `team`, `max_severity` and"
+    " `ignore_alerts` come from the entries `[[groups]]` in the settings.",
     unknown="The group does not exist. Each existing group has exactly one series.",
     example='count by (cluster, state) (rebalance_monitor_group_info{group_type="classic"})',
 )

@@ -48,7 +48,7 @@ _REPLACEMENT = "\ufffd"
 
 @dataclass(frozen=True, slots=True)
 class CommittedOffsetsView:
-    """The last commits at one moment.
+    """A snapshot of CommittedOffsets: the last commit of each partition of each group.
 
     `commits` is a table with the first columns of LAG_SCHEMA. For each commit, `rows` has the row number in
     CommittedOffsets. For each commit, `offsets_topic_offsets` has the offset of the commit's record in

@@ -1,4 +1,4 @@
-"""The part `evaluation`: checks if a monitor of 10,000 groups keeps its trigger interval under a steady load.
+"""The part `evaluation`: checks whether each batch ends within the trigger interval, at a steady load of 10,000 groups.
 
 1. The benchmark writes the records of the synthetic groups into the partitions of `__consumer_offsets` that their
    coordinators would use. Then it restarts the broker, which loads the groups.
@@ -58,7 +58,7 @@ OnSeconds = Callable[[float, str], object]
 
 @dataclass(frozen=True, slots=True)
 class MonitorMeasurement:
-    """The measurement of the monitor under load."""
+    """The measured values of one run of the monitor under load."""
 
     ready_seconds: float
     under_load: LoadMeasurement

@@ -2,7 +2,7 @@
 
 Memory is the proportional set size (PSS) by role: Python driver, JVM, Spark's Python workers. PSS also depends on other
 processes that map the same files. So the memory that the driver has allocated is a separate value. The append time
-comes from the monitor's own log. Files are counted by folder, with Spark's temporary files.
+comes from the monitor's own log. The soak counts the files in each folder. Spark's temporary files are included.
 """
 
 from __future__ import annotations

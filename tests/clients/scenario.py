@@ -61,7 +61,8 @@ class LiveGroup:
     def leave(self, number: int) -> None:
         """Stop a member. A dynamic member leaves. A static member is away, and comes back before its session ends.
 
-        A static KIP-848 member counts as gone, because its group stays Reconciling until its session ends soon after.
+        A static KIP-848 member counts as gone. Its group stays Reconciling until the member's session ends, a short
+        time later.
         """
         self.programs.leave(self.plan.client_id(number))
         if self.plan.instance_id(number) is None or self.plan.is_consumer_protocol:

@@ -3,7 +3,7 @@
 The group `demo-range` has an uneven assignment and no lag: a warning. The group `demo-slow` falls behind: critical.
 
 Everything is real: broker, clients, monitor, Prometheus and Alertmanager, with the rules and the configuration of this
-project. Only the waiting times are shorter, and the receiver's address belongs to the test.
+project. There are two exceptions: the waiting times are shorter, and the test receives the notifications.
 """
 
 from __future__ import annotations

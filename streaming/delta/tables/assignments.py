@@ -24,8 +24,9 @@ _MISPLACED = pa.struct(
 )
 
 _DRIFT_PARTITIONS = (
-    "number of partitions whose owner breaks a rule of the group's own strategy. In a row for a different strategy:"
-    " number of partitions that this strategy would assign to a different member. Null if unknown"
+    "number of partitions whose owner breaks a rule of the group's own strategy. In rows for"
+    " other strategies: number of partitions that the strategy of the row would assign to a different member. Null if"
+    " unknown"
 )
 _ASSIGNED_BY = (
     "library that computed the assignment: java, librdkafka, kafka-python, aiokafka, kafkajs, sarama, franz-go,"
@@ -45,13 +46,13 @@ ASSIGNMENT_DRIFT = Table(
             column(
                 "verdict",
                 pa.string(),
-                "result of the comparison. Values for the group's own strategy: match (the assignment is as"
-                " expected); drift (a rule of the strategy is broken, or the leader's own library computes a"
-                " different assignment); equivalent (the assignment differs from the expected assignment, but it"
-                " shares the partitions equally evenly); withheld (a cooperative rebalance assigns more partitions in"
-                " its next round); differs_from_java (no rule is broken, but Java computes a different assignment);"
-                " rebalancing (the coordinator is still computing the assignment of the epoch); unknown;"
-                " not_evaluated. Values for other strategies: same, differs, unknown, not_evaluated",
+                "result of the comparison. Rows for the group's own strategy have one of these values. match: the"
+                " assignment is as expected. drift: a rule of the strategy is broken, or the leader's own library"
+                " computes a different assignment. equivalent: the assignment is not the expected assignment, but it"
+                " is equally even. withheld: the next round of a cooperative rebalance assigns more partitions."
+                " differs_from_java: no rule is broken, but Java computes a different assignment. rebalancing: the"
+                " coordinator is still computing the assignment of the epoch. unknown. not_evaluated. Rows for other"
+                " strategies have one of these values: same, differs, unknown, not_evaluated",
             ),
             column(
                 "reason",

@@ -39,8 +39,8 @@ ASSIGNMENT_IMBALANCE = Table(
     "assignment_imbalance",
     "the work of one generation, and how this work is distributed. The row shows the distribution among members,"
     " among client hosts, or among the subscribers of one topic. If measure is partitions, each evaluated record has"
-    " one row for each distribution. If measure is lag or throughput, a sample has a row only if the score changed by"
-    " at least ten points, became known or became unknown",
+    " one row for each distribution. If measure is lag or throughput, a sample has a row only in two cases: the score"
+    " changed by at least ten points, or it changed between known and unknown",
     pa.schema(
         [
             *_MEASURED,
@@ -125,9 +125,8 @@ ASSIGNMENT_IMBALANCE = Table(
             column(
                 "excess",
                 pa.float64(),
-                "work of the busiest member or host, minus the work of the busiest member or host in the fairest"
-                " valid assignment. The unit depends on the column measure. The value is 0 if both amounts of work"
-                " are equal",
+                "largest amount of work of one member or host, minus the largest amount in the fairest valid"
+                " assignment. The unit depends on the column measure. The value is 0 if both amounts are equal",
             ),
             column(
                 "unknown_reason",

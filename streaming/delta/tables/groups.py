@@ -140,9 +140,9 @@ REBALANCES = Table(
                 pa.list_(pa.string()),
                 "causes that the records prove. The most important cause comes first. The values are"
                 " strategy_changed, member_gone (left, timed out or fenced: these look the same in the records),"
-                " member_joined, subscription_changed, metadata_changed, cooperative_followup, unexplained. If only"
-                " the coordinator reported a changed strategy, strategy_changed is also listed. Null if records are"
-                " missing",
+                " member_joined, subscription_changed, metadata_changed, cooperative_followup, unexplained. The list"
+                " also contains strategy_changed if no record shows the change, but the group coordinator reported it."
+                " Null if records are missing",
             ),
             column("members", pa.int32(), "number of members after the rebalance"),
             column("protocol", pa.string(), "the strategy after the rebalance"),
@@ -244,7 +244,7 @@ GROUP_CONDITIONS = Table(
                 " unowned.py, reconciliation.py, commit_gaps.py, missing_topics.py)",
             ),
             column("active", pa.bool_(), "true if the condition started. false if the condition or the group ended"),
-            column("is_repeated", pa.bool_(), "true: the row repeats an active condition, because a UTC date began"),
+            column("is_repeated", pa.bool_(), "true: the row repeats a condition that began on an earlier UTC date"),
             column(
                 "since_time",
                 TIME,

@@ -43,7 +43,7 @@ INCIDENTS = Table(
             column(
                 "is_repeated",
                 pa.bool_(),
-                "true: the row repeats the last row of an open incident, because a UTC date began",
+                "true: the row repeats the last row of an incident that was already open on an earlier UTC date",
             ),
             column("since_time", TIME, "time at which the first evidence of the incident started"),
             column(
@@ -61,7 +61,7 @@ INCIDENTS = Table(
             column(
                 "merged_into",
                 pa.string(),
-                "id of the older incident that contains this incident now. Null if the incident was not merged",
+                "id of the older incident into which this incident was merged. Null if the incident was not merged",
             ),
             column(
                 "cause",

@@ -161,7 +161,7 @@ LAG_CAUSES = Table(
                 " unknown. The rules are in streaming/evaluation/causes/cause_of_lag.py",
             ),
             column("active", pa.bool_(), "true: the cause started; false: the cause ended"),
-            column("is_repeated", pa.bool_(), "true: the row repeats an active cause, because a UTC date began"),
+            column("is_repeated", pa.bool_(), "true: the row repeats a cause that began on an earlier UTC date"),
             column("since_time", TIME, "time of the first sample with this cause"),
             column(
                 "reason",

@@ -3,7 +3,7 @@
 The differences between these two assignments are the misplaced partitions.
 
 If a strategy has many correct results, a partition can have a different owner in each result. So the monitor *repairs*
-the actual assignment: it passes the actual assignment to a sticky strategy, as the owned partitions. The sticky
+the actual assignment. It runs a sticky strategy, and gives it the actual assignment as the owned partitions. The sticky
 strategy moves only the partitions that must move. Rules:
 
 1. If a partition has several owners, the repair uses only the first owner that is a member and subscribes to the topic.

@@ -139,7 +139,7 @@ def story(incident: Incident, time_text: TimeText) -> Story:
 
 def _what_now(incident: Incident, cause: IncidentCause) -> str:
     if incident.merged_into is not None:
-        return f"Look at the older incident {incident.merged_into}. It contains this incident now."
+        return f"Look at the older incident {incident.merged_into}. This incident was merged into it."
     advice = ADVICE[cause.kind]
     return f"{advice.sentence} The section {advice.runbook_section} of the runbook describes all steps."
 

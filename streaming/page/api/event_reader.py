@@ -104,7 +104,7 @@ def _steps(kind: EventType, table: CommittedTable, start: Position, since_ms: in
 
 
 def _snapshot_steps(kind: EventType, table: CommittedTable, start: Position, since_ms: int) -> Iterator[Step]:
-    """Return the stored rows, one day after the other (rule 2 of `commit_order`)."""
+    """Yield the rows of the snapshot, day by day (rule 2 of `commit_order`)."""
     for day in table.days(start.version, start.day):
         number = start.rows if day == start.day else 0
         place: Key | int = (start.after if day == start.day else ()) or number

@@ -33,7 +33,10 @@ def times_above_limit(
 
 
 def _late_rows(rows: LagRows, limit_seconds: float, present: Lags | None, window: Window) -> tuple[_Times, _Times]:
-    """Return the start and the end of the time above the limit after each row. Rules 1 and 3."""
+    """Return the starts and the ends of the periods above the limit (rules 1 and 3).
+
+    Each period starts after a row, and ends before the next row of the same partition. Some rows have no such period.
+    """
     partitions = list({**dict.fromkeys(rows.partitions), **dict.fromkeys(rows.earlier_ages)})
     code_of = {one: code for code, one in enumerate(partitions)}
     earlier = [(code_of[one], at_ms, age) for one, (at_ms, age) in rows.earlier_ages.items()]

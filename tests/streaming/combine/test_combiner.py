@@ -166,7 +166,7 @@ def test_a_negative_committed_offset_means_no_commit(committed_offset: int, vers
 
 
 def test_undecodable_member_bytes_quarantine_the_record_once_and_lose_nothing_else() -> None:
-    """A record with two broken subscriptions gives one quarantine row. It is still read, counted and made an event."""
+    """A record with two broken subscriptions gives one quarantine row. The record still counts, and it has an event."""
     broken = {**_member(), "subscription": b"\xff\xff"}
     records = [
         _commit(0),

@@ -1,4 +1,7 @@
-"""Tests of the assignor that no record contains: when a coordinator is asked, and which answer the group gets."""
+"""Tests of assignors that only the group coordinator knows, because no record contains them.
+
+The tests check when the monitor asks the coordinator, and which answer it uses for the group.
+"""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def test_undecodable_bytes_are_quarantined_and_the_other_members_are_known():
 
 
 def test_bytes_of_other_protocol_types_are_not_decoded():
-    """Kafka Connect has its own format. Decoding it as a consumer's would invent partitions."""
+    """Kafka Connect has its own format. A decoder for consumers would return partitions that do not exist."""
     group = DescribedGroup("classic", "Stable", "connect", "sessioned", (classic_member("a", [0]),))
     assert [member.assigned for member in members(seen(group))] == [None]
 

@@ -289,7 +289,10 @@ def test_groups_blocked_by_an_open_transaction_are_unknown_and_all_others_are_kn
 
 
 def test_an_unsampled_partition_does_not_move_groups_to_other_partitions() -> None:
-    """Groups were hashed over the sampled partitions. Without one leader, the wrong groups became unknown."""
+    """The hash of a group uses the count of all partitions, not the count of the sampled partitions.
+
+    Otherwise, if one partition has no leader, wrong groups become unknown.
+    """
     held = coordinator_partition("g", PARTITIONS)
     missing = (held + 1) % PARTITIONS
     groups = [f"group-{number}" for number in range(100)]

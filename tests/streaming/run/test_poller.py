@@ -167,7 +167,7 @@ def test_a_change_is_sent_once_and_without_changes_there_is_no_file(monitor: Mon
 
 
 def test_no_coordinator_is_asked_until_the_query_read_the_last_answer(monitor: Monitor):
-    """The state does not have the sent answers yet. A second poll would send them again and count a change twice."""
+    """The state does not contain the last answers yet. A second poll would send them again and count a change twice."""
     monitor.cluster.groups = {"g": ALONE}
     monitor.poll()
     monitor.batch()

@@ -87,7 +87,7 @@ def change(files: LocalFiles, checkpoint: str, edit: Callable[[Writer], Writer])
 
 
 def on_other_machine(record: Writer) -> Writer:
-    """Return the same writer on a different machine, whose processes are not visible here."""
+    """Return a copy of the record for a different machine. This machine cannot see the processes of that machine."""
     return msgspec.structs.replace(record, host="other", machine="another boot pid:[1]")
 
 

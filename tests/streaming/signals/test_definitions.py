@@ -174,7 +174,7 @@ VERDICTS = {
 def test_the_values_of_a_label_are_those_of_the_evaluation(
     signal: Signal, label: str, defined_values: set[str]
 ) -> None:
-    """Rule 3: an alert with a different name than the detector's never fires."""
+    """Rule 3: if an alert uses a value that the evaluation never returns, the alert never fires."""
     assert set(signal.label_values[label]) == defined_values
 
 

@@ -212,7 +212,7 @@ def test_the_durations_of_all_batches_are_a_histogram() -> None:
 
 
 def test_failed_writes_of_several_threads_are_all_counted() -> None:
-    """Batches and samples write in different threads."""
+    """Several threads write tables: one thread writes the rows of batches, and one writes the rows of samples."""
     monitor_state = MonitorState()
     writers = [
         threading.Thread(target=lambda: [monitor_state.count_table_write_failure() for _ in range(200)])

@@ -29,8 +29,8 @@ offset. s is the log start offset. Rules:
        rate = (s2 - s1) / (t2 - t1)        seconds_until_lost = (c - s2) / rate - (now - t2), at least 0
 
    The log start offset moves by whole segments, in steps. The line through the upper corners of the steps reaches c
-   before a step passes c. So at a constant rate, the real loss is never earlier than the estimate, and at most one step
-   later. A result of 0 means that the next step may delete unread records.
+   before a step passes c. So if the rate is constant, records are lost at the estimated time, or up to one step later.
+   A result of 0 means that the next step may delete unread records.
 6. This estimate is at most AHEAD times the period over which the rate was measured. A longer estimate is replaced by
    this maximum, and its kind is `at_least`. The kind of all other results is `estimate`.
 

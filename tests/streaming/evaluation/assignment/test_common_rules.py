@@ -270,7 +270,10 @@ def test_a_kip_848_group_is_evaluated_by_its_targets() -> None:
 
 
 def test_violations_are_unknown_during_a_rebalance_and_keep_their_start_time_after_it() -> None:
-    """Rule 2: a guess would alert. A new start time would never alert in a busy group."""
+    """Rule 2. During a rebalance, a guess could cause a false alert.
+
+    If each rebalance set a new start time, a group with many rebalances would never have an alert.
+    """
     left_out = [*formed(0), target(5, "m", (("id", (1,)),)), target_epoch(6, 3)]
     found = violations(left_out, [sampled_with_id(9_000, 2)])
     assert found is not None

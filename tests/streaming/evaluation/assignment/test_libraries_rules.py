@@ -154,7 +154,7 @@ def test_kafka_go_assigns_partitions_in_the_order_in_which_the_broker_lists_them
 
 
 def test_aiokafka_does_not_sort_static_members_first() -> None:
-    """It sorts members only by member id. Before, a static member after a dynamic one was reported as drift."""
+    """The library sorts members only by member id. So a static member that follows a dynamic member is not drift."""
     dynamic = of_library("aiokafka-0.14.0-7", {"orders": [0]}, version=0, user_data=b"", assigned_version=0)
     static = of_library("pod-0-5f", {"orders": [1]}, version=0, user_data=b"", assigned_version=0, instance_id="pod-0")
     assert own(group([dynamic, static], {"orders": sampled_before_and_after(2)}), "range").verdict == MATCH

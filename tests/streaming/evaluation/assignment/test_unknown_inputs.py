@@ -1,4 +1,4 @@
-"""Tests that missing inputs of a KIP-848 group give an unknown verdict and no rule violation."""
+"""Tests of KIP-848 groups with missing inputs: the verdict is unknown, and no rule is violated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of how evenly partitions and other work are shared: in total, by host and by topic."""
+"""Tests of the imbalance of partitions, lag and throughput: between members, between hosts, and within each topic."""
 
 from __future__ import annotations
 

@@ -351,7 +351,7 @@ def test_the_stored_form_of_windows_is_that_of_version_1() -> None:
 
 
 def test_a_view_ends_at_the_newest_commit_and_does_not_change() -> None:
-    """The commit with known lag is the last one evaluated. Commits of a later batch are for the next sample."""
+    """A view ends at the newest commit with a known lag. Later commits appear in the view of the next sample."""
     windows = CommitWindows(LENGTH, SLOT_MS)
     put(windows, 0, at_second(1, 10), at_second(2, 20), at_second(3, 30))
     view = windows.as_of(np.array([0]), np.array([2_000]))

@@ -40,7 +40,7 @@ FLAT = [(100, 100), (100, 200), (100, 300), (100, 400)]
 
 
 def sampled(points: Sequence[Point], limit: int = END_OFFSET_POINTS) -> SampledOffsets:
-    """Return end offsets of one partition, sampled in this order."""
+    """Return the sampled end offsets of one partition. `points` contains the oldest sample first."""
     ends = SampledOffsets(limit)
     for offset, sampled_at_ms in points:
         ends.add({PARTITION: offset}, sampled_at_ms)

@@ -81,7 +81,7 @@ def test_points_ascend_within_the_limit_and_keep_the_oldest_and_the_newest(growt
     [(1, 0.15), (24, 0.27)],
 )
 def test_distances_between_points_grow_at_most_in_proportion_to_their_age(hours: int, share_of_age: float) -> None:
-    """lag_seconds.py promises this error bound for a partition that is always written to."""
+    """The maximum error in lag_seconds.py follows from these distances, if each sample has a new end offset."""
     ticks = hours * 720
     points = remaining_points([(tick, tick * 5_000) for tick in range(1, ticks + 1)])
     now_ms = ticks * 5_000

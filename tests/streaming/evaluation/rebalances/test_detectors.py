@@ -1,4 +1,7 @@
-"""Tests of the conditions that the last rebalances show together: one table per rule, each row with its reason."""
+"""Tests of the conditions that follow from the last rebalances of a group.
+
+Each rule has one table of cases. Each case contains the reason for its result.
+"""
 
 from __future__ import annotations
 

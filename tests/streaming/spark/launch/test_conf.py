@@ -74,7 +74,10 @@ def test_the_driver_is_bound_to_loopback_only_if_spark_runs_on_one_machine(maste
 
 
 def test_only_the_number_of_records_limits_an_arrow_batch() -> None:
-    """With any other limit in bytes, Spark computes the size of the batch after each row, for 17 % of a task's time."""
+    """With any other value of maxBytesPerBatch, Spark computes the size of the batch after each row.
+
+    These computations take 17 % of a task's time.
+    """
     options = session_conf(SparkSettings(), JARS, FOLDER, submitted=False)
     assert options["spark.sql.execution.arrow.maxBytesPerBatch"] == str(2**31 - 1)
     assert 0 < int(options["spark.sql.execution.arrow.maxRecordsPerBatch"]) <= 8_192, "the batch must fit into memory"

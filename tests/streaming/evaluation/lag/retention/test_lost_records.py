@@ -39,7 +39,7 @@ STAIRS = [(0, 0), (0, 590), (1_000, 600), (1_000, 1_190), (2_000, 1_200), (2_000
 
 
 def sampled(points: Sequence[Point], limit: int = LOG_START_POINTS) -> SampledOffsets:
-    """Return log starts of one partition, sampled in this order."""
+    """Return the sampled log start offsets of one partition. `points` contains the oldest sample first."""
     starts = SampledOffsets(limit)
     for log_start, second in points:
         starts.add({PARTITION: log_start}, second * 1000)
