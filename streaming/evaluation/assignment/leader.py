@@ -25,7 +25,7 @@ Rules:
 1. The *candidates* are all libraries that write bytes of this form for the group's strategy. Members without an
    assignment are ignored.
 2. If there is exactly one candidate, it is the library. If there are several candidates, the client id of the leader
-   decides: it must be the default client id of exactly one candidate. Otherwise, the library is unknown.
+   decides: it must be the default client id of exactly one candidate. Otherwise, all of them remain candidates.
 3. Many small libraries write version 0 with null user data, in the assignments and in the subscription. If the bytes
    have this form, only the default client id identifies the library.
 4. DescribeGroups does not name the leader. If the leader is unknown, any member is possibly the leader. In this case,
