@@ -33,6 +33,11 @@ Kind = Literal["spark", "broker"]
 _QUIETLY_IF_IT_FITS = ("-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 
 
+def writes_archive(options: Sequence[str]) -> bool:
+    """Return True if the JVM options write an archive. Java does not start if it also gets an archive to use."""
+    return any(option.startswith("-XX:ArchiveClassesAtExit") for option in options)
+
+
 def recording_options(partial: Path) -> list[str]:
     """Return the JVM options that write an archive to the file `partial` when the JVM ends."""
     return [f"-XX:ArchiveClassesAtExit={partial}", "-Xlog:disable"]

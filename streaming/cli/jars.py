@@ -66,13 +66,18 @@ def jars(*, every_kafka: bool, target: Path | None, source: Path | None) -> None
     _create_archives(console)
 
 
+_TRAINING = "import sys; del sys.path[0]; from streaming.class_archive_training import main; main()"
+"""With `-m`, Python would also import modules of the current folder."""
+
+
 def _create_archives(console: Console) -> None:
     """Create the class archives in a process that has no settings. On a failure, print its last line."""
     with TemporaryDirectory() as folder, console.status("creating class archives"):
-        training = ChildProcess([sys.executable, "-m", "streaming.class_archive_training"], Path(folder, "output"))
+        training = ChildProcess([sys.executable, "-c", _TRAINING], Path(folder, "output"))
         training.wait()
         lines = training.output.read_text(errors="replace").splitlines()
-    result = f"class archives are in {cache_folder() / ARCHIVES}" if training.exit_code == 0 else "".join(lines[-1:])
+    reason = (lines or [f"no class archives: the process that creates them ended with code {training.exit_code}"])[-1]
+    result = f"class archives are in {cache_folder() / ARCHIVES}" if training.exit_code == 0 else reason
     console.print(result, highlight=False, soft_wrap=True)
 
 

@@ -21,7 +21,7 @@ from kafka import KafkaAdminClient
 from kafka.errors import KafkaError
 
 from streaming.child_process import ChildProcess
-from streaming.class_archive import ClassArchive
+from streaming.class_archive import ClassArchive, writes_archive
 from streaming.embedded.ports import free_port, is_taken
 from streaming.embedded.properties import LOOPBACK, Listener, broker_properties, format_properties
 from streaming.errors import RemedyError
@@ -267,7 +267,7 @@ class EmbeddedBroker:
         heap = f"-Xmx{self._heap_mib}m"
         logging = [f"-Dlog4j2.configurationFile={_LOG4J_CONFIGURATION}", f"-Dbroker.log.path={self.log_path}"]
         fixed_options = [heap, "-XX:+ExitOnOutOfMemoryError", "-Djava.awt.headless=true", *logging]
-        jvm = [*fixed_options, *_archive_options(java, class_path), *self._java_options]
+        jvm = [*fixed_options, *_archive_options(java, class_path, self._java_options), *self._java_options]
         return [str(java), *jvm, "-cp", class_path, "kafka.Kafka", str(self._properties_path)]
 
     def _is_ready(self) -> bool:
@@ -306,10 +306,12 @@ def cluster_id(source: uuid.UUID) -> str:
     return base64.urlsafe_b64encode(bytes([first]) + source.bytes[1:]).decode().rstrip("=")
 
 
-def _archive_options(java: Path, class_path: str) -> list[str]:
+def _archive_options(java: Path, class_path: str, java_options: Sequence[str] = ()) -> list[str]:
     """Return the options for the class archive, and then those of the environment, which override them."""
-    archive = ClassArchive("broker", java, class_path.split(os.pathsep))
-    return [*archive.options, *shlex.split(os.environ.get(PERFORMANCE_OPTIONS, ""))]
+    of_environment = shlex.split(os.environ.get(PERFORMANCE_OPTIONS, ""))
+    if writes_archive([*of_environment, *java_options]):
+        return of_environment
+    return [*ClassArchive("broker", java, class_path.split(os.pathsep)).options, *of_environment]
 
 
 def _find_failure_reason(log: str) -> str | None:

@@ -67,7 +67,8 @@ class Disaster:
 
     def incident_of(self, name: str) -> str | None:
         """Return the id of the incident that the group shows."""
-        incident_id: str | None = json.loads(self.monitor.ask(f"/api/v1/groups/{self.ids[name]}")[1])["incident_id"]
+        group = json.loads(self.monitor.ask(f"/api/v1/groups/{self.ids[name]}")[1])
+        incident_id: str | None = group.get("incident_id")  # not there before the monitor knows the group
         return incident_id
 
     def incident(self, incident_id: str | None) -> dict[str, Any]:

@@ -13,7 +13,7 @@ Evidence (`evidence.py`):
 3. If it is unknown whether evidence is active, the evidence neither starts nor ends. This is the case if an open
    transaction blocks the group, or if the lag of one of its partitions is unknown. Partitions that were deleted do not
    count. While the cluster is not ready, this is also the case for all evidence except a missing coordinator, because
-   the query does not read the commits then.
+   the query does not read the commits then. A missing coordinator ends only if a sample shows the new leader.
 4. Evidence keeps the values that it had at its start: its text, the coordinator of the group, and the hosts and topics
    that it names. The coordinator is the leader of the group's partition of `__consumer_offsets`, with one exception:
    the partition lost its leader in the last START_WINDOW_MS or has no leader now, and the former leader leads no
@@ -29,8 +29,8 @@ before it. So a group with an old problem does not join a new problem of its bro
 6. Same coordinator. At least MIN_COORDINATOR_GROUPS groups have evidence that a coordinator can explain
    (COORDINATOR_EVIDENCE), and they are at least half of the groups that have members and this coordinator. Exception:
    if all groups of the cluster have the same coordinator, the coordinator links groups only if it is gone. Otherwise,
-   different problems in a test cluster with a single broker would become one incident. A missing coordinator is proof,
-   so two groups of the run are enough if they have this evidence.
+   different problems in a test cluster with a single broker would become one incident. A missing coordinator is proof.
+   So if the groups are not enough, the coordinator links only the groups that have this evidence.
 7. Same client host. At least two groups have evidence that names the host, and they are at least half of the groups
    with members on the host. Exceptions: evidence that names more than MAX_LINK_NAMES hosts does not count, because it
    is about the group, not about a host. Loopback addresses never link groups. A host on which all groups have members

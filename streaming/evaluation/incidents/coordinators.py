@@ -23,8 +23,6 @@ class CoordinatorHistory:
     def after_sample(self, leaders: Mapping[int, int], sampled_at_ms: int) -> CoordinatorHistory:
         """Return the history after a sample. Partitions without a leader are not in `leaders`.
 
-        If no leader is known, the history does not change.
-
         Broker 3 led two partitions. One of them has a new leader, and the other one has no leader. Later, broker 3
         leads a partition again.
 
@@ -37,8 +35,6 @@ class CoordinatorHistory:
         >>> after.after_sample({0: 1, 1: 3, 2: 1}, 10_000).coordinator(0) == Coordinator(1)
         True
         """
-        if not leaders:
-            return self
         alive = frozenset(leaders.values())
         lost = {
             partition: (broker_id, at_ms)

@@ -103,9 +103,11 @@ def _coordinator_links(
         for run in _runs(of_broker):
             affected, is_gone = _affected_groups(run, link, full_incidents), any(one.is_coordinator_gone for one in run)
             is_enough = len(affected) >= max(MIN_COORDINATOR_GROUPS, len(affected | all_groups) / 2)
-            is_proven = len(_group_ids(one for one in run if one.name == NO_COORDINATOR)) > 1
-            if is_proven or (is_enough and (is_gone or not is_only_one)):
+            without_coordinator = [one for one in run if one.name == NO_COORDINATOR]
+            if is_enough and (is_gone or not is_only_one):
                 yield LinkedEvidence(link, run)
+            elif len(_group_ids(without_coordinator)) > 1:
+                yield LinkedEvidence(link, without_coordinator)
 
 
 def _host_links(host: str, affected: frozenset[str], population: Population) -> bool:

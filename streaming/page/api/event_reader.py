@@ -31,6 +31,8 @@ __all__ = ["EventReader", "GoneError", "NoTableError", "TableReadError"]
 MAX_COMMITS = 500
 MAX_ROWS = 5_000
 _FIRST_ROWS = 1_000
+MAX_KEY_CHARS = 1_000
+"""Cursors do not contain longer keys, because a request must fit into the limit of the port. They use row numbers."""
 """Number of rows in the first query of a request.
 
 Most requests do not need the second query, which reads all other rows.
@@ -113,7 +115,8 @@ def _snapshot_steps(kind: EventType, table: CommittedTable, start: Position, sin
             for row in rows:
                 number += 1
                 place = row_key(row, kind.order)
-                yield Step(Position(table.table_id, start.version, number, day, place), row)
+                after = place if len(str(place)) <= MAX_KEY_CHARS else ()
+                yield Step(Position(table.table_id, start.version, number, day, after), row)
             if len(rows) < limit:
                 break
             limit = max(1, MAX_ROWS - _FIRST_ROWS)

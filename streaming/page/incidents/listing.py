@@ -5,8 +5,9 @@
 2. `?group=` selects the incidents that have evidence about this group. If exactly one of them is open, the page
    `/incidents` redirects to it. Alerts link to this address, because an alert does not know the id of an incident.
 3. Open incidents come first: the one with the most groups, then the newest. The others follow, the newest first.
-4. It is unknown whether an open incident is still open if the last sample is too old, or if the incident comes from the
-   table. Then the incident has the order of an open incident, and its values are those of the last sample.
+4. It is unknown whether an open incident is still open if the last sample is too old, if the cluster is not ready, or
+   if the incident comes from the table. Then the incident has the order of an open incident, and its values are those
+   of the last sample. Exception: a missing coordinator is also known while the cluster is not ready.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from streaming.evaluation.incidents.evidence import NO_COORDINATOR
 from streaming.evaluation.incidents.incident import Incident
 from streaming.evaluation.incidents.incident_cause import incident_cause
 from streaming.evaluation.incidents.story import ADVICE, Story, story
 from streaming.page.rendering import utc_text
-from streaming.page.watched import WatchedCluster
+from streaming.page.watched import READY, WatchedCluster
 
 MAX_LISTED = 200
 """Maximum number of incidents in a list."""
@@ -124,8 +126,12 @@ def find_incident(
 
 def _at_last_sample(watched: WatchedCluster) -> Sequence[KnownIncident]:
     """Return the incidents that were open at the last sample of a cluster."""
-    is_fresh = watched.is_fresh
-    return [KnownIncident(one, is_fresh) for one in watched.view.incidents]
+    is_ready, is_fresh = watched.phase == READY, watched.is_fresh
+    return [KnownIncident(one, is_ready or (is_fresh and _has_no_coordinator(one))) for one in watched.view.incidents]
+
+
+def _has_no_coordinator(incident: Incident) -> bool:
+    return any(one.name == NO_COORDINATOR and one.until_ms is None for one in incident.evidence)
 
 
 def _from_table(incidents: Iterable[Incident]) -> Sequence[KnownIncident]:

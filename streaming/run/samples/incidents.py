@@ -12,7 +12,7 @@ incident.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 
@@ -39,6 +39,7 @@ from streaming.evaluation.incidents.evidence import (
     RECORDS_LOST,
     UNKNOWN_COORDINATOR,
     Coordinator,
+    Evidence,
     EvidenceKey,
     GroupSurroundings,
     evidence_of,
@@ -84,7 +85,8 @@ class Incidents:
             stored = open_incidents(self._tables.root, self._cluster)
             self._open = tuple(restore_incident(row) for row in stored)
             self._row_dates = {row["incident_id"]: row["date"] for row in stored}
-        self._coordinators = self._coordinators.after_sample(sample.offsets_topic_leaders, sample.sampled_at_ms)
+        if sample.offsets_topic_partitions:
+            self._coordinators = self._coordinators.after_sample(sample.offsets_topic_leaders, sample.sampled_at_ms)
         view = self._monitor_state.view()
         reports = self._monitor_state.reports(view, is_fresh=True)
         sampled = self._sampled_evidence(view, reports, sample, _hidden(conditions, lag_causes))
@@ -134,6 +136,7 @@ class Incidents:
         unknown = {
             *(key for key in hidden if _may_have_evidence(reports.recorded.get(key.group_id))),
             *_unknown_lags({one.group_id for one in held}, reports),
+            *_unknown_coordinators(held, sample),
         }
         needs_coordinators = len(known_groups) >= MIN_COORDINATOR_GROUPS
         population = _population(view, coordinator_of if needs_coordinators else None, shared_hosts([*held, *active]))
@@ -142,8 +145,9 @@ class Incidents:
     def _only_coordinators(self, sampled: SampledEvidence) -> SampledEvidence:
         """Return only the evidence about missing coordinators. Whether other evidence is active is unknown."""
         held = {one.key for incident in self._open for one in incident.evidence if one.name != NO_COORDINATOR}
+        unknown_coordinators = {key for key in sampled.unknown if key.name == NO_COORDINATOR}
         active = [one for one in sampled.active if one.name == NO_COORDINATOR]
-        return replace(sampled, active=active, unknown=frozenset(held))
+        return replace(sampled, active=active, unknown=frozenset(held | unknown_coordinators))
 
     def _groups_without_coordinator(self, reports: Reports, sample: ClusterSample) -> Sequence[str]:
         """Return the groups whose partition of `__consumer_offsets` has no leader."""
@@ -168,6 +172,17 @@ def _hidden(conditions: GroupConditions, lag_causes: LagCauses) -> frozenset[Evi
             *(EvidenceKey(LAG_CAUSE, kind, group_id) for group_id, kind in lag_causes.hidden),
         }
     )
+
+
+def _unknown_coordinators(held: Iterable[Evidence], sample: ClusterSample) -> Iterator[EvidenceKey]:
+    """Yield the keys of missing coordinators that this sample does not show to be back.
+
+    After a new start of the watch, no earlier sample shows for how long a partition has had no leader.
+    """
+    for one in held:
+        partition = coordinator_partition(one.group_id, max(1, sample.offsets_topic_partitions))
+        if one.name == NO_COORDINATOR and partition not in sample.offsets_topic_leaders:
+            yield one.key
 
 
 def _may_have_evidence(report: GroupReport | None) -> bool:

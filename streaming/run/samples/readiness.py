@@ -15,6 +15,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 
+from streaming.evaluation.incidents.evidence import LEADERLESS_MS
 from streaming.evaluation.lag.lag import ClusterSample
 
 EVALUATED_WITHIN_SAMPLES = 10
@@ -48,6 +49,7 @@ class Readiness:
         self._samples_since_read = 0
         self._lock = threading.Lock()
         self._progress = threading.Event()
+        self._leaderless_since_ms: int | None = None
 
     def start_over(self) -> None:
         """Reset the readiness when the query starts.
@@ -83,15 +85,28 @@ class Readiness:
         to these positions. `is_evaluated` is True if no group waits for facts from the sample. If new groups appear all
         the time, at least one group always waits for facts. So readiness waits for `is_evaluated` for at most
         `EVALUATED_WITHIN_SAMPLES` samples.
+
+        While a partition has no leader, Spark reads no partition. So after LEADERLESS_MS the cluster is not ready until
+        the query has read the log to its end again. A shorter time is normal if a broker restarts.
         """
         with self._lock:
+            if self._is_without_leader(sample):
+                self._targets, self._caught_up, self._samples_since_read = None, False, 0
+                return False
             if self._targets is None:
                 self._targets = self._targets_of(sample)
             if self._targets is not None and not self._caught_up and is_caught_up(positions, self._targets):
                 self._samples_since_read += 1
                 self._caught_up = is_evaluated or self._samples_since_read >= EVALUATED_WITHIN_SAMPLES
-            is_readable = self._targets_of is not log_ends or all_have_leaders(sample)
-            return self._caught_up and self._source_is_alive() and is_readable
+            return self._caught_up and self._source_is_alive()
+
+    def _is_without_leader(self, sample: ClusterSample) -> bool:
+        if self._targets_of is not log_ends or all_have_leaders(sample):
+            self._leaderless_since_ms = None
+            return False
+        if self._leaderless_since_ms is None:
+            self._leaderless_since_ms = sample.sampled_at_ms
+        return sample.sampled_at_ms - self._leaderless_since_ms >= LEADERLESS_MS
 
 
 def log_ends(sample: ClusterSample) -> Mapping[int, int] | None:
@@ -105,8 +120,8 @@ def log_ends(sample: ClusterSample) -> Mapping[int, int] | None:
 
 
 def all_have_leaders(sample: ClusterSample) -> bool:
-    """Return False if a partition of `__consumer_offsets` has no leader. If no leader is known, return True."""
-    return not sample.offsets_topic_leaders or len(sample.offsets_topic_leaders) >= sample.offsets_topic_partitions
+    """Return False if a partition of `__consumer_offsets` has no leader. If the topic is unknown, return True."""
+    return len(sample.offsets_topic_leaders) >= sample.offsets_topic_partitions
 
 
 def is_caught_up(positions: Mapping[int, int], targets: Mapping[int, int]) -> bool:

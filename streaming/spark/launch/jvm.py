@@ -27,7 +27,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from streaming.class_archive import ClassArchive
+from streaming.class_archive import ClassArchive, writes_archive
 from streaming.config.environment import without_settings
 from streaming.config.settings import SparkSettings
 from streaming.errors import RemedyError
@@ -132,6 +132,8 @@ class SparkLaunch:
                     " spark.driver_memory and spark.conf"
                 )
             time.sleep(_POLL_SECONDS)
+        if (code := self._process.poll()) is not None:  # it was ready long ago, while the monitor waited for the topic
+            raise SparkStartError(f"Spark's Java process ended with code {code} before its first query: start again")
         content = self._connection_file.read_bytes()  # the port and the length of the secret, and then the secret
         return Jvm(self._conf, self._process, str(int.from_bytes(content[:4], "big")), content[8:].decode())
 
@@ -169,13 +171,16 @@ class SparkLaunch:
     def _start(self, java: Path, on_command_line: Mapping[str, str]) -> subprocess.Popen[bytes]:
         home = spark_home()
         class_path = spark_class_path(self._conf, home)
-        options = ClassArchive("spark", java, class_path).options if self._settings.class_archive else []
+        has_archive = self._settings.class_archive and not writes_archive(shlex.split(self._conf[JAVA_OPTIONS]))
+        options = ClassArchive("spark", java, class_path).options if has_archive else []
         is_alone = is_one_jvm(self._conf["spark.master"])
         environment = {
             **without_settings(os.environ),
             "JAVA_HOME": str(java.parent.parent),
             "PYSPARK_PYTHON": sys.executable,
             "PYTHONHASHSEED": "0",  # as in spark-submit
+            "SPARK_CONF_DIR": os.environ.get("SPARK_CONF_DIR") or str(home / "conf"),  # has spark-defaults.conf
+            "SPARK_SCALA_VERSION": "2.13",  # without it, a master `local-cluster` looks for a build folder of Spark
             "MALLOC_ARENA_MAX": os.environ.get("MALLOC_ARENA_MAX", str(MALLOC_ARENAS)),  # also for the Python workers
             "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._connection_file),
             **({} if is_alone else {"SPARK_HOME": str(home)}),
@@ -230,7 +235,8 @@ def spark_command(
     on_command_line: Mapping[str, str],
 ) -> list[str]:
     """Return the command line of the JVM (rule 2)."""
-    options = [*archive_options, f"-Xmx{conf['spark.driver.memory']}", *shlex.split(conf[JAVA_OPTIONS])]
+    java_options = shlex.split(f"{conf.get('spark.driver.defaultJavaOptions', '')} {conf[JAVA_OPTIONS]}")
+    options = [*archive_options, f"-Xmx{conf['spark.driver.memory']}", *java_options]
     properties = [word for name, value in on_command_line.items() for word in ("--conf", f"{name}={value}")]
     jvm = [str(java), "-cp", os.pathsep.join(class_path), *options, *_JAVA_OPTIONS_OF_SPARK]
     return [*jvm, _MAIN_CLASS, *properties, "pyspark-shell"]

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streaming.evaluation.incidents.evidence import LEADERLESS_MS
 from streaming.evaluation.lag.lag import ClusterSample, LogEnds
 from streaming.run.samples.readiness import EVALUATED_WITHIN_SAMPLES, Readiness, is_caught_up
 
@@ -23,9 +24,9 @@ ENDS = {0: 10, 1: 0, 2: 7}
 def sample(ends: Mapping[int, int], partitions: int | None = None, hidden_records: int = 0) -> ClusterSample:
     """Return a sample with these last stable offsets. The high watermark is `hidden_records` higher."""
     known = {partition: LogEnds(end + hidden_records, end) for partition, end in ends.items()}
-    return ClusterSample(
-        0, offsets_topic=known, offsets_topic_partitions=len(ends) if partitions is None else partitions
-    )
+    count = len(ends) if partitions is None else partitions
+    leaders = dict.fromkeys(range(count), 1)
+    return ClusterSample(0, offsets_topic=known, offsets_topic_partitions=count, offsets_topic_leaders=leaders)
 
 
 def ready(
@@ -80,12 +81,19 @@ def test_a_dead_query_is_not_ready() -> None:
 
 def test_a_log_with_a_partition_without_leader_is_not_ready() -> None:
     """A broker died, and one partition has no replica. Spark reads no partition, so commits of all groups are old."""
-    readiness, whole = Readiness(lambda: True), replace(sample({0: 10, 1: 5}), offsets_topic_leaders={0: 1, 1: 2})
+    readiness, whole = Readiness(lambda: True), sample({0: 10, 1: 5})
     assert ready({0: 10, 1: 5}, whole, readiness)
-    assert not ready({0: 10, 1: 5}, replace(whole, offsets_topic_leaders={0: 1}), readiness)
-    assert ready({0: 10, 1: 5}, whole, readiness), "the query continues when the broker is back"
+    for leaders in ({0: 1}, {}):
+        lost = replace(whole, offsets_topic_leaders=leaders)
+        assert ready({0: 10, 1: 5}, lost, readiness), "a new leader is usually elected in a second"
+        assert not ready({0: 10, 1: 5}, replace(lost, sampled_at_ms=LEADERLESS_MS), readiness)
+        later = sample({0: 10, 1: 9_000})
+        assert not ready({0: 10, 1: 5}, later, readiness), "the broker is back, but the new commits are not read"
+        assert ready({0: 10, 1: 9_000}, later, readiness)
     polled = Readiness(lambda: True, lambda one: {0: one.offsets_topic[0].last_stable_offset})
-    assert ready({0: 10, 1: 5}, replace(whole, offsets_topic_leaders={0: 1}), polled), "polling does not read the log"
+    lost = replace(whole, offsets_topic_leaders={0: 1})
+    assert ready({0: 10, 1: 5}, lost, polled)
+    assert ready({0: 10, 1: 5}, replace(lost, sampled_at_ms=LEADERLESS_MS), polled), "polling does not read the log"
 
 
 def test_a_restarted_query_has_to_catch_up_again() -> None:

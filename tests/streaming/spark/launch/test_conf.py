@@ -73,16 +73,6 @@ def test_the_driver_is_bound_to_loopback_only_if_spark_runs_on_one_machine(maste
     ), why
 
 
-def test_only_the_number_of_records_limits_an_arrow_batch() -> None:
-    """With any other value of maxBytesPerBatch, Spark computes the size of the batch after each row.
-
-    These computations take 17 % of a task's time.
-    """
-    options = session_conf(SparkSettings(), JARS, FOLDER, submitted=False)
-    assert options["spark.sql.execution.arrow.maxBytesPerBatch"] == str(2**31 - 1)
-    assert 0 < int(options["spark.sql.execution.arrow.maxRecordsPerBatch"]) <= 8_192, "the batch must fit into memory"
-
-
 def test_spark_options_of_the_user_override_those_of_the_monitor():
     """A driver with several addresses needs the address that its executors can reach."""
     options = session_conf(SparkSettings(conf={"spark.driver.host": "10.0.0.5"}), JARS, FOLDER, submitted=False)
