@@ -146,7 +146,7 @@ def test_a_group_with_members_needs_a_coordinator(
             Coordinator(3, is_gone=True, leaderless_since_ms=5_000),
             "the partition has no replica on a different broker",
         ),
-        ({}, Coordinator(3), "the sample has no leaders at all, so it proves nothing"),
+        ({}, Coordinator(3, is_gone=True, leaderless_since_ms=5_000), "no partition has a leader any more"),
         ({0: 3, 1: 1}, Coordinator(3), "nothing changed"),
     ],
 )
