@@ -132,8 +132,8 @@ start() { su --shell /bin/sh --command "exec $* > /tmp/${1##*/}.log 2>&1" promet
 start $PROMETHEUS --config.file=/etc/prometheus/prometheus.yml --storage.tsdb.path=/tmp/tsdb
 start $ALERTMANAGER --config.file=/etc/prometheus/alertmanager.yml --storage.path=/tmp/am --cluster.listen-address=
 for port in 9090 9093
-do curl --silent --retry 60 --retry-delay 1 --retry-all-errors --output /dev/null localhost:$port/-/ready
-done
+do curl --silent --retry 60 --retry-delay 1 --retry-all-errors localhost:$port/-/ready > /dev/null
+done  # with --output, curl would fail at the second answer, because it cannot truncate /dev/null
 for path in targets rules  # the page waits for a scrape and an evaluation of the rules
 do for _ in $(seq 120)
    do curl --silent localhost:9090/api/v1/$path | grep --quiet '"health":"unknown"' || break
