@@ -100,9 +100,7 @@ def test_after_five_kills_and_a_rebuild_nothing_is_lost_or_written_twice_and_no_
     assert len(left) == 1, "only the last killed monitor left files"
     monitor.start().wait_until_ready()
     assert not left & set(temporary.iterdir())
-    assert durable_metrics(monitor.metrics()) == before, (
-        "after a restart while every client is idle and the cache is damaged"
-    )
+    assert durable_metrics(monitor.metrics()) == before, "after a restart with idle clients and a damaged cache"
     assert monitor.log.read_text().count(f"{STORED_ID} is damaged") == 1
     ghosts.check_still_closed(monitor, kafka_reference)
     check_tables_against_log(monitor, kafka_reference)
