@@ -326,3 +326,12 @@ def test_merging_has_the_same_result_in_one_step_and_in_several(facts: list[Evid
     in_steps.sample(0.5, facts[: max(first, second)])
     in_steps.sample(1, facts)
     assert {one.groups for one in at_once.open} == {one.groups for one in in_steps.open}
+
+
+def test_a_living_broker_links_only_its_groups_without_a_coordinator() -> None:
+    """Rule 6: one log directory of a broker failed. A storm of a third group of this broker is another problem."""
+    groups = ["a", "b", "z", *(f"g{number}" for number in range(7))]
+    orphans = [evidence("no_coordinator", one, 1, source="coordinator", coordinator=2) for one in ("a", "b")]
+    storm = evidence("rebalance_storm", "z", coordinator=2)
+    opened = Followed(population({2: groups, 1: ["other"]})).sample(2, [storm, *orphans])
+    assert sorted(one.groups for one in opened) == [("a", "b"), ("z",)]
