@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from streaming.class_archive import ClassArchive, archives_folder, recording_options
+from streaming.embedded import EmbeddedBroker
 from streaming.java import find_java
 
 
@@ -90,3 +91,18 @@ def test_a_new_archive_replaces_the_older_one_of_its_kind_only():
     newer = published(ClassArchive("spark", java, ["b.jar"]))
     assert sorted(archives_folder().iterdir()) == sorted([newer, broker])
     assert older != newer
+
+
+def test_a_broker_that_writes_an_archive_uses_none(tmp_path: Path):
+    """Java does not start with both options. So the archives could not be created again after an update of PySpark."""
+    java = find_java()
+    archive = published(ClassArchive("broker", java, ["broker.jar"]))
+    recording = recording_options(tmp_path / "new.jsa")
+    commands = {
+        is_recording: EmbeddedBroker(tmp_path, java_options=recording if is_recording else [])._command(
+            java, "broker.jar"
+        )
+        for is_recording in (False, True)
+    }
+    uses_archive = {which: f"-XX:SharedArchiveFile={archive}" in command for which, command in commands.items()}
+    assert uses_archive == {False: True, True: False}
