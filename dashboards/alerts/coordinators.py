@@ -47,6 +47,25 @@ COORDINATORS: Final = AlertFile(
             "the replicas of __consumer_offsets.",
         ),
         Alert(
+            "KafkaCoordinatorMissing",
+            CLUSTER,
+            harm="Groups without a coordinator can neither commit nor rebalance, and the monitor receives no new records.",
+            # The monitor reads no records without a leader, so this alert must not depend on its readiness.
+            levels=(
+                Level(
+                    CRITICAL,
+                    "max by (cluster) (rebalance_monitor_offsets_topic_leaderless_partitions) > 0",
+                    "2m",
+                    "5m",
+                ),
+            ),
+            summary=f"{IN_CLUSTER}partitions of __consumer_offsets have no leader",
+            description=f"{COUNT} partitions of __consumer_offsets have no leader. Groups in these partitions have no "
+            "coordinator, so they can neither commit nor rebalance. Alerts about groups of this cluster cannot fire "
+            "during this time. Likely causes: the brokers with the replicas are down. What to do: start these brokers. "
+            "The page /incidents names the groups and the last coordinator.",
+        ),
+        Alert(
             "KafkaOffsetsBlockedByTransaction",
             CLUSTER,
             harm="While the transaction is open, consumers of the groups in this partition cannot start. The monitor "

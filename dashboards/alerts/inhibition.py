@@ -21,6 +21,7 @@ Matcher = tuple[str, str, str]
 _OF_GROUP: Final = ("cluster", "group")
 _SAME_ALERT: Final = ("alertname", "cluster", "group", "partition", "condition")
 _LOWER: Final[tuple[Matcher, ...]] = (("severity", "=~", f"{WARNING}|{INFO}"),)
+_COORDINATOR_MISSING: Final = "KafkaCoordinatorMissing"
 _DATA_LOSS: Final = ("KafkaRecordsLost", "KafkaRecordsAboutToBeLost", "KafkaOffsetsExpiring")
 
 
@@ -51,7 +52,9 @@ class InhibitionRule:
 def inhibitions(alerts: tuple[Alert, ...]) -> tuple[Inhibition, ...]:
     """Return all reasons to suppress alerts."""
     of_groups = tuple(alert.name for alert in alerts if alert.subject == GROUP)
-    of_clusters = tuple(alert.name for alert in alerts if alert.name.startswith("Kafka"))
+    needs_ready = tuple(
+        alert.name for alert in alerts if alert.name.startswith("Kafka") and alert.name != _COORDINATOR_MISSING
+    )
     several_levels = tuple(alert.name for alert in alerts if CRITICAL in alert.severities and len(alert.levels) > 1)
     return (
         Inhibition(
@@ -64,9 +67,15 @@ def inhibitions(alerts: tuple[Alert, ...]) -> tuple[Inhibition, ...]:
         Inhibition(
             "If the monitor is down or not ready, its values for groups are not current.",
             ("RebalanceMonitorDown", "RebalanceMonitorStale"),
-            of_clusters,
+            needs_ready,
             ("cluster",),
             only_if_critical=True,
+        ),
+        Inhibition(
+            "While a partition of __consumer_offsets has no leader, the monitor receives no records.",
+            (_COORDINATOR_MISSING,),
+            ("RebalanceMonitorStale",),
+            ("cluster",),
         ),
         Inhibition(
             "Many groups of one coordinator fail. The loss of data still needs an action for each group.",

@@ -118,6 +118,17 @@ OFFSETS_TOPIC_LAST_STABLE_OFFSET: Final = Signal(
     " does not read __consumer_offsets.",
     example="changes(rebalance_monitor_offsets_topic_last_stable_offset[5m]) == 0",
 )
+OFFSETS_TOPIC_LEADERLESS_PARTITIONS: Final = Signal(
+    name="rebalance_monitor_offsets_topic_leaderless_partitions",
+    unit="partitions",
+    labels=OF_A_CLUSTER,
+    granularity=CLUSTER,
+    help="Number of __consumer_offsets partitions without a leader. Groups in these partitions have no coordinator, so"
+    " they can neither commit nor rebalance. If `source.kind` is `offsets-topic`, the monitor reads no records while a"
+    " partition has no leader.",
+    unknown="The brokers were not sampled recently, or they do not show the topic __consumer_offsets.",
+    example="rebalance_monitor_offsets_topic_leaderless_partitions > 0",
+)
 CLOCK_OFFSET_SECONDS: Final = Signal(
     name="rebalance_monitor_clock_offset_seconds",
     unit="seconds",

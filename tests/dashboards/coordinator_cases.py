@@ -64,6 +64,34 @@ TROUBLE = (
     ),
 )
 
+def leaderless(partitions: str) -> dict[str, str]:
+    """Return the series of the partitions without a leader, of a monitor that is not ready for that reason."""
+    return of_cluster("offsets_topic_leaderless_partitions", partitions) | of_cluster("ready", "1 0x300")
+
+
+MISSING = (
+    AlertCase(
+        "KafkaCoordinatorMissing",
+        "the only replica of five partitions is down",
+        "10m",
+        (CRITICAL,),
+        leaderless("0 5x300"),
+        labels={"cluster": "prod"},
+        says=(
+            "prod: partitions of __consumer_offsets have no leader",
+            (
+                "5 partitions of __consumer_offsets have no leader. Groups in these partitions have no coordinator, so "
+                "they can neither commit nor rebalance. Alerts about groups of this cluster cannot fire during this "
+                "time. Likely causes: the brokers with the replicas are down. What to do: start these brokers. The "
+                "page /incidents names the groups and the last coordinator."
+            ),
+        ),
+    ),
+    AlertCase("KafkaCoordinatorMissing", "a broker restarts within a minute", "20m", (), leaderless("0 5x1 0x300")),
+    AlertCase("KafkaCoordinatorMissing", "the broker runs again", "30m", (), leaderless("0 5x10 0x300")),
+    AlertCase("KafkaCoordinatorMissing", "the monitor does not reach any broker", "30m", (), leaderless("0 0x2 stale")),
+)
+
 TRANSACTIONS = (
     AlertCase(
         "KafkaOffsetsBlockedByTransaction",
@@ -114,4 +142,4 @@ TRANSACTIONS = (
     ),
 )
 
-COORDINATORS = (*TROUBLE, *TRANSACTIONS)
+COORDINATORS = (*TROUBLE, *MISSING, *TRANSACTIONS)

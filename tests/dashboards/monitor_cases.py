@@ -120,10 +120,9 @@ STALE = (
                 "Alerts about the groups of this cluster cannot fire during this time. Unread records of "
                 "__consumer_offsets: 60k. The monitor reads 0 records per second. The last batch ended at 1970-01-01 "
                 "00:01:00 +0000 UTC. Likely causes: the monitor is still catching up, it has too few cores, it cannot "
-                "reach the brokers, a partition of __consumer_offsets has no leader, its query fails, or a batch "
-                "hangs. What to do: read the monitor's log and its page /incidents. If a partition has no leader, "
-                "start the broker of this partition. If the monitor still reads records, wait or give it more cores. "
-                "If the monitor reads no records for a different reason, restart it. It continues at its last position."
+                "reach the brokers, its query fails, or a batch hangs. What to do: read the monitor's log. If "
+                "KafkaCoordinatorMissing also fires, act on that alert. If the monitor still reads records, wait or "
+                "give it more cores. Otherwise, restart it. It continues at its last position."
             ),
         ),
     ),
@@ -148,11 +147,9 @@ STALE = (
                 "For 15 minutes or more, the monitor has lagged behind __consumer_offsets, so its values are old. "
                 "Unread records of __consumer_offsets: 20k. The monitor reads 100 records per second. The last batch "
                 "ended at 1970-01-01 00:20:00 +0000 UTC. Likely causes: the monitor is still catching up, it has too "
-                "few cores, it cannot reach the brokers, a partition of __consumer_offsets has no leader, its query "
-                "fails, or a batch hangs. What to do: read the monitor's log and its page /incidents. If a partition "
-                "has no leader, start the broker of this partition. If the monitor still reads records, wait or give "
-                "it more cores. If the monitor reads no records for a different reason, restart it. It continues at "
-                "its last position."
+                "few cores, it cannot reach the brokers, its query fails, or a batch hangs. What to do: read the "
+                "monitor's log. If KafkaCoordinatorMissing also fires, act on that alert. If the monitor still reads "
+                "records, wait or give it more cores. Otherwise, restart it. It continues at its last position."
             ),
         ),
     ),

@@ -40,6 +40,7 @@ CAN_BE_CRITICAL = (
     "KafkaPartitionsUnowned",
     "KafkaAssignmentSkewed",
     "KafkaCoordinatorTrouble",
+    "KafkaCoordinatorMissing",
     "KafkaOffsetsBlockedByTransaction",
     "RebalanceMonitorDown",
     "RebalanceMonitorStale",

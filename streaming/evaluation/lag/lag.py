@@ -107,6 +107,11 @@ class ClusterSample:
     clock_offsets: Mapping[int, ClockOffset] = field(default_factory=dict)
     missing_topics: frozenset[str] = frozenset()
 
+    @property
+    def leaderless_offsets_topic_partitions(self) -> int:
+        """Number of partitions of `__consumer_offsets` without a leader. If the topic is unknown, return 0."""
+        return max(0, self.offsets_topic_partitions - len(self.offsets_topic_leaders))
+
     def is_empty(self, partition: TopicPartition) -> bool:
         """Return True if the log of the partition provably contains no records."""
         end = self.end_offsets.get(partition)

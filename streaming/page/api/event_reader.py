@@ -31,12 +31,12 @@ __all__ = ["EventReader", "GoneError", "NoTableError", "TableReadError"]
 MAX_COMMITS = 500
 MAX_ROWS = 5_000
 _FIRST_ROWS = 1_000
-MAX_KEY_CHARS = 1_000
-"""Cursors do not contain longer keys, because a request must fit into the limit of the port. They use row numbers."""
 """Number of rows in the first query of a request.
 
 Most requests do not need the second query, which reads all other rows.
 """
+MAX_KEY_CHARS = 1_000
+"""Cursors do not contain longer keys, because a request must fit into the limit of the port. They use row numbers."""
 
 
 class EventReader:

@@ -152,6 +152,9 @@ def _offsets_topic_families(view: MonitorView) -> Iterator[FamilySamples]:
     yield monitor.OFFSETS_TOPIC_BLOCKED, [Sample((str(number),), records) for number, records in blocked]
     stable = [Sample((str(number),), end.last_stable_offset) for number, end in ends]
     yield monitor.OFFSETS_TOPIC_LAST_STABLE_OFFSET, stable
+    if view.sample is not None and view.sample.offsets_topic_partitions:
+        leaderless = view.sample.leaderless_offsets_topic_partitions
+        yield monitor.OFFSETS_TOPIC_LEADERLESS_PARTITIONS, [Sample((), leaderless)]
 
 
 def _clock_families(view: MonitorView) -> Iterator[FamilySamples]:

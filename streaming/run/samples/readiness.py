@@ -101,7 +101,7 @@ class Readiness:
             return self._caught_up and self._source_is_alive()
 
     def _is_without_leader(self, sample: ClusterSample) -> bool:
-        if self._targets_of is not log_ends or all_have_leaders(sample):
+        if self._targets_of is not log_ends or not sample.leaderless_offsets_topic_partitions:
             self._leaderless_since_ms = None
             return False
         if self._leaderless_since_ms is None:
@@ -117,11 +117,6 @@ def log_ends(sample: ClusterSample) -> Mapping[int, int] | None:
     if not 0 < sample.offsets_topic_partitions == len(sample.offsets_topic):
         return None
     return {partition: ends.last_stable_offset for partition, ends in sample.offsets_topic.items()}
-
-
-def all_have_leaders(sample: ClusterSample) -> bool:
-    """Return False if a partition of `__consumer_offsets` has no leader. If the topic is unknown, return True."""
-    return len(sample.offsets_topic_leaders) >= sample.offsets_topic_partitions
 
 
 def is_caught_up(positions: Mapping[int, int], targets: Mapping[int, int]) -> bool:

@@ -206,6 +206,23 @@ def test_while_the_last_sample_is_too_old_no_page_and_no_document_shows_an_open_
     assert ask(pages, "/incidents?group=orders").headers["Location"] == address
 
 
+@pytest.mark.parametrize(("evidence", "is_open"), [("no_coordinator", True), ("rebalance_storm", None)])
+def test_while_the_monitor_is_not_ready_only_a_missing_coordinator_is_known(
+    tmp_path: Path, evidence: str, is_open: bool | None
+) -> None:
+    """A partition of `__consumer_offsets` has no leader. The monitor takes samples, but receives no records."""
+    incident = incident_of(["orders"])
+    incident = replace(incident, evidence=tuple(replace(one, name=evidence) for one in incident.evidence))
+    monitor_state = MonitorState()
+    monitor_state.put_health(ready=False, was_ready=True)
+    monitor_state.put_sample(ClusterSample(NOW_MS), None)
+    monitor_state.put_incidents((incident,))
+    pages = pages_of(monitor_state, tmp_path)
+    [listed] = ask(pages, "/api/v1/incidents").json()["incidents"]
+    assert listed["is_open"] is is_open
+    assert ("unknown now" in Seen(ask(pages, f"/incidents/{incident.incident_id}").text).text) == (is_open is None)
+
+
 def test_an_unknown_cluster_is_not_found(pages: Pages) -> None:
     assert ask(pages, "/incidents?cluster=none").status == "404 Not Found"
     assert ask(pages, "/api/v1/incidents?cluster=none").status == "404 Not Found"

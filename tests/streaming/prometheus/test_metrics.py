@@ -260,6 +260,7 @@ def test_values_from_a_stale_sample_are_not_shown(age_ms: int, is_shown: bool) -
         "rebalance_monitor_offsets_topic_lag",
         "rebalance_monitor_offsets_topic_blocked",
         "rebalance_monitor_offsets_topic_last_stable_offset",
+        "rebalance_monitor_offsets_topic_leaderless_partitions",
         "rebalance_monitor_group_members",
     ):
         assert bool(named(series, name)) == is_shown, name
@@ -382,6 +383,25 @@ def test_the_monitors_own_lag_is_the_distance_from_its_position_to_the_high_wate
     assert {number: held[f"partition={number}"] for number in (1, 2)} == {1: 0, 2: 5}
     stable = named(scraped(monitor_state), "rebalance_monitor_offsets_topic_last_stable_offset")
     assert {number: stable[f"partition={number}"] for number in (1, 2)} == {1: 20, 2: 15}
+
+
+@pytest.mark.parametrize(
+    ("leaders", "partitions", "shown"),
+    [
+        ({0: 1, 1: 1}, 2, {"": 0}),
+        ({1: 1}, 2, {"": 1}),
+        ({}, 2, {"": 2}),
+        ({}, 0, {}),  # the brokers do not show the topic
+    ],
+)
+def test_partitions_without_a_leader_are_counted_while_the_monitor_is_not_ready(
+    leaders: dict[int, int], partitions: int, shown: dict[str, float]
+) -> None:
+    """A partition without a leader makes the monitor not ready. The alert needs this metric at that time."""
+    sample = replace(sample_of(), offsets_topic_partitions=partitions, offsets_topic_leaders=leaders)
+    monitor_state = monitor_state_of(sample=sample)
+    monitor_state.put_health(ready=False)
+    assert named(scraped(monitor_state), "rebalance_monitor_offsets_topic_leaderless_partitions") == shown
 
 
 def test_a_polled_group_has_no_generation_and_no_failed_rebalances_and_the_limitations_are_shown() -> None:

@@ -265,6 +265,10 @@ def test_groups_without_a_coordinator_are_one_incident_although_the_log_cannot_b
     assert {one.name for one in incident.evidence} == {"no_coordinator"}
     last = {row["incident_id"]: row for row in rows_of(monitor)}
     assert last[incident.incident_id]["cause"] == "coordinator_gone"
+    monitor.restart()
+    monitor.cluster.now_ms += 5_000
+    monitor.sampler.take_sample()
+    assert incident in incidents(monitor), "the first sample does not show for how long the coordinator is missing"
     _with_brokers(monitor, {0: 3, 1: 1})
     monitor.cluster.now_ms += 5_000
     monitor.sampler.take_sample()
