@@ -47,12 +47,15 @@ fingerprint() {
 make_venv() {
     echo "setup: creating .venv with $("$python" --version); the first time takes some minutes"
     "$python" -m venv --clear .venv
-    # Without --no-compile, pip compiles all modules, which takes longer than the installation. Python compiles a module
-    # when it is imported.
+    # pip compiles with one process. compileall uses all cores.
     .venv/bin/python -m pip install --disable-pip-version-check --no-compile --require-hashes -r requirements-dev.lock \
         || fail "the packages could not be installed: read pip's output (network? proxy? disk?), then retry make setup"
     .venv/bin/python -m pip install --disable-pip-version-check --no-deps -e . \
         || fail "the project could not be installed: read pip's output above, then retry make setup"
+    # If PYTHONDONTWRITEBYTECODE is set, each process would compile all its modules again, which takes 1.4 s. Some
+    # packages contain files of other Python versions, which cannot be compiled.
+    echo "setup: compiling the modules"
+    .venv/bin/python -m compileall -qq -j 0 .venv/lib || true
 }
 
 python=$(find_python)
@@ -63,5 +66,6 @@ if [ "$(cat .venv/made-from 2>/dev/null)" != "$inputs" ]; then
     make_venv
     echo "$inputs" >.venv/made-from # written last, so that an interrupted setup starts again
 fi
+.venv/bin/python -m compileall -qq assignors streaming
 .venv/bin/rebalance-monitor jars
 echo "setup: done"

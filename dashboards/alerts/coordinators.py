@@ -49,7 +49,7 @@ COORDINATORS: Final = AlertFile(
         Alert(
             "KafkaCoordinatorMissing",
             CLUSTER,
-            harm="Groups without a coordinator can neither commit nor rebalance, and the monitor receives no new records.",
+            harm="Groups without a coordinator can neither commit nor rebalance. The monitor receives no new records.",
             # The monitor reads no records without a leader, so this alert must not depend on its readiness.
             levels=(
                 Level(

@@ -117,9 +117,9 @@ MONITOR_ITSELF: Final = AlertFile(
                 "so its values are old.",
             )
             + f"{_UNREAD}{_READ_RATE}{_LAST_BATCH} Likely causes: the monitor is still catching up, it has too few "
-            f"cores, it cannot reach the brokers, its query fails, or a batch hangs. What to do: read the monitor's log. If "
-            f"KafkaCoordinatorMissing also fires, act on that alert. If the monitor still reads records, wait or give "
-            f"it more cores. Otherwise, restart it. It continues at its last position.",
+            f"cores, it cannot reach the brokers, its query fails, or a batch hangs. What to do: read the monitor's "
+            f"log. If KafkaCoordinatorMissing also fires, act on that alert. If the monitor still reads records, wait "
+            f"or give it more cores. Otherwise, restart it. It continues at its last position.",
         ),
         Alert(
             "RebalanceMonitorRestarts",

@@ -321,7 +321,8 @@ class SamplingSettings(Section):
     interval_seconds: Seconds = Field(
         5,
         description="Interval between samples of end offsets and topic metadata. If source.kind is admin-api, the"
-        " monitor also samples the groups at this interval.",
+        " monitor also samples the groups at this interval. If a sample takes more than a tenth of the interval in"
+        " processor time, as with 10,000 groups, the monitor uses an interval of up to 15 seconds.",
     )
     lag_table_seconds: Seconds = Field(
         30, description="Interval at which the monitor writes the lag of all groups to the table group_lag."

@@ -64,6 +64,7 @@ TROUBLE = (
     ),
 )
 
+
 def leaderless(partitions: str) -> dict[str, str]:
     """Return the series of the partitions without a leader, of a monitor that is not ready for that reason."""
     return of_cluster("offsets_topic_leaderless_partitions", partitions) | of_cluster("ready", "1 0x300")

@@ -142,7 +142,7 @@ def is_about_a_group(rule: dict[str, Any]) -> bool:
 @EACH_ALERT
 def test_an_alert_about_a_group_has_its_team_and_follows_its_settings(rule: dict[str, Any]) -> None:
     """`ALERTING` has no series for groups with `ignore_alerts`, and its label is the highest severity of the group."""
-    about_clusters = {"KafkaCoordinatorTrouble", "KafkaOffsetsBlockedByTransaction"}
+    about_clusters = {"KafkaCoordinatorTrouble", "KafkaCoordinatorMissing", "KafkaOffsetsBlockedByTransaction"}
     assert is_about_a_group(rule) == (rule["alert"].startswith("Kafka") and rule["alert"] not in about_clusters)
     if is_about_a_group(rule):
         _, _, groups = rule["expr"].partition("group_left (team, max_severity, coordinator)\n")
@@ -156,6 +156,8 @@ def test_no_alert_on_a_group_fires_while_the_monitor_catches_up(rule: dict[str, 
     """Until the monitor has caught up, it shows past values. `ALERTING` has no series until then."""
     if rule["alert"] == "KafkaCoordinatorTrouble":
         assert "groups_in_trouble" in rule["expr"], "counts only groups in ALERTING"
+    elif rule["alert"] == "KafkaCoordinatorMissing":
+        assert "offsets_topic_leaderless" in rule["expr"], "this value comes from the brokers, not from the log"
     elif rule["alert"].startswith("Kafka"):
         assert ALERTING in rule["expr"] or "and on (cluster) cluster:rebalance_monitor_ready:max == 1" in rule["expr"]
     (alerting,) = (rule["expr"] for rule in RECORDED if rule["record"] == ALERTING)
@@ -194,8 +196,8 @@ def test_all_alerts_about_groups_and_all_others_link_in_the_same_way() -> None:
     assert len(links) == 7, "two pages, two incidents, two dashboards, one runbook"
 
 
-def test_there_are_28_alerts_and_the_committed_files_are_those_of_the_generator() -> None:
+def test_there_are_29_alerts_and_the_committed_files_are_those_of_the_generator() -> None:
     """`python -m dashboards` writes the files: rules, manifests, inhibition rules and the table of alerts."""
-    assert len({rule["alert"] for rule in ALERTS}) == 28
+    assert len({rule["alert"] for rule in ALERTS}) == 29
     for path, text in alert_files():
         assert (ROOT / path).read_text() == text, path

@@ -11,9 +11,12 @@ TOPIC_PARTITIONS = pa.list_(pa.struct([("topic", pa.string()), ("topic_id", pa.s
 NAMED_PARTITIONS = pa.list_(pa.struct([("topic", pa.string()), ("partition", pa.int32())]))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """A table: its name, a description of one row, and its columns. The metadata of a column contains its comment."""
+    """A table: its name, a description of one row, and its columns. The metadata of a column contains its comment.
+
+    Each table exists once and is a key of dictionaries. A hash of all its columns would be slow.
+    """
 
     name: str
     row: str

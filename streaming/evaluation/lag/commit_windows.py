@@ -32,6 +32,7 @@ Source: Burrow, `core/internal/storage/inmemory.go`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -83,6 +84,29 @@ class Windows:
     has_lag: BoolArray
 
 
+class _Commits(NamedTuple):
+    """Commits as columns, sorted by row and log offset."""
+
+    rows: Int64Array
+    committed_offsets: Int64Array
+    timestamps_ms: Int64Array
+    log_offsets: Int64Array
+
+    @property
+    def starts(self) -> Int64Array:
+        """The index of the first commit of each row."""
+        return np.flatnonzero(np.diff(self.rows, prepend=_NONE))
+
+    @property
+    def counts(self) -> Int64Array:
+        """The number of commits of each row."""
+        return np.diff(self.starts, append=len(self.rows))
+
+    def select(self, is_selected: BoolArray) -> _Commits:
+        """Return the commits that the mask selects."""
+        return _Commits(*(column[is_selected] for column in self))
+
+
 class CommitWindows:
     """Stores one window per row. The caller assigns the row numbers. The number of rows can grow.
 
@@ -120,15 +144,15 @@ class CommitWindows:
             return
         self._grow(int(rows.max()) + 1)
         in_order = np.lexsort((log_offsets, rows))
-        first_of_row = np.flatnonzero(np.diff(rows[in_order], prepend=-1))
-        nth_of_row = np.arange(len(rows)) - np.repeat(first_of_row, np.diff(first_of_row, append=len(rows)))
-        timestamps_ms = clipped_times(timestamps_ms)
-        for nth in range(int(nth_of_row.max()) + 1):
-            at = in_order[nth_of_row == nth]
-            is_tombstone = committed_offsets[at] == TOMBSTONE
-            self._end_windows(rows[at[is_tombstone]], log_offsets[at[is_tombstone]])
-            at = at[~is_tombstone]
-            self._put_one(rows[at], committed_offsets[at], timestamps_ms[at], log_offsets[at])
+        commits = _Commits(
+            rows[in_order],
+            committed_offsets[in_order],
+            clipped_times(timestamps_ms)[in_order],
+            log_offsets[in_order],
+        )
+        is_newer = self._extends_window(commits)
+        self._append(commits.select(is_newer))
+        self._put_one_by_one(commits.select(~is_newer))
 
     def observe(
         self, rows: Int64Array, log_offsets: Int64Array, next_offsets: Int64Array, end_offsets: Int64Array
@@ -227,6 +251,68 @@ class CommitWindows:
         is_gone = self._matrices["offsets_topic_offset"][rows] <= up_to_log_offsets[:, np.newaxis]
         for matrix in self._matrices.values():
             matrix[rows] = np.where(is_gone, _NONE, matrix[rows])
+
+    def _extends_window(self, commits: _Commits) -> BoolArray:
+        """Return True for the commits of each row whose new commits are all newer than its window.
+
+        Both their log offsets and their slots must increase, and no key may be deleted. This is the normal case.
+        `_append` adds the commits of such a row in one step.
+        """
+        starts = commits.starts
+        matrix_rows = commits.rows[starts]
+        known_orders = self._matrices["offsets_topic_offset"][matrix_rows]
+        known_slots = np.where(
+            known_orders == _NONE, _NONE, self._matrices["timestamp_ms"][matrix_rows] // self._slot_ms
+        )
+        slots = commits.timestamps_ms // self._slot_ms
+        before_order = np.concatenate([[_NONE], commits.log_offsets[:-1]])
+        before_slot = np.concatenate([[_NONE], slots[:-1]])
+        before_order[starts] = np.maximum(known_orders[:, -1], self._tombstoned_at[matrix_rows])
+        before_slot[starts] = known_slots[:, -1]
+        extends = (commits.log_offsets > before_order) & (slots >= before_slot)
+        extends &= commits.committed_offsets != TOMBSTONE
+        extends[starts] &= (slots[starts] > known_slots.max(axis=1)) | (slots[starts] == known_slots[:, -1])
+        of_rows: BoolArray = np.logical_and.reduceat(extends, starts)
+        return np.repeat(of_rows, commits.counts)
+
+    def _append(self, commits: _Commits) -> None:
+        """Add commits for which `_extends_window` is True."""
+        if not len(commits.rows):
+            return
+        slots = commits.timestamps_ms // self._slot_ms
+        is_last_of_slot = (np.diff(slots, append=_NONE) != 0) | (np.diff(commits.rows, append=_NONE) != 0)
+        commits, slots = commits.select(is_last_of_slot), slots[is_last_of_slot]
+        rows, starts, counts = commits.rows[commits.starts], commits.starts, commits.counts
+        newest_order = self._matrices["offsets_topic_offset"][rows, -1]
+        newest_slot = self._matrices["timestamp_ms"][rows, -1] // self._slot_ms
+        replaces_newest = (newest_order != _NONE) & (newest_slot == slots[starts])
+        shift = np.minimum(counts - replaces_newest, self.length)
+        is_moved = (newest_order != _NONE) & (shift > 0)
+        source = np.minimum(np.arange(self.length) + shift[is_moved, np.newaxis], self.length - 1)
+        for matrix in self._matrices.values():
+            matrix[rows[is_moved]] = np.take_along_axis(matrix[rows[is_moved]], source, axis=1)
+        # The newest commit of each row is in the last column.
+        place = self.length - np.repeat(starts + counts, counts) + np.arange(len(commits.rows))
+        has_place = place >= 0
+        added, place = commits.select(has_place), place[has_place]
+        self._matrices["committed_offset"][added.rows, place] = added.committed_offsets
+        self._matrices["timestamp_ms"][added.rows, place] = added.timestamps_ms
+        self._matrices["offsets_topic_offset"][added.rows, place] = added.log_offsets
+        has_new_slot = np.ones(len(commits.rows), dtype=np.bool_)
+        has_new_slot[starts] = ~replaces_newest  # otherwise, the lag stays, because the slot was already observed
+        has_new_slot = has_new_slot[has_place]
+        self._matrices["lag"][added.rows[has_new_slot], place[has_new_slot]] = _NONE
+
+    def _put_one_by_one(self, commits: _Commits) -> None:
+        """Add the first commit of each row, then the second commit of each row, and so on."""
+        if not len(commits.rows):
+            return
+        nth_of_row = np.arange(len(commits.rows)) - np.repeat(commits.starts, commits.counts)
+        for nth in range(int(nth_of_row.max()) + 1):
+            now = commits.select(nth_of_row == nth)
+            is_tombstone = now.committed_offsets == TOMBSTONE
+            self._end_windows(now.rows[is_tombstone], now.log_offsets[is_tombstone])
+            self._put_one(*now.select(~is_tombstone))
 
     def _put_one(
         self, rows: Int64Array, committed_offsets: Int64Array, timestamps_ms: Int64Array, log_offsets: Int64Array

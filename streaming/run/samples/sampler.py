@@ -29,6 +29,13 @@ from streaming.state.monitor_state import MonitorState
 
 _log = logging.getLogger(__name__)
 
+LONGEST_INTERVAL_SECONDS = 15.0
+"""Samples of a large cluster use a tenth of a core, unless this makes the interval longer than this time.
+
+A sample of 10,000 groups takes about a second of processor time. The time is half of the shortest time after which a
+sample is too old.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class AfterSample:
@@ -68,6 +75,7 @@ class Sampler:
         self._readiness = readiness
         self._after = after
         self._interval_seconds = interval_seconds
+        self._sample_cpu_seconds = 0.0
         self._failures = FailureLog(cluster, "a sample")
         self._is_unreachable = False
 
@@ -77,7 +85,7 @@ class Sampler:
         If brokers do not answer, the cluster is no longer ready. The loop then tries again.
         """
         while not stop.is_set():
-            started = time.monotonic()
+            started, cpu_seconds = time.monotonic(), time.thread_time()
             try:
                 self.take_sample()
                 self._report_reachability()
@@ -88,6 +96,7 @@ class Sampler:
             except Exception as error:  # noqa: BLE001 - after any error, show "not ready" instead of a dead thread
                 self._failures.report(error)
                 self._monitor_state.put_health(ready=False)
+            self._sample_cpu_seconds = time.thread_time() - cpu_seconds
             self._pause(stop, max(0.2, self._pause_seconds() - (time.monotonic() - started)))
 
     def _report_reachability(self, error: KafkaError | None = None) -> None:
@@ -113,10 +122,12 @@ class Sampler:
         """Return the pause between samples, in seconds.
 
         Until the cluster is ready, the pause is at most one second. But while the query reads the log, more samples
-        change nothing. They would take processor time from the query.
+        change nothing. They would take processor time from the query. If a sample needs more than a tenth of the
+        interval in processor time, the interval is longer (`LONGEST_INTERVAL_SECONDS`).
         """
-        is_short = not self._monitor_state.view().health.ready and not self._readiness.is_reading_log
-        return min(1.0, self._interval_seconds) if is_short else self._interval_seconds
+        if not self._monitor_state.view().health.ready and not self._readiness.is_reading_log:
+            return min(1.0, self._interval_seconds)
+        return max(self._interval_seconds, min(10 * self._sample_cpu_seconds, LONGEST_INTERVAL_SECONDS))
 
     def take_sample(self) -> None:
         """Take one sample. Commits are read before end offsets, so that the reported lag is never too small."""

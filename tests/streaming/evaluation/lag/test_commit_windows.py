@@ -138,6 +138,11 @@ def at_second(second: float, committed_offset: int, offsets_topic_offset: int | 
             "rule 3: the clock went back to an earlier second, and a second has one entry",
         ),
         (
+            [at_second(s, n, n) for n, s in enumerate((10, 11, 12, 10.5, 12.5))],
+            [1, 3, 4],
+            "rule 3: the clock went back, and then returned to the latest second, which is not the newest entry",
+        ),
+        (
             [at_second(11, 1, 1), at_second(12, 2, 2), at_second(11.5, 3, 3), at_second(11, 1, 1)],
             [2, 3],
             "rule 3: a replayed commit whose second already has a later commit",

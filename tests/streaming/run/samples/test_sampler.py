@@ -119,3 +119,18 @@ def test_samples_are_frequent_before_and_after_the_catch_up_but_not_during_it(tm
     sampler.take_sample()
     pauses_seconds.append(sampler._pause_seconds())
     assert pauses_seconds == [1.0, 5.0, 1.0, 5.0], "the last one: the cluster is ready"
+
+
+@pytest.mark.parametrize(
+    ("interval_seconds", "sample_cpu_seconds", "pause_seconds"),
+    [(5.0, 0.1, 5.0), (5.0, 0.9, 9.0), (5.0, 4.0, 15.0), (60.0, 4.0, 60.0)],
+)
+def test_samples_of_a_large_cluster_use_a_tenth_of_a_core_but_are_never_too_old(
+    tmp_path: Path, interval_seconds: float, sample_cpu_seconds: float, pause_seconds: float
+) -> None:
+    """A sample is too old after 30 s or after three intervals."""
+    monitor = Monitor(tmp_path)
+    monitor.read()
+    monitor.sampler.take_sample()
+    monitor.sampler._interval_seconds, monitor.sampler._sample_cpu_seconds = interval_seconds, sample_cpu_seconds
+    assert monitor.sampler._pause_seconds() == pause_seconds
