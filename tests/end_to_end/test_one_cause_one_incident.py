@@ -190,6 +190,8 @@ def test_a_group_that_works_has_no_incident_although_the_log_cannot_be_read(disa
     time.sleep(20)
     assert disaster.incident_of(HEALTHY) is None
     assert disaster.monitor.value("rebalance_monitor_ready") == 0
+    leaderless = disaster.monitor.value("rebalance_monitor_offsets_topic_leaderless_partitions")
+    assert leaderless, "the alert KafkaCoordinatorMissing uses this metric while the monitor is not ready"
     listed = json.loads(disaster.monitor.ask("/api/v1/incidents")[1])["incidents"]
     assert not [one for one in listed if disaster.ids[HEALTHY] in one["groups"]]
 
@@ -248,6 +250,7 @@ def test_ids_survive_a_kill_of_the_monitor_and_the_incident_ends_with_its_cause(
     monitor.kill()
     disaster.dying.start()
     monitor.start().wait_until_ready()
+    assert monitor.value("rebalance_monitor_offsets_topic_leaderless_partitions") == 0
     until("the incidents", lambda: all(disaster.incident(one)["is_open"] for one in before.values()))
     lost = until("the end of the problem", lambda: _quiet(disaster.incident(before[ORPHANS[0]])), 120)
     assert lost["active_groups"] == []
