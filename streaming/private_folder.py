@@ -36,7 +36,7 @@ class PrivateFolder:
 @contextmanager
 def private_folder(prefix: str) -> Iterator[PrivateFolder]:
     """Create a folder that exists until the `with` block ends (rules 1 and 2)."""
-    _remove_leftovers(Path(tempfile.gettempdir()), prefix)
+    remove_leftovers(prefix)
     folder = Path(tempfile.mkdtemp(prefix=prefix))  # mkdtemp sets mode 0700
     try:
         with os.fdopen(os.open(folder / "new", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as lock:
@@ -48,9 +48,9 @@ def private_folder(prefix: str) -> Iterator[PrivateFolder]:
         _remove(folder)
 
 
-def _remove_leftovers(temporary: Path, prefix: str) -> None:
+def remove_leftovers(prefix: str) -> None:
     """Remove the folders of processes that have ended (rules 1 to 4)."""
-    for leftover in temporary.glob(f"{prefix}*"):
+    for leftover in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
         # An OSError means that the owner is alive or that the folder belongs to a different user.
         with suppress(OSError), _open(leftover, os.O_DIRECTORY) as folder:
             if not _is_private(os.fstat(folder)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import socket
 
@@ -13,13 +14,17 @@ from streaming.embedded.properties import LOOPBACK
 _FREE_PORTS = range(20_000, 32_000)
 
 
+# The order is random, so that two processes rarely choose the same port. Every port comes once, so that two servers of
+# one process never get the same port.
+_candidates = itertools.cycle(random.sample(_FREE_PORTS, len(_FREE_PORTS)))
+
+
 def free_port() -> int:
-    """Return a port of the loopback address that is free now.
+    """Return a port of the loopback address that is free now. The next call returns a different port.
 
     A different process can take the port before the caller uses it.
     """
-    for _ in _FREE_PORTS:
-        port = random.choice(_FREE_PORTS)  # noqa: S311 - random, so that two processes rarely choose the same port
+    for port in itertools.islice(_candidates, len(_FREE_PORTS)):
         if not is_taken(port):
             return port
     raise OSError(f"no free port between {_FREE_PORTS.start} and {_FREE_PORTS.stop}")

@@ -16,6 +16,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
 from contextlib import closing, contextmanager
 
 from py4j.protocol import Py4JError
@@ -48,6 +49,7 @@ from streaming.spark.session import is_running, launched_session
 
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 _HANG_UP_SECONDS = 0.5
+_STOP_POLL_SECONDS = 0.1
 
 _log = logging.getLogger(__name__)
 
@@ -83,8 +85,30 @@ class Monitor:
             with self._port():
                 self._watch_several(launch)
         else:
-            with closing(first.connect()) as connection, self._port():
-                self._watch_one(first, connection, launch)
+            connection = self._connect_until_stop(first)
+            if connection is not None:
+                with closing(connection), self._port():
+                    self._watch_one(first, connection, launch)
+
+    def _connect_until_stop(self, watch: ClusterWatch) -> Connection | None:
+        """Connect to the cluster. Return None as soon as `stop` is set.
+
+        The client tries to connect for `kafka.connect_timeout_seconds`, and cannot be interrupted. So a thread of its
+        own connects. If the monitor stops, this thread has nothing to clean up.
+        """
+        connecting: Future[Connection] = Future()
+
+        def connect() -> None:
+            try:
+                connecting.set_result(watch.connect())
+            except BaseException as error:  # noqa: BLE001 - the caller raises it
+                connecting.set_exception(error)
+
+        threading.Thread(target=connect, name="connect", daemon=True).start()
+        while not self._stop.is_set():
+            if wait([connecting], _STOP_POLL_SECONDS).done:
+                return connecting.result()
+        return None
 
     @contextmanager
     def _port(self) -> Iterator[None]:

@@ -177,6 +177,9 @@ EXPECTED = {
     "kafka-topics.sh --describe --topic __consumer_offsets --under-replicated-partitions": Output(
         r"\A\Z", "no partition, because every replica is in sync"
     ),
+    "kafka-topics.sh --describe --topic __consumer_offsets --unavailable-partitions": Output(
+        r"\A\Z", "no partition, because every partition has a leader"
+    ),
     f"kafka-transactions.sh describe-producers {_OFFSETS_TOPIC}": Output(
         r"ProducerId\s+ProducerEpoch\s.*\sCurrentTransactionStartOffset\s*\n(.+\n)*\d+\s.*\s<start>\s*\n",
         "a transaction begins at the last stable offset",

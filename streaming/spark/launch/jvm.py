@@ -33,7 +33,7 @@ from streaming.config.settings import SparkSettings
 from streaming.errors import RemedyError
 from streaming.jars import resolve
 from streaming.java import find_java
-from streaming.private_folder import PrivateFolder, private_folder
+from streaming.private_folder import PrivateFolder, private_folder, remove_leftovers
 from streaming.spark.launch.conf import CLASS_PATH, JAVA_OPTIONS, is_one_jvm, launch_conf, session_conf
 
 EXIT_SECONDS = 5.0
@@ -134,6 +134,8 @@ class SparkLaunch:
             time.sleep(_POLL_SECONDS)
         if (code := self._process.poll()) is not None:  # it was ready long ago, while the monitor waited for the topic
             raise SparkStartError(f"Spark's Java process ended with code {code} before its first query: start again")
+        # The JVM of a killed monitor ends later than the monitor. At the start of this process, it possibly still ran.
+        remove_leftovers(_FOLDER_PREFIX)
         content = self._connection_file.read_bytes()  # the port and the length of the secret, and then the secret
         return Jvm(self._conf, self._process, str(int.from_bytes(content[:4], "big")), content[8:].decode())
 

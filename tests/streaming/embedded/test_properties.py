@@ -38,3 +38,9 @@ def test_a_free_port_is_outside_the_range_that_the_kernel_gives_to_clients():
     port = free_port()
     assert port < 32_768
     assert not is_taken(port)
+
+
+def test_two_servers_of_a_process_never_get_the_same_free_port():
+    """A broker of the benchmark got one port for its two listeners and could not start."""
+    ports = [free_port() for _ in range(1_000)]
+    assert len(set(ports)) == len(ports)

@@ -53,6 +53,27 @@ def test_a_single_cluster_that_cannot_be_reached_ends_the_start(tmp_path: Path) 
         Monitor(settings(tmp_path), threading.Event(), ignore_port).run(launch)
 
 
+def test_a_stop_ends_a_monitor_that_is_still_connecting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client cannot be interrupted. With an unreachable broker, SIGTERM had no effect for half a minute."""
+    stop, connecting, release = threading.Event(), threading.Event(), threading.Event()
+    monitor = Monitor(settings(tmp_path), stop, ignore_port)
+
+    def connect() -> io.BytesIO:
+        connecting.set()
+        release.wait()
+        return io.BytesIO()
+
+    monkeypatch.setattr(monitor._watches[0], "connect", connect)
+    with spark_launch(SparkSettings()) as launch:
+        thread = threading.Thread(target=monitor.run, args=(launch,))
+        thread.start()
+        assert connecting.wait(60)
+        stop.set()
+        thread.join(60)
+        assert not thread.is_alive()
+    release.set()
+
+
 def test_one_unreachable_cluster_of_several_is_logged_once_and_retried_until_the_stop(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
