@@ -101,13 +101,13 @@ class SyntheticMonitor:
         """Return the time of the last sample."""
         return _STARTED_MS + _SAMPLE_MS * self._samples
 
-    def advance(self) -> None:
-        """Rebalance some groups, and add a sample."""
+    def advance(self) -> float:
+        """Rebalance some groups, and add a sample. Return the processor time of the sample, in seconds."""
         first = self._rebalances
         self._rebalances += max(1, round(self._synthetic_groups.groups * REBALANCED_OF_A_THOUSAND / 1000))
         changes = map(self._synthetic_groups.rebalance, range(first, self._rebalances))
         self.monitor_state.put_batch([self._evaluate(one.number, one.generation_id) for one in changes], [])
-        self._sample()
+        return self._sample()
 
     def _evaluate(self, number: int, generation_id: int) -> GroupState:
         """Return a group after its record of a new generation."""
@@ -120,17 +120,23 @@ class SyntheticMonitor:
         sampled = TopicsSampled({topic: TopicMetadata(count, self.now_ms) for topic, count in topics.items()})
         return apply_batch(apply_batch(known, events, self._strategies).record, [sampled], self._strategies).record
 
-    def _sample(self) -> None:
-        """Commit in all groups, then sample the brokers."""
+    def _sample(self) -> float:
+        """Commit in all groups, then sample the brokers. Return the processor time of the sample, in seconds."""
         self._samples += 1
         end_offset = FIRST_OFFSET + BEHIND_RECORDS + _OFFSETS_A_ROUND * self._samples
         sample = self._cluster_sample(end_offset)
+        offsets = end_offset - BEHIND_RECORDS - np.arange(len(self._keys)) % 1_000
+        commits = self._commits(offsets, end_offset)
+        listed = dict.fromkeys(self.monitor_state.view().groups, ListedGroup("classic", "consumer", STABLE, 1))
+        seconds, _ = measure_cpu(lambda: self._put_sample(sample, commits, GroupListing(self.now_ms, listed)))
+        return seconds
+
+    def _put_sample(self, sample: ClusterSample, commits: pa.Table, listing: GroupListing) -> None:
+        """Do the work of the driver for a sample of the brokers."""
         self._ends.add(sample.end_offsets, self.now_ms)
         self._starts.add(sample.log_start_offsets, self.now_ms)
-        offsets = end_offset - BEHIND_RECORDS - np.arange(len(self._keys)) % 1_000
-        lag = self._lag(sample, offsets, end_offset)
-        listed = dict.fromkeys(self.monitor_state.view().groups, ListedGroup("classic", "consumer", STABLE, 1))
-        self.monitor_state.put_sample(sample, lag, GroupListing(self.now_ms, listed))
+        lag = self._lag(sample, commits)
+        self.monitor_state.put_sample(sample, lag, listing)
         rates = known_produce_rates(self._ends, self.now_ms)
         work, _ = self._work.measure(self.monitor_state.view(), lag, rates)
         self.monitor_state.put_work(work)
@@ -148,13 +154,19 @@ class SyntheticMonitor:
             brokers=3,
         )
 
-    def _lag(self, sample: ClusterSample, offsets: Int64Array, end_offset: int) -> LagEvaluation:
+    def _commits(self, offsets: Int64Array, end_offset: int) -> pa.Table:
+        """Commit an offset in each partition. Return the last commits."""
         rows = np.arange(len(offsets))
         commit_ms, at = np.full(len(rows), self.now_ms - 500), np.full(len(rows), self._samples)
         self._windows.put(rows, offsets, commit_ms, at)
         self._windows.observe(rows, at, offsets, np.full(len(rows), end_offset))
         columns = [pa.array(column) for column in (*zip(*self._keys, strict=True), offsets, commit_ms)]
-        report = lag_report(pa.table(columns, schema=pa.schema(list(LAG_SCHEMA)[:5])), sample)
+        return pa.table(columns, schema=pa.schema(list(LAG_SCHEMA)[:5]))
+
+    def _lag(self, sample: ClusterSample, commits: pa.Table) -> LagEvaluation:
+        rows = np.arange(len(commits))
+        at = np.full(len(rows), self._samples)
+        report = lag_report(commits, sample)
         read_up_to_ms = pa.array(np.full(len(rows), self.now_ms))
         return evaluate_lag(report, self._ends, self._starts, self._windows.as_of(rows, at), read_up_to_ms)
 
@@ -165,9 +177,9 @@ def metrics_text_figures(synthetic_groups: SyntheticGroups) -> list[Figure]:
     Raises BenchError if prometheus-client writes a different text for the same samples.
     """
     monitor = SyntheticMonitor(synthetic_groups)
-    scrapers = {words: _Scraper(monitor, settings) for words, settings in _SETTINGS.items()}
+    scrapers = {words: Scraper(monitor, settings) for words, settings in _SETTINGS.items()}
     first = {words: scraper.scrape() for words, scraper in scrapers.items()}
-    at_work: dict[str, list[_ScrapeResult]] = {words: [] for words in scrapers}
+    at_work: dict[str, list[ScrapeResult]] = {words: [] for words in scrapers}
     for _ in range(_ROUNDS):
         monitor.advance()
         for words, scraper in scrapers.items():
@@ -176,7 +188,7 @@ def metrics_text_figures(synthetic_groups: SyntheticGroups) -> list[Figure]:
 
 
 @dataclass(frozen=True, slots=True)
-class _ScrapeResult:
+class ScrapeResult:
     """One response, and the processor time to write and to compress it."""
 
     text: bytes
@@ -184,20 +196,28 @@ class _ScrapeResult:
     gzipped_bytes: int
     gzip_seconds: float
 
+    @property
+    def series(self) -> int:
+        """The number of series in the response."""
+        return self.text.count(b"\n") - self.text.count(b"\n# ") - 1
 
-class _Scraper:
+
+class Scraper:
+    """Scrapes a synthetic monitor with one set of settings."""
+
     def __init__(self, monitor: SyntheticMonitor, settings: MetricsSettings) -> None:
         clusters, options = [("bench", monitor.monitor_state)], export_options(settings, LinkSettings())
         self._exporter = Exporter(clusters, lambda: monitor.now_ms, _STALE_AFTER_MS, options)
 
-    def scrape(self) -> _ScrapeResult:
-        seconds, pieces = _measure_cpu(lambda: self._exporter.exposition(generate_latest))
-        gzip_seconds, compressed = _measure_cpu(lambda: compress_gzip(pieces))
-        return _ScrapeResult(b"".join(pieces), seconds, len(compressed), gzip_seconds)
+    def scrape(self) -> ScrapeResult:
+        """Write and compress one response."""
+        seconds, pieces = measure_cpu(lambda: self._exporter.exposition(generate_latest))
+        gzip_seconds, compressed = measure_cpu(lambda: compress_gzip(pieces))
+        return ScrapeResult(b"".join(pieces), seconds, len(compressed), gzip_seconds)
 
 
 def _figures(
-    synthetic_groups: SyntheticGroups, settings: str, first: _ScrapeResult, at_work: Sequence[_ScrapeResult]
+    synthetic_groups: SyntheticGroups, settings: str, first: ScrapeResult, at_work: Sequence[ScrapeResult]
 ) -> Iterator[Figure]:
     last = at_work[-1]
     seconds = median([one.written_seconds for one in at_work])
@@ -206,8 +226,7 @@ def _figures(
     name = f"scrape of {synthetic_groups.groups:,} groups, {synthetic_groups.commit_keys:,} partitions, {settings}"
     is_lean = synthetic_groups == SyntheticGroups() and settings == _DEFAULT
     most_series, most_bytes = (MOST_SERIES, MOST_BYTES) if is_lean else (None, None)
-    series = last.text.count(b"\n") - last.text.count(b"\n# ") - 1
-    yield Figure(f"{name}: series", "series", series, target=most_series)
+    yield Figure(f"{name}: series", "series", last.series, target=most_series)
     yield Figure("- bytes (baseline: gzipped)", "bytes", len(last.text), last.gzipped_bytes, most_bytes)
     yield Figure("- CPU to write it (baseline: prometheus-client)", "s", seconds, library_seconds)
     target = Target(SCRAPE_TARGET_SECONDS, "at most") if synthetic_groups == SyntheticGroups() else None
@@ -217,7 +236,7 @@ def _figures(
 
 def _library_seconds(text: bytes) -> float:
     families = _FixedCollector([*text_string_to_metric_families(text.decode())])
-    seconds, of_library = _measure_cpu(lambda: generate_latest(families))
+    seconds, of_library = measure_cpu(lambda: generate_latest(families))
     if of_library != text:
         raise BenchError("prometheus-client writes a different text for the same samples")
     return seconds
@@ -233,7 +252,7 @@ class _FixedCollector(Collector):
         return self._families
 
 
-def _measure_cpu(work: Callable[[], Result]) -> tuple[float, Result]:
+def measure_cpu(work: Callable[[], Result]) -> tuple[float, Result]:
     started = process_time()
     result = work()
     return process_time() - started, result

@@ -21,6 +21,7 @@ from streaming.demo import DemoLoad
 from streaming.embedded import EmbeddedBroker
 from streaming.errors import RemedyError
 from tests.bench.catch_up import catch_up_figures, read_by_baseline, read_by_monitor
+from tests.bench.driver import driver_figures
 from tests.bench.figures import Figure, figures_table
 from tests.bench.fill import Fill, fill_offsets_topic
 from tests.bench.group_state import group_state_figures
@@ -68,8 +69,8 @@ def record_count(_context: click.Context, _option: click.Parameter, given: str |
 @click.option("--rebalances", type=click.IntRange(1), default=30, show_default=True, help="Rebalances to wait for.")
 @click.option(
     "--part",
-    type=click.Choice(["catch-up", "rebalances", "state", "evaluation", "scrape", "tables", "past"]),
-    help="Measure only this part [default: all].",
+    type=click.Choice(["catch-up", "rebalances", "state", "evaluation", "scrape", "tables", "past", "driver"]),
+    help="Measure only this part [default: all but driver].",
 )
 @click.option(
     "--synthetic-groups",
@@ -128,6 +129,8 @@ def bench(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     rebalances  delay from a rebalance of the demo's groups until /metrics shows it
     evaluation  synthetic groups commit and rebalance at a steady pace; the
                 monitor must keep a trigger interval of 10 s
+    driver      samples and scrapes of 1,000 to 50,000 groups, without broker and
+                Spark; runs only when it is named
 
     The benchmark starts its own broker. The monitor runs with its default settings and those of the environment
     (REBALANCE_MONITOR_...). The baseline is Spark's Kafka source, which reads the same log.
@@ -178,6 +181,8 @@ def _measure(  # noqa: PLR0913, PLR0917 - the sizes of all parts
         "rebalances": ("", lambda: _rebalances(work / "rebalances", rebalances, progress)),
         "evaluation": (steady_load.in_words, lambda: _evaluation(work / "evaluation", steady_load, progress)),
     }
+    if part == "driver":
+        yield Part("driver", "", list(driver_figures()))
     for name, (size, measure) in every.items():
         if part in {None, name}:
             yield Part(name, size, list(measure()))
