@@ -78,7 +78,7 @@ _ASSETS = {"/style.css": ("style.css", "text/css"), "/icon.svg": ("icon.svg", "i
 _PHASE_WORDS = {
     CATCHING_UP: "catching up",
     STALE: "the last sample of the brokers is too old",
-    NOT_READY: "cannot read the log or reach the brokers",
+    NOT_READY: "cannot read all of __consumer_offsets, or a broker does not answer",
 }
 
 

@@ -19,7 +19,7 @@ from streaming.evaluation.rebalances.detectors import (
     window_of,
 )
 from streaming.evaluation.rebalances.rebalance_summary import RebalanceSummary
-from streaming.evaluation.rebalances.rebalances import STRATEGY_CHANGED
+from streaming.evaluation.rebalances.rebalances import STRATEGY_CHANGED, UNEXPLAINED
 
 
 def describe_condition(condition: str, recent: Sequence[RebalanceSummary], now_ms: int, limits: Limits) -> str:
@@ -38,6 +38,8 @@ def _storm(recent: Sequence[RebalanceSummary], now_ms: int, limits: Limits) -> s
     if not causes:
         return text
     cause, times = causes.most_common(1)[0]
+    if cause == UNEXPLAINED:
+        return f"{text}; the records show no cause for {times} of them"
     return f"{text}; most common cause: {cause.replace('_', ' ')} ({counted(times, 'time')})"
 
 

@@ -81,7 +81,10 @@ ADVICE: Final = MappingProxyType(
         lag_cause.STOPPED: Advice(
             "Read the logs of the members. Then start or restart the members.", "KafkaGroupStopped"
         ),
-        REBALANCE_STORM: Advice("Stop the member that leaves again and again.", "KafkaRebalanceStorm"),
+        REBALANCE_STORM: Advice(
+            "Read the logs of the members for the reason why they leave or join again.",
+            "KafkaRebalanceStorm",
+        ),
         FLAPPING_MEMBER: Advice(
             "If the other members can do the work, stop the member that joins and leaves.", "KafkaRebalanceStorm"
         ),
@@ -162,7 +165,7 @@ def _what_happened(cause: IncidentCause, at_least: str) -> str:
 def _since_when(incident: Incident, cause: IncidentCause, time_text: TimeText) -> str:
     text = f"The monitor first saw it at {time_text(incident.since_ms)}."
     if cause.first.since_ms > incident.since_ms:
-        text += f" Its cause first appeared at {time_text(cause.first.since_ms)}."
+        text += f" The monitor found the cause at {time_text(cause.first.since_ms)}."
     if incident.merged_into is None and incident.quiet_since_ms is not None:
         last = time_text(incident.quiet_since_ms)
         text += f" Nothing has been wrong since {last}." if incident.is_open else f" It ended at {last}."
@@ -189,11 +192,11 @@ def _how_bad(incident: Incident) -> str:
         return f"Retention deleted unread records of {at_least}{counted(len(losing), 'group')}: {named(losing)}."
     if orphaned:
         groups = _capitalized(f"{at_least}{counted(len(orphaned), 'group')}")
-        return f"{groups} cannot commit. Members that restart process records again. Lag and lost records are unknown."
+        return f"{groups} cannot commit. A member that restarts processes its last records a second time."
     lost = "The listed facts show no lost records" if incident.is_full else "The monitor has seen no lost records"
     if late:
         return f"{lost}. The lag of {at_least}{counted(len(late), 'group')} exceeded the limit."
-    return f"{lost}, and no lag above the limit of a group."
+    return f"{lost}, and no group is behind by more than its limit."
 
 
 def _capitalized(sentence: str) -> str:

@@ -20,6 +20,7 @@ from streaming.evaluation.incidents.evidence import NO_COORDINATOR
 from streaming.evaluation.incidents.incident import Incident
 from streaming.evaluation.incidents.incident_cause import incident_cause
 from streaming.evaluation.incidents.story import ADVICE, Story, story
+from streaming.evaluation.report import GroupReport
 from streaming.page.rendering import utc_text
 from streaming.page.watched import READY, WatchedCluster
 
@@ -111,6 +112,18 @@ def list_incidents(clusters: Sequence[tuple[WatchedCluster, IncidentTable]], gro
     selected = [one for one in found if group_id is None or group_id in one.incident.groups]
     listed = sorted(selected, key=_list_order)[:MAX_LISTED]
     return IncidentListing(tuple(map(incident_entry, listed)), len(selected), next(iter(errors), None))
+
+
+def most_behind(watched: WatchedCluster, incident: Incident) -> GroupReport | None:
+    """Return the report of the group that was most behind at the last sample.
+
+    Return None if the incident has ended, or if no lag in seconds is known.
+    """
+    if not incident.is_open or not watched.is_fresh:
+        return None
+    reports = (watched.reports.get(group_id) for group_id in incident.groups)
+    behind = [one for one in reports if one is not None and one.lag.records is not None and one.lag.seconds]
+    return max(behind, key=lambda one: (one.lag.seconds or 0, one.group_id), default=None)
 
 
 def find_incident(

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from streaming.page.addresses import argument, has_argument
 from streaming.page.api.as_json import monitor_json, monitors_json
 from streaming.page.incidents.as_json import incident_json, incidents_json
-from streaming.page.incidents.listing import IncidentListing, find_incident, list_incidents
+from streaming.page.incidents.listing import IncidentListing, find_incident, list_incidents, most_behind
 from streaming.page.routes.answers import FOUND, NOT_FOUND, TEXT, Answer, Site, document, error
 from streaming.page.watched import WatchedCluster
 
@@ -63,7 +63,9 @@ class IncidentPages:
         if found is None:
             return self._site.page("no_incident.html", [watched for watched, _ in clusters], NOT_FOUND)
         watched, entry = found
-        return self._site.page("incident.html", [watched], entry=entry)
+        return self._site.page(
+            "incident.html", [watched], entry=entry, most_behind=most_behind(watched, entry.incident)
+        )
 
     def _document(self, incident_id: str) -> Answer:
         clusters = [(one.watch(), one.incidents) for one in self._site.clusters]

@@ -337,8 +337,11 @@ def test_a_monitor_that_lost_its_connection_shows_this(page_scene: Scene) -> Non
     monitor_state.put_sample(view.sample, view.lag)
     monitor_state.put_health(ready=False, was_ready=True)
     pages = pages_of(monitor_state, page_scene.tables)
-    assert "cannot read the log or reach the brokers" in ask(pages, "/").text
-    assert ask(pages, "/-/ready").body == b"Not ready: cannot read the log or reach the brokers\n"
+    assert "cannot read all of __consumer_offsets now, or a broker does not answer" in ask(pages, "/").text
+    assert (
+        ask(pages, "/-/ready").body
+        == b"Not ready: cannot read all of __consumer_offsets, or a broker does not answer\n"
+    )
 
 
 def test_a_group_blocked_by_an_open_transaction_is_shown_as_unknown(page_scene: Scene) -> None:

@@ -120,7 +120,7 @@ def test_the_story_of_an_ended_incident_is_in_the_past() -> None:
     followed.sample(0, [evidence("rebalance_storm"), evidence("flapping_member", minute=3)])
     (quiet,) = followed.sample(5)
     assert story(quiet, utc_text).since_when == (
-        "The monitor first saw it at 2026-11-21 22:26:40 UTC. Its cause first appeared at 2026-11-21 22:29:40 UTC."
+        "The monitor first saw it at 2026-11-21 22:26:40 UTC. The monitor found the cause at 2026-11-21 22:29:40 UTC."
         " Nothing has been wrong since 2026-11-21 22:31:40 UTC."
     )
     followed.sample(15)
@@ -175,7 +175,7 @@ def test_the_sentences_of_a_full_incident_never_count_only_the_listed_facts() ->
         " 600 groups are affected in total."
     )
     assert sentences.who == "600 groups are affected: g000, g001, g002 and 597 more. At least 10 groups recovered."
-    assert sentences.how_bad == "The listed facts show no lost records, and no lag above the limit of a group."
+    assert sentences.how_bad == "The listed facts show no lost records, and no group is behind by more than its limit."
     lost = [evidence(RECORDS_LOST, one, source="loss", coordinator=3, is_gone=True) for one in names]
     (incident,) = Followed(population({3: names, 1: ["other"]})).sample(0, lost)
     assert story(incident, utc_text).how_bad == (
