@@ -165,7 +165,7 @@ def _what_happened(cause: IncidentCause, at_least: str) -> str:
 def _since_when(incident: Incident, cause: IncidentCause, time_text: TimeText) -> str:
     text = f"The monitor first saw it at {time_text(incident.since_ms)}."
     if cause.first.since_ms > incident.since_ms:
-        text += f" The monitor found the cause at {time_text(cause.first.since_ms)}."
+        text += f" It found the cause at {time_text(cause.first.since_ms)}."
     if incident.merged_into is None and incident.quiet_since_ms is not None:
         last = time_text(incident.quiet_since_ms)
         text += f" Nothing has been wrong since {last}." if incident.is_open else f" It ended at {last}."
@@ -195,7 +195,8 @@ def _how_bad(incident: Incident) -> str:
         return f"{groups} cannot commit. A member that restarts processes its last records a second time."
     lost = "The listed facts show no lost records" if incident.is_full else "The monitor has seen no lost records"
     if late:
-        return f"{lost}. The lag of {at_least}{counted(len(late), 'group')} exceeded the limit."
+        whose = "" if incident.group_count == 1 else f" of {at_least}{counted(len(late), 'group')}"
+        return f"{lost}. The lag{whose} exceeded the limit."
     return f"{lost}, and no group is behind by more than its limit."
 
 

@@ -120,7 +120,7 @@ def test_the_story_of_an_ended_incident_is_in_the_past() -> None:
     followed.sample(0, [evidence("rebalance_storm"), evidence("flapping_member", minute=3)])
     (quiet,) = followed.sample(5)
     assert story(quiet, utc_text).since_when == (
-        "The monitor first saw it at 2026-11-21 22:26:40 UTC. The monitor found the cause at 2026-11-21 22:29:40 UTC."
+        "The monitor first saw it at 2026-11-21 22:26:40 UTC. It found the cause at 2026-11-21 22:29:40 UTC."
         " Nothing has been wrong since 2026-11-21 22:31:40 UTC."
     )
     followed.sample(15)
