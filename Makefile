@@ -2,8 +2,7 @@
 BIN := .venv/bin
 export PYTHON
 
-.NOTPARALLEL:
-.PHONY: help setup demo wheel release-check test test-quick test-matrix test-clients helm-check lint bench bench-assignors soak clean
+.PHONY: help setup demo wheel release-check test test-quick test-slow checks test-matrix test-clients helm-check lint bench bench-assignors soak clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -14,10 +13,16 @@ setup: ## Make .venv, fetch the jars and create class archives; PYTHON=... choos
 demo: setup ## Run broker, groups and monitor until Ctrl-C; DURATION_S=90 ends it by itself
 	@$(BIN)/rebalance-monitor demo $(if $(DURATION_S),--duration-s $(DURATION_S))
 
-# Two files of slow tests at a time: three take two cores as long. In order, for the longest come first.
+# Slow tests mostly wait. So the checks and the quick tests use the rest of the cores, with a lower priority. Their output
+# comes in one piece when they end.
 test: setup ## Run every check and every test, the real broker's included
-	@$(MAKE) --no-print-directory lint
-	$(BIN)/pytest -n auto -m "not slow"
+	@$(MAKE) --no-print-directory -k -j2 test-slow checks
+
+checks: setup
+	@nice -n 10 $(MAKE) --no-print-directory -j1 lint test-quick >.checks.log 2>&1; code=$$?; cat .checks.log; exit $$code
+
+# Two files at a time: three take two cores as long. In order, for the longest come first.
+test-slow: setup ## Run the tests that start a broker, Spark or a browser
 	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "slow and not matrix and not helm" \
 		$$(grep -rl "mark\.slow" tests --include="test_*.py" | sort)
 
@@ -57,5 +62,5 @@ soak: setup ## Run broker, groups and monitor for HOURS=1 and measure growth
 	$(BIN)/python -m tests.bench.run_soak $(if $(HOURS),--hours $(HOURS))
 
 clean: ## Remove all that was made here; the jars stay in the user's cache
-	rm -rf .venv .demo .bench .clients .helm build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .checks.log .demo .bench .clients .helm build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
