@@ -73,7 +73,7 @@ def lag_in_time() -> AnyPanel:
     """Return the table of the groups with the largest lag in seconds."""
     spec = PanelSpec(
         "Largest lag in seconds",
-        "In each partition, the group must read a next record. `Lag in seconds` is the age of the oldest of these "
+        "The record that the group reads next in each partition. `Lag in seconds` is the age of the oldest of these "
         "records. `Limit` is the group's `max_lag_seconds`. `Catches up in` is the time until the group has no lag, "
         "if the present rates do not change. The text `not at this rate` means that the producers are at least as "
         "fast as the group. The cell is empty if a rate is unknown.",

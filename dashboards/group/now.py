@@ -90,7 +90,7 @@ def fairness_now() -> list[AnyPanel]:
 
 
 def latest_events() -> list[AnyPanel]:
-    """Return the panels for the question what just happened."""
+    """Return the panels that show the last events of the group."""
     return [_rebalances(), _conditions(), firing_alerts_panel(ONE_GROUP, width=8, height=6)]
 
 

@@ -1,8 +1,8 @@
 """The times without measurements: how long the tables may have no row of any group before the lag is unknown.
 
-1. A row of `group_lag` of any group of the cluster proves that the monitor measured at this time. The monitor writes
-   only changed rows. So a long period without such a row has two possible reasons: the monitor did not run, or no
-   offset of the whole cluster changed. The tables do not show which reason is true.
+1. If `group_lag` has a row of any group of the cluster, the monitor measured the cluster at the time of this row. The
+   monitor writes only changed rows. So a long period without such a row has two possible reasons: the monitor did not
+   run, or no offset of the whole cluster changed. The tables do not show which reason is true.
 2. A period without a row is too long if it is longer than `MIN_SILENCE_MS`, and longer than three times the median
    time between two measurements.
 """

@@ -31,7 +31,7 @@ class Configs:
     def offsets_retention_ms(self) -> int | None:
         """Return the time for which the brokers keep committed offsets of inactive groups. None: unknown.
 
-        Each broker has its own value, and the coordinator of a group applies its value. So the shortest value of all
+        Each broker has its own value. For a group, the value of its coordinator applies. So the shortest value of all
         brokers is returned.
         """
         brokers = self._connection.broker_ids()

@@ -65,8 +65,8 @@ class _ConnectionManager(KafkaConnectionManager):  # type: ignore[misc]
 
     1. During the start, the manager fails immediately if a second attempt cannot succeed. After refused credentials or
        an unknown certificate, the unchanged library (kafka-python 3.0) retries until the timeout. The library then
-       reports only a timeout. After the start, the manager retries, because a restarted broker possibly does not know
-       its users yet.
+       reports only a timeout. After the start of the monitor, the manager retries, because a broker that restarts
+       possibly does not know its users yet.
     2. The manager reads the last message that a broker sends before the broker closes the connection. If a broker
        refuses credentials, one packet contains both the answer and the end of the connection.
     """

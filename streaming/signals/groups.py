@@ -97,6 +97,6 @@ GROUP_LISTING_GAPS: Final = Signal(
     granularity=CLUSTER,
     help="Number of brokers whose listing of groups is missing or incomplete, by reason. While this number is greater"
     " than 0, the monitor does not treat any group as deleted.",
-    unknown="The listings of all brokers are complete, or there is no listing yet.",
+    unknown="No listing has a gap, or there is no listing yet.",
     example="sum by (cluster, reason) (rebalance_monitor_group_listing_gaps) > 0",
 )

@@ -46,7 +46,9 @@ def lines_between(root: str, cluster: str | None, group: str, ends: Sequence[str
     parsed = [parse_moment_or_generation(end) for end in ends]
     known = [end for end in parsed if end is not None]
     if len(known) < len(parsed):
-        raise RemedyError("--between needs two generations or two moments, for example 41 42 or 2026-11-22T22:04 43")
+        raise RemedyError(
+            "--between needs two values. Each is a generation or a moment, for example 41 42 or 2026-11-22T22:04 43"
+        )
     one, other = known
     found = 0
     moments_ms = [end for end in known if not isinstance(end, Generation)]

@@ -103,8 +103,8 @@ GROUP_GENERATIONS = Table(
             column(
                 "rebalances_failed_total",
                 pa.int64(),
-                "number of rebalances that members joined, but that never received an assignment. The number contains"
-                " only cases that the records prove. Null if the source cannot prove any case",
+                "number of rebalances that ended without an assignment, although members had joined. The number"
+                " contains only cases that the records prove. Null if the source cannot prove any case",
             ),
             column("empty_transitions_total", pa.int64(), "number of times that the last member left the group"),
             column("incarnations", pa.int32(), "number of times that the group was created, including the first time"),
@@ -140,9 +140,9 @@ REBALANCES = Table(
                 pa.list_(pa.string()),
                 "causes that the records prove. The most important cause comes first. The values are"
                 " strategy_changed, member_gone (left, timed out or fenced: these look the same in the records),"
-                " member_joined, subscription_changed, metadata_changed, cooperative_followup, unexplained. The list"
-                " also contains strategy_changed if no record shows the change, but the group coordinator reported it."
-                " Null if records are missing",
+                " member_joined, subscription_changed, metadata_changed, cooperative_followup, unexplained. If only"
+                " the group coordinator reported a change of the strategy, and no record shows it, the list contains"
+                " strategy_changed, too. Null if records are missing",
             ),
             column("members", pa.int32(), "number of members after the rebalance"),
             column("protocol", pa.string(), "the strategy after the rebalance"),

@@ -139,7 +139,7 @@ def _by_keys(
 
 
 def _runs(evidence: Iterable[Evidence]) -> Iterator[Sequence[Evidence]]:
-    """Split evidence into runs: each start is at most START_WINDOW_MS after the start before it."""
+    """Split evidence into runs. Each piece of evidence starts at most START_WINDOW_MS after the previous piece."""
     run: list[Evidence] = []
     for one in sorted(evidence, key=lambda each: each.order):
         if run and one.since_ms - run[-1].since_ms > START_WINDOW_MS:
@@ -153,7 +153,10 @@ def _runs(evidence: Iterable[Evidence]) -> Iterator[Sequence[Evidence]]:
 def _affected_groups(
     run: Iterable[Evidence], link: Link, full_incidents: Mapping[EvidenceKey, Incident]
 ) -> frozenset[str]:
-    """Return the groups of a run, and all groups of the full incidents of the run that have the same link (rule 13)."""
+    """Return the groups of a run.
+
+    Also return all groups of each full incident of the run, if this incident has the same link (rule 13).
+    """
     found = {full_incidents[one.key].incident_id: full_incidents[one.key] for one in run if one.key in full_incidents}
     return _group_ids(run).union(*(incident.groups for incident in found.values() if link in incident.links))
 

@@ -202,7 +202,7 @@ def _without_starts(
 
 
 def _starts_without_members(rebalance: RebalanceSummary) -> bool:
-    """Return True if the group had no members before or after the rebalance.
+    """Return True if the group was empty before the rebalance, or after it, or both.
 
     The first generation of a new group is 1.
     """

@@ -41,7 +41,7 @@ _UNKNOWN_INCIDENT: _Response = ("404", "The cluster or the incident does not exi
 _NO_MOMENT: _Response = ("400", "`at`, `from` or `to` cannot be parsed.", ("PastError",))
 _NO_LIST: _Response = (
     "400",
-    "`at` cannot be parsed, or a list with `at` cannot be filtered or sorted by this value.",
+    "`at` is not a valid time, or the request combines `at` with a filter or an order that only works for the present.",
     ("PastError",),
 )
 _ONLY_PRESENT = " You cannot use it together with `at`."

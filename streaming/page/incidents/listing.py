@@ -5,9 +5,9 @@
 2. `?group=` selects the incidents that have evidence about this group. If exactly one of them is open, the page
    `/incidents` redirects to it. Alerts link to this address, because an alert does not know the id of an incident.
 3. Open incidents come first: the one with the most groups, then the newest. The others follow, the newest first.
-4. It is unknown whether an open incident is still open if the last sample is too old, if the cluster is not ready, or
-   if the incident comes from the table. Then the incident has the order of an open incident, and its values are those
-   of the last sample. Exception: a missing coordinator is also known while the cluster is not ready.
+4. The present state of an incident is unknown in three cases: the last sample is too old, the cluster is not ready, or
+   the incident comes from the table. Then the incident has the order of an open incident, and its values are those of
+   the last sample. Exception: a missing coordinator is also known while the cluster is not ready.
 """
 
 from __future__ import annotations

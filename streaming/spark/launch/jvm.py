@@ -1,14 +1,14 @@
 """Start Spark's JVM in the background, and stop it.
 
 1. The JVM needs seconds to start, and so do Python's imports. So this module imports no PySpark, and `begin` does not
-   wait. A failure is raised by `connect`. Then an error that the monitor finds first, for example an unreachable
-   broker, is reported first.
+   wait. A failure is raised by `connect`. So if the monitor finds a different error before `connect`, for example an
+   unreachable broker, it reports that error.
 2. The command line is the command line of `spark-submit`, but no second JVM composes it. This saves 0.5 CPU seconds.
    The jars of Spark are in the order of their names. So the class path is the same on every machine, and a class
    archive of an image fits.
 3. Spark's file `spark-env.sh` is not read. If your Spark needs it, use `spark-submit`.
-4. If all of Spark runs in this JVM, the JVM does not get `SPARK_HOME`. With `SPARK_HOME`, each Python worker would
-   import PySpark from an archive without compiled modules.
+4. If Spark runs in local mode, `SPARK_HOME` is not in the environment of the JVM. With `SPARK_HOME`, each Python worker
+   would import PySpark from an archive without compiled modules.
 5. The JVM ends when its standard input is closed. So it also ends if this process is killed.
 6. If `spark-submit` started the monitor, the JVM runs already.
 """
