@@ -73,7 +73,7 @@ def test_two_generations_are_compared_in_the_order_of_time(tables: Path, ends: t
         (("g", "--at", "yesterday"), "is not a moment: use a time in UTC"),
         (("nobody", "--at", DURING), "Either the group did not exist, or its rows were deleted"),
         (("g", "--between", "1", "7"), "Either the group did not exist, or its rows were deleted"),
-        (("g", "--between", "x", "7"), "needs two generations or two moments"),
+        (("g", "--between", "x", "7"), "needs two values"),
         (("g", "--between", "1970-01-01T00:00:01", "2"), "the moment is earlier than the first row"),
         (("g", "--at", DURING, "--cluster", "us"), "cluster us: the tables have no row of this cluster"),
     ],
