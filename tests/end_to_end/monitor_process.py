@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import ssl
@@ -21,6 +22,7 @@ from deltalake import DeltaTable
 from prometheus_client.parser import text_string_to_metric_families
 
 from streaming.child_process import with_parent_death_signal
+from streaming.page.addresses import GROUP_API, group_address
 
 READY_SECONDS = 180.0
 
@@ -197,6 +199,11 @@ class MonitorProcess:
             return error.code, error.read().decode()
         except URLError:
             return 0, ""
+
+    def group_document(self, group_id: str) -> dict[str, Any]:
+        """Return the JSON document of one group."""
+        document: dict[str, Any] = json.loads(self.ask(group_address(group_id, GROUP_API))[1])
+        return document
 
     def metrics(self) -> Samples:
         """Scrape once and return all samples."""

@@ -148,8 +148,7 @@ def test_each_problem_is_an_incident_of_its_own(broken: tuple[Scene, MonitorProc
 
 
 def _incident(monitor: MonitorProcess, group_id: str) -> str | None:
-    _, answer = monitor.ask(f"/api/v1/groups/{group_id}")
-    incident_id: str | None = json.loads(answer)["incident_id"]
+    incident_id: str | None = monitor.group_document(group_id)["incident_id"]
     return incident_id
 
 

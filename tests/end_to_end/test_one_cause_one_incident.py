@@ -67,7 +67,7 @@ class Disaster:
 
     def incident_of(self, name: str) -> str | None:
         """Return the id of the incident that the group shows."""
-        group = json.loads(self.monitor.ask(f"/api/v1/groups/{self.ids[name]}")[1])
+        group = self.monitor.group_document(self.ids[name])
         incident_id: str | None = group.get("incident_id")  # not there before the monitor knows the group
         return incident_id
 

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import time
-from typing import Any
-
 import pytest
 
 from streaming.embedded import EmbeddedBroker
-from streaming.page.addresses import GROUP_API, group_address
-from tests.end_to_end.conftest import Group, commit, create_topics, produce
+from streaming.page.addresses import group_address
+from tests.end_to_end.conftest import Group, create_topics
 from tests.end_to_end.monitor_process import MonitorProcess, until
 
 pytestmark = pytest.mark.slow
-
-
-def group_document(monitor: MonitorProcess, group_id: str) -> dict[str, Any]:
-    """Return the JSON document of one group."""
-    document: dict[str, Any] = json.loads(monitor.ask(group_address(group_id, GROUP_API))[1])
-    return document
 
 
 def test_a_group_of_any_name_is_shown_with_its_members_lag_and_rebalances(
@@ -33,12 +23,12 @@ def test_a_group_of_any_name_is_shown_with_its_members_lag_and_rebalances(
     try:
         group.join([f"{name}-a", f"{name}-b"])
         until("ready", lambda: monitor.ask("/-/ready", headers={})[0] == 200, 180)
-        until("one member", lambda: group_document(monitor, group_id).get("member_count") == 1)
+        until("one member", lambda: monitor.group_document(group_id).get("member_count") == 1)
         group.join([f"{name}-a", f"{name}-b"])
-        until("two members", lambda: group_document(monitor, group_id).get("member_count") == 2)
-        until("everything committed", lambda: group_document(monitor, group_id)["lag"] == 0)
+        until("two members", lambda: monitor.group_document(group_id).get("member_count") == 2)
+        until("everything committed", lambda: monitor.group_document(group_id)["lag"] == 0)
         until("its rebalances", lambda: _rebalance_kinds(monitor, group_id)[:1] == ["rebalance"])
-        group_json = group_document(monitor, group_id)
+        group_json = monitor.group_document(group_id)
         assert sorted(len(member["target"]) for member in group_json["members"]) == [2, 4], "range, two topics of three"
         assert group_json["leader"]["client_id"] == f"{group_id}-client"
         assert (group_json["session_timeouts_ms"], group_json["rebalance_timeouts_ms"]) == ([6_000], [300_000])
@@ -56,28 +46,5 @@ def test_a_group_of_any_name_is_shown_with_its_members_lag_and_rebalances(
         group.leave_all()
 
 
-def test_the_rates_of_a_group_are_those_of_its_commits_and_its_topic(
-    broker: EmbeddedBroker, shared_monitor: MonitorProcess, name: str
-):
-    """For 80 s, the group commits 50 records/s of a topic that has 10,000 records and gets more."""
-    monitor, began = shared_monitor.wait_until_ready(), time.monotonic()
-    create_topics(broker, {name: 1})
-    produce(broker, {name: 1}, records=10_000)
-    while (elapsed := time.monotonic() - began) < 80:
-        commit(broker, name, name, round(50 * elapsed))
-        produce(broker, {name: 1}, records=40)
-        time.sleep(max(0.0, 2 - (time.monotonic() - began - elapsed)))
-    document = group_document(monitor, name)
-    assert document["consumed_records_per_second"] == pytest.approx(50, rel=0.1)
-    assert document["produced_records_per_second"] is not None
-    assert document["now_ms"] - document["last_commit_ms"] < 15_000
-    shown = {metric: monitor.value(f"rebalance_monitor_group_{metric}", group=name) for metric in ("lag", *RATES)}
-    assert None not in shown.values(), "the rates are in /metrics, too"
-    assert document["worst_partition"]["topic"] == name
-
-
-RATES = ("consumed_records_per_second", "produced_records_per_second", "last_commit_timestamp_seconds")
-
-
 def _rebalance_kinds(monitor: MonitorProcess, group_id: str) -> list[str]:
-    return [rebalance["kind"] for rebalance in group_document(monitor, group_id)["rebalances"]]
+    return [rebalance["kind"] for rebalance in monitor.group_document(group_id)["rebalances"]]

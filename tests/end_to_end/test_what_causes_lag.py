@@ -1,5 +1,7 @@
 """Test that the monitor names the cause of lag of real groups within two minutes. All groups lag at the same time.
 
+Meanwhile, one more group commits steadily, for the test of rates.
+
 No group shows `slow_host`, because all clients run on one host. The samples in `test_lag_causes.py` cover this cause.
 """
 
@@ -20,6 +22,8 @@ from streaming.demo.clients import produce, run_members
 from streaming.demo.groups import DemoGroup, DemoMember
 from streaming.demo.topics import DemoTopic, create_demo_topics
 from streaming.embedded import EmbeddedBroker
+from tests.end_to_end.conftest import commit, create_topics
+from tests.end_to_end.conftest import produce as produce_into
 from tests.end_to_end.monitor_process import MonitorProcess, Row, until
 
 pytestmark = pytest.mark.slow
@@ -29,6 +33,7 @@ LEAVES_AFTER_SECONDS = 20.0
 FOR_EVER_SECONDS = 3_600.0
 HOT_KEY = "shop-1"
 KEYED = DemoTopic("keyed", partitions=3, records_per_second=16, keys=(*(HOT_KEY,) * 8, "shop-2", "shop-3"))
+STEADY, STEADY_RECORDS_PER_SECOND = "steady", 50
 UNEVEN = tuple(DemoTopic(f"uneven-{letter}", partitions=1, records_per_second=2) for letter in "abcdefg")
 
 
@@ -116,6 +121,7 @@ def late_groups(broker: EmbeddedBroker, shared_monitor: MonitorProcess) -> Itera
         closing.enter_context(_running(broker, [_group(prefix, HEALTHY)]))
         shared_monitor.wait_until_ready()
         closing.enter_context(_running(broker, [_group(prefix, case) for case in CASES]))
+        closing.enter_context(_committing(broker, f"{prefix}-{STEADY}"))
         late = LateGroups(shared_monitor, prefix)
         ends = time.monotonic() + max(case.begins_after_seconds for case in CASES) + NAMED_WITHIN_SECONDS
         while time.monotonic() < ends and not all(late.named(case) for case in CASES):
@@ -141,6 +147,29 @@ def _running(broker: EmbeddedBroker, groups: list[DemoGroup]) -> Iterator[None]:
         stop.set()
         for thread in threads:
             thread.join()
+
+
+@contextmanager
+def _committing(broker: EmbeddedBroker, name: str) -> Iterator[None]:
+    """Commit `STEADY_RECORDS_PER_SECOND` inside the block. The topic has 10,000 records at first and gets more."""
+    create_topics(broker, {name: 1})
+    produce_into(broker, {name: 1}, records=10_000)
+    stop, began = threading.Event(), time.monotonic()
+
+    def commit_every_two_seconds() -> None:
+        while not stop.is_set():
+            elapsed = time.monotonic() - began
+            commit(broker, name, name, round(STEADY_RECORDS_PER_SECOND * elapsed))
+            produce_into(broker, {name: 1}, records=40)
+            stop.wait(max(0.0, 2 - (time.monotonic() - began - elapsed)))
+
+    thread = threading.Thread(target=commit_every_two_seconds)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
 
 
 def _group(prefix: str, case: Case) -> DemoGroup:
@@ -186,3 +215,18 @@ def test_a_healthy_group_has_no_cause_the_whole_time(late_groups: LateGroups):
     assert late_groups.rows(HEALTHY) == []
     group_id = f"{late_groups.prefix}-{HEALTHY.cause}"
     until("lag", lambda: late_groups.monitor.value("rebalance_monitor_group_lag", group=group_id) is not None)
+
+
+RATES = ("consumed_records_per_second", "produced_records_per_second", "last_commit_timestamp_seconds")
+
+
+def test_the_rates_of_a_group_are_those_of_its_commits_and_its_topic(late_groups: LateGroups):
+    """Rates are averages over minutes. So this group commits while the other groups fall behind."""
+    monitor, name = late_groups.monitor, f"{late_groups.prefix}-{STEADY}"
+    document = monitor.group_document(name)
+    assert document["consumed_records_per_second"] == pytest.approx(STEADY_RECORDS_PER_SECOND, rel=0.1)
+    assert document["produced_records_per_second"] is not None
+    assert document["now_ms"] - document["last_commit_ms"] < 15_000
+    shown = {metric: monitor.value(f"rebalance_monitor_group_{metric}", group=name) for metric in ("lag", *RATES)}
+    assert None not in shown.values(), "the rates are in /metrics, too"
+    assert document["worst_partition"]["topic"] == name
