@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from rich.table import Table
@@ -21,16 +21,27 @@ class Target:
         """Return whether a value meets the target. The limit itself meets it."""
         return value >= self.limit if self.kind == "at least" else value <= self.limit
 
+    def text(self, unit: str) -> str:
+        """Return the target in words.
+
+        Example: `Target(16, "at most").text("s")` is `≤ 16 s`.
+        """
+        return f"{'≥' if self.kind == 'at least' else '≤'} {format_value(self.limit, unit)}"
+
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One measured value of the monitor. `baseline` is the same value of the baseline, if it has one."""
+    """One measured value of the monitor. `baseline` is the same value of the baseline, if it has one.
+
+    `ratio_target` is the target of the ratio. A figure with a `ratio_target` needs a baseline.
+    """
 
     name: str
     unit: str
     value: float
     baseline: float | None = None
     target: Target | None = None
+    ratio_target: Target | None = None
 
     @property
     def ratio(self) -> float | None:
@@ -39,19 +50,21 @@ class Figure:
 
     @property
     def verdict(self) -> str:
-        """Return `met` or `missed`, or an empty string without a target."""
-        return "" if self.target is None else "met" if self.target.is_met(self.value) else "missed"
+        """Return `met` if all targets are met, otherwise `missed`. Return an empty string without a target."""
+        pairs = ((self.target, self.value), (self.ratio_target, self.ratio))
+        results = [target.is_met(value or 0.0) for target, value in pairs if target is not None]
+        return "" if not results else "met" if all(results) else "missed"
 
     def as_json(self) -> Mapping[str, Any]:
         """Return all values by name."""
-        target = {"limit": self.target.limit, "kind": self.target.kind} if self.target else None
         return {
             "name": self.name,
             "unit": self.unit,
             "value": self.value,
             "baseline": self.baseline,
             "ratio": self.ratio,
-            "target": target,
+            "target": None if self.target is None else asdict(self.target),
+            "ratio_target": None if self.ratio_target is None else asdict(self.ratio_target),
             "verdict": self.verdict,
         }
 
@@ -83,13 +96,12 @@ def figures_table(title: str, figures: Iterable[Figure]) -> Table:
     for figure in figures:
         baseline = "" if figure.baseline is None else format_value(figure.baseline, figure.unit)
         ratio = "" if figure.ratio is None else f"{figure.ratio:.2f}"
-        target = (
-            ""
-            if figure.target is None
-            else f"{'≥' if figure.target.kind == 'at least' else '≤'} {format_value(figure.target.limit, figure.unit)}"
-        )
+        targets = [] if figure.target is None else [figure.target.text(figure.unit)]
+        targets += [] if figure.ratio_target is None else [f"ratio {figure.ratio_target.text('').strip()}"]
         verdict = f"[{'green' if figure.verdict == 'met' else 'red'}]{figure.verdict}[/]" if figure.verdict else ""
-        table.add_row(figure.name, format_value(figure.value, figure.unit), baseline, ratio, target, verdict)
+        table.add_row(
+            figure.name, format_value(figure.value, figure.unit), baseline, ratio, ", ".join(targets), verdict
+        )
     return table
 
 

@@ -26,6 +26,13 @@ def test_a_target_is_met_by_its_limit_and_by_better_values(target: Target | None
     assert Figure("rate", "records/s", value, target=target).verdict == verdict
 
 
+def test_a_figure_meets_its_targets_only_if_value_and_ratio_meet_them() -> None:
+    rate, ratio = Target(560_000, "at least"), Target(0.45, "at least")
+    assert Figure("rate", "records/s", 600_000, 1_000_000, rate, ratio).verdict == "met"
+    assert Figure("rate", "records/s", 600_000, 2_000_000, rate, ratio).verdict == "missed"
+    assert Figure("rate", "records/s", 500_000, 1_000_000, rate, ratio).verdict == "missed"
+
+
 @given(st.lists(st.floats(0, 1e6), min_size=1), st.integers(1, 100))
 def test_a_percentile_is_a_value_that_was_measured(values: list[float], percent: int) -> None:
     """A p95 of 30 rebalances is one of them. It is the smallest value that `percent` percent do not exceed."""
