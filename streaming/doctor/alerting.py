@@ -3,10 +3,13 @@
 1. Prometheus scrapes the monitor if it has a series `rebalance_monitor_ready` with the name of the cluster, and if the
    target of this series is up. If the name is in the label `exported_cluster`, `honor_labels` is missing.
 2. All rule groups of this project must be loaded, and no rule may have failed at its last evaluation.
-3. A test alert has the labels `alertname`, `severity` and `cluster`, and the labels from the command line. It ends
-   after `TEST_ALERT_SECONDS`. The finding contains the receivers that Alertmanager returns for the alert with exactly
-   these labels. An older test alert with different labels can still be active. Only a person can see whether the alert
-   arrived.
+3. A test alert has the labels `alertname`, `severity`, `cluster` and `group`, and the labels from the command line. It
+   ends after `TEST_ALERT_SECONDS`. The finding contains the receivers that Alertmanager returns for the alert with
+   exactly these labels. An older test alert with different labels can still be active. Only a person can see whether
+   the alert arrived.
+4. Each test alert has a group of its own. So an inhibition rule suppresses a test alert only if the alert of one group
+   would also suppress the alerts of all other groups. The default configuration of kube-prometheus-stack has such a
+   rule.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ ALERTS_SENT = "Prometheus sends alerts"
 TEST_ALERT: Final = "RebalanceMonitorTestAlert"
 TEST_ALERT_SECONDS: Final = 300
 SEVERITIES: Final = ("critical", "warning", "info")
-FIXED_LABELS: Final = ("alertname", "severity", "cluster")
+FIXED_LABELS: Final = ("alertname", "severity", "cluster", "group")
 """Labels of the test alerts. The command line cannot set these labels."""
 RULE_GROUPS: Final = tuple(
     f"rebalance-monitor-{subject}"
@@ -56,11 +59,12 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class SentAlert:
-    """A test alert as Alertmanager returns it. `muted_by` are the silences and inhibition rules that apply to it."""
+    """A test alert as Alertmanager returns it, with the silences and the alerts that suppress it."""
 
     severity: str
     receivers: tuple[str, ...]
-    muted_by: tuple[str, ...]
+    silences: tuple[str, ...] = ()
+    inhibited_by: tuple[str, ...] = ()
 
 
 def scrape_finding(cluster: str, port: int, targets: Sequence[Target], series: Sequence[Labels]) -> Finding:
@@ -116,9 +120,18 @@ def alertmanagers_finding(active: Sequence[str]) -> Finding:
 
 
 def labels_to_send(cluster: str, labels: Labels) -> list[Labels]:
-    """Return the labels of one test alert for each severity (rule 3). For Alertmanager, an empty label is no label."""
+    """Return the labels of one test alert for each severity (3, 4). For Alertmanager, an empty label is no label."""
     given = {name: value for name, value in labels.items() if value}
-    return [{**given, "alertname": TEST_ALERT, "severity": severity, "cluster": cluster} for severity in SEVERITIES]
+    return [
+        {
+            **given,
+            "alertname": TEST_ALERT,
+            "severity": severity,
+            "cluster": cluster,
+            "group": f"rebalance-monitor-test-{severity}",
+        }
+        for severity in SEVERITIES
+    ]
 
 
 def alerts_to_send(cluster: str, labels: Labels, starts_at: str, ends_at: str) -> list[dict[str, object]]:
@@ -140,9 +153,12 @@ def sent_findings(sent: Sequence[SentAlert]) -> Iterator[Finding]:
         point, alert = f"test alert {severity}", by_severity.get(severity)
         if alert is None:
             yield not_checked(point, "sent, but Alertmanager does not return it yet")
-        elif alert.muted_by:
-            text = f"sent, but suppressed by {', '.join(alert.muted_by)}"
-            yield failed(point, text, "end the silence, or change the inhibition rule")
+        elif alert.silences:
+            yield failed(point, f"sent, but suppressed by silence {', '.join(alert.silences)}", "end the silence")
+        elif alert.inhibited_by:
+            text = f"sent, but suppressed by alert {', '.join(alert.inhibited_by)} of a different group"
+            remedy = "add cluster and group to `equal` of the inhibition rule; otherwise it hides real alerts, too"
+            yield failed(point, text, remedy)
         elif not alert.receivers:
             yield failed(point, "sent, but it has no receiver", "add a route to the configuration of Alertmanager")
         else:

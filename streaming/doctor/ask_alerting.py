@@ -218,8 +218,6 @@ def _base_address(url: str) -> str:
 
 
 def _sent_alert(alert: StoredAlert) -> SentAlert:
-    muted_by = (
-        *(f"silence {one}" for one in alert.status.silenced_by),
-        *(f"alert {one}" for one in alert.status.inhibited_by),
-    )
-    return SentAlert(alert.labels["severity"], tuple(one.name for one in alert.receivers), muted_by)
+    receivers = tuple(one.name for one in alert.receivers)
+    status = alert.status
+    return SentAlert(alert.labels["severity"], receivers, tuple(status.silenced_by), tuple(status.inhibited_by))

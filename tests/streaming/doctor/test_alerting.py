@@ -99,16 +99,16 @@ def test_without_an_alertmanager_every_alert_stays_in_prometheus() -> None:
 @pytest.mark.parametrize(
     ("sent", "statuses", "why"),
     [
-        ([SentAlert(severity, ("tickets",), ()) for severity in SEVERITIES], [OK, OK, OK], "all routes exist"),
+        ([SentAlert(severity, ("tickets",)) for severity in SEVERITIES], [OK, OK, OK], "all routes exist"),
         ([], [NOT_CHECKED] * 3, "Alertmanager has not processed the alerts"),
         (
             [
-                SentAlert("critical", (), ()),
-                SentAlert("warning", ("t",), ("silence 4711",)),
-                SentAlert("info", ("t",), ()),
+                SentAlert("critical", ()),
+                SentAlert("warning", ("t",), silences=("4711",)),
+                SentAlert("info", ("t",), inhibited_by=("0815",)),
             ],
-            [FAILED, FAILED, OK],
-            "no receiver; a silence for the whole cluster",
+            [FAILED, FAILED, FAILED],
+            "no receiver; a silence for the whole cluster; an inhibition rule that ignores the group",
         ),
     ],
 )
@@ -202,7 +202,9 @@ def test_an_unexpected_answer_of_alertmanager_is_one_clear_line(answer: Any) -> 
 def active(receiver: str, **labels: str) -> Mapping[str, Any]:
     """Return a test alert as Alertmanager returns it."""
     status = {"state": "active", "silencedBy": [], "inhibitedBy": []}
-    return {"labels": {"alertname": TEST_ALERT, **labels}, "receivers": [{"name": receiver}], "status": status}
+    group = f"rebalance-monitor-test-{labels['severity']}"
+    named = {"alertname": TEST_ALERT, "group": group, **labels}
+    return {"labels": named, "receivers": [{"name": receiver}], "status": status}
 
 
 @pytest.mark.parametrize(
@@ -257,7 +259,15 @@ def test_a_test_alert_without_an_address_is_not_sent() -> None:
 
 @pytest.mark.parametrize(
     "answer",
-    [{"status": "success"}, None, ["an alert"], [{"labels": {}}], [{**active("x"), "receivers": "x"}], b"<html>", b""],
+    [
+        {"status": "success"},
+        None,
+        ["an alert"],
+        [{"labels": {}}],
+        [{**active("x", severity="info"), "receivers": "x"}],
+        b"<html>",
+        b"",
+    ],
     ids=lambda value: str(value)[:70],
 )
 def test_if_the_receivers_of_a_sent_alert_are_unknown_it_is_reported_as_sent(answer: Any) -> None:  # noqa: ANN401
