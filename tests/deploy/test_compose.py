@@ -280,10 +280,13 @@ def test_our_containers_can_write_only_to_their_volumes_and_tmp(name: str):
     assert [mount.split(":")[0] for mount in service.get("tmpfs", ["/tmp"])] == ["/tmp"]  # noqa: S108 - the container's own
 
 
-def test_the_monitors_tmp_may_run_code():
-    """Docker mounts a tmpfs noexec by default, and RocksDB loads its native code from there."""
-    (mount,) = SERVICES["monitor"]["tmpfs"]
-    assert "exec" in mount.split(":")[1].split(",")
+def test_the_monitors_scratch_space_is_not_memory_and_may_run_code():
+    """A tmpfs counts as memory of the container, and Docker mounts it noexec. RocksDB loads its native code from there.
+
+    The limit of the memory is 4 GiB. A tmpfs of 1 GiB and the measured peak of 3.2 GiB did not fit into it.
+    """
+    assert "tmpfs" not in SERVICES["monitor"]
+    assert "scratch:/tmp" in SERVICES["monitor"]["volumes"]
 
 
 def test_the_images_stages_and_files_exist():
