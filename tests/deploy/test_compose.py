@@ -103,6 +103,14 @@ def test_the_demo_and_the_monitor_of_the_own_cluster_share_no_volume():
     assert "docker compose --env-file .env.demo down --volumes" in COMMANDS
 
 
+def test_an_upgrade_recreates_all_containers():
+    """Compose does not recreate a container if only a mounted file changes. So the rules of the old version stayed."""
+    upgrading = (ROOT / "docs" / "UPGRADING.md").read_text()
+    assert [one for one in re.findall(r"docker compose up[^\n`]*", upgrading) if "--force-recreate" not in one] == []
+    assert "--volume kafka-rebalance-monitor_state:" in upgrading
+    assert "kafka-rebalance-monitor_state" in volumes_of_the_project(EXAMPLE)
+
+
 def test_without_the_file_env_compose_names_the_two_files_to_copy():
     """Before, Compose started a monitor for a demo broker that did not run."""
     with pytest.raises(ValueError, match=r"copy \.env\.demo or \.env\.example to \.env"):
