@@ -90,9 +90,15 @@ def test_the_values_on_the_page_for_kubernetes_work(added: int, tmp_path: Path):
         file.write_text(text)
     done = template(CHART, "--values", files[0], "--values", files[1])
     assert (done.returncode, done.stderr) == (0, "")
-    for manifest in yaml.safe_load_all(done.stdout):
-        if manifest and not manifest["apiVersion"].startswith((OPERATOR, "sparkoperator.k8s.io")):
+    manifests = [one for one in yaml.safe_load_all(done.stdout) if one]
+    for manifest in manifests:
+        if manifest["kind"] == "SparkApplication":
+            assert SparkV1beta2SparkApplication.from_dict(manifest).to_dict() == manifest
+        elif not manifest["apiVersion"].startswith(OPERATOR):
             kubernetes_validate.validate(manifest, KUBERNETES_VERSIONS[-1], strict=True)
+    of_operator = [one for one in manifests if one["apiVersion"].startswith(OPERATOR)]
+    assert {one["kind"] for one in of_operator} == {"ServiceMonitor", "PrometheusRule", "AlertmanagerConfig"}
+    assert refused_by_the_operator(of_operator) == []
 
 
 @pytest.mark.parametrize("case", CASES)
