@@ -1,7 +1,10 @@
 """Findings about Prometheus and Alertmanager, from the values that their APIs return.
 
 1. Prometheus scrapes the monitor if it has a series `rebalance_monitor_ready` with the name of the cluster, and if the
-   target of this series is up. If the name is in the label `exported_cluster`, `honor_labels` is missing.
+   target of this series is up. If the name is in the label `exported_cluster`, `honor_labels` is missing. A series of
+   this monitor comes from an address of this machine and from the port in the settings. If all series come from other
+   addresses, a second monitor of the same cluster may be the only one that Prometheus scrapes. A proxy or a published
+   port also has a different address, so this is only a note.
 2. All rule groups of this project must be loaded, and no rule may have failed at its last evaluation.
 3. A test alert has the labels `alertname`, `severity`, `cluster` and `group`, and the labels from the command line. It
    ends after `TEST_ALERT_SECONDS`. The finding contains the receivers that Alertmanager returns for the alert with
@@ -14,7 +17,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -38,13 +41,17 @@ Labels = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A target that Prometheus scrapes. `health` is `up`, `down` or `unknown`."""
+    """A target that Prometheus scrapes. `health` is `up`, `down` or `unknown`.
+
+    `is_this_monitor` is True if the target is an address of this machine with the port in the settings.
+    """
 
     job: str
     instance: str
     url: str
     health: str
     last_error: str
+    is_this_monitor: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,31 +75,44 @@ class SentAlert:
 
 
 def scrape_finding(cluster: str, port: int, targets: Sequence[Target], series: Sequence[Labels]) -> Finding:
-    """Return whether Prometheus scrapes a monitor of this cluster (rule 1). `port` is the port in the settings.
+    """Return whether Prometheus scrapes this monitor of the cluster (rule 1). `port` is the port in the settings.
 
     `series` are the labels of each series of `rebalance_monitor_ready`.
     """
     point = f"{SCRAPE} of {cluster!r}"
-    own = [labels for labels in series if labels.get("cluster") == cluster]
     if any(labels.get("exported_cluster") == cluster for labels in series):
         text = "the label cluster of the target replaces the name of the Kafka cluster"
         return failed(point, text, "set honor_labels: true in the scrape job (honorLabels in a ServiceMonitor)")
-    scraped = {(labels.get("job"), labels.get("instance")) for labels in own}
-    candidates = [target for target in targets if (target.job, target.instance) in scraped] or [
-        target for target in targets if "rebalance-monitor" in target.job or target.url.endswith(f":{port}/metrics")
-    ]
+    scraped = {
+        (labels.get("job", ""), labels.get("instance", "")) for labels in series if labels.get("cluster") == cluster
+    }
+    candidates = _candidates(targets, scraped, port)
     for target in candidates:
         if target.health == "down":
             text = f"the target {target.url} is down ({target.last_error})"
             return failed(point, text, "check that the monitor runs, and that Prometheus can reach this address")
-    if own:
-        jobs = sorted({f"{labels.get('instance')} (job {labels.get('job')})" for labels in own})
-        return ok(point, ", ".join(jobs))
-    if candidates:
+    if candidates and not any((target.job, target.instance) in scraped for target in candidates):
         text = f"no series of this cluster comes from {', '.join(target.url for target in candidates)}"
         return failed(point, text, "wait for one scrape; then check kafka.cluster in the settings of this monitor")
-    text = "Prometheus has no target and no series of this monitor"
-    return failed(point, text, "add the scrape job of deploy/README.md, or apply the ServiceMonitor")
+    if not scraped:
+        text = "Prometheus has no target and no series of this monitor"
+        return failed(point, text, "add the scrape job of deploy/README.md, or apply the ServiceMonitor")
+    jobs = ", ".join(sorted(f"{instance} (job {job})" for job, instance in scraped))
+    if any(target.is_this_monitor for target in candidates):
+        return ok(point, jobs)
+    text = f"the series come from {jobs}; none of them is an address of this machine with port {port}"
+    return note(point, text, "check that this monitor is among them; Prometheus must scrape each monitor")
+
+
+def _candidates(targets: Sequence[Target], scraped: Collection[tuple[str, str]], port: int) -> Sequence[Target]:
+    """Return the targets that can be this monitor: this address, or the origin of a series, or a typical target."""
+    return (
+        [target for target in targets if target.is_this_monitor]
+        or [target for target in targets if (target.job, target.instance) in scraped]
+        or [
+            target for target in targets if "rebalance-monitor" in target.job or target.url.endswith(f":{port}/metrics")
+        ]
+    )
 
 
 def rules_finding(rules: Sequence[Rule]) -> Finding:

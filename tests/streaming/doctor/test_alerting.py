@@ -28,10 +28,12 @@ from streaming.doctor.finding import FAILED, NOT_CHECKED, NOTE, OK, Finding
 from tests.dashboards.rules import FILES
 from tests.streaming.cli.test_monitor_api import served
 
-UP = Target("rebalance-monitor", "host:9560", "http://host:9560/metrics", "up", "")
-DOWN = Target("kafka", "host:9560", "http://host:9560/metrics", "down", "connection refused")
+UP = Target("rebalance-monitor", "host:9560", "http://host:9560/metrics", "up", "", is_this_monitor=True)
+DOWN = Target("kafka", "host:9560", "http://host:9560/metrics", "down", "connection refused", is_this_monitor=True)
+FIRST = Target("rebalance-monitor", "first:9560", "http://first:9560/metrics", "up", "")
 OTHER = Target("node", "host:9100", "http://host:9100/metrics", "down", "connection refused")
 SERIES = {"job": "rebalance-monitor", "instance": "host:9560", "cluster": "eu"}
+OF_FIRST = {**SERIES, "instance": "first:9560"}
 STALE_SERIES = {**SERIES, "job": "kafka"}
 RENAMED = {**SERIES, "cluster": "vm", "exported_cluster": "eu"}
 
@@ -40,7 +42,11 @@ RENAMED = {**SERIES, "cluster": "vm", "exported_cluster": "eu"}
     ("targets", "series", "status", "text", "why"),
     [
         ([UP, OTHER], [SERIES], OK, "host:9560 (job rebalance-monitor)", "a good installation"),
-        ([], [SERIES], OK, "host:9560", "a Prometheus that receives the series by remote write"),
+        ([UP, FIRST], [SERIES, OF_FIRST], OK, "first:9560 (job", "two monitors"),
+        ([FIRST], [OF_FIRST], NOTE, "none of them is an address of this machine", "only the other monitor is scraped"),
+        ([DOWN, FIRST], [OF_FIRST], FAILED, "connection refused", "the other monitor is up, but this one is down"),
+        ([UP, FIRST], [OF_FIRST], FAILED, "no series of this cluster comes from http://host", "a different cluster"),
+        ([], [SERIES], NOTE, "host:9560", "a Prometheus that receives the series by remote write"),
         ([OTHER], [], FAILED, "no target and no series", "no scrape job"),
         ([DOWN], [], FAILED, "connection refused", "found by its port, because the job has a different name"),
         ([DOWN], [STALE_SERIES], FAILED, "connection refused", "the series stays for five minutes"),
@@ -59,6 +65,34 @@ def test_prometheus_must_scrape_the_monitor_of_the_cluster(
 ) -> None:
     finding = scrape_finding("eu", 9560, targets, series)
     assert (finding.status, text in finding.text) == (status, True), why
+
+
+@pytest.mark.parametrize(
+    ("url", "is_this_monitor"),
+    [
+        ("http://localhost:9560/metrics", True),
+        ("https://127.0.0.1:9560/metrics", True),
+        ("http://localhost:9561/metrics", False),
+        ("http://192.0.2.1:9560/metrics", False),
+        ("http://no-such-host.invalid:9560/metrics", False),
+        ("http://localhost/metrics", False),
+        ("http://[localhost:9560", False),
+    ],
+)
+def test_a_target_is_this_monitor_if_it_has_an_address_of_this_machine_and_its_port(
+    url: str, is_this_monitor: bool
+) -> None:
+    """192.0.2.1 is an address for documentation. No machine has it."""
+    target = {"labels": {"job": "j", "instance": "i"}, "scrapeUrl": url, "health": "up"}
+    series = {"metric": {"job": "j", "instance": "i", "cluster": "eu"}}
+    answers = {
+        **GOOD_ANSWERS,
+        "/api/v1/targets": {"data": {"activeTargets": [target]}},
+        "/api/v1/query": {"data": {"result": [series]}},
+    }
+    with served(server(answers)) as address:
+        finding = findings(address)["Prometheus scrapes the monitor of 'eu'"]
+    assert finding.status == (OK if is_this_monitor else NOTE), finding
 
 
 HEALTHY = [Rule(group, "Any", "ok", "") for group in RULE_GROUPS]
