@@ -127,14 +127,18 @@ def test_the_example_of_env_changes_the_cluster_the_ports_the_memory_and_the_rec
 
 def test_the_monitor_accepts_all_lines_of_the_example_of_env(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     """The commented lines, too. The files of the secrets exist only in the container."""
-    (tmp_path / "ca.pem").write_text("-----BEGIN CERTIFICATE-----")
-    (tmp_path / "password").write_text("hunter2")
-    (tmp_path / "password").chmod(0o600)
+    for certificate, password in (("ca.pem", "password"), ("eu-ca.pem", "eu-password")):
+        (tmp_path / certificate).write_text("-----BEGIN CERTIFICATE-----")
+        (tmp_path / password).touch(mode=0o600)
+        (tmp_path / password).write_text("hunter2")
     for name, value in variables_of(FOLDER / ".env.example", with_comments=True).items():
         monkeypatch.setenv(name, value.replace("/etc/rebalance-monitor-secrets", str(tmp_path)))
     settings = load_settings(None)
     assert [one.kafka.cluster for one in settings.of_clusters()] == ["prod", "prod-eu"]
-    assert settings.kafka.security.password_file == tmp_path / "password"
+    own, eu = (one.kafka for one in settings.of_clusters())
+    assert own.security.password_file == tmp_path / "password"
+    assert eu.security.password_file == tmp_path / "eu-password", "the second cluster has its own password"
+    assert eu.bootstrap_servers == "kafka-eu-1.example.com:9093", "9092 is usually a port without TLS"
     assert [one.team for one in settings.groups] == ["payments"]
     mounts = [mount for mount in SERVICES["monitor"]["volumes"] if "/etc/rebalance-monitor-secrets" in mount]
     assert mounts == ["./secrets/monitor:/etc/rebalance-monitor-secrets:ro"]

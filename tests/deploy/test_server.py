@@ -212,7 +212,9 @@ def test_an_engineer_who_follows_the_page_gets_a_test_alert(tmp_path: Path):
     first, second = ran.stdout.split("+ su --shell /bin/sh ")[1:]
     assert ran.stdout.count("exit code") == 2, f"of both checks, because no broker answers\n{ran.stdout}"
     listening = {line.split()[5] for line in ran.stdout.splitlines() if line.startswith("listens: ")}
-    assert listening == {"127.0.0.1:9090", "127.0.0.1:9093", "0.0.0.0:9094"}, "the last one is the receiver of this test"
+    assert listening == {"127.0.0.1:9090", "127.0.0.1:9093", "0.0.0.0:9094"}, (
+        "the last one is the receiver of this test"
+    )
     for line in (
         "ok           checkpoint: /var/lib/kafka-rebalance-monitor/checkpoint does not exist yet",
         "failed       brokers: no broker at kafka-1:9093,kafka-2:9093 answered",

@@ -205,6 +205,7 @@ def test_the_monitor_accepts_the_configuration(case: str, tmp_path: Path):
         # an empty list of peers would mean every address
         ({"networkPolicy": {"brokers": {"peers": []}}}, "peers"),
         ({"networkPolicy": {"prometheus": [{}]}}, "prometheus"),
+        ({"networkPolicy": {"dnsServiceIP": "kube-dns.kube-system"}}, "dnsServiceIP"),
         # values that do not fit together
         ({"persistence": {"enabled": False}}, "would be lost with the pod"),
         ({"settings": {"paths": {"tables": "/data/tables"}}}, "is not on the volume"),
@@ -232,6 +233,22 @@ def test_without_any_peer_nobody_may_connect_to_the_port(tmp_path: Path):
     documents = yaml.safe_load_all(template(CHART, "--values", file).stdout)
     (policy,) = [one for one in documents if one and one["kind"] == "NetworkPolicy"]
     assert not policy["spec"]["ingress"]
+
+
+@pytest.mark.parametrize(("address", "cidr"), [("10.96.0.10", "10.96.0.10/32"), ("fd00:10:96::a", "fd00:10:96::a/128")])
+def test_pods_reach_nodelocal_dnscache_at_the_address_of_the_service(address: str, cidr: str, tmp_path: Path):
+    """With kube-proxy in the mode iptables, NodeLocal DNSCache answers there. It is in the host's network.
+
+    A packet to this address does not go to a pod, so no peer with labels matches.
+    """
+    file = tmp_path / "values.yaml"
+    file.write_text(yaml.safe_dump({"networkPolicy": {"dnsServiceIP": address}}))
+    documents = yaml.safe_load_all(template(CHART, "--values", file).stdout)
+    (policy,) = [one for one in documents if one and one["kind"] == "NetworkPolicy"]
+    kubernetes_validate.validate(policy, KUBERNETES_VERSIONS[-1], strict=True)
+    (dns,) = [rule for rule in policy["spec"]["egress"] if {"protocol": "UDP", "port": 53} in rule["ports"]]
+    assert dns["to"][-1] == {"ipBlock": {"cidr": cidr}}
+    assert len(dns["to"]) == 3, "the pods and the link-local address stay"
 
 
 def test_people_reach_the_page_through_the_ingress():
