@@ -5,7 +5,8 @@
    this monitor comes from an address of this machine and from the port in the settings. If all series come from other
    addresses, a second monitor of the same cluster may be the only one that Prometheus scrapes. A proxy or a published
    port also has a different address, so this is only a note.
-2. All rule groups of this project must be loaded, and no rule may have failed at its last evaluation.
+2. All rule groups of this project must be loaded, and no rule may have failed at its last evaluation. One recording
+   rule has the checksum of all rules in its label `checksum`. With rules of a different release, the checksum differs.
 3. A test alert has the labels `alertname`, `severity`, `cluster` and `group`, and the labels from the command line. It
    ends after `TEST_ALERT_SECONDS`. The finding contains the receivers that Alertmanager returns for the alert with
    exactly these labels. An older test alert with different labels can still be active. Only a person can see whether
@@ -22,6 +23,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from streaming.doctor.finding import Finding, failed, not_checked, note, ok
+from streaming.doctor.rules_checksum import RULES_CHECKSUM
 
 SCRAPE, RULES, ALERTMANAGER = "Prometheus scrapes the monitor", "alert rules", "Alertmanager"
 ALERTS_SENT = "Prometheus sends alerts"
@@ -56,12 +58,13 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A loaded rule. `health` is `ok`, `err` or `unknown` (not evaluated yet)."""
+    """A loaded rule. `health` is `ok`, `err` or `unknown` (not evaluated yet). Most rules have no `checksum`."""
 
     group: str
     name: str
     health: str
     last_error: str
+    checksum: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +125,9 @@ def rules_finding(rules: Sequence[Rule]) -> Finding:
     if missing:
         remedy = "add dashboards/rules/*.yaml to rule_files and reload Prometheus, or apply the PrometheusRule"
         return failed(RULES, f"not loaded: {', '.join(missing)}", remedy)
+    if RULES_CHECKSUM not in {rule.checksum for rule in ours}:
+        remedy = "install dashboards/rules/*.yaml of this version and reload Prometheus, or apply the PrometheusRule"
+        return failed(RULES, "the loaded rules belong to a different version of the monitor", remedy)
     errors = [f"{rule.name} ({rule.last_error})" for rule in ours if rule.health == "err"]
     if errors:
         more = f" and {len(errors) - 1} more" if len(errors) > 1 else ""

@@ -215,7 +215,7 @@ def _is_this_monitor(url: str, port: int) -> bool:
 def _rules(answer: RuleGroups) -> Iterator[Rule]:
     for group in answer.groups:
         for rule in group.rules:
-            yield Rule(group.name, rule.name, rule.health, rule.last_error)
+            yield Rule(group.name, rule.name, rule.health, rule.last_error, rule.labels.get("checksum", ""))
 
 
 def _base_address(url: str) -> str:

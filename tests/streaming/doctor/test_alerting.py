@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,8 @@ from streaming.doctor.alerting import (
 )
 from streaming.doctor.ask_alerting import AlertingCheck
 from streaming.doctor.finding import FAILED, NOT_CHECKED, NOTE, OK, Finding
-from tests.dashboards.rules import FILES
+from streaming.doctor.rules_checksum import RULES_CHECKSUM
+from tests.dashboards.rules import FILES, RECORDED
 from tests.streaming.cli.test_monitor_api import served
 
 UP = Target("rebalance-monitor", "host:9560", "http://host:9560/metrics", "up", "", is_this_monitor=True)
@@ -95,13 +97,16 @@ def test_a_target_is_this_monitor_if_it_has_an_address_of_this_machine_and_its_p
     assert finding.status == (OK if is_this_monitor else NOTE), finding
 
 
-HEALTHY = [Rule(group, "Any", "ok", "") for group in RULE_GROUPS]
+HEALTHY = [Rule(group, "Any", "ok", "", RULES_CHECKSUM) for group in RULE_GROUPS]
+OLDER = [replace(rule, checksum="0123456789abcdef") for rule in HEALTHY]
 
 
 @pytest.mark.parametrize(
     ("rules", "status", "text", "why"),
     [
         (HEALTHY, OK, "7 rules in 7 groups", "a good installation"),
+        (OLDER, FAILED, "a different version", "after an upgrade, Prometheus still has the rules of the old release"),
+        ([replace(rule, checksum="") for rule in HEALTHY], FAILED, "a different version", "before 0.1.0, no checksum"),
         (HEALTHY[1:], FAILED, "rebalance-monitor-recording", "without recording rules, alerts never fire"),
         ([Rule("other", "Any", "ok", "")], FAILED, "not loaded", "rules of a different project"),
         ([*HEALTHY, Rule(RULE_GROUPS[1], "Skewed", "err", "many-to-many")], FAILED, "Skewed (many-to-many)", "broken"),
@@ -123,6 +128,15 @@ def test_the_names_of_the_rule_groups_are_those_in_the_rule_files() -> None:
     """The wheel does not contain the rule files, so the command has its own list."""
     groups = [group["name"] for file in FILES for group in yaml.safe_load(file.read_text())["groups"]]
     assert sorted(groups) == sorted(RULE_GROUPS)
+
+
+def test_the_checksum_is_in_a_rule_and_prometheus_returns_it() -> None:
+    """Prometheus formats expressions again, so they cannot be compared with the rule files."""
+    rule = {"name": "cluster:rebalance_monitor_rules:info", "health": "ok", "labels": {"checksum": RULES_CHECKSUM}}
+    assert any(loaded.get("labels", {}).get("checksum") == RULES_CHECKSUM for loaded in RECORDED)
+    groups = [{"name": group, "rules": [rule]} for group in RULE_GROUPS]
+    with served(server({**GOOD_ANSWERS, "/api/v1/rules": {"data": {"groups": groups}}})) as url:
+        assert findings(url)["alert rules"].status == OK
 
 
 def test_without_an_alertmanager_every_alert_stays_in_prometheus() -> None:
