@@ -3,7 +3,10 @@
 `make release-check` runs `python -m tests.release_check`. The steps:
 
 1. Each Python builds the wheel with `deploy/image/wheel.sh`, as the image does. All wheels are equal, byte for byte.
-2. The wheel is installed into an empty environment, with the packages of requirements.lock.
+2. The wheel alone is installed into an empty environment. pip chooses the newest packages that the wheel allows. All
+   other tests use the versions of requirements.lock. So only this environment shows that a newer package breaks the
+   monitor, and the next steps use it. The packages of requirements.lock and the wheel are installed into a second
+   environment, and fit together.
 3. `jars --to` downloads the jars into an empty cache and copies them into a folder. This step runs once.
 4. From here on, no registry is reachable. `jars --from` stores the jars in a second empty cache.
 5. The demo shows every group. A broker and `run` start, and `run` becomes ready. All three stop with exit code 0.
@@ -192,15 +195,25 @@ def _build(check: _Check, pythons: Sequence[str]) -> Path:
 
 
 def _install(check: _Check, python: str, wheel: Path) -> Path:
-    """Step 2. Return the installed command."""
-    check.step(f"{python}: install the wheel into an empty environment")
-    environment = check.folder / "venv"
+    """Step 2. Return the command of the first environment."""
+    check.step(f"{python}: install the wheel alone into an empty environment")
+    program = _install_into(check, "venv", python, [[wheel]])
+    check.step(f"{python}: install the packages of requirements.lock and the wheel into a second environment")
+    locked: list[str | Path] = ["--require-hashes", "-r", _ROOT / "requirements.lock"]
+    check.run([_install_into(check, "locked", python, [locked, ["--no-deps", wheel]]), "config", "check"])
+    shutil.rmtree(check.folder / "locked", ignore_errors=True)
+    return program
+
+
+def _install_into(check: _Check, name: str, python: str, installs: Sequence[Sequence[str | Path]]) -> Path:
+    """Create an empty environment, run `pip install` with each list of arguments, and return the monitor's command."""
+    environment = check.folder / name
     shutil.rmtree(environment, ignore_errors=True)
     pip: list[str | Path] = [environment / "bin" / "pip", "--disable-pip-version-check"]
     pip_settings = {"HOME": os.environ.get("HOME", "/")}  # pip's cache and the registry that pip uses
     check.run([python, "-m", "venv", environment])
-    check.run([*pip, "install", "--no-compile", "--require-hashes", "-r", _ROOT / "requirements.lock"], pip_settings)
-    check.run([*pip, "install", wheel], pip_settings)
+    for arguments in installs:
+        check.run([*pip, "install", "--no-compile", *arguments], pip_settings)
     check.run([*pip, "check"])
     return environment / "bin" / "rebalance-monitor"
 

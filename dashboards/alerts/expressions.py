@@ -20,6 +20,7 @@ MEMBERS: Final = "cluster_group:rebalance_monitor_group_members:max"
 READY: Final = "cluster:rebalance_monitor_ready:max"
 BEHIND_RECORDS: Final = "cluster:rebalance_monitor_behind:records"
 BEHIND_SECONDS: Final = "cluster:rebalance_monitor_behind:seconds"
+RULES_INFO: Final = "cluster:rebalance_monitor_rules:info"
 IN_TROUBLE: Final = "cluster_coordinator:rebalance_monitor_groups_in_trouble:count"
 
 GROUP_LABELS: Final = "team, max_severity, coordinator"

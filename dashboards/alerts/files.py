@@ -7,6 +7,7 @@
 - `files/alertmanager-config.yaml` of the Helm chart: the same routes and rules. The chart contains a symbolic
   link to `dashboards/rules`.
 - `dashboards/README.md`: the table of alerts.
+- `streaming/doctor/rules_checksum.py`: the checksum of the rules. The command `doctor` compares it.
 """
 
 from __future__ import annotations
@@ -22,12 +23,13 @@ from dashboards.alerts.catalogue import ALERT_FILES, ALERTS
 from dashboards.alerts.definition import CRITICAL, INFO
 from dashboards.alerts.expressions import RECORDING_RULES
 from dashboards.alerts.inhibition import InhibitionRule, Matcher, inhibition_rules
-from dashboards.alerts.rules import alert_group, recording_group
+from dashboards.alerts.rules import checksum, rule_groups
 
 ROOT: Final = Path(__file__).parents[2]
 _KUBERNETES: Final = Path("deploy/kubernetes/monitoring")
 _CHART: Final = Path("deploy/helm/kafka-rebalance-monitor")
 _ALERTMANAGER: Final = Path("deploy/compose/alertmanager.yaml")
+_CHECKSUM: Final = Path("streaming/doctor/rules_checksum.py")
 _README: Final = Path("dashboards/README.md")
 
 NAMESPACE: Final = "rebalance-monitor"
@@ -58,9 +60,11 @@ def alert_files() -> Iterator[tuple[Path, str]]:
     recording = "Recording rules, which several alerts use." + "".join(
         f"\n- {name}: {why}" for why, name, _ in RECORDING_RULES if why
     )
-    yield rules / "1-recording.yaml", _rule_file(recording, recording_group())
-    for file in ALERT_FILES:
-        yield rules / f"{file.name}.yaml", _rule_file(file.comment, alert_group(file))
+    groups = rule_groups(ALERT_FILES)
+    yield rules / "1-recording.yaml", _rule_file(recording, groups[0])
+    for file, group in zip(ALERT_FILES, groups[1:], strict=True):
+        yield rules / f"{file.name}.yaml", _rule_file(file.comment, group)
+    yield _CHECKSUM, _checksum_module(checksum(groups))
     yield _KUBERNETES / "prometheus-rule.yaml", _prometheus_rule()
     yield _KUBERNETES / "alertmanager-config.yaml", _alertmanager_config()
     yield _CHART / "files" / "alertmanager-config.yaml", f"{_comment(_GENERATED)}{_yaml(_alertmanager_spec())}"
@@ -70,6 +74,11 @@ def alert_files() -> Iterator[tuple[Path, str]]:
 
 def _rule_file(comment: str, group: dict[str, Any]) -> str:
     return f"{_comment(comment)}{_comment(_GENERATED)}{_yaml({'groups': [group]})}"
+
+
+def _checksum_module(of_rules: str) -> str:
+    docstring = f'"""The checksum of the rules in dashboards/rules. {_GENERATED}"""'
+    return f'{docstring}\n\nfrom typing import Final\n\nRULES_CHECKSUM: Final = "{of_rules}"\n'
 
 
 def _comment(text: str) -> str:
@@ -83,7 +92,7 @@ def _yaml(content: Any) -> str:  # noqa: ANN401 - any YAML
 
 def _prometheus_rule() -> str:
     """Return the rules as a manifest. Each alert has the label `namespace`, because AlertmanagerConfig requires it."""
-    groups = [recording_group(), *(alert_group(file) for file in ALERT_FILES)]
+    groups = rule_groups(ALERT_FILES)
     for rule in (rule for group in groups for rule in group["rules"] if "alert" in rule):
         rule["labels"] = {**rule["labels"], "namespace": NAMESPACE}
     manifest = _manifest("monitoring.coreos.com/v1", "PrometheusRule", {"groups": groups})

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from textwrap import indent
 from typing import Any
 
 from dashboards.alerts.definition import CRITICAL, GROUP, WARNING, Alert, AlertFile, Level
-from dashboards.alerts.expressions import ALERTING, GROUP_LABELS, RECORDING_RULES, lines
+from dashboards.alerts.expressions import ALERTING, GROUP_LABELS, READY, RECORDING_RULES, RULES_INFO, lines
 from dashboards.alerts.links import links
 
 Rule = dict[str, Any]
@@ -15,14 +17,35 @@ Rule = dict[str, Any]
 _CAPPED_SEVERITY = '{{ if eq $labels.max_severity "info" }}info{{ else }}warning{{ end }}'
 
 
-def recording_group() -> Rule:
-    """Return the rule group with all recording rules."""
+def rule_groups(files: Iterable[AlertFile]) -> list[Rule]:
+    """Return all rule groups: the recording rules, and one group for each file with alerts.
+
+    The last recording rule has the checksum of all other rules in a label. `rebalance-monitor doctor` compares it,
+    because Prometheus' API returns expressions with a different format.
+    """
+    groups = [_recording_group(), *map(_alert_group, files)]
+    ready = f"max by (cluster) ({READY})"
+    groups[0]["rules"].append({"record": RULES_INFO, "expr": ready, "labels": {"checksum": _checksum(groups)}})
+    return groups
+
+
+def checksum(groups: Sequence[Rule]) -> str:
+    """Return the checksum of all rules, which is in one of them."""
+    (found,) = [rule["labels"]["checksum"] for rule in groups[0]["rules"] if rule["record"] == RULES_INFO]
+    return str(found)
+
+
+def _checksum(groups: Sequence[Rule]) -> str:
+    digest = hashlib.sha256(json.dumps(groups, sort_keys=True).encode()).hexdigest()
+    return f"sha256-{digest[:16]}"  # without the prefix, YAML could read it as a number
+
+
+def _recording_group() -> Rule:
     rules = [{"record": name, "expr": expression} for _, name, expression in RECORDING_RULES]
     return {"name": "rebalance-monitor-recording", "rules": rules}
 
 
-def alert_group(file: AlertFile) -> Rule:
-    """Return the rule group of a file with alerts."""
+def _alert_group(file: AlertFile) -> Rule:
     _, _, subject = file.name.partition("-")
     return {
         "name": f"rebalance-monitor-{subject}",

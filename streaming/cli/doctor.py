@@ -43,7 +43,7 @@ _WIDTH = max(map(len, ("ok", "note", "failed", "not checked")))
     metavar="NAME=VALUE",
     multiple=True,
     help="Label of the test alerts, for example team=payments. You can repeat this option. The labels"
-    " alertname, severity and cluster are fixed.",
+    " alertname, severity, cluster and group are fixed.",
 )
 @click.option("--json", "as_json", is_flag=True, help="For each point, print one line with a JSON object.")
 def doctor(  # noqa: PLR0913 - click hands over every option by name

@@ -1,28 +1,36 @@
 """Findings about Prometheus and Alertmanager, from the values that their APIs return.
 
 1. Prometheus scrapes the monitor if it has a series `rebalance_monitor_ready` with the name of the cluster, and if the
-   target of this series is up. If the name is in the label `exported_cluster`, `honor_labels` is missing.
-2. All rule groups of this project must be loaded, and no rule may have failed at its last evaluation.
-3. A test alert has the labels `alertname`, `severity` and `cluster`, and the labels from the command line. It ends
-   after `TEST_ALERT_SECONDS`. The finding contains the receivers that Alertmanager returns for the alert with exactly
-   these labels. An older test alert with different labels can still be active. Only a person can see whether the alert
-   arrived.
+   target of this series is up. If the name is in the label `exported_cluster`, `honor_labels` is missing. A series of
+   this monitor comes from an address of this machine and from the port in the settings. If all series come from other
+   addresses, a second monitor of the same cluster may be the only one that Prometheus scrapes. A proxy or a published
+   port also has a different address, so this is only a note.
+2. All rule groups of this project must be loaded, and no rule may have failed at its last evaluation. One recording
+   rule has the checksum of all rules in its label `checksum`. With rules of a different release, the checksum differs.
+3. A test alert has the labels `alertname`, `severity`, `cluster` and `group`, and the labels from the command line. It
+   ends after `TEST_ALERT_SECONDS`. The finding contains the receivers that Alertmanager returns for the alert with
+   exactly these labels. An older test alert with different labels can still be active. Only a person can see whether
+   the alert arrived.
+4. Each test alert has a group of its own. So an inhibition rule suppresses a test alert only if the alert of one group
+   would also suppress the alerts of all other groups. The default configuration of kube-prometheus-stack has such a
+   rule.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from streaming.doctor.finding import Finding, failed, not_checked, note, ok
+from streaming.doctor.rules_checksum import RULES_CHECKSUM
 
 SCRAPE, RULES, ALERTMANAGER = "Prometheus scrapes the monitor", "alert rules", "Alertmanager"
 ALERTS_SENT = "Prometheus sends alerts"
 TEST_ALERT: Final = "RebalanceMonitorTestAlert"
 TEST_ALERT_SECONDS: Final = 300
 SEVERITIES: Final = ("critical", "warning", "info")
-FIXED_LABELS: Final = ("alertname", "severity", "cluster")
+FIXED_LABELS: Final = ("alertname", "severity", "cluster", "group")
 """Labels of the test alerts. The command line cannot set these labels."""
 RULE_GROUPS: Final = tuple(
     f"rebalance-monitor-{subject}"
@@ -35,60 +43,79 @@ Labels = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A target that Prometheus scrapes. `health` is `up`, `down` or `unknown`."""
+    """A target that Prometheus scrapes. `health` is `up`, `down` or `unknown`.
+
+    `is_this_monitor` is True if the target is an address of this machine with the port in the settings.
+    """
 
     job: str
     instance: str
     url: str
     health: str
     last_error: str
+    is_this_monitor: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A loaded rule. `health` is `ok`, `err` or `unknown` (not evaluated yet)."""
+    """A loaded rule. `health` is `ok`, `err` or `unknown` (not evaluated yet). Most rules have no `checksum`."""
 
     group: str
     name: str
     health: str
     last_error: str
+    checksum: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class SentAlert:
-    """A test alert as Alertmanager returns it. `muted_by` are the silences and inhibition rules that apply to it."""
+    """A test alert as Alertmanager returns it, with the silences and the alerts that suppress it."""
 
     severity: str
     receivers: tuple[str, ...]
-    muted_by: tuple[str, ...]
+    silences: tuple[str, ...] = ()
+    inhibited_by: tuple[str, ...] = ()
 
 
 def scrape_finding(cluster: str, port: int, targets: Sequence[Target], series: Sequence[Labels]) -> Finding:
-    """Return whether Prometheus scrapes a monitor of this cluster (rule 1). `port` is the port in the settings.
+    """Return whether Prometheus scrapes this monitor of the cluster (rule 1). `port` is the port in the settings.
 
     `series` are the labels of each series of `rebalance_monitor_ready`.
     """
     point = f"{SCRAPE} of {cluster!r}"
-    own = [labels for labels in series if labels.get("cluster") == cluster]
     if any(labels.get("exported_cluster") == cluster for labels in series):
         text = "the label cluster of the target replaces the name of the Kafka cluster"
         return failed(point, text, "set honor_labels: true in the scrape job (honorLabels in a ServiceMonitor)")
-    scraped = {(labels.get("job"), labels.get("instance")) for labels in own}
-    candidates = [target for target in targets if (target.job, target.instance) in scraped] or [
-        target for target in targets if "rebalance-monitor" in target.job or target.url.endswith(f":{port}/metrics")
-    ]
+    scraped = {
+        (labels.get("job", ""), labels.get("instance", "")) for labels in series if labels.get("cluster") == cluster
+    }
+    candidates = _candidates(targets, scraped, port)
     for target in candidates:
         if target.health == "down":
             text = f"the target {target.url} is down ({target.last_error})"
             return failed(point, text, "check that the monitor runs, and that Prometheus can reach this address")
-    if own:
-        jobs = sorted({f"{labels.get('instance')} (job {labels.get('job')})" for labels in own})
-        return ok(point, ", ".join(jobs))
-    if candidates:
+    if candidates and not any((target.job, target.instance) in scraped for target in candidates):
         text = f"no series of this cluster comes from {', '.join(target.url for target in candidates)}"
         return failed(point, text, "wait for one scrape; then check kafka.cluster in the settings of this monitor")
-    text = "Prometheus has no target and no series of this monitor"
-    return failed(point, text, "add the scrape job of deploy/README.md, or apply the ServiceMonitor")
+    if not scraped:
+        text = "Prometheus has no target and no series of this monitor"
+        return failed(point, text, "add the scrape job of deploy/README.md, or apply the ServiceMonitor")
+    jobs = ", ".join(sorted(f"{instance} (job {job})" for job, instance in scraped))
+    if any(target.is_this_monitor for target in candidates):
+        return ok(point, jobs)
+    text = f"the series come from {jobs}; none of them is an address of this machine with port {port}"
+    return note(point, text, "check that this monitor is among them; Prometheus must scrape each monitor")
+
+
+def _candidates(targets: Sequence[Target], scraped: Collection[tuple[str, str]], port: int) -> Sequence[Target]:
+    """Return the targets that can be this monitor: this address, or the origin of a series, or a typical target."""
+    return (
+        [target for target in targets if target.is_this_monitor]
+        or [target for target in targets if (target.job, target.instance) in scraped]
+        or [
+            target for target in targets if "rebalance-monitor" in target.job or target.url.endswith(f":{port}/metrics")
+        ]
+    )
 
 
 def rules_finding(rules: Sequence[Rule]) -> Finding:
@@ -98,6 +125,9 @@ def rules_finding(rules: Sequence[Rule]) -> Finding:
     if missing:
         remedy = "add dashboards/rules/*.yaml to rule_files and reload Prometheus, or apply the PrometheusRule"
         return failed(RULES, f"not loaded: {', '.join(missing)}", remedy)
+    if RULES_CHECKSUM not in {rule.checksum for rule in ours}:
+        remedy = "install dashboards/rules/*.yaml of this version and reload Prometheus, or apply the PrometheusRule"
+        return failed(RULES, "the loaded rules belong to a different version of the monitor", remedy)
     errors = [f"{rule.name} ({rule.last_error})" for rule in ours if rule.health == "err"]
     if errors:
         more = f" and {len(errors) - 1} more" if len(errors) > 1 else ""
@@ -116,9 +146,18 @@ def alertmanagers_finding(active: Sequence[str]) -> Finding:
 
 
 def labels_to_send(cluster: str, labels: Labels) -> list[Labels]:
-    """Return the labels of one test alert for each severity (rule 3). For Alertmanager, an empty label is no label."""
+    """Return the labels of one test alert for each severity (3, 4). For Alertmanager, an empty label is no label."""
     given = {name: value for name, value in labels.items() if value}
-    return [{**given, "alertname": TEST_ALERT, "severity": severity, "cluster": cluster} for severity in SEVERITIES]
+    return [
+        {
+            **given,
+            "alertname": TEST_ALERT,
+            "severity": severity,
+            "cluster": cluster,
+            "group": f"rebalance-monitor-test-{severity}",
+        }
+        for severity in SEVERITIES
+    ]
 
 
 def alerts_to_send(cluster: str, labels: Labels, starts_at: str, ends_at: str) -> list[dict[str, object]]:
@@ -140,9 +179,12 @@ def sent_findings(sent: Sequence[SentAlert]) -> Iterator[Finding]:
         point, alert = f"test alert {severity}", by_severity.get(severity)
         if alert is None:
             yield not_checked(point, "sent, but Alertmanager does not return it yet")
-        elif alert.muted_by:
-            text = f"sent, but suppressed by {', '.join(alert.muted_by)}"
-            yield failed(point, text, "end the silence, or change the inhibition rule")
+        elif alert.silences:
+            yield failed(point, f"sent, but suppressed by silence {', '.join(alert.silences)}", "end the silence")
+        elif alert.inhibited_by:
+            text = f"sent, but suppressed by alert {', '.join(alert.inhibited_by)} of a different group"
+            remedy = "add cluster and group to `equal` of the inhibition rule; otherwise it hides real alerts, too"
+            yield failed(point, text, remedy)
         elif not alert.receivers:
             yield failed(point, "sent, but it has no receiver", "add a route to the configuration of Alertmanager")
         else:

@@ -51,6 +51,7 @@ class LoadedRule(Struct, frozen=True, rename="camel"):
     name: str
     health: str
     last_error: str = ""
+    labels: dict[str, str] = {}
 
 
 class RuleGroup(Struct, frozen=True):

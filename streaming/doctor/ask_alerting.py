@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -9,6 +10,7 @@ from http.client import HTTPException
 from typing import TypeVar
 from urllib.parse import urlencode, urlsplit
 
+import psutil
 from msgspec import DecodeError, ValidationError, json
 
 from streaming.config.redaction import without_credentials
@@ -117,7 +119,7 @@ class AlertingCheck:
             yield from _unchecked(clusters, "no address of Prometheus", "set --prometheus or links.prometheus_url")
             return
         try:
-            answer = self._ask_prometheus()
+            answer = self._ask_prometheus(port)
         except RemedyError as error:
             yield from_error(PROMETHEUS, error)
             yield from _unchecked(clusters, "Prometheus returned no usable answer")
@@ -161,14 +163,14 @@ class AlertingCheck:
         else:
             yield from sent_findings(sent)
 
-    def _ask_prometheus(self) -> _PrometheusAnswer:
+    def _ask_prometheus(self, port: int) -> _PrometheusAnswer:
         query = urlencode({"query": "rebalance_monitor_ready"})
         targets = self._prometheus.get("/api/v1/targets?state=active", FromPrometheus[Targets]).data
         series = self._prometheus.get(f"/api/v1/query?{query}", FromPrometheus[QueryResult]).data
         rules = self._prometheus.get("/api/v1/rules", FromPrometheus[RuleGroups]).data
         alertmanagers = self._prometheus.get("/api/v1/alertmanagers", FromPrometheus[Alertmanagers]).data
         return _PrometheusAnswer(
-            targets=[_target(one) for one in targets.active_targets],
+            targets=[_target(one, port) for one in targets.active_targets],
             series=[one.metric for one in series.result],
             rules=list(_rules(rules)),
             alertmanagers=[_base_address(one.url) for one in alertmanagers.active_alertmanagers],
@@ -191,15 +193,29 @@ def _unchecked(clusters: Sequence[str], reason: str, remedy: str | None = None) 
         yield not_checked(point, reason, remedy)
 
 
-def _target(target: ScrapedTarget) -> Target:
+def _target(target: ScrapedTarget, port: int) -> Target:
     job, instance = target.labels.get("job", ""), target.labels.get("instance", "")
-    return Target(job, instance, without_credentials(target.scrape_url), target.health, target.last_error)
+    url, is_here = without_credentials(target.scrape_url), _is_this_monitor(target.scrape_url, port)
+    return Target(job, instance, url, target.health, target.last_error, is_here)
+
+
+def _is_this_monitor(url: str, port: int) -> bool:
+    """Return whether a URL has an address of this machine and this port. Only names with this port are resolved."""
+    try:
+        parts = urlsplit(url)
+        if parts.port != port or not parts.hostname:
+            return False
+        resolved = {address[4][0] for address in socket.getaddrinfo(parts.hostname, None)}
+    except (OSError, ValueError):  # an unknown name, or no URL
+        return False
+    own = {address.address.partition("%")[0] for one in psutil.net_if_addrs().values() for address in one}
+    return not resolved.isdisjoint(own)
 
 
 def _rules(answer: RuleGroups) -> Iterator[Rule]:
     for group in answer.groups:
         for rule in group.rules:
-            yield Rule(group.name, rule.name, rule.health, rule.last_error)
+            yield Rule(group.name, rule.name, rule.health, rule.last_error, rule.labels.get("checksum", ""))
 
 
 def _base_address(url: str) -> str:
@@ -218,8 +234,6 @@ def _base_address(url: str) -> str:
 
 
 def _sent_alert(alert: StoredAlert) -> SentAlert:
-    muted_by = (
-        *(f"silence {one}" for one in alert.status.silenced_by),
-        *(f"alert {one}" for one in alert.status.inhibited_by),
-    )
-    return SentAlert(alert.labels["severity"], tuple(one.name for one in alert.receivers), muted_by)
+    receivers = tuple(one.name for one in alert.receivers)
+    status = alert.status
+    return SentAlert(alert.labels["severity"], receivers, tuple(status.silenced_by), tuple(status.inhibited_by))

@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psutil
@@ -32,7 +32,25 @@ from streaming.java import find_java, java_version
 from streaming.spark.checkpoint import CheckpointDamagedError, check_identity, find_damaged_file, read_identity
 from streaming.spark.folder import LocalFolder, folder_refusal, local_folder, nearest_existing
 
-_CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+CGROUPS = Path("/sys/fs/cgroup")
+
+
+@dataclass(frozen=True, slots=True)
+class _CgroupFiles:
+    """The files of one version of cgroups. `cache` is the line of `memory.stat` with memory that can be freed."""
+
+    limit: str
+    used: str
+    statistics: str
+    cache: str
+
+
+_CGROUP_FILES = (
+    _CgroupFiles("memory.max", "memory.current", "memory.stat", "inactive_file"),
+    _CgroupFiles(
+        "memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat", "total_inactive_file"
+    ),
+)
 
 
 def java_finding() -> Finding:
@@ -48,8 +66,10 @@ def java_finding() -> Finding:
 def memory_of_machine_finding(settings: Settings) -> Finding:
     """Return the finding about the memory of this machine or container."""
     memory = psutil.virtual_memory()
-    limit = min(memory.total, _container_limit_bytes() or memory.total)
-    return memory_finding(limit, min(memory.available, limit), settings.spark.driver_memory)
+    limit, free = _container_bytes(CGROUPS) or (memory.total, memory.available)
+    clusters = len(settings.of_clusters())
+    limit, free = min(memory.total, limit), min(memory.available, free)
+    return memory_finding(limit, free, settings.spark.driver_memory, clusters)
 
 
 def jars_folder_finding() -> Finding:
@@ -115,9 +135,12 @@ def _folder_state(path: Path, refusal: OSError | None) -> FolderState | RefusedF
     return FolderState(str(path), path.exists(), disk.free, disk.total)
 
 
-def _container_limit_bytes() -> int | None:
-    """Return the memory limit of the container, or None if there is no limit."""
-    for name in _CGROUP_LIMITS:
+def _container_bytes(cgroups: Path) -> tuple[int, int] | None:
+    """Return the memory limit of the container and its free memory, or None if there is no limit."""
+    for files in _CGROUP_FILES:
         with suppress(OSError, ValueError):  # cgroup v2 writes "max" if there is no limit
-            return int(Path(name).read_text())
+            limit = int((cgroups / files.limit).read_text())
+            statistics = dict(line.split() for line in (cgroups / files.statistics).read_text().splitlines())
+            used = int((cgroups / files.used).read_text()) - int(statistics.get(files.cache, 0))
+            return limit, max(limit - used, 0)
     return None

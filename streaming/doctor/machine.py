@@ -14,7 +14,11 @@ JAVA, MEMORY, JARS, TEMPORARY = "java", "memory", "jars", "temporary files"
 CHECKPOINT, TABLES = "checkpoint", "tables"
 _GIB: Final = 1 << 30
 BESIDE_HEAP_BYTES: Final = _GIB
-"""Memory of the driver's Python, the Python workers and the JVM outside its heap."""
+"""Memory of the driver's Python, the Python workers and the JVM outside its heap, with few groups."""
+BESIDE_HEAP_MANY_GROUPS_BYTES: Final = 22 * _GIB // 10
+"""The same with 10,000 groups and 100,000 partitions (tests/bench/DESIGN.md: 3.2 GiB with a heap of 1 GiB)."""
+ANOTHER_CLUSTER_BYTES: Final = 34 * _GIB // 100
+"""Memory of each additional Kafka cluster (streaming/DESIGN.md)."""
 LEAST_FREE_BYTES: Final = 256 << 20
 LEAST_FREE_RATIO: Final = 0.1
 """Below this share of free space, the alert RebalanceMonitorTablesFailing fires."""
@@ -31,18 +35,24 @@ def heap_bytes(driver_memory: str) -> int | None:
     return int(size[1]) * _UNITS[size[2]] if size else None
 
 
-def memory_finding(limit_bytes: int, available_bytes: int, driver_memory: str) -> Finding:
-    """Compare the memory of this machine or container with the memory that the monitor needs.
+def memory_finding(limit_bytes: int, available_bytes: int, driver_memory: str, clusters: int) -> Finding:
+    """Compare the memory of this machine or container with the memory that the monitor needs for its Kafka clusters.
 
     `available_bytes` is the memory that is free now. A running monitor already uses its part.
     """
     heap = heap_bytes(driver_memory)
     if heap is None:
         return not_checked(MEMORY, f"spark.driver_memory = {driver_memory!r} is not a size")
-    needed = heap + BESIDE_HEAP_BYTES
-    text = f"{_gib(limit_bytes)} in total, {_gib(available_bytes)} free; the monitor needs {_gib(needed)}"
+    of_clusters = heap + (clusters - 1) * ANOTHER_CLUSTER_BYTES
+    needed, with_many_groups = of_clusters + BESIDE_HEAP_BYTES, of_clusters + BESIDE_HEAP_MANY_GROUPS_BYTES
+    text = (
+        f"{_gib(limit_bytes)} in total, {_gib(available_bytes)} free; the monitor needs {_gib(needed)}, "
+        f"or {_gib(with_many_groups)} with 10,000 groups"
+    )
     if limit_bytes < needed:
         return failed(MEMORY, text, "use a machine or a container limit with more memory, or lower spark.driver_memory")
+    if limit_bytes < with_many_groups:
+        return note(MEMORY, text, "if the cluster has many groups, use a machine or a container limit with more memory")
     if available_bytes < needed:
         return note(MEMORY, text, "if the monitor does not run here yet, stop other processes")
     return ok(MEMORY, text)

@@ -5,13 +5,17 @@ from __future__ import annotations
 import itertools
 import re
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from streaming.doctor.ask_alerting import AlertingCheck
+from streaming.doctor.finding import FAILED, OK
 from tests.dashboards.rules import ALERTS, CRITICAL, INFO, WARNING
 from tests.end_to_end.monitor_process import until
 from tests.end_to_end.prometheus_process import RealAlertmanager
@@ -146,3 +150,73 @@ def test_only_a_critical_alert_inhibits_a_critical_one_and_no_two_alerts_inhibit
     assert not [pair for pair in pairs if pair[3] == CRITICAL and pair[1] != CRITICAL]
     both = [pair for pair in pairs if (*pair[2:], *pair[:2]) in pairs and pair[:2] != pair[2:]]
     assert both == []
+
+
+KUBE_PROMETHEUS_STACK = [
+    {"source_matchers": ["severity = critical"], "target_matchers": ["severity =~ warning|info"]},
+    {"source_matchers": ["severity = warning"], "target_matchers": ["severity = info"]},
+]
+"""The two inhibition rules for all alerts in the chart's defaults. Both have `equal: [namespace, alertname]`."""
+
+
+def stack(equal: Sequence[str]) -> dict[str, Any]:
+    """Return a configuration with these two rules, and with one receiver for all alerts."""
+    rules = [{**rule, "equal": list(equal)} for rule in KUBE_PROMETHEUS_STACK]
+    return {"route": {"receiver": "all"}, "receivers": [{"name": "all"}], "inhibit_rules": rules}
+
+
+def rules_of_the_page() -> list[dict[str, Any]]:
+    """Return the inhibition rules that the page for Kubernetes has for kube-prometheus-stack."""
+    page = (FILE.parents[1] / "KUBERNETES.md").read_text()
+    (values,) = [text for text in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL) if "inhibit_rules" in text]
+    rules: list[dict[str, Any]] = yaml.safe_load(values)["alertmanager"]["config"]["inhibit_rules"]
+    return rules
+
+
+def lagging(group: str, severity: str) -> dict[str, str]:
+    """Return the labels of an alert, as the chart's PrometheusRule creates them."""
+    labels = {"alertname": "KafkaGroupLagging", "cluster": "prod", "namespace": "rebalance-monitor"}
+    return {**labels, "group": group, "severity": severity}
+
+
+def statuses_of_test_alerts(alertmanager: RealAlertmanager) -> list[str]:
+    """Send the test alerts of step 6, and return the statuses that `doctor` prints."""
+    labels = {"namespace": "rebalance-monitor"}
+    sent = AlertingCheck("", alertmanager.address).send_test_alerts(
+        "prod", labels, datetime.now(timezone.utc), time.sleep
+    )
+    return [finding.status for finding in sent]
+
+
+def test_doctor_finds_the_rules_of_kube_prometheus_stack_which_hide_the_warnings_of_other_groups(tmp_path: Path):
+    """By default, one critical alert of any group suppresses the warnings with the same name of all groups."""
+    with RealAlertmanager(tmp_path / "alertmanager", stack(["namespace", "alertname"])) as running:
+        assert statuses_of_test_alerts(running) == [OK, FAILED, FAILED]
+
+
+def test_with_the_rules_of_the_page_a_critical_alert_hides_only_the_warning_of_its_own_group(tmp_path: Path):
+    """The page replaces the two rules of kube-prometheus-stack. All test alerts of step 6 then reach a receiver."""
+    hidden = lagging("payments", WARNING)
+    sent = [lagging("payments", CRITICAL), hidden, lagging("orders", WARNING)]
+    configuration = {**stack([]), "inhibit_rules": rules_of_the_page()}
+    with RealAlertmanager(tmp_path / "alertmanager", configuration) as running:
+        running.send([{"labels": labels} for labels in sent])
+        inhibited_labels = until(
+            "one inhibited alert",
+            lambda: len(alerts := running.ask("/api/v2/alerts")) == 3 and labels_of_inhibited(alerts),
+        )
+        assert inhibited_labels == [hidden]
+        assert statuses_of_test_alerts(running) == [OK, OK, OK]
+
+
+def test_the_page_replaces_only_the_labels_that_must_be_equal():
+    """The rules of kube-prometheus-stack also apply to its own alerts. The labels are those of this project's rule."""
+    (own,) = [rule["equal"] for rule in CONFIGURATION["inhibit_rules"] if "alertname" in rule["equal"]]
+    first, second, info, inhibitor = rules_of_the_page()
+    assert [first, second] == [{**rule, "equal": ["namespace", *own]} for rule in KUBE_PROMETHEUS_STACK]
+    assert info == {
+        "source_matchers": ["alertname = InfoInhibitor"],
+        "target_matchers": ["severity = info"],
+        "equal": ["namespace"],
+    }
+    assert inhibitor == {"target_matchers": ["alertname = InfoInhibitor"]}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
 import pytest
 import yaml
@@ -60,3 +61,27 @@ def test_the_chart_uses_the_rules_and_dashboards_of_the_repository(link: str, fo
     """A chart reads only files in its folder. Helm follows links, so there are no copies."""
     assert (CHART / link).is_symlink()
     assert (CHART / link).resolve() == ROOT / folder
+
+
+def values_on_the_page() -> list[dict[str, Any]]:
+    """Return the examples of values on the page for Kubernetes."""
+    page = (ROOT / "deploy" / "KUBERNETES.md").read_text()
+    return [yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)]
+
+
+def test_the_second_cluster_on_the_page_has_its_own_port_and_security():
+    """A cluster without `security` uses that of the first cluster: here SASL_SSL on a port without TLS."""
+    (added,) = [one for one in values_on_the_page() if "clusters" in one.get("settings", {})]
+    first = values_on_the_page()[0]["settings"]["kafka"]
+    second = added["settings"]["clusters"]["eu"]
+    assert second["security"].keys() == first["security"].keys()
+    assert second["bootstrap_servers"].rpartition(":")[2] == first["bootstrap_servers"].rpartition(":")[2] == "9093"
+    files = {second["security"]["ca_file"], second["security"]["password_file"]}
+    assert {file.split("/")[3] for file in files} == {"kafka-eu"}
+    assert added["secrets"] == ["kafka", "kafka-eu"], "Helm replaces a list"
+
+
+def test_the_alerts_of_the_page_link_to_an_address():
+    """Without `page_url`, alerts link to the address of the pod."""
+    links = values_on_the_page()[0]["settings"]["links"]
+    assert (links["page_url"], links["grafana_url"]) == ("https://monitor.example.com", "https://grafana.example.com")

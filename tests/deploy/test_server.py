@@ -86,6 +86,31 @@ def test_the_unit_starts_the_program_of_the_page_as_its_user_and_may_write_its_f
     assert f"install --mode 0644 {UNIT.relative_to(ROOT)} /etc/systemd/system/" in COMMANDS
 
 
+def test_prometheus_and_alertmanager_listen_only_on_loopback(tmp_path: Path):
+    """Without arguments, both listen on all addresses and need no password. So does the recommended node exporter."""
+    (install,) = [one for one in COMMANDS if one.startswith("apt-get install") and "prometheus" in one]
+    assert "--no-install-recommends" in install.split()
+    arguments = {}
+    for name in ("prometheus", "prometheus-alertmanager"):
+        (command,) = [one for one in COMMANDS if one.startswith("sed -i ") and one.endswith(f" /etc/default/{name}")]
+        file = tmp_path / name
+        file.write_text('# a comment\nARGS=""\n')
+        subprocess.run([*shlex.split(command)[:-1], file], check=True)
+        arguments[name] = file.read_text().partition("ARGS=")[2].strip().strip('"').split()
+    assert arguments == {
+        "prometheus": ["--web.listen-address=127.0.0.1:9090"],
+        "prometheus-alertmanager": ["--web.listen-address=127.0.0.1:9093", "--cluster.listen-address="],
+    }
+    last = COMMANDS.index(command)
+    assert COMMANDS[last + 1] == "systemctl restart prometheus prometheus-alertmanager", "at once"
+
+
+def test_the_page_sets_the_addresses_to_which_alerts_link(tmp_path: Path):
+    """Without them, the links of alerts open localhost on the machine of the on-call engineer, or nothing."""
+    links = settings(tmp_path).links
+    assert (links.page_url, links.grafana_url) == ("https://monitor.example.com:9560", "https://grafana.example.com")
+
+
 def test_the_page_installs_the_packages_like_the_image():
     """`build.sh`, which a slow test runs, verifies the same packages, and also those that build pyspark."""
     script = (ROOT / "deploy" / "image" / "build.sh").read_text()
@@ -129,8 +154,10 @@ echo 127.0.0.1 localhost receiver > /etc/hosts
 sed -i 's/group_wait: 30s/group_wait: 1s/' /etc/prometheus/alertmanager.yml
 python3 -I -u deploy/compose/receiver.py > /tmp/receiver.log &
 start() { su --shell /bin/sh --command "exec $* > /tmp/${1##*/}.log 2>&1" prometheus & }
-start $PROMETHEUS --config.file=/etc/prometheus/prometheus.yml --storage.tsdb.path=/tmp/tsdb
-start $ALERTMANAGER --config.file=/etc/prometheus/alertmanager.yml --storage.path=/tmp/am --cluster.listen-address=
+. /etc/default/prometheus
+start $PROMETHEUS --config.file=/etc/prometheus/prometheus.yml --storage.tsdb.path=/tmp/tsdb $ARGS
+. /etc/default/prometheus-alertmanager
+start $ALERTMANAGER --config.file=/etc/prometheus/alertmanager.yml --storage.path=/tmp/am $ARGS
 for port in 9090 9093
 do curl --silent --retry 60 --retry-delay 1 --retry-all-errors localhost:$port/-/ready > /dev/null
 done  # with --output, curl would fail at the second answer, because it cannot truncate /dev/null
@@ -145,6 +172,7 @@ done
 """What an engineer, pip or systemd does after a command of the page. The started programs are real."""
 
 AT_THE_END = """
+ss --listening --tcp --udp --numeric --no-header | sed 's/  */ /g; s/^/listens: /'
 for _ in $(seq 60)
 do grep --quiet critical /tmp/receiver.log && break || sleep 1
 done
@@ -183,6 +211,10 @@ def test_an_engineer_who_follows_the_page_gets_a_test_alert(tmp_path: Path):
     assert ran.returncode == 0, ran.stdout + ran.stderr
     first, second = ran.stdout.split("+ su --shell /bin/sh ")[1:]
     assert ran.stdout.count("exit code") == 2, f"of both checks, because no broker answers\n{ran.stdout}"
+    listening = {line.split()[5] for line in ran.stdout.splitlines() if line.startswith("listens: ")}
+    assert listening == {"127.0.0.1:9090", "127.0.0.1:9093", "0.0.0.0:9094"}, (
+        "the last one is the receiver of this test"
+    )
     for line in (
         "ok           checkpoint: /var/lib/kafka-rebalance-monitor/checkpoint does not exist yet",
         "failed       brokers: no broker at kafka-1:9093,kafka-2:9093 answered",
@@ -194,6 +226,6 @@ def test_an_engineer_who_follows_the_page_gets_a_test_alert(tmp_path: Path):
         "failed       Prometheus scrapes the monitor of 'prod': the target http://localhost:9560/metrics is down",
         "rules in 7 groups, all healthy",
         "ok           Prometheus sends alerts: to http://localhost:9093",
-        f'on-call: firing {{"alertname": "{TEST_ALERT}", "cluster": "prod", "severity": "critical"}}',
+        f'on-call: firing {{"alertname": "{TEST_ALERT}", "cluster": "prod", "group": "',
     ):
         assert line in second, ran.stdout

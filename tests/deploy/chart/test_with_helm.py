@@ -75,8 +75,12 @@ def refused_by_the_operator(manifests: list[Manifest]) -> list[str]:
     return [*refused_by([field_checker()], manifests), *refused_by(["node", value_checker()], manifests)]
 
 
-EXAMPLES = re.findall(r"```yaml\n(.*?)```", (ROOT / "deploy" / "KUBERNETES.md").read_text(), re.DOTALL)
-"""The values on the page for Kubernetes. The first example is complete. The others are added to it."""
+PAGE = (ROOT / "deploy" / "KUBERNETES.md").read_text()
+EXAMPLES = [text for text in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL) if "inhibit_rules" not in text]
+"""The chart's values on the page for Kubernetes. The first example is complete. The others are added to it.
+
+The inhibition rules on the page are values of kube-prometheus-stack.
+"""
 
 
 @pytest.mark.parametrize("added", range(len(EXAMPLES)))
@@ -86,9 +90,15 @@ def test_the_values_on_the_page_for_kubernetes_work(added: int, tmp_path: Path):
         file.write_text(text)
     done = template(CHART, "--values", files[0], "--values", files[1])
     assert (done.returncode, done.stderr) == (0, "")
-    for manifest in yaml.safe_load_all(done.stdout):
-        if manifest and not manifest["apiVersion"].startswith((OPERATOR, "sparkoperator.k8s.io")):
+    manifests = [one for one in yaml.safe_load_all(done.stdout) if one]
+    for manifest in manifests:
+        if manifest["kind"] == "SparkApplication":
+            assert SparkV1beta2SparkApplication.from_dict(manifest).to_dict() == manifest
+        elif not manifest["apiVersion"].startswith(OPERATOR):
             kubernetes_validate.validate(manifest, KUBERNETES_VERSIONS[-1], strict=True)
+    of_operator = [one for one in manifests if one["apiVersion"].startswith(OPERATOR)]
+    assert {one["kind"] for one in of_operator} == {"ServiceMonitor", "PrometheusRule", "AlertmanagerConfig"}
+    assert refused_by_the_operator(of_operator) == []
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -195,6 +205,7 @@ def test_the_monitor_accepts_the_configuration(case: str, tmp_path: Path):
         # an empty list of peers would mean every address
         ({"networkPolicy": {"brokers": {"peers": []}}}, "peers"),
         ({"networkPolicy": {"prometheus": [{}]}}, "prometheus"),
+        ({"networkPolicy": {"dnsServiceIP": "kube-dns.kube-system"}}, "dnsServiceIP"),
         # values that do not fit together
         ({"persistence": {"enabled": False}}, "would be lost with the pod"),
         ({"settings": {"paths": {"tables": "/data/tables"}}}, "is not on the volume"),
@@ -222,6 +233,22 @@ def test_without_any_peer_nobody_may_connect_to_the_port(tmp_path: Path):
     documents = yaml.safe_load_all(template(CHART, "--values", file).stdout)
     (policy,) = [one for one in documents if one and one["kind"] == "NetworkPolicy"]
     assert not policy["spec"]["ingress"]
+
+
+@pytest.mark.parametrize(("address", "cidr"), [("10.96.0.10", "10.96.0.10/32"), ("fd00:10:96::a", "fd00:10:96::a/128")])
+def test_pods_reach_nodelocal_dnscache_at_the_address_of_the_service(address: str, cidr: str, tmp_path: Path):
+    """With kube-proxy in the mode iptables, NodeLocal DNSCache answers there. It is in the host's network.
+
+    A packet to this address does not go to a pod, so no peer with labels matches.
+    """
+    file = tmp_path / "values.yaml"
+    file.write_text(yaml.safe_dump({"networkPolicy": {"dnsServiceIP": address}}))
+    documents = yaml.safe_load_all(template(CHART, "--values", file).stdout)
+    (policy,) = [one for one in documents if one and one["kind"] == "NetworkPolicy"]
+    kubernetes_validate.validate(policy, KUBERNETES_VERSIONS[-1], strict=True)
+    (dns,) = [rule for rule in policy["spec"]["egress"] if {"protocol": "UDP", "port": 53} in rule["ports"]]
+    assert dns["to"][-1] == {"ipBlock": {"cidr": cidr}}
+    assert len(dns["to"]) == 3, "the pods and the link-local address stay"
 
 
 def test_people_reach_the_page_through_the_ingress():

@@ -115,6 +115,7 @@ def test_the_labels_of_test_alerts_select_the_route_of_a_team(monkeypatch: pytes
         (("--alert-label", "alertname=X"), "alertname is set by the command"),
         (("--alert-label", "severity=page"), "severity is set by the command"),
         (("--alert-label", "cluster=eu"), "cluster is set by the command"),
+        (("--alert-label", "group=orders"), "group is set by the command"),
     ],
 )
 def test_a_wrong_argument_is_reported_before_the_checks(

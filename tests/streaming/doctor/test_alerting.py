@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -25,13 +26,16 @@ from streaming.doctor.alerting import (
 )
 from streaming.doctor.ask_alerting import AlertingCheck
 from streaming.doctor.finding import FAILED, NOT_CHECKED, NOTE, OK, Finding
-from tests.dashboards.rules import FILES
+from streaming.doctor.rules_checksum import RULES_CHECKSUM
+from tests.dashboards.rules import FILES, RECORDED
 from tests.streaming.cli.test_monitor_api import served
 
-UP = Target("rebalance-monitor", "host:9560", "http://host:9560/metrics", "up", "")
-DOWN = Target("kafka", "host:9560", "http://host:9560/metrics", "down", "connection refused")
+UP = Target("rebalance-monitor", "host:9560", "http://host:9560/metrics", "up", "", is_this_monitor=True)
+DOWN = Target("kafka", "host:9560", "http://host:9560/metrics", "down", "connection refused", is_this_monitor=True)
+FIRST = Target("rebalance-monitor", "first:9560", "http://first:9560/metrics", "up", "")
 OTHER = Target("node", "host:9100", "http://host:9100/metrics", "down", "connection refused")
 SERIES = {"job": "rebalance-monitor", "instance": "host:9560", "cluster": "eu"}
+OF_FIRST = {**SERIES, "instance": "first:9560"}
 STALE_SERIES = {**SERIES, "job": "kafka"}
 RENAMED = {**SERIES, "cluster": "vm", "exported_cluster": "eu"}
 
@@ -40,7 +44,11 @@ RENAMED = {**SERIES, "cluster": "vm", "exported_cluster": "eu"}
     ("targets", "series", "status", "text", "why"),
     [
         ([UP, OTHER], [SERIES], OK, "host:9560 (job rebalance-monitor)", "a good installation"),
-        ([], [SERIES], OK, "host:9560", "a Prometheus that receives the series by remote write"),
+        ([UP, FIRST], [SERIES, OF_FIRST], OK, "first:9560 (job", "two monitors"),
+        ([FIRST], [OF_FIRST], NOTE, "none of them is an address of this machine", "only the other monitor is scraped"),
+        ([DOWN, FIRST], [OF_FIRST], FAILED, "connection refused", "the other monitor is up, but this one is down"),
+        ([UP, FIRST], [OF_FIRST], FAILED, "no series of this cluster comes from http://host", "a different cluster"),
+        ([], [SERIES], NOTE, "host:9560", "a Prometheus that receives the series by remote write"),
         ([OTHER], [], FAILED, "no target and no series", "no scrape job"),
         ([DOWN], [], FAILED, "connection refused", "found by its port, because the job has a different name"),
         ([DOWN], [STALE_SERIES], FAILED, "connection refused", "the series stays for five minutes"),
@@ -61,13 +69,44 @@ def test_prometheus_must_scrape_the_monitor_of_the_cluster(
     assert (finding.status, text in finding.text) == (status, True), why
 
 
-HEALTHY = [Rule(group, "Any", "ok", "") for group in RULE_GROUPS]
+@pytest.mark.parametrize(
+    ("url", "is_this_monitor"),
+    [
+        ("http://localhost:9560/metrics", True),
+        ("https://127.0.0.1:9560/metrics", True),
+        ("http://localhost:9561/metrics", False),
+        ("http://192.0.2.1:9560/metrics", False),
+        ("http://no-such-host.invalid:9560/metrics", False),
+        ("http://localhost/metrics", False),
+        ("http://[localhost:9560", False),
+    ],
+)
+def test_a_target_is_this_monitor_if_it_has_an_address_of_this_machine_and_its_port(
+    url: str, is_this_monitor: bool
+) -> None:
+    """192.0.2.1 is an address for documentation. No machine has it."""
+    target = {"labels": {"job": "j", "instance": "i"}, "scrapeUrl": url, "health": "up"}
+    series = {"metric": {"job": "j", "instance": "i", "cluster": "eu"}}
+    answers = {
+        **GOOD_ANSWERS,
+        "/api/v1/targets": {"data": {"activeTargets": [target]}},
+        "/api/v1/query": {"data": {"result": [series]}},
+    }
+    with served(server(answers)) as address:
+        finding = findings(address)["Prometheus scrapes the monitor of 'eu'"]
+    assert finding.status == (OK if is_this_monitor else NOTE), finding
+
+
+HEALTHY = [Rule(group, "Any", "ok", "", RULES_CHECKSUM) for group in RULE_GROUPS]
+OLDER = [replace(rule, checksum="0123456789abcdef") for rule in HEALTHY]
 
 
 @pytest.mark.parametrize(
     ("rules", "status", "text", "why"),
     [
         (HEALTHY, OK, "7 rules in 7 groups", "a good installation"),
+        (OLDER, FAILED, "a different version", "after an upgrade, Prometheus still has the rules of the old release"),
+        ([replace(rule, checksum="") for rule in HEALTHY], FAILED, "a different version", "before 0.1.0, no checksum"),
         (HEALTHY[1:], FAILED, "rebalance-monitor-recording", "without recording rules, alerts never fire"),
         ([Rule("other", "Any", "ok", "")], FAILED, "not loaded", "rules of a different project"),
         ([*HEALTHY, Rule(RULE_GROUPS[1], "Skewed", "err", "many-to-many")], FAILED, "Skewed (many-to-many)", "broken"),
@@ -91,6 +130,15 @@ def test_the_names_of_the_rule_groups_are_those_in_the_rule_files() -> None:
     assert sorted(groups) == sorted(RULE_GROUPS)
 
 
+def test_the_checksum_is_in_a_rule_and_prometheus_returns_it() -> None:
+    """Prometheus formats expressions again, so they cannot be compared with the rule files."""
+    rule = {"name": "cluster:rebalance_monitor_rules:info", "health": "ok", "labels": {"checksum": RULES_CHECKSUM}}
+    assert any(loaded.get("labels", {}).get("checksum") == RULES_CHECKSUM for loaded in RECORDED)
+    groups = [{"name": group, "rules": [rule]} for group in RULE_GROUPS]
+    with served(server({**GOOD_ANSWERS, "/api/v1/rules": {"data": {"groups": groups}}})) as url:
+        assert findings(url)["alert rules"].status == OK
+
+
 def test_without_an_alertmanager_every_alert_stays_in_prometheus() -> None:
     assert alertmanagers_finding([]).status == FAILED
     assert alertmanagers_finding(["http://am:9093"]).status == OK
@@ -99,16 +147,16 @@ def test_without_an_alertmanager_every_alert_stays_in_prometheus() -> None:
 @pytest.mark.parametrize(
     ("sent", "statuses", "why"),
     [
-        ([SentAlert(severity, ("tickets",), ()) for severity in SEVERITIES], [OK, OK, OK], "all routes exist"),
+        ([SentAlert(severity, ("tickets",)) for severity in SEVERITIES], [OK, OK, OK], "all routes exist"),
         ([], [NOT_CHECKED] * 3, "Alertmanager has not processed the alerts"),
         (
             [
-                SentAlert("critical", (), ()),
-                SentAlert("warning", ("t",), ("silence 4711",)),
-                SentAlert("info", ("t",), ()),
+                SentAlert("critical", ()),
+                SentAlert("warning", ("t",), silences=("4711",)),
+                SentAlert("info", ("t",), inhibited_by=("0815",)),
             ],
-            [FAILED, FAILED, OK],
-            "no receiver; a silence for the whole cluster",
+            [FAILED, FAILED, FAILED],
+            "no receiver; a silence for the whole cluster; an inhibition rule that ignores the group",
         ),
     ],
 )
@@ -202,7 +250,9 @@ def test_an_unexpected_answer_of_alertmanager_is_one_clear_line(answer: Any) -> 
 def active(receiver: str, **labels: str) -> Mapping[str, Any]:
     """Return a test alert as Alertmanager returns it."""
     status = {"state": "active", "silencedBy": [], "inhibitedBy": []}
-    return {"labels": {"alertname": TEST_ALERT, **labels}, "receivers": [{"name": receiver}], "status": status}
+    group = f"rebalance-monitor-test-{labels['severity']}"
+    named = {"alertname": TEST_ALERT, "group": group, **labels}
+    return {"labels": named, "receivers": [{"name": receiver}], "status": status}
 
 
 @pytest.mark.parametrize(
@@ -257,7 +307,15 @@ def test_a_test_alert_without_an_address_is_not_sent() -> None:
 
 @pytest.mark.parametrize(
     "answer",
-    [{"status": "success"}, None, ["an alert"], [{"labels": {}}], [{**active("x"), "receivers": "x"}], b"<html>", b""],
+    [
+        {"status": "success"},
+        None,
+        ["an alert"],
+        [{"labels": {}}],
+        [{**active("x", severity="info"), "receivers": "x"}],
+        b"<html>",
+        b"",
+    ],
     ids=lambda value: str(value)[:70],
 )
 def test_if_the_receivers_of_a_sent_alert_are_unknown_it_is_reported_as_sent(answer: Any) -> None:  # noqa: ANN401

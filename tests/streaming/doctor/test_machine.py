@@ -6,6 +6,7 @@ import errno
 import tempfile
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -15,6 +16,7 @@ from streaming.config.settings import KafkaSettings, PathSettings
 from streaming.doctor.ask_machine import (
     checkpoint_finding,
     java_finding,
+    memory_of_machine_finding,
     tables_finding,
     temporary_folder_finding,
 )
@@ -36,19 +38,66 @@ FOLDER = FolderState("/var/lib/checkpoint", exists=True, free_bytes=20 * GIB, to
 
 
 @pytest.mark.parametrize(
-    ("limit_gib", "free_gib", "heap", "status", "why"),
+    ("limit_and_free_gib", "heap", "clusters", "status", "why"),
     [
-        (4, 3, "1g", OK, "the memory limit of the manifests"),
-        (1, 1, "1g", FAILED, "the kernel would kill the JVM"),
-        (4, 1, "1g", NOTE, "the monitor itself may use the memory, so this is no failure"),
-        (4, 3, "4096m", FAILED, "the heap alone is as large as the limit"),
-        (4, 3, "plenty", NOT_CHECKED, "Spark will refuse it, but this is no size to compare"),
+        ((4, 3), "1g", 1, OK, "the memory limit of the manifests"),
+        ((1, 1), "1g", 1, FAILED, "the kernel would kill the JVM"),
+        ((2.5, 2.5), "1g", 1, NOTE, "enough for few groups, but the peak with 10,000 groups is 3.2 GiB"),
+        ((4, 3.5), "1g", 3, OK, "3.9 GiB with 10,000 groups"),
+        ((4, 3.5), "1g", 4, NOTE, "each additional cluster needs 0.34 GiB"),
+        ((2.5, 2.5), "1g", 3, FAILED, "2.7 GiB even with few groups"),
+        ((4, 1), "1g", 1, NOTE, "the monitor itself may use the memory, so this is no failure"),
+        ((4, 3), "4096m", 1, FAILED, "the heap alone is as large as the limit"),
+        ((4, 3), "plenty", 1, NOT_CHECKED, "Spark will refuse it, but this is no size to compare"),
     ],
 )
-def test_the_memory_must_hold_the_heap_and_the_python_processes(
-    limit_gib: int, free_gib: int, heap: str, status: str, why: str
+def test_the_memory_must_hold_the_heap_the_python_processes_and_each_cluster(
+    limit_and_free_gib: tuple[float, float], heap: str, clusters: int, status: str, why: str
 ) -> None:
-    assert memory_finding(limit_gib * GIB, free_gib * GIB, heap).status == status, why
+    limit, free = (int(size * GIB) for size in limit_and_free_gib)
+    assert memory_finding(limit, free, heap, clusters).status == status, why
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {
+            "memory.max": 4 * GIB,
+            "memory.current": 3 * GIB,
+            "memory.stat": f"anon {2 * GIB}\ninactive_file {GIB // 2}",
+        },
+        {
+            "memory/memory.limit_in_bytes": 4 * GIB,
+            "memory/memory.usage_in_bytes": 3 * GIB,
+            "memory/memory.stat": f"rss {2 * GIB}\ntotal_inactive_file {GIB // 2}",
+        },
+    ],
+    ids=["cgroup v2", "cgroup v1"],
+)
+def test_the_free_memory_of_a_container_is_its_limit_without_its_used_memory(
+    files: dict[str, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a container that was almost full, the whole limit was free. Pages of files do not count, as in Kubernetes."""
+    for name, content in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(f"{content}\n")
+    monkeypatch.setattr("streaming.doctor.ask_machine.CGROUPS", tmp_path)
+    machine = SimpleNamespace(total=64 * GIB, available=32 * GIB)
+    monkeypatch.setattr("streaming.doctor.ask_machine.psutil.virtual_memory", lambda: machine)
+    finding = memory_of_machine_finding(Settings())
+    assert finding.text.startswith("4.0 GiB in total, 1.5 GiB free;")
+
+
+@pytest.mark.parametrize("files", [{}, {"memory.max": "max"}], ids=["no container", "no limit"])
+def test_without_a_limit_the_memory_of_the_machine_counts(
+    files: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, content in files.items():
+        (tmp_path / name).write_text(content)
+    monkeypatch.setattr("streaming.doctor.ask_machine.CGROUPS", tmp_path)
+    machine = SimpleNamespace(total=64 * GIB, available=32 * GIB)
+    monkeypatch.setattr("streaming.doctor.ask_machine.psutil.virtual_memory", lambda: machine)
+    assert memory_of_machine_finding(Settings()).text.startswith("64.0 GiB in total, 32.0 GiB free;")
 
 
 @pytest.mark.parametrize(

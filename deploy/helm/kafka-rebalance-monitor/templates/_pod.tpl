@@ -96,8 +96,8 @@ envFrom:
 {{- end }}
 {{- end }}
 
-{{- /* Passwords and keys are files, because `kubectl describe` shows environment variables. The monitor refuses a file
-with mode 0644, which is Kubernetes' default. */ -}}
+{{- /* Passwords and keys are files, because `kubectl describe` shows environment variables. With Kubernetes' default mode
+0644, every process in the container could read them, and the monitor would log a warning. */ -}}
 {{- define "monitor.volumes" -}}
 {{- if .Values.persistence.enabled }}
 - name: state
