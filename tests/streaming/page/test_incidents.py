@@ -206,6 +206,26 @@ def test_while_the_last_sample_is_too_old_no_page_and_no_document_shows_an_open_
     assert ask(pages, "/incidents?group=orders").headers["Location"] == address
 
 
+def test_while_the_last_sample_is_too_old_no_page_shows_that_nothing_is_wrong(tmp_path: Path) -> None:
+    """The brokers were unreachable for an hour. The page of a broken group showed `Nothing is wrong with this group`.
+
+    The link to its incident was missing, and the overview showed `nothing` and `0 of 13 groups need attention`.
+    """
+    made = scene(tmp_path)
+    [incident] = [one for one in made.monitor_state.view().incidents if "clickstream" in one.groups]
+    pages = pages_of(made.monitor_state, tmp_path, NOW_MS + HOUR_MS)
+    groups = ask(pages, "/api/v1/groups").json()["groups"]
+    assert {one["troubles"][-1]["rule"] for one in groups} == {10}
+    assert all("no_fresh_sample" in one["lag_unknown"] or one["state"] == "Unknown" for one in groups)
+    seen, overview = Seen(ask(pages, "/groups/clickstream").text), Seen(ask(pages, "/").text)
+    assert "Nothing is wrong" not in seen.text
+    assert "lag and conditions unknown" in seen.text
+    assert f"/incidents/{incident.incident_id}" in seen.links
+    assert ask(pages, "/api/v1/groups/clickstream").json()["incident_id"] == incident.incident_id
+    assert " nothing " not in overview.text
+    assert "The state or the lag of" in overview.text
+
+
 @pytest.mark.parametrize(("evidence", "is_open"), [("no_coordinator", True), ("rebalance_storm", None)])
 def test_while_the_monitor_is_not_ready_only_a_missing_coordinator_is_known(
     tmp_path: Path, evidence: str, is_open: bool | None
