@@ -12,7 +12,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -26,26 +26,6 @@ from streaming.page.watched import READY, WatchedCluster
 
 MAX_LISTED = 200
 """Maximum number of incidents in a list."""
-
-
-@dataclass(frozen=True, slots=True)
-class StoredIncidents:
-    """Incidents from the table. If they cannot be read, `error` is the reason."""
-
-    incidents: tuple[Incident, ...] = ()
-    error: str | None = None
-
-
-class IncidentTable(Protocol):
-    """Reads the table of incidents of one cluster."""
-
-    def recent(self, now_ms: int) -> StoredIncidents:
-        """Return the incidents that recently changed."""
-        ...
-
-    def find(self, incident_id: str, now_ms: int) -> StoredIncidents:
-        """Return the incident with this id. The result is empty if there is none."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +52,26 @@ class KnownIncident(NamedTuple):
 
     incident: Incident
     is_current: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StoredIncidents:
+    """Incidents from the table. If they cannot be read, `error` is the reason."""
+
+    entries: tuple[IncidentEntry, ...] = ()
+    error: str | None = None
+
+
+class IncidentTable(Protocol):
+    """Reads the table of incidents of one cluster."""
+
+    def recent(self, now_ms: int) -> StoredIncidents:
+        """Return the incidents that recently changed, without their evidence."""
+        ...
+
+    def find(self, incident_id: str, now_ms: int) -> StoredIncidents:
+        """Return the incident with this id. The result is empty if there is none."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,16 +102,17 @@ def open_incidents(clusters: Sequence[WatchedCluster]) -> Sequence[KnownIncident
 
 def list_incidents(clusters: Sequence[tuple[WatchedCluster, IncidentTable]], group_id: str | None) -> IncidentListing:
     """Return the incidents of the clusters (rule 1), or only those of a group (rule 2)."""
-    found, errors = list[KnownIncident](), list[str]()
+    found, errors = list[KnownIncident | IncidentEntry](), list[str]()
     for watched, reader in clusters:
         stored = reader.recent(watched.now_ms)
         current = {one.incident_id for one in watched.view.incidents}
         found += _at_last_sample(watched)
-        found += _from_table(one for one in stored.incidents if one.incident_id not in current)
+        found += [one for one in stored.entries if one.incident.incident_id not in current]
         errors += [stored.error] if stored.error else []
     selected = [one for one in found if group_id is None or group_id in one.incident.groups]
     listed = sorted(selected, key=_list_order)[:MAX_LISTED]
-    return IncidentListing(tuple(map(incident_entry, listed)), len(selected), next(iter(errors), None))
+    entries = tuple(one if isinstance(one, IncidentEntry) else incident_entry(one) for one in listed)
+    return IncidentListing(entries, len(selected), next(iter(errors), None))
 
 
 def most_behind(watched: WatchedCluster, incident: Incident) -> GroupReport | None:
@@ -132,8 +133,8 @@ def find_incident(
     """Return the incident with this id, and its cluster."""
     for watched, reader in clusters:
         current = [one for one in _at_last_sample(watched) if one.incident.incident_id == incident_id]
-        for known in current or _from_table(reader.find(incident_id, watched.now_ms).incidents):
-            return watched, incident_entry(known)
+        for entry in map(incident_entry, current) if current else reader.find(incident_id, watched.now_ms).entries:
+            return watched, entry
     return None
 
 
@@ -147,11 +148,7 @@ def _has_no_coordinator(incident: Incident) -> bool:
     return any(one.name == NO_COORDINATOR and one.until_ms is None for one in incident.evidence)
 
 
-def _from_table(incidents: Iterable[Incident]) -> Sequence[KnownIncident]:
-    return [KnownIncident(one, not one.is_open) for one in incidents]
-
-
-def _list_order(known: KnownIncident) -> tuple[bool, int, int, str]:
+def _list_order(known: KnownIncident | IncidentEntry) -> tuple[bool, int, int, str]:
     """Return the sort key of an incident (rule 3)."""
     incident = known.incident
     groups = -incident.group_count if incident.is_open else 0

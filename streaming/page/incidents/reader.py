@@ -1,7 +1,7 @@
 """Reads incidents from the table.
 
-1. A list contains the incidents of the last RECENT_DAYS days. A single incident is found as long as the table has rows
-   of it.
+1. A list contains the incidents of the last RECENT_DAYS days. It shows the cause and the sentences of the table, and
+   does not read the evidence. A single incident is found as long as the table has rows of it.
 2. The result is cached for at most CACHE_SECONDS. Open incidents on the pages come from the monitor state instead.
 3. If the table cannot be read, the page shows the reason.
 """
@@ -9,16 +9,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from datetime import timedelta
+from collections.abc import Callable, Sequence
+from datetime import date, timedelta
 
 from deltalake.exceptions import DeltaError
 
 from streaming.delta.cells import utc
 from streaming.delta.incident_rows import restore_incident
-from streaming.delta.stored import last_incident_rows
+from streaming.delta.stored_incidents import find_incident_row, incident_summaries
 from streaming.errors import RemedyError
-from streaming.page.incidents.listing import StoredIncidents
+from streaming.evaluation.incidents.story import Story
+from streaming.page.incidents.listing import IncidentEntry, KnownIncident, StoredIncidents, incident_entry
 from streaming.page.recent_answers import RecentAnswers
 
 RECENT_DAYS = 7
@@ -47,9 +48,25 @@ class IncidentReader:
 
     def _read(self, incident_id: str | None, now_ms: int) -> StoredIncidents:
         today = utc(now_ms).date()
-        dates = None if incident_id else [today - timedelta(days=ago) for ago in range(-1, RECENT_DAYS)]
+        dates = [today - timedelta(days=ago) for ago in range(-1, RECENT_DAYS)]
         try:
-            rows = last_incident_rows(self._root, self._cluster, dates, incident_id)
+            entries = self._summaries(dates) if incident_id is None else self._entries(incident_id, dates)
         except (RemedyError, DeltaError, OSError, ValueError) as error:
             return StoredIncidents(error=f"the table incidents cannot be read ({type(error).__name__})")
-        return StoredIncidents(tuple(restore_incident(row) for row in rows))
+        return StoredIncidents(tuple(entries))
+
+    def _summaries(self, dates: Sequence[date]) -> Sequence[IncidentEntry]:
+        return [
+            IncidentEntry(
+                restore_incident(row),
+                row["cause"],
+                row["runbook_section"],
+                Story(*row["story"]),
+                is_current=not row["active"],
+            )
+            for row in incident_summaries(self._root, self._cluster, dates)
+        ]
+
+    def _entries(self, incident_id: str, dates: Sequence[date]) -> Sequence[IncidentEntry]:
+        row = find_incident_row(self._root, self._cluster, incident_id, dates)
+        return [] if row is None else [incident_entry(KnownIncident(restore_incident(row), not row["active"]))]

@@ -21,8 +21,8 @@ from streaming.delta.cells import Row, utc
 from streaming.delta.incident_rows import incident_row, restore_incident
 from streaming.delta.on_disk import DeltaTables
 from streaming.delta.rows import arrow_table
-from streaming.delta.stored import open_incidents
 from streaming.delta.stored_at import sampled_times
+from streaming.delta.stored_incidents import open_incidents
 from streaming.delta.tables import INCIDENTS
 from streaming.evaluation.incidents.incident import Incident
 from streaming.evaluation.incidents.story import story

@@ -35,6 +35,7 @@ from streaming.evaluation.incidents.evidence import (
     EvidenceKey,
     GroupSurroundings,
     evidence_of,
+    has_lag_ended,
 )
 from streaming.evaluation.incidents.incident import START_WINDOW_MS, Incident
 from streaming.evaluation.incidents.links import MIN_COORDINATOR_GROUPS, Population, shared_hosts
@@ -159,18 +160,22 @@ def _may_have_evidence(report: GroupReport | None) -> bool:
 
 
 def _unknown_lags(group_ids: Collection[str], reports: Reports) -> Iterator[EvidenceKey]:
-    """Yield the keys of evidence about the lag for which it is unknown whether it has ended.
+    """Yield the keys of evidence about the lag that neither starts nor ends at this sample (rule 3).
 
-    The values of the known partitions do not show this, because a partition with an unknown lag can still be late.
+    If the lag of a partition is unknown, the values of the other partitions do not show whether the evidence has ended.
     Partitions that no longer exist do not count. Otherwise, the evidence would continue until their commits expire.
     """
     for group_id in group_ids & reports.recorded.keys():
         report = reports[group_id]
         is_unknown = report.is_blocked or not _OF_DELETED_PARTITIONS.issuperset(report.lag.unknown)
-        if is_unknown and _may_have_evidence(report):
+        if not _may_have_evidence(report):
+            continue
+        if is_unknown:
             yield EvidenceKey(LOSS, RECORDS_LOST, group_id)
+        if is_unknown or not has_lag_ended(report):
             yield EvidenceKey(LAG, LAG_ABOVE_LIMIT, group_id)
-            yield EvidenceKey(LAG_CAUSE, UNKNOWN, group_id)
+            if is_unknown or (report.cause is not None and report.cause.kind == UNKNOWN):
+                yield EvidenceKey(LAG_CAUSE, UNKNOWN, group_id)
 
 
 def _groups_with_evidence(view: MonitorView, reports: Reports) -> Collection[str]:

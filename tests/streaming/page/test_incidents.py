@@ -11,7 +11,7 @@ from deltalake import write_deltalake
 
 from streaming.delta.incident_rows import incident_row
 from streaming.delta.rows import arrow_table
-from streaming.delta.stored import last_incident_rows
+from streaming.delta.stored import stored_rows
 from streaming.delta.tables import INCIDENTS, PARTITIONED_BY
 from streaming.evaluation.incidents.evidence import Evidence
 from streaming.evaluation.incidents.incident import MAX_EVIDENCE, Incident, make_incident_id
@@ -98,7 +98,8 @@ def test_an_ended_incident_and_a_merged_one_are_found_in_the_table(pages: Pages)
 
 def test_table_page_and_api_show_the_same_incident(pages: Pages, page_scene: Scene) -> None:
     """One truth: the sentences are computed in one place."""
-    for row in last_incident_rows(str(page_scene.tables), CLUSTER):
+    last = {row["incident_id"]: row for row in stored_rows(str(page_scene.tables), INCIDENTS)}
+    for row in last.values():
         shown = ask(pages, f"/api/v1/incidents/{row['incident_id']}").json()
         assert list(shown["story"].values()) == row["story"]
         assert [shown[name] for name in ("cause", "runbook_section", "groups", "group_count", "merged_into")] == [

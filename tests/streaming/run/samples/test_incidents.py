@@ -234,6 +234,32 @@ def test_evidence_ends_only_if_the_lag_of_every_existing_partition_is_known(
     assert found == ended
 
 
+def test_a_lag_that_varies_around_its_limit_is_one_fact_and_writes_no_row(tmp_path: Path) -> None:
+    """Each crossing of the limit wrote a row of the whole incident, with up to 500 facts, at each sample."""
+    monitor = Monitor(tmp_path)
+    max_lag_seconds = 60
+    monitor.monitor_state._report_cache._limits_of = lambda ids: dict.fromkeys(
+        ids, GroupLimits(max_lag_seconds=max_lag_seconds)
+    )
+    group = Orders(monitor)
+    group.run(120, (100, 100), (100, 100))
+    group.run(180, *SLOW)
+    before = incidents(monitor), rows_of(monitor)
+    assert {one.name for one in before[0][0].evidence} == {"slow_member", "lag_above_limit"}
+    for number in range(10):
+        max_lag_seconds = 60 if number % 2 else 180
+        group.run(5, *SLOW)
+        state = monitor.monitor_state
+        lag = state.reports(state.view(), is_fresh=True)["g"].lag
+        assert lag.seconds is not None
+        assert (lag.seconds > max_lag_seconds) == (number % 2 == 1)
+    assert (incidents(monitor), rows_of(monitor)) == before
+    max_lag_seconds = 600
+    group.run(5, *SLOW)
+    ended = {one.name for one in incidents(monitor)[0].evidence if one.until_ms is not None}
+    assert ended == {"lag_above_limit"}, "the lag is at most half of the limit"
+
+
 def _without_partition_1(monitor: Monitor, *, is_deleted: bool) -> None:
     """Delete partition 1, or take away its leader."""
     sample, monitor.cluster.partitions = type(monitor.cluster).sample, 1 if is_deleted else 2
