@@ -88,6 +88,16 @@ class IncidentListing:
         return [one for one in self.entries if one.incident.is_open]
 
 
+class FoundIncident(NamedTuple):
+    """An incident and its cluster, or None if there is no such incident.
+
+    If a table cannot be read, `error` is the reason. Then it is unknown whether the incident exists.
+    """
+
+    found: tuple[WatchedCluster, IncidentEntry] | None = None
+    error: str | None = None
+
+
 def incident_entry(known: KnownIncident) -> IncidentEntry:
     """Return an incident with its cause, its section of the runbook, and its sentences."""
     incident, is_current = known
@@ -127,15 +137,19 @@ def most_behind(watched: WatchedCluster, incident: Incident) -> GroupReport | No
     return max(behind, key=lambda one: (one.lag.seconds or 0, one.group_id), default=None)
 
 
-def find_incident(
-    clusters: Sequence[tuple[WatchedCluster, IncidentTable]], incident_id: str
-) -> tuple[WatchedCluster, IncidentEntry] | None:
+def find_incident(clusters: Sequence[tuple[WatchedCluster, IncidentTable]], incident_id: str) -> FoundIncident:
     """Return the incident with this id, and its cluster."""
+    errors = list[str]()
+    for watched, _ in clusters:
+        for known in _at_last_sample(watched):
+            if known.incident.incident_id == incident_id:
+                return FoundIncident((watched, incident_entry(known)))
     for watched, reader in clusters:
-        current = [one for one in _at_last_sample(watched) if one.incident.incident_id == incident_id]
-        for entry in map(incident_entry, current) if current else reader.find(incident_id, watched.now_ms).entries:
-            return watched, entry
-    return None
+        stored = reader.find(incident_id, watched.now_ms)
+        for entry in stored.entries:
+            return FoundIncident((watched, entry))
+        errors += [stored.error] if stored.error else []
+    return FoundIncident(error=next(iter(errors), None))
 
 
 def _at_last_sample(watched: WatchedCluster) -> Sequence[KnownIncident]:

@@ -173,6 +173,18 @@ def test_if_the_table_cannot_be_read_the_list_shows_the_reason_and_the_open_inci
     assert "orders: storm" in seen
 
 
+def test_if_the_table_cannot_be_read_it_is_unknown_whether_an_incident_exists(tmp_path: Path) -> None:
+    """The storage did not answer, and the link of an alert showed `No such incident`, as if its rows were deleted."""
+    pages = pages_of(MonitorState(), tmp_path / "none")
+    answer, document = (ask(pages, f"{prefix}/incidents/{'0' * 12}") for prefix in ("", "/api/v1"))
+    assert answer.status == document.status == "503 Service Unavailable"
+    seen = Seen(answer.text).text
+    assert "The table incidents cannot be read (NoTableError)" in seen
+    assert "No such incident" not in seen
+    assert document.json()["error"] == "the table incidents cannot be read (NoTableError)"
+    assert ask(pages, "/incidents/no-id").status == "404 Not Found", "this text is no id"
+
+
 def test_a_group_whose_facts_are_not_listed_still_has_its_incident(tmp_path: Path) -> None:
     """An incident of 501 groups lists 500 facts. The alert of the other group leads to the incident."""
     groups = tuple(f"g-{number:03}" for number in range(MAX_EVIDENCE + 1))
