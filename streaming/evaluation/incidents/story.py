@@ -5,7 +5,8 @@ what to do now. If an incident is full (rule 13), its list does not contain all 
 lower bounds, and the sentences contain `at least`.
 
 The sentences use only values that stay the same until evidence starts or ends. So the table needs no row for
-each sample. Names of groups, hosts and topics come from clients. Every caller must escape them.
+each sample. The present lag is not in the sentences, and it can be unknown. So they describe only what the monitor has
+seen. Names of groups, hosts and topics come from clients. Every caller must escape them.
 """
 
 from __future__ import annotations
@@ -197,7 +198,7 @@ def _how_bad(incident: Incident) -> str:
     if late:
         whose = "" if incident.group_count == 1 else f" of {at_least}{counted(len(late), 'group')}"
         return f"{lost}. The lag{whose} exceeded the limit."
-    return f"{lost}, and no group is behind by more than its limit."
+    return f"{lost} and no lag above the limit."
 
 
 def _capitalized(sentence: str) -> str:

@@ -22,7 +22,7 @@ from streaming.evaluation.incidents.incident_cause import incident_cause
 from streaming.evaluation.incidents.story import ADVICE, Story, story
 from streaming.evaluation.report import GroupReport
 from streaming.page.rendering import utc_text
-from streaming.page.watched import READY, WatchedCluster
+from streaming.page.watched import CATCHING_UP, READY, WatchedCluster
 
 MAX_LISTED = 200
 """Maximum number of incidents in a list."""
@@ -88,6 +88,17 @@ class IncidentListing:
         return [one for one in self.entries if one.incident.is_open]
 
 
+class IncidentLag(NamedTuple):
+    """The lag of the groups of an incident at the last sample.
+
+    `most_behind` is the report of the group that was most behind. It is None if no lag in seconds is known.
+    `unknown_groups` is the number of groups whose lag is unknown.
+    """
+
+    most_behind: GroupReport | None = None
+    unknown_groups: int = 0
+
+
 class FoundIncident(NamedTuple):
     """An incident and its cluster, or None if there is no such incident.
 
@@ -125,16 +136,17 @@ def list_incidents(clusters: Sequence[tuple[WatchedCluster, IncidentTable]], gro
     return IncidentListing(entries, len(selected), next(iter(errors), None))
 
 
-def most_behind(watched: WatchedCluster, incident: Incident) -> GroupReport | None:
-    """Return the report of the group that was most behind at the last sample.
-
-    Return None if the incident has ended, or if no lag in seconds is known.
-    """
-    if not incident.is_open or not watched.is_fresh:
-        return None
-    reports = (watched.reports.get(group_id) for group_id in incident.groups)
-    behind = [one for one in reports if one is not None and one.lag.records is not None and one.lag.seconds]
-    return max(behind, key=lambda one: (one.lag.seconds or 0, one.group_id), default=None)
+def lag_at_last_sample(watched: WatchedCluster, incident: Incident) -> IncidentLag:
+    """Return the lag of the groups of an incident. The result is empty if the incident has ended."""
+    if not incident.is_open:
+        return IncidentLag()
+    if watched.phase == CATCHING_UP:
+        return IncidentLag(None, incident.group_count)
+    all_reports = watched.reports
+    reports = [report for group_id in incident.groups if (report := all_reports.get(group_id)) is not None]
+    behind = [one for one in reports if one.lag.records is not None and one.lag.seconds]
+    most_behind = max(behind, key=lambda one: (one.lag.seconds or 0, one.group_id), default=None)
+    return IncidentLag(most_behind, sum(one.is_blocked or bool(one.lag.unknown) for one in reports))
 
 
 def find_incident(clusters: Sequence[tuple[WatchedCluster, IncidentTable]], incident_id: str) -> FoundIncident:

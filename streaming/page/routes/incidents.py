@@ -11,7 +11,13 @@ from collections.abc import Sequence
 from streaming.page.addresses import argument, has_argument
 from streaming.page.api.as_json import monitor_json, monitors_json
 from streaming.page.incidents.as_json import incident_json, incidents_json
-from streaming.page.incidents.listing import FoundIncident, IncidentListing, find_incident, list_incidents, most_behind
+from streaming.page.incidents.listing import (
+    FoundIncident,
+    IncidentListing,
+    find_incident,
+    lag_at_last_sample,
+    list_incidents,
+)
 from streaming.page.routes.answers import FOUND, NOT_FOUND, TEXT, UNAVAILABLE, Answer, Site, document, error
 from streaming.page.watched import WatchedCluster
 
@@ -67,9 +73,7 @@ class IncidentPages:
         if found is None:
             return self._site.page("no_incident.html", clusters, UNAVAILABLE if reason else NOT_FOUND, reason=reason)
         watched, entry = found
-        return self._site.page(
-            "incident.html", [watched], entry=entry, most_behind=most_behind(watched, entry.incident)
-        )
+        return self._site.page("incident.html", [watched], entry=entry, lag=lag_at_last_sample(watched, entry.incident))
 
     def _document(self, incident_id: str) -> Answer:
         clusters, (found, reason) = self._find(incident_id)

@@ -23,6 +23,8 @@ from streaming.page.rendering import utc_text
 from streaming.state.monitor_state import MonitorState
 from tests.streaming.page.scene import CLUSTER, HOSTILE_NAMES, NOW_MS, Scene, scene
 from tests.streaming.page.test_application import ALLOWED_ELEMENTS, Seen, ask, pages_of
+from tests.streaming.situations import GROUP, SITUATIONS, shown
+from tests.streaming.situations import NOW_MS as SITUATION_MS
 
 HOUR_MS = 3_600_000
 OLD = NOW_MS - 30 * HOUR_MS
@@ -183,6 +185,18 @@ def test_if_the_table_cannot_be_read_it_is_unknown_whether_an_incident_exists(tm
     assert "No such incident" not in seen
     assert document.json()["error"] == "the table incidents cannot be read (NoTableError)"
     assert ask(pages, "/incidents/no-id").status == "404 Not Found", "this text is no id"
+
+
+@pytest.mark.parametrize("name", ["blocked", "no leader", "stale sample", "catching up"])
+def test_if_the_lag_is_unknown_the_incident_shows_this(tmp_path: Path, name: str) -> None:
+    """The page showed `no group is behind by more than its limit`, although the lag of the group was unknown."""
+    monitor_state = shown(SITUATIONS.get(name, SITUATIONS["storm"])).monitor_state
+    monitor_state.put_health(ready=name != "catching up", was_ready=name != "catching up")
+    incident = incident_of([GROUP])
+    monitor_state.put_incidents((incident,))
+    pages = pages_of(monitor_state, tmp_path, SITUATION_MS)
+    seen = Seen(ask(pages, f"/incidents/{incident.incident_id}").text).text
+    assert "The monitor has seen no lost records and no lag above the limit. The lag is unknown." in seen
 
 
 def test_a_group_whose_facts_are_not_listed_still_has_its_incident(tmp_path: Path) -> None:

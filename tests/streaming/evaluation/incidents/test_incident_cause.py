@@ -175,7 +175,7 @@ def test_the_sentences_of_a_full_incident_never_count_only_the_listed_facts() ->
         " 600 groups are affected in total."
     )
     assert sentences.who == "600 groups are affected: g000, g001, g002 and 597 more. At least 10 groups recovered."
-    assert sentences.how_bad == "The listed facts show no lost records, and no group is behind by more than its limit."
+    assert sentences.how_bad == "The listed facts show no lost records and no lag above the limit."
     lost = [evidence(RECORDS_LOST, one, source="loss", coordinator=3, is_gone=True) for one in names]
     (incident,) = Followed(population({3: names, 1: ["other"]})).sample(0, lost)
     assert story(incident, utc_text).how_bad == (
