@@ -1,7 +1,8 @@
 """Reads incidents from the table.
 
-1. A list contains the incidents of the last RECENT_DAYS days. It shows the cause and the sentences of the table, and
-   does not read the evidence. A single incident is found as long as the table has rows of it.
+1. A list contains the incidents that changed in the last RECENT_DAYS times 24 hours. It shows the cause and the
+   sentences of the table, and does not read the evidence. A single incident is found as long as the table has rows of
+   it.
 2. The result is cached for at most CACHE_SECONDS. Open incidents on the pages come from the monitor state instead.
 3. If the table cannot be read, the page shows the reason.
 """
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 
 from deltalake.exceptions import DeltaError
 
@@ -36,7 +37,7 @@ class IncidentReader:
         self._recent = RecentAnswers[str | None, StoredIncidents](monotonic_seconds)
 
     def recent(self, now_ms: int) -> StoredIncidents:
-        """Return the incidents that changed in the last RECENT_DAYS days."""
+        """Return the incidents that changed in the last RECENT_DAYS days (rule 1)."""
         return self._cached(None, now_ms)
 
     def find(self, incident_id: str, now_ms: int) -> StoredIncidents:
@@ -47,15 +48,15 @@ class IncidentReader:
         return self._recent.get(incident_id, CACHE_SECONDS, lambda: self._read(incident_id, now_ms))
 
     def _read(self, incident_id: str | None, now_ms: int) -> StoredIncidents:
-        today = utc(now_ms).date()
-        dates = [today - timedelta(days=ago) for ago in range(-1, RECENT_DAYS)]
+        since = utc(now_ms) - timedelta(days=RECENT_DAYS)
+        dates = [since.date() + timedelta(days=number) for number in range(RECENT_DAYS + 2)]
         try:
-            entries = self._summaries(dates) if incident_id is None else self._entries(incident_id, dates)
+            entries = self._summaries(dates, since) if incident_id is None else self._entries(incident_id, dates)
         except (RemedyError, DeltaError, OSError, ValueError) as error:
             return StoredIncidents(error=f"the table incidents cannot be read ({type(error).__name__})")
         return StoredIncidents(tuple(entries))
 
-    def _summaries(self, dates: Sequence[date]) -> Sequence[IncidentEntry]:
+    def _summaries(self, dates: Sequence[date], since: datetime) -> Sequence[IncidentEntry]:
         return [
             IncidentEntry(
                 restore_incident(row),
@@ -65,6 +66,7 @@ class IncidentReader:
                 is_current=not row["active"],
             )
             for row in incident_summaries(self._root, self._cluster, dates)
+            if row["sampled_time"] >= since
         ]
 
     def _entries(self, incident_id: str, dates: Sequence[date]) -> Sequence[IncidentEntry]:

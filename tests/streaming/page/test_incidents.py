@@ -88,6 +88,17 @@ def test_without_an_open_incident_the_link_of_an_alert_shows_the_last_ones_and_t
     assert "No incident of this group in the last seven days." in empty
 
 
+@pytest.mark.parametrize(("hours_ago", "is_listed"), [(6 * 24 + 23, True), (7 * 24 + 1, False)])
+@pytest.mark.parametrize("hour", [1, 13, 23])
+def test_the_last_seven_days_end_now_at_any_hour(tmp_path: Path, hour: int, hours_ago: int, *, is_listed: bool) -> None:
+    """At 01:00, an incident that ended 6 days and 2 hours before was missing, because its date was too old."""
+    now_ms = NOW_MS // (24 * HOUR_MS) * 24 * HOUR_MS + hour * HOUR_MS
+    ended_ms = now_ms - hours_ago * HOUR_MS
+    write_rows(tmp_path, incident_of(["orders"], ended_ms - HOUR_MS, ended_ms), at_ms=ended_ms)
+    listed = ask(pages_of(MonitorState(), tmp_path, now_ms), "/api/v1/incidents").json()["incidents"]
+    assert [one["groups"] for one in listed] == [["orders"]] * is_listed
+
+
 def test_an_ended_incident_and_a_merged_one_are_found_in_the_table(pages: Pages) -> None:
     listed = {one["groups"][0]: one for one in ask(pages, "/api/v1/incidents").json()["incidents"]}
     ended, merged = listed["nightly-batch"], listed["later"]
