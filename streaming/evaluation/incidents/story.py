@@ -23,7 +23,7 @@ from streaming.evaluation.conditions.silence import SILENT_GROUP, SILENT_STATIC_
 from streaming.evaluation.incidents.evidence import LAG_ABOVE_LIMIT, NO_COORDINATOR, RECORDS_LOST
 from streaming.evaluation.incidents.incident import CLIENT_HOST, COORDINATOR, Incident
 from streaming.evaluation.incidents.incident_cause import COORDINATOR_GONE, UNKNOWN, IncidentCause, incident_cause
-from streaming.evaluation.phrases import MOST_NAMED, counted, named
+from streaming.evaluation.phrases import counted, name_in_text, named
 from streaming.evaluation.rebalances.detectors import (
     DUPLICATE_CLAIMS,
     EAGER_AND_COOPERATIVE_MIXED,
@@ -160,7 +160,7 @@ def _what_happened(cause: IncidentCause, at_least: str) -> str:
         return f"The lag of {named(cause.groups)} is above the limit, and the cause is unknown"
     more = f"{at_least}{counted(len(cause.groups) - 1, 'more group')}"
     more = f" (and {more} with the same problem)" if cause.groups[1:] else ""
-    return f"Group {first.group_id}: {first.text}{more}"
+    return f"Group {name_in_text(first.group_id)}: {first.text}{more}"
 
 
 def _since_when(incident: Incident, cause: IncidentCause, time_text: TimeText) -> str:
@@ -175,11 +175,9 @@ def _since_when(incident: Incident, cause: IncidentCause, time_text: TimeText) -
 
 def _who(incident: Incident) -> str:
     if incident.group_count == 1:
-        return f"Only the group {incident.groups[0]} is affected."
-    more = incident.group_count - MOST_NAMED
-    names = ", ".join(incident.groups[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+        return f"Only the group {name_in_text(incident.groups[0])} is affected."
     recovered = len(incident.listed_groups) - len(incident.active_groups) if incident.quiet_since_ms is None else 0
-    return f"{incident.group_count} groups are affected: {names}." + (
+    return f"{incident.group_count} groups are affected: {named(incident.groups)}." + (
         " " + _capitalized(f"{_at_least(incident)}{counted(recovered, 'group')} recovered.") if recovered else ""
     )
 

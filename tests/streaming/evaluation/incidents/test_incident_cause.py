@@ -115,6 +115,17 @@ def test_the_story_answers_who_since_when_why_how_bad_and_what_now() -> None:
     )
 
 
+def test_one_group_does_not_look_like_two_groups() -> None:
+    """The groups `a` and `b, c` looked like three groups, and the empty id like a missing word."""
+    (incident,) = Followed().sample(0, [evidence("stopped", one, topics=["orders"]) for one in ("a", "b, c")])
+    assert story(incident, utc_text).who == '2 groups are affected: a, "b, c".'
+    (incident,) = Followed().sample(0, [evidence("rebalance_storm", "")])
+    assert story(incident, utc_text).who == 'Only the group "" is affected.'
+    assert headline(incident) == 'Group "": rebalance storm.'
+    (incident,) = Followed().sample(0, [evidence("unknown", 'a", "b', source="lag_cause")])
+    assert headline(incident) == 'The lag of "a\\", \\"b" is above the limit, and the cause is unknown.'
+
+
 def test_the_story_of_an_ended_incident_is_in_the_past() -> None:
     followed = Followed()
     followed.sample(0, [evidence("rebalance_storm"), evidence("flapping_member", minute=3)])
