@@ -109,6 +109,17 @@ def test_an_ended_incident_and_a_merged_one_are_found_in_the_table(pages: Pages)
     assert f"/incidents/{ended['incident_id']}" in page_of_merged.links
 
 
+def test_a_merged_incident_does_not_show_that_its_facts_are_still_active(tmp_path: Path) -> None:
+    """After the merge, the older incident has the facts. So this incident does not show when they end."""
+    merged = replace(incident_of(["orders"]), end_ms=OLD + HOUR_MS, merged_into="0" * 12)
+    write_rows(tmp_path, merged)
+    address = f"/incidents/{merged.incident_id}"
+    seen = Seen(ask(pages_of(MonitorState(), tmp_path), address).text).text
+    assert "active at the merge" in seen
+    assert "still active" not in seen
+    assert ask(pages_of(MonitorState(), tmp_path), f"/api/v1{address}").json()["active_groups"] == []
+
+
 def test_table_page_and_api_show_the_same_incident(pages: Pages, page_scene: Scene) -> None:
     """One truth: the sentences are computed in one place."""
     last = {row["incident_id"]: row for row in stored_rows(str(page_scene.tables), INCIDENTS)}

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
+from streaming.delta.incident_rows import restore_incident
 from streaming.evaluation.causes.cause import KINDS
 from streaming.evaluation.incidents.evidence import NO_COORDINATOR, NO_EVIDENCE, RECORDS_LOST, Evidence
 from streaming.evaluation.incidents.incident import MAX_EVIDENCE
@@ -136,6 +137,24 @@ def test_the_story_of_an_ended_incident_is_in_the_past() -> None:
     )
     followed.sample(15)
     assert followed.rows[-1]["story"][1].endswith(" It ended at 2026-11-21 22:31:40 UTC.")
+    assert followed.rows[-1]["story"][2] == "Only the group orders was affected."
+    assert followed.rows[-1]["story"][4] == (
+        "The problem has ended. If it returns, see the section KafkaRebalanceStorm of the runbook."
+    )
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.why for case in CASES])
+def test_no_sentence_of_an_ended_incident_is_about_the_present(case: Case) -> None:
+    """The page of an incident of last week showed `are affected` and `Restart the slow member`."""
+    followed = Followed(case.population)
+    (before,) = followed.sample(0, case.active)
+    (quiet,) = followed.sample(5)
+    followed.sample(16)
+    ended = restore_incident(followed.rows[-1])
+    assert (before.is_active, quiet.is_active, ended.is_active, ended.is_open) == (True, False, False, False)
+    for one in (quiet, ended):
+        words = " ".join(story(one, utc_text)).replace("the cause is unknown", "").split()
+        assert not {"is", "are", "have", "cannot", "Restart", "Start", "coordinates"} & set(words)
 
 
 def test_twenty_hosts_in_common_do_not_hide_the_broker() -> None:
