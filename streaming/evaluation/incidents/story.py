@@ -179,6 +179,9 @@ def _what_happened(incident: Incident, cause: IncidentCause) -> str:
 
 def _since_when(incident: Incident, cause: IncidentCause, time_text: TimeText) -> str:
     text = f"The monitor first saw it at {time_text(incident.since_ms)}."
+    earliest_ms = incident.evidence[0].since_ms
+    if earliest_ms < incident.since_ms:
+        text += f" A fact that was found later started at {time_text(earliest_ms)}."
     if cause.first.since_ms > incident.since_ms:
         text += f" It found the cause at {time_text(cause.first.since_ms)}."
     if incident.merged_into is None and incident.quiet_since_ms is not None:

@@ -116,6 +116,17 @@ def test_the_story_answers_who_since_when_why_how_bad_and_what_now() -> None:
     )
 
 
+def test_if_an_earlier_fact_joins_the_story_has_both_starts() -> None:
+    """Rule 12: the start of the incident never changes. The first line of the evidence was earlier than `first saw`."""
+    followed = Followed()
+    followed.sample(5, [evidence("rebalance_storm", minute=4)])
+    (incident,) = followed.sample(6, [evidence("rebalance_storm", minute=4), evidence("flapping_member", minute=2)])
+    assert story(incident, utc_text).since_when == (
+        "The monitor first saw it at 2026-11-21 22:30:40 UTC."
+        " A fact that was found later started at 2026-11-21 22:28:40 UTC."
+    )
+
+
 def test_one_group_does_not_look_like_two_groups() -> None:
     """The groups `a` and `b, c` looked like three groups, and the empty id like a missing word."""
     (incident,) = Followed().sample(0, [evidence("stopped", one, topics=["orders"]) for one in ("a", "b, c")])
