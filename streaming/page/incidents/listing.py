@@ -76,10 +76,16 @@ class IncidentTable(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class IncidentListing:
-    """The selected incidents in the order of rule 3. If a table cannot be read, `error` is the reason."""
+    """The selected incidents in the order of rule 3. If a table cannot be read, `error` is the reason.
+
+    `entries` has at most MAX_LISTED incidents. The numbers count all selected incidents: `total`, the open ones, and
+    those of which it is unknown whether they are still open (rule 4).
+    """
 
     entries: tuple[IncidentEntry, ...]
     total: int
+    open_count: int
+    possibly_open_count: int
     error: str | None = None
 
     @property
@@ -133,7 +139,9 @@ def list_incidents(clusters: Sequence[tuple[WatchedCluster, IncidentTable]], gro
     selected = [one for one in found if group_id is None or group_id in one.incident.groups]
     listed = sorted(selected, key=_list_order)[:MAX_LISTED]
     entries = tuple(one if isinstance(one, IncidentEntry) else incident_entry(one) for one in listed)
-    return IncidentListing(entries, len(selected), next(iter(errors), None))
+    possibly_open = sum(not one.is_current for one in selected)
+    is_open = sum(one.is_current and one.incident.is_open for one in selected)
+    return IncidentListing(entries, len(selected), is_open, possibly_open, next(iter(errors), None))
 
 
 def lag_at_last_sample(watched: WatchedCluster, incident: Incident) -> IncidentLag:

@@ -109,6 +109,18 @@ def test_an_ended_incident_and_a_merged_one_are_found_in_the_table(pages: Pages)
     assert f"/incidents/{ended['incident_id']}" in page_of_merged.links
 
 
+@pytest.mark.parametrize(("age_ms", "text"), [(0, "203 open."), (HOUR_MS, "0 open. 203 open at the last sample")])
+def test_the_number_of_open_incidents_counts_those_that_are_not_listed(tmp_path: Path, age_ms: int, text: str) -> None:
+    """Storms of 203 groups without a common cause are 203 incidents. The list has 200 lines, and it showed 200 open."""
+    monitor_state = MonitorState()
+    monitor_state.put_health(ready=True, was_ready=True)
+    monitor_state.put_sample(ClusterSample(NOW_MS), None)
+    monitor_state.put_incidents(tuple(incident_of([f"g-{number:03}"]) for number in range(203)))
+    seen = Seen(ask(pages_of(monitor_state, tmp_path, NOW_MS + age_ms), "/incidents").text).text
+    assert text in seen
+    assert "200 of 203 shown." in seen
+
+
 def test_a_merged_incident_does_not_show_that_its_facts_are_still_active(tmp_path: Path) -> None:
     """After the merge, the older incident has the facts. So this incident does not show when they end."""
     merged = replace(incident_of(["orders"]), end_ms=OLD + HOUR_MS, merged_into="0" * 12)
