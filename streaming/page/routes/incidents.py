@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from streaming.page.addresses import argument, has_argument
+from streaming.page.addresses import Address, argument, has_argument
 from streaming.page.api.as_json import monitor_json, monitors_json
+from streaming.page.finding.paging import page_of
 from streaming.page.incidents.as_json import incident_json, incidents_json
 from streaming.page.incidents.listing import (
     FoundIncident,
@@ -37,7 +38,7 @@ class IncidentPages:
         if path == _API:
             return self._list_document(query)
         if path.startswith(f"{_PAGE}/"):
-            return self._page(path.removeprefix(f"{_PAGE}/"))
+            return self._page(path.removeprefix(f"{_PAGE}/"), query)
         if path.startswith(f"{_API}/"):
             return self._document(path.removeprefix(f"{_API}/"))
         return None
@@ -68,12 +69,21 @@ class IncidentPages:
         clusters = [(one.watch(), one.incidents) for one in self._site.clusters]
         return [watched for watched, _ in clusters], find_incident(clusters, incident_id)
 
-    def _page(self, incident_id: str) -> Answer:
+    def _page(self, incident_id: str, query: str) -> Answer:
         clusters, (found, reason) = self._find(incident_id)
         if found is None:
             return self._site.page("no_incident.html", clusters, UNAVAILABLE if reason else NOT_FOUND, reason=reason)
         watched, entry = found
-        return self._site.page("incident.html", [watched], entry=entry, lag=lag_at_last_sample(watched, entry.incident))
+        incident = entry.incident
+        address = Address(f"{_PAGE}/{incident.incident_id}", query)
+        return self._site.page(
+            "incident.html",
+            [watched],
+            entry=entry,
+            lag=lag_at_last_sample(watched, incident),
+            groups=page_of(incident.groups, address, "groups_from", "groups"),
+            evidence=page_of(incident.evidence, address, "evidence_from", "evidence"),
+        )
 
     def _document(self, incident_id: str) -> Answer:
         clusters, (found, reason) = self._find(incident_id)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from deltalake import write_deltalake
 
+from streaming.config.links import LinkSettings
 from streaming.delta.incident_rows import incident_row
 from streaming.delta.rows import arrow_table
 from streaming.delta.stored import stored_rows
@@ -20,9 +22,10 @@ from streaming.evaluation.lag.lag import ClusterSample
 from streaming.page.addresses import group_address
 from streaming.page.application import Pages
 from streaming.page.rendering import utc_text
+from streaming.past.moments import parse_moment
 from streaming.state.monitor_state import MonitorState
 from tests.streaming.page.scene import CLUSTER, HOSTILE_NAMES, NOW_MS, Scene, scene
-from tests.streaming.page.test_application import ALLOWED_ELEMENTS, Seen, ask, pages_of
+from tests.streaming.page.test_application import ALLOWED_ELEMENTS, Seen, ask, cluster_view, pages_of
 from tests.streaming.situations import GROUP, SITUATIONS, shown
 from tests.streaming.situations import NOW_MS as SITUATION_MS
 
@@ -231,6 +234,35 @@ def test_if_the_lag_is_unknown_the_incident_shows_this(tmp_path: Path, name: str
     pages = pages_of(monitor_state, tmp_path, SITUATION_MS)
     seen = Seen(ask(pages, f"/incidents/{incident.incident_id}").text).text
     assert "The monitor has seen no lost records and no lag above the limit. The lag is unknown." in seen
+
+
+def test_each_affected_group_has_links_to_now_to_the_start_and_to_grafana(tmp_path: Path) -> None:
+    """The page linked only to the present page of a group. If the group was deleted, the link led to a 404."""
+    incident = incident_of(["a/b", "orders"], end_ms=OLD + HOUR_MS)
+    write_rows(tmp_path, incident)
+    views = [cluster_view(CLUSTER, MonitorState(), tmp_path)]
+    pages = Pages(views, (), LinkSettings(grafana_url="https://grafana"))
+    links = Seen(ask(pages, f"/incidents/{incident.incident_id}").text).links
+    for group in ("a%2Fb", "orders"):
+        assert f"/groups/{group}" in links
+        (at_start,) = [link for link in links if link.startswith(f"/groups/{group}?at=")]
+        assert parse_moment(parse_qs(urlsplit(at_start).query)["at"][0]) == OLD
+        time_range = f"from={OLD - 600_000}&to={OLD + HOUR_MS + 600_000}"
+        assert any(f"var-group={group}&{time_range}" in link for link in links)
+    without_grafana = Seen(ask(pages_of(MonitorState(), tmp_path), f"/incidents/{incident.incident_id}").text)
+    assert not any("/d/" in link for link in without_grafana.links)
+
+
+@pytest.mark.parametrize(("parameter", "section"), [("groups_from", "groups"), ("evidence_from", "evidence")])
+def test_all_groups_and_all_facts_of_an_incident_can_be_read(tmp_path: Path, parameter: str, section: str) -> None:
+    """The page named three of 120 groups, and listed 100 facts. It had no link to the others."""
+    incident = incident_of([f"g-{number:03}" for number in range(120)])
+    write_rows(tmp_path, incident)
+    pages, address = pages_of(MonitorState(), tmp_path), f"/incidents/{incident.incident_id}"
+    assert f"{address}?{parameter}=50#{section}" in Seen(ask(pages, address).text).links
+    last = Seen(ask(pages, f"{address}?{parameter}=100").text)
+    assert "101 to 120 of 120" in last.text
+    assert "/groups/g-119" in last.links
 
 
 def test_a_group_whose_facts_are_not_listed_still_has_its_incident(tmp_path: Path) -> None:
