@@ -87,8 +87,16 @@ def test_without_an_open_incident_the_link_of_an_alert_shows_the_last_ones_and_t
     assert answer.status == "200 OK"
     assert "nightly-batch: storm" in seen.text
     assert "/groups/nightly-batch?cluster=prod-eu" in seen.links
-    empty = Seen(ask(pages, "/incidents?group=audit-export").text).text
-    assert "No incident of this group in the last seven days." in empty
+
+
+def test_the_link_of_an_alert_without_an_incident_leads_to_the_timeline_of_the_group(pages: Pages) -> None:
+    """Drift, offsets that expire and other facts form no incident, so the link of their alerts led nowhere."""
+    empty = Seen(ask(pages, f"/incidents?group=audit-export&cluster={CLUSTER}").text)
+    assert "No incident of this group in the last seven days. Not every alert has an incident." in empty.text
+    assert f"/groups/audit-export?cluster={CLUSTER}#timeline" in empty.links
+    assert 'id="timeline"' in ask(pages, "/groups/audit-export").text
+    (past,) = [link for link in empty.links if "at=" in link]
+    assert past.startswith(f"/groups/audit-export?cluster={CLUSTER}&at="), "a deleted group has no page now"
 
 
 @pytest.mark.parametrize(("hours_ago", "is_listed"), [(6 * 24 + 23, True), (7 * 24 + 1, False)])
