@@ -72,11 +72,15 @@ def test_a_slow_member_is_an_incident_from_its_first_late_sample_until_ten_minut
     assert states_of(orders.monitor) == states
 
 
-def test_a_restart_neither_ends_nor_repeats_an_incident(orders: Orders) -> None:
-    """After a kill, the cause of lag is unknown for a minute. The incident continues with the same id."""
+@pytest.mark.parametrize("is_rebuild", [False, True])
+def test_neither_a_restart_nor_a_rebuild_ends_or_repeats_an_incident(orders: Orders, *, is_rebuild: bool) -> None:
+    """After a kill, the cause of lag is unknown for a minute. The incident continues with the same id.
+
+    After a rebuild, only the table of incidents is left: the new checkpoint has no samples and no losses.
+    """
     orders.run(180, *SLOW)
     before = incidents(orders.monitor)
-    orders.monitor.restart()
+    orders.monitor.restart(is_rebuild=is_rebuild)
     orders.run(5, *SLOW)
     assert orders.cause() is None
     assert incidents(orders.monitor) == before
