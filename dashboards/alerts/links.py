@@ -4,7 +4,8 @@
    Prometheus scrapes.
 2. `incident_url`: the incident of the group, or the incidents of the cluster. The link starts with the same address.
    It names the group, and the monitor finds the incident. If a label contained the id of the incident, the alert would
-   start again when incidents merge. Alerts about the monitor itself have no incident.
+   start again when incidents merge. Alerts about the monitor itself have no incident. Some facts, such as drift, form
+   no incident. Then the address shows this, and links to the timeline of the group.
 3. `dashboard_url`: the dashboard in Grafana. If the setting is empty, there is no link.
 4. `runbook_url`: the section of the runbook. If the setting is empty, the link opens the panel of the alert in Grafana.
    Without an address of Grafana, it is the name of the file.

@@ -71,11 +71,12 @@ def _after(order: Sequence[str], key: Key) -> str:
 class CommittedTable:
     """The current version of a table, and its rows in the order of their commits.
 
-    Raises NoTableError and TableReadError.
+    Rows have only the given columns. A column that a file does not have yet is None. Raises NoTableError and
+    TableReadError.
     """
 
-    def __init__(self, root: str, table: Table) -> None:
-        self._table = table
+    def __init__(self, root: str, table: Table, columns: Sequence[str]) -> None:
+        self._columns = columns
         self._path = f"{root.rstrip('/')}/{table.name}"
         self._uri = rust_uri(self._path)
         self._delta = open_table(self._path)
@@ -93,20 +94,22 @@ class CommittedTable:
 
         `start` is the key of the row before the first result, or the number of rows before it.
         """
+        stored = self._at(version)
         offset, after = (start, "true") if isinstance(start, int) else (0, _after(order, start))
+        existing = {field.name for field in stored.schema().fields}
+        columns = ", ".join(f'"{name}"' for name in self._columns if name in existing)
         since = f"arrow_cast(to_timestamp_millis({since_ms}), 'Timestamp(Microsecond, Some(\"UTC\"))')"
         sql = (
-            f"SELECT * FROM stored WHERE date = '{day}' AND {order[0]} >= {since}"  # noqa: S608 - no text of a user
+            f"SELECT {columns} FROM stored WHERE date = '{day}' AND {order[0]} >= {since}"  # noqa: S608 - no text of a user
             f" AND {after} ORDER BY {', '.join(order)} LIMIT {limit} OFFSET {offset}"
         )
         try:
-            found = QueryBuilder().register("stored", self._at(version)).execute(sql).read_all()
+            found = QueryBuilder().register("stored", stored).execute(sql).read_all()
         except Exception as error:
             if self._lacks_files(version, day):
                 raise GoneError(f"files of version {version} do not exist") from error
             raise self._unreadable(error) from error
-        rows: list[Row] = pa.table(found).to_pylist()
-        return rows
+        return [{**dict.fromkeys(self._columns), **row} for row in pa.table(found).to_pylist()]
 
     def committed_rows(self, version: int, order: Sequence[str]) -> list[Row]:
         """Return the new rows of a version, sorted by the columns of `order` (rule 1)."""
@@ -119,8 +122,9 @@ class CommittedTable:
 
     def _file_rows(self, add: Mapping[str, Any]) -> list[Row]:
         """Return the rows of a data file. The partition columns are not in the file, but in the log."""
-        rows = pq.ParquetFile(pa.BufferReader(self._read(unquote(add["path"])))).read(use_threads=False)
-        missing = dict.fromkeys(set(self._table.schema.names) - set(rows.column_names))
+        file = pq.ParquetFile(pa.BufferReader(self._read(unquote(add["path"]))))
+        existing = [name for name in self._columns if name in file.schema_arrow.names]
+        rows, missing = file.read(columns=existing, use_threads=False), dict.fromkeys(self._columns)
         return [{**missing, **row, **add["partitionValues"]} for row in rows.to_pylist()]
 
     def _read(self, path: str) -> bytes:

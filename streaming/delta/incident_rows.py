@@ -37,12 +37,12 @@ def incident_row(sampled_at_ms: int, incident: Incident, story: Sequence[str], *
 
 
 def restore_incident(row: Row) -> Incident:
-    """Return the incident that a row describes."""
+    """Return the incident that a row describes. If the row has no column `evidence`, the incident has no evidence."""
     return Incident(
         incident_id=row["incident_id"],
         cluster=row["cluster"],
         since_ms=timestamp_ms(row["since_time"]),
-        evidence=tuple(_restore_evidence(cells) for cells in row["evidence"]),
+        evidence=tuple(_restore_evidence(cells) for cells in row.get("evidence", ())),
         groups=tuple(row["groups"]),
         links=tuple(Link(link["kind"], link["value"]) for link in row["links"]),
         quiet_since_ms=_milliseconds(row["quiet_since_time"]),

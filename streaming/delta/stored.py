@@ -11,7 +11,7 @@ from datetime import date
 from typing import Any
 
 from streaming.delta.stored_table import StoredTable, where
-from streaming.delta.tables import GROUP_CONDITIONS, GROUP_GENERATIONS, INCIDENTS, LAG_CAUSES, Table
+from streaming.delta.tables import GROUP_CONDITIONS, GROUP_GENERATIONS, LAG_CAUSES, Table
 
 ORDER = ("record_time", "sampled_time", "cluster", "offsets_topic_partition", "offsets_topic_offset")
 """Columns by which rows are sorted, if a table has them."""
@@ -39,21 +39,6 @@ def active_conditions(root: str, cluster: str | None, group_id: str | None = Non
 def active_lag_causes(root: str, cluster: str | None) -> Sequence[dict[str, Any]]:
     """Return the last row of each group whose cause of lag has not ended."""
     return _last_active(root, LAG_CAUSES, "cluster, group_id", cluster=cluster)
-
-
-def open_incidents(root: str, cluster: str) -> Sequence[dict[str, Any]]:
-    """Return the last row of each open incident."""
-    return [row for row in last_incident_rows(root, cluster) if row["active"]]
-
-
-def last_incident_rows(
-    root: str, cluster: str, dates: Collection[date] | None = None, incident_id: str | None = None
-) -> Sequence[dict[str, Any]]:
-    """Return the last row of each incident. If `dates` is set, only rows of these dates count."""
-    matching = where({"cluster": cluster, "incident_id": incident_id}, dates)
-    order = "incident_id, sampled_time DESC, active"
-    last = f"SELECT DISTINCT ON (incident_id) * FROM stored WHERE {matching} ORDER BY {order}"  # noqa: S608 - quoted
-    return StoredTable(root, INCIDENTS).rows(last)
 
 
 def _last_active(root: str, table: Table, keys: str, **equal: str | None) -> Sequence[dict[str, Any]]:

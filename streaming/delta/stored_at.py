@@ -100,9 +100,7 @@ def covered_times(root: str, table: Table, cluster: str | None) -> tuple[datetim
     Only the first and the last date are read. The log of the table contains the dates.
     """
     stored, time = StoredTable(root, table), _time_column(table)
-    files = stored.files()
-    partitions = zip(files["partition.cluster"].to_pylist(), files["partition.date"].to_pylist(), strict=True)
-    dates = sorted(day for name, day in partitions if cluster in {None, name})
+    dates = stored.dates(cluster)
     first_and_last = where({"cluster": cluster}, {*dates[:1], *dates[-1:]})
     times = f"SELECT min({time}) AS first, max({time}) AS last FROM stored WHERE {first_and_last}"  # noqa: S608 - quoted
     (row,) = stored.rows(times)

@@ -45,6 +45,12 @@ class StoredTable:
         """Return one row for each file: its partition and its statistics. No file is opened."""
         return pa.table(self._stored.get_add_actions(flatten=True))
 
+    def dates(self, cluster: str | None) -> list[date]:
+        """Return the sorted dates with rows of a cluster, or of all clusters. No file is opened."""
+        files = self.files()
+        partitions = zip(files["partition.cluster"].to_pylist(), files["partition.date"].to_pylist(), strict=True)
+        return sorted({day for name, day in partitions if cluster in {None, name}})
+
     def query(self, sql: str) -> pa.Table:
         """Return the result of a query. The query reads the table by the name `stored`. Raises TableReadError."""
         try:

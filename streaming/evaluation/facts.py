@@ -205,8 +205,9 @@ class GroupLag(NamedTuple):
     """The lag of a group, summed over its committed partitions.
 
     The fields are in the same order as in GROUP_LAGS_SCHEMA. If the lag of a partition is unknown, `unknown` contains
-    the reason. If `seconds_is_bound` is True, `seconds` is a lower bound. `worst_topic` and `worst_partition` identify
-    the partition with the largest lag in seconds. `offsets_expire_ms` is None if the group has members.
+    the reason. Without a fresh sample, it contains only NO_FRESH_SAMPLE. If `seconds_is_bound` is True, `seconds` is a
+    lower bound. `worst_topic` and `worst_partition` identify the partition with the largest lag in seconds.
+    `offsets_expire_ms` is None if the group has members.
     """
 
     records: int | None = None

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable
 
 MOST_NAMED = 3
 """Maximum number of names in a list. The list ends with the number of further names."""
+_PLAIN_NAME = re.compile(r"[\w.:/@()\[\]-]+")
 
 
 def in_words(milliseconds: float) -> str:
@@ -39,15 +42,26 @@ def rate_number(records_per_second: float) -> str:
     return f"{records_per_second:,.{0 if records_per_second >= 10 else 1}f}".removesuffix(".0")
 
 
+def name_in_text(name: str) -> str:
+    r"""Return a name as it is in a sentence. A name that is not one plain word is in quotation marks.
+
+    Kafka allows every text as the name of a group. Without quotation marks, one name can look like two names.
+
+    >>> print(name_in_text("orders-eu.v2"), name_in_text("b, c"), name_in_text(""), name_in_text('a", "b'))
+    orders-eu.v2 "b, c" "" "a\", \"b"
+    """
+    return name if _PLAIN_NAME.fullmatch(name) else json.dumps(name, ensure_ascii=False)
+
+
 def named(names: Iterable[str]) -> str:
     """Return the first names in sorted order, and the number of further names.
 
-    >>> named(["d", "b", "a", "c", "e"])
-    'a, b, c and 2 more'
+    >>> named(["d", "b", "a", "c", "e"]), named(["b, c", "a"])
+    ('a, b, c and 2 more', 'a, "b, c"')
     """
     in_order = sorted(names)
     more = len(in_order) - MOST_NAMED
-    return ", ".join(in_order[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return ", ".join(map(name_in_text, in_order[:MOST_NAMED])) + (f" and {more} more" if more > 0 else "")
 
 
 def members_named(names: Iterable[str]) -> str:

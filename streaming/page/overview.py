@@ -9,6 +9,7 @@ from heapq import merge
 from operator import attrgetter
 
 from streaming.evaluation.report import GroupReport
+from streaming.evaluation.severity.trouble import UNKNOWN_RULE
 from streaming.page.finding.search import SORTS, Choices, Search, count_values
 from streaming.page.watched import WatchedCluster
 
@@ -30,10 +31,12 @@ class Overview:
     """All groups, the worst first.
 
     `in_trouble` counts the groups to which at least one of the trouble rules 1 to 9 applies (`severity.trouble`).
+    `unknown` counts the groups to which only rule 10 applies.
     """
 
     groups: tuple[OverviewEntry, ...]
     in_trouble: int
+    unknown: int = 0
 
     @cached_property
     def choices(self) -> Choices:
@@ -65,8 +68,9 @@ def sorted_overview(group_reports: Iterable[GroupReport], cluster: str, *, is_fr
     """Sort the groups of a cluster, the worst first."""
     reports = sorted(group_reports, key=attrgetter("place"))
     groups = tuple(OverviewEntry(report, cluster, is_fresh) for report in reports)
-    in_trouble = sum(bool(report.troubles) and report.troubles[0].rule <= 9 for report in reports)
-    return Overview(groups, in_trouble)
+    worst = [report.troubles[0].rule for report in reports if report.troubles]
+    unknown = worst.count(UNKNOWN_RULE)
+    return Overview(groups, len(worst) - unknown, unknown)
 
 
 def merge_overviews(overviews: Sequence[Overview]) -> Overview:
@@ -74,4 +78,5 @@ def merge_overviews(overviews: Sequence[Overview]) -> Overview:
     if len(overviews) == 1:
         return overviews[0]
     groups = merge(*(one.groups for one in overviews), key=attrgetter("group.place"))
-    return Overview(tuple(groups), sum(one.in_trouble for one in overviews))
+    in_trouble, unknown = sum(one.in_trouble for one in overviews), sum(one.unknown for one in overviews)
+    return Overview(tuple(groups), in_trouble, unknown)

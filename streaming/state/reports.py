@@ -2,7 +2,9 @@
 
 1. Until the monitor has read the log to its end for the first time, there are no reports.
 2. Without a fresh sample, all values from samples are unknown: lag, status, conditions, listed states, measured work.
-   Groups that only commit offsets still have a report, because their commits are in the log.
+   The reason for the unknown lag is NO_FRESH_SAMPLE, so each group has a trouble. The report still contains the id of
+   the incident that was open at the last sample. Groups that only commit offsets still have a report, because their
+   commits are in the log.
 3. A deleted group has no report. But if a client still commits offsets under the name of the group, the group has a
    report.
 4. The part of a report that comes from records is cached until its inputs change. The part that comes from a sample is
@@ -25,7 +27,7 @@ from streaming.evaluation.evaluate import RecordedGroup, SampleValues, evaluate,
 from streaming.evaluation.facts import GroupLag
 from streaming.evaluation.incidents.incident import Incident
 from streaming.evaluation.lag.group_lags import GROUP_LAGS_SCHEMA
-from streaming.evaluation.lag.lag import ClusterSample
+from streaming.evaluation.lag.lag import NO_FRESH_SAMPLE, ClusterSample
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation
 from streaming.evaluation.limits import LimitsOf, default_limits
 from streaming.evaluation.rebalances.skips import decide_skips
@@ -38,10 +40,17 @@ def _no_coordinator(_: str) -> int | None:
     return None
 
 
+_NO_LAG, _NOTHING_DECIDED = GroupLag(), dict[tuple[str, int], bool]()
+
+
 class _SampleValues(NamedTuple):
-    """The values of a view that come from the last sample."""
+    """The values of a view that come from the last sample.
+
+    `lag` does not contain groups without committed offsets. These groups have the lag `other_lag`.
+    """
 
     lag: LagEvaluation | None = None
+    other_lag: GroupLag = _NO_LAG
     listing: GroupListing | None = None
     rebalancing_since_ms: Mapping[str, int] = MappingProxyType({})
     work: Mapping[str, WorkShares] = MappingProxyType({})
@@ -52,14 +61,12 @@ class _SampleValues(NamedTuple):
     incidents: tuple[Incident, ...] = ()
 
 
-_NOTHING_SAMPLED, _NO_LAG, _NOTHING_DECIDED = _SampleValues(), GroupLag(), dict[tuple[str, int], bool]()
-
-
 def _sample_values(view: MonitorView) -> _SampleValues:
     since_ms = view.rebalancing_since_ms
     coordinator_of = _coordinators(view.sample)
     return _SampleValues(
         view.lag,
+        _NO_LAG,
         view.listing,
         since_ms,
         view.work,
@@ -69,6 +76,11 @@ def _sample_values(view: MonitorView) -> _SampleValues:
         view.explained_lags,
         view.incidents,
     )
+
+
+def _without_fresh_sample(view: MonitorView) -> _SampleValues:
+    """Apply rule 2."""
+    return _SampleValues(other_lag=GroupLag(unknown=(NO_FRESH_SAMPLE,)), incidents=view.incidents)
 
 
 def _coordinators(sample: ClusterSample | None) -> Callable[[str], int | None]:
@@ -119,7 +131,7 @@ class Reports(Mapping[str, GroupReport]):
             sample_values, unowned = self._sample_values, self._sample_values.unowned.get(group_id)
             explained, lag = sample_values.explained_lags.get(group_id), sample_values.lag
             sampled = SampleValues(
-                self._lags.get(group_id, _NO_LAG),
+                self._lags.get(group_id, sample_values.other_lag),
                 sample_values.conditions.get(group_id, ()),
                 unowned.records() if unowned else None,
                 explained.work if explained else None,
@@ -159,7 +171,7 @@ class ReportCache:
         last = self._last
         if last is not None and last[0] is view and last[1] == is_fresh:
             return last[2]
-        sample_values = _sample_values(view) if is_fresh else _NOTHING_SAMPLED
+        sample_values = _sample_values(view) if is_fresh else _without_fresh_sample(view)
         known, self._reports_by_group = self._reports_by_group, {}
         if view.health.was_ready:
             self._reports_by_group = {

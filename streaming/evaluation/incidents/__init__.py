@@ -13,7 +13,9 @@ Evidence (`evidence.py`):
 3. If it is unknown whether evidence is active, the evidence neither starts nor ends. This is the case if an open
    transaction blocks the group, or if the lag of one of its partitions is unknown. Partitions that were deleted do not
    count. While the cluster is not ready, this is also the case for all evidence except a missing coordinator, because
-   the query does not read the commits then. A missing coordinator ends only if a sample shows the new leader.
+   the query does not read the commits then. A missing coordinator ends only if a sample shows the new leader. A lag
+   above the limit ends only if the lag in seconds is known to be at most LAG_END_RATIO of the limit. So a lag that
+   varies around the limit is one fact that does not change.
 4. Evidence keeps the values that it had at its start: its text, the coordinator of the group, and the hosts and topics
    that it names. The coordinator is the leader of the group's partition of `__consumer_offsets`, with one exception:
    the partition lost its leader in the last START_WINDOW_MS or has no leader now, and the former leader leads no

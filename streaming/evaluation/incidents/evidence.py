@@ -32,6 +32,9 @@ NO_COORDINATOR: Final = "no_coordinator"
 LEADERLESS_MS: Final = 30_000
 """Time without a leader after which a missing coordinator is evidence. A restart of a broker often takes less time."""
 
+LAG_END_RATIO: Final = 0.5
+"""A lag above the limit has ended if the lag in seconds is at most this part of the limit (rule 3)."""
+
 MAX_NAMES: Final = 10
 """Maximum number of hosts and of topics that one evidence lists."""
 
@@ -130,6 +133,14 @@ def evidence_of(report: GroupReport, surroundings: GroupSurroundings, sampled_at
 def is_above_limit(report: GroupReport) -> bool:
     """Return True if the lag of the group is above its limit `max_lag_seconds`."""
     return report.lag.seconds is not None and report.lag.seconds > report.limits.max_lag_seconds
+
+
+def has_lag_ended(report: GroupReport) -> bool:
+    """Return True if a lag that was above the limit has ended (rule 3). The lag of each partition must be known."""
+    lag = report.lag
+    if lag.seconds is None:
+        return not lag.records
+    return not lag.seconds_is_bound and lag.seconds <= LAG_END_RATIO * report.limits.max_lag_seconds
 
 
 def _facts(report: GroupReport, sampled_at_ms: int) -> Iterator[tuple[Source, str, int, str]]:

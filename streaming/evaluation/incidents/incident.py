@@ -54,6 +54,11 @@ class Incident:
         return self.end_ms is None
 
     @property
+    def is_active(self) -> bool:
+        """True if the incident is open and evidence is active."""
+        return self.is_open and self.quiet_since_ms is None
+
+    @property
     def is_full(self) -> bool:
         """True if the incident cannot list more evidence (rule 13)."""
         return len(self.evidence) >= MAX_EVIDENCE

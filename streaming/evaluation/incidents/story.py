@@ -4,8 +4,11 @@ The sentences answer five questions in this order: what happened, since when, wh
 what to do now. If an incident is full (rule 13), its list does not contain all facts. Then numbers from the list are
 lower bounds, and the sentences contain `at least`.
 
+If no evidence is active, the sentences are in the past tense. Exception: the text of a fact is the text at its start.
+
 The sentences use only values that stay the same until evidence starts or ends. So the table needs no row for
-each sample. Names of groups, hosts and topics come from clients. Every caller must escape them.
+each sample. The present lag is not in the sentences, and it can be unknown. So they describe only what the monitor has
+seen. Names of groups, hosts and topics come from clients. Every caller must escape them.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from streaming.evaluation.conditions.silence import SILENT_GROUP, SILENT_STATIC_
 from streaming.evaluation.incidents.evidence import LAG_ABOVE_LIMIT, NO_COORDINATOR, RECORDS_LOST
 from streaming.evaluation.incidents.incident import CLIENT_HOST, COORDINATOR, Incident
 from streaming.evaluation.incidents.incident_cause import COORDINATOR_GONE, UNKNOWN, IncidentCause, incident_cause
-from streaming.evaluation.phrases import MOST_NAMED, counted, named
+from streaming.evaluation.phrases import counted, name_in_text, named
 from streaming.evaluation.rebalances.detectors import (
     DUPLICATE_CLAIMS,
     EAGER_AND_COOPERATIVE_MIXED,
@@ -117,10 +120,16 @@ def headline(incident: Incident) -> str:
 
 def _headline(incident: Incident, cause: IncidentCause) -> str:
     others = incident.group_count - len(cause.groups)
-    also = f" {counted(others, 'more group')} {'is' if others == 1 else 'are'} affected." if others else ""
+    also = f" {counted(others, 'more group')} {_are(incident, others)} affected." if others else ""
     if others and incident.is_full:
-        also = f" {incident.group_count} groups are affected in total."
-    return f"{_what_happened(cause, _at_least(incident))}.{also}"
+        also = f" {incident.group_count} groups {_are(incident)} affected in total."
+    return f"{_what_happened(incident, cause)}.{also}"
+
+
+def _are(incident: Incident, groups: int = 2) -> str:
+    """Return the verb about a number of groups. It is in the past tense if no evidence is active."""
+    present, past = ("is", "was") if groups == 1 else ("are", "were")
+    return present if incident.is_active else past
 
 
 def _at_least(incident: Incident) -> str:
@@ -144,26 +153,35 @@ def _what_now(incident: Incident, cause: IncidentCause) -> str:
     if incident.merged_into is not None:
         return f"Look at the older incident {incident.merged_into}. This incident was merged into it."
     advice = ADVICE[cause.kind]
+    if not incident.is_active:
+        return f"The problem has ended. If it returns, see the section {advice.runbook_section} of the runbook."
     return f"{advice.sentence} The section {advice.runbook_section} of the runbook describes all steps."
 
 
-def _what_happened(cause: IncidentCause, at_least: str) -> str:
+def _what_happened(incident: Incident, cause: IncidentCause) -> str:
+    at_least, is_active = _at_least(incident), incident.is_active
     groups, first = f"{at_least}{counted(len(cause.groups), 'group')}", cause.first
     if cause.kind == COORDINATOR_GONE:
-        return f"Broker {cause.value} no longer coordinates groups, and {groups} of this broker failed"
+        coordinates = "coordinates" if is_active else "coordinated"
+        return f"Broker {cause.value} no longer {coordinates} groups, and {groups} of this broker failed"
     if cause.kind == COORDINATOR:
         return _capitalized(f"{groups} with the coordinator {cause.value} failed within a short time")
     if cause.kind == CLIENT_HOST:
-        return _capitalized(f"{groups} have a problem with members on the host {cause.value.removeprefix('/')}")
+        have = "have" if is_active else "had"
+        return _capitalized(f"{groups} {have} a problem with members on the host {cause.value.removeprefix('/')}")
     if cause.kind == UNKNOWN:
-        return f"The lag of {named(cause.groups)} is above the limit, and the cause is unknown"
+        is_or_was = _are(incident, 1)
+        return f"The lag of {named(cause.groups)} {is_or_was} above the limit, and the cause is unknown"
     more = f"{at_least}{counted(len(cause.groups) - 1, 'more group')}"
     more = f" (and {more} with the same problem)" if cause.groups[1:] else ""
-    return f"Group {first.group_id}: {first.text}{more}"
+    return f"Group {name_in_text(first.group_id)}: {first.text}{more}"
 
 
 def _since_when(incident: Incident, cause: IncidentCause, time_text: TimeText) -> str:
     text = f"The monitor first saw it at {time_text(incident.since_ms)}."
+    earliest_ms = incident.evidence[0].since_ms
+    if earliest_ms < incident.since_ms:
+        text += f" A fact that was found later started at {time_text(earliest_ms)}."
     if cause.first.since_ms > incident.since_ms:
         text += f" It found the cause at {time_text(cause.first.since_ms)}."
     if incident.merged_into is None and incident.quiet_since_ms is not None:
@@ -174,11 +192,9 @@ def _since_when(incident: Incident, cause: IncidentCause, time_text: TimeText) -
 
 def _who(incident: Incident) -> str:
     if incident.group_count == 1:
-        return f"Only the group {incident.groups[0]} is affected."
-    more = incident.group_count - MOST_NAMED
-    names = ", ".join(incident.groups[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
-    recovered = len(incident.listed_groups) - len(incident.active_groups) if incident.quiet_since_ms is None else 0
-    return f"{incident.group_count} groups are affected: {names}." + (
+        return f"Only the group {name_in_text(incident.groups[0])} {_are(incident, 1)} affected."
+    recovered = len(incident.listed_groups) - len(incident.active_groups) if incident.is_active else 0
+    return f"{incident.group_count} groups {_are(incident)} affected: {named(incident.groups)}." + (
         " " + _capitalized(f"{_at_least(incident)}{counted(recovered, 'group')} recovered.") if recovered else ""
     )
 
@@ -187,17 +203,23 @@ def _how_bad(incident: Incident) -> str:
     at_least = _at_least(incident)
     losing = {one.group_id for one in incident.evidence if one.name == RECORDS_LOST}
     late = {one.group_id for one in incident.evidence if one.name == LAG_ABOVE_LIMIT}
-    orphaned = {one.group_id for one in incident.evidence if one.name == NO_COORDINATOR and one.until_ms is None}
+    orphaned = {
+        one.group_id
+        for one in incident.evidence
+        if one.name == NO_COORDINATOR and (one.until_ms is None or not incident.is_active)
+    }
     if losing:
         return f"Retention deleted unread records of {at_least}{counted(len(losing), 'group')}: {named(losing)}."
     if orphaned:
         groups = _capitalized(f"{at_least}{counted(len(orphaned), 'group')}")
+        if not incident.is_active:
+            return f"{groups} could not commit. A member that restarted processed its last records a second time."
         return f"{groups} cannot commit. A member that restarts processes its last records a second time."
     lost = "The listed facts show no lost records" if incident.is_full else "The monitor has seen no lost records"
     if late:
         whose = "" if incident.group_count == 1 else f" of {at_least}{counted(len(late), 'group')}"
         return f"{lost}. The lag{whose} exceeded the limit."
-    return f"{lost}, and no group is behind by more than its limit."
+    return f"{lost} and no lag above the limit."
 
 
 def _capitalized(sentence: str) -> str:

@@ -45,6 +45,8 @@ MAYBE_ONLY_MARKERS = "maybe_only_markers"
 _SAMPLE_REASONS = (BLOCKED, TOPIC_DELETED, PARTITION_DELETED, NO_END_OFFSET, END_BEFORE_COMMIT)
 UNKNOWN_REASONS = (*_SAMPLE_REASONS, MAYBE_ONLY_MARKERS)
 """Reasons for an unknown lag, in the order of the rules."""
+NO_FRESH_SAMPLE = "no_fresh_sample"
+"""Reason for an unknown lag of a group: the last sample is too old, or there is no sample."""
 
 LAG_SCHEMA = pa.schema(
     [

@@ -18,7 +18,7 @@ Each rule that applies to the group gives one trouble. The first rule that appli
 8. The work of the group is uneven (`evaluation/fairness/fairness.py`, rule 4).
 9. The status is WARN: the group is slower than its producers. The lag in seconds must also be unknown, or at least 30
    s. So new groups and groups with a small constant lag do not have this trouble.
-10. The state or the lag of the group is unknown.
+10. The state or the lag of the group is unknown. Without a fresh sample, the conditions are also unknown.
 
 If two groups have the same first rule, the group with more troubles comes first. If the numbers of troubles are equal,
 the group with the higher lag in seconds comes first. The next criteria are the higher lag in records and the group id
@@ -34,6 +34,7 @@ from assignors.fairness.invariants import Rule
 from streaming.evaluation.assignment.drift import DRIFT
 from streaming.evaluation.assignment.rule_words import in_a_sentence, short_word
 from streaming.evaluation.facts import GroupFacts
+from streaming.evaluation.lag.lag import NO_FRESH_SAMPLE
 from streaming.evaluation.lag.status import Status
 from streaming.evaluation.phrases import in_words
 from streaming.evaluation.rebalances.detectors import ROLLING_RESTART, UNOWNED_PARTITIONS
@@ -47,6 +48,7 @@ _STATUS_TEXTS = {
     Status.STALL.name: "STALL: it commits the same offset again and again",
     Status.STOP.name: "STOP: it no longer commits, and records wait",
 }
+UNKNOWN_RULE = 10
 _NO_TROUBLE = 11
 
 
@@ -187,9 +189,11 @@ def _slow(group: GroupFacts) -> Iterator[Trouble]:
 def _unknown(group: GroupFacts) -> Iterator[Trouble]:
     if group.membership.state == UNKNOWN:
         why = ", ".join(group.not_known).replace("_", " ")
-        yield Trouble(10, "unknown", f"state unknown: {why}" if why else "state unknown")
+        yield Trouble(UNKNOWN_RULE, "unknown", f"state unknown: {why}" if why else "state unknown")
+    elif NO_FRESH_SAMPLE in group.lag.unknown:
+        yield Trouble(UNKNOWN_RULE, "unknown", "lag and conditions unknown: the last sample of the brokers is too old")
     elif group.lag.unknown:
-        yield Trouble(10, "lag unknown", f"lag unknown: {', '.join(group.lag.unknown).replace('_', ' ')}")
+        yield Trouble(UNKNOWN_RULE, "lag unknown", f"lag unknown: {', '.join(group.lag.unknown).replace('_', ' ')}")
 
 
 def _counted(number: int, noun: str) -> str:

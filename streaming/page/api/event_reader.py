@@ -65,7 +65,7 @@ class EventReader:
     def _open(self, kind: EventType) -> CommittedTable | None:
         """Return the table, or None if it does not exist. Earlier versions of the monitor did not create all tables."""
         try:
-            return CommittedTable(self._root, kind.table)
+            return CommittedTable(self._root, kind.table, kind.columns)
         except NoTableError:
             return None
 

@@ -76,7 +76,7 @@ class EventType:
 
     Stored rows are sorted by the columns `order`. The first column of `order` is the time. No two rows of a table have
     the same values in all columns of `order`. `details` are the columns of the response. `text` describes a row in a
-    sentence.
+    sentence. `unused` are columns that are not read, because they can be large and nothing needs them.
     """
 
     name: str
@@ -84,6 +84,12 @@ class EventType:
     order: tuple[str, ...]
     details: tuple[str, ...]
     text: Callable[[Row], str]
+    unused: frozenset[str] = frozenset()
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """The columns that are read."""
+        return [name for name in self.table.schema.names if name not in self.unused]
 
     def has_key(self, key: Sequence[KeyValue]) -> bool:
         """Return True if the values have the types of the columns `order`. The time is a number."""
@@ -132,6 +138,15 @@ EVENT_TYPES = (
             "offsets_topic_offset",
         ),
         lambda row: describe_rebalance({**row, "commit_gap": None}),
+        frozenset(
+            {
+                "claimed_twice",
+                "eager_claimers",
+                "subscriptions",
+                "rebalances_by_cause_total",
+                "moved_partitions_total",
+            }
+        ),
     ),
     EventType(
         "condition",
@@ -163,6 +178,7 @@ EVENT_TYPES = (
             "group_count",
         ),
         _incident_text,
+        frozenset({"links", "evidence"}),
     ),
 )
 """All types of events. To add a type, add its entry here and a line to API.md."""

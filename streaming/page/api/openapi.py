@@ -38,6 +38,11 @@ _UNKNOWN: _Response = (
     ("Error", "PastError"),
 )
 _UNKNOWN_INCIDENT: _Response = ("404", "The cluster or the incident does not exist.", ("Error",))
+_NO_INCIDENT_TABLE: _Response = (
+    "503",
+    "The table of incidents cannot be read, so it is unknown whether the incident exists.",
+    ("Error",),
+)
 _NO_MOMENT: _Response = ("400", "`at`, `from` or `to` cannot be parsed.", ("PastError",))
 _NO_LIST: _Response = (
     "400",
@@ -160,7 +165,7 @@ def _incident_paths(cluster: Mapping[str, Any]) -> dict[str, Any]:
             "getIncident",
             "One incident",
             [_in_path("incident_id", "The id of the incident.")],
-            (("200", "The incident.", ("IncidentDocument",)), _UNKNOWN_INCIDENT),
+            (("200", "The incident.", ("IncidentDocument",)), _UNKNOWN_INCIDENT, _NO_INCIDENT_TABLE),
         ),
     }
 

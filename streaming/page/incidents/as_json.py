@@ -22,6 +22,13 @@ def incident_json(entry: IncidentEntry) -> dict[str, Any]:
     return {**_summary(entry), "evidence": [asdict(one) for one in entry.incident.evidence]}
 
 
+def _active_groups(entry: IncidentEntry) -> list[str] | None:
+    """Return the groups with active evidence. The evidence of a merged incident is evidence of the older incident."""
+    if not entry.is_current:
+        return None
+    return list(entry.incident.active_groups) if entry.incident.is_open else []
+
+
 def _summary(entry: IncidentEntry) -> dict[str, Any]:
     incident = entry.incident
     return {
@@ -38,5 +45,5 @@ def _summary(entry: IncidentEntry) -> dict[str, Any]:
         "links": [link._asdict() for link in incident.links],
         "group_count": incident.group_count,
         "groups": list(incident.groups),
-        "active_groups": list(incident.active_groups) if entry.is_current else None,
+        "active_groups": _active_groups(entry),
     }

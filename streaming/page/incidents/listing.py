@@ -12,7 +12,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -22,30 +22,10 @@ from streaming.evaluation.incidents.incident_cause import incident_cause
 from streaming.evaluation.incidents.story import ADVICE, Story, story
 from streaming.evaluation.report import GroupReport
 from streaming.page.rendering import utc_text
-from streaming.page.watched import READY, WatchedCluster
+from streaming.page.watched import CATCHING_UP, READY, WatchedCluster
 
 MAX_LISTED = 200
 """Maximum number of incidents in a list."""
-
-
-@dataclass(frozen=True, slots=True)
-class StoredIncidents:
-    """Incidents from the table. If they cannot be read, `error` is the reason."""
-
-    incidents: tuple[Incident, ...] = ()
-    error: str | None = None
-
-
-class IncidentTable(Protocol):
-    """Reads the table of incidents of one cluster."""
-
-    def recent(self, now_ms: int) -> StoredIncidents:
-        """Return the incidents that recently changed."""
-        ...
-
-    def find(self, incident_id: str, now_ms: int) -> StoredIncidents:
-        """Return the incident with this id. The result is empty if there is none."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,17 +55,64 @@ class KnownIncident(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class StoredIncidents:
+    """Incidents from the table. If they cannot be read, `error` is the reason."""
+
+    entries: tuple[IncidentEntry, ...] = ()
+    error: str | None = None
+
+
+class IncidentTable(Protocol):
+    """Reads the table of incidents of one cluster."""
+
+    def recent(self, now_ms: int) -> StoredIncidents:
+        """Return the incidents that recently changed, without their evidence."""
+        ...
+
+    def find(self, incident_id: str, now_ms: int) -> StoredIncidents:
+        """Return the incident with this id. The result is empty if there is none."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class IncidentListing:
-    """The selected incidents in the order of rule 3. If a table cannot be read, `error` is the reason."""
+    """The selected incidents in the order of rule 3. If a table cannot be read, `error` is the reason.
+
+    `entries` has at most MAX_LISTED incidents. The numbers count all selected incidents: `total`, the open ones, and
+    those of which it is unknown whether they are still open (rule 4).
+    """
 
     entries: tuple[IncidentEntry, ...]
     total: int
+    open_count: int
+    possibly_open_count: int
     error: str | None = None
 
     @property
     def open(self) -> Sequence[IncidentEntry]:
         """The incidents that were open at the last sample."""
         return [one for one in self.entries if one.incident.is_open]
+
+
+class IncidentLag(NamedTuple):
+    """The lag of the groups of an incident at the last sample.
+
+    `most_behind` is the report of the group that was most behind. It is None if no lag in seconds is known.
+    `unknown_groups` is the number of groups whose lag is unknown.
+    """
+
+    most_behind: GroupReport | None = None
+    unknown_groups: int = 0
+
+
+class FoundIncident(NamedTuple):
+    """An incident and its cluster, or None if there is no such incident.
+
+    If a table cannot be read, `error` is the reason. Then it is unknown whether the incident exists.
+    """
+
+    found: tuple[WatchedCluster, IncidentEntry] | None = None
+    error: str | None = None
 
 
 def incident_entry(known: KnownIncident) -> IncidentEntry:
@@ -102,39 +129,47 @@ def open_incidents(clusters: Sequence[WatchedCluster]) -> Sequence[KnownIncident
 
 def list_incidents(clusters: Sequence[tuple[WatchedCluster, IncidentTable]], group_id: str | None) -> IncidentListing:
     """Return the incidents of the clusters (rule 1), or only those of a group (rule 2)."""
-    found, errors = list[KnownIncident](), list[str]()
+    found, errors = list[KnownIncident | IncidentEntry](), list[str]()
     for watched, reader in clusters:
         stored = reader.recent(watched.now_ms)
         current = {one.incident_id for one in watched.view.incidents}
         found += _at_last_sample(watched)
-        found += _from_table(one for one in stored.incidents if one.incident_id not in current)
+        found += [one for one in stored.entries if one.incident.incident_id not in current]
         errors += [stored.error] if stored.error else []
     selected = [one for one in found if group_id is None or group_id in one.incident.groups]
     listed = sorted(selected, key=_list_order)[:MAX_LISTED]
-    return IncidentListing(tuple(map(incident_entry, listed)), len(selected), next(iter(errors), None))
+    entries = tuple(one if isinstance(one, IncidentEntry) else incident_entry(one) for one in listed)
+    possibly_open = sum(not one.is_current for one in selected)
+    is_open = sum(one.is_current and one.incident.is_open for one in selected)
+    return IncidentListing(entries, len(selected), is_open, possibly_open, next(iter(errors), None))
 
 
-def most_behind(watched: WatchedCluster, incident: Incident) -> GroupReport | None:
-    """Return the report of the group that was most behind at the last sample.
+def lag_at_last_sample(watched: WatchedCluster, incident: Incident) -> IncidentLag:
+    """Return the lag of the groups of an incident. The result is empty if the incident has ended."""
+    if not incident.is_open:
+        return IncidentLag()
+    if watched.phase == CATCHING_UP:
+        return IncidentLag(None, incident.group_count)
+    all_reports = watched.reports
+    reports = [report for group_id in incident.groups if (report := all_reports.get(group_id)) is not None]
+    behind = [one for one in reports if one.lag.records is not None and one.lag.seconds]
+    most_behind = max(behind, key=lambda one: (one.lag.seconds or 0, one.group_id), default=None)
+    return IncidentLag(most_behind, sum(one.is_blocked or bool(one.lag.unknown) for one in reports))
 
-    Return None if the incident has ended, or if no lag in seconds is known.
-    """
-    if not incident.is_open or not watched.is_fresh:
-        return None
-    reports = (watched.reports.get(group_id) for group_id in incident.groups)
-    behind = [one for one in reports if one is not None and one.lag.records is not None and one.lag.seconds]
-    return max(behind, key=lambda one: (one.lag.seconds or 0, one.group_id), default=None)
 
-
-def find_incident(
-    clusters: Sequence[tuple[WatchedCluster, IncidentTable]], incident_id: str
-) -> tuple[WatchedCluster, IncidentEntry] | None:
+def find_incident(clusters: Sequence[tuple[WatchedCluster, IncidentTable]], incident_id: str) -> FoundIncident:
     """Return the incident with this id, and its cluster."""
+    errors = list[str]()
+    for watched, _ in clusters:
+        for known in _at_last_sample(watched):
+            if known.incident.incident_id == incident_id:
+                return FoundIncident((watched, incident_entry(known)))
     for watched, reader in clusters:
-        current = [one for one in _at_last_sample(watched) if one.incident.incident_id == incident_id]
-        for known in current or _from_table(reader.find(incident_id, watched.now_ms).incidents):
-            return watched, incident_entry(known)
-    return None
+        stored = reader.find(incident_id, watched.now_ms)
+        for entry in stored.entries:
+            return FoundIncident((watched, entry))
+        errors += [stored.error] if stored.error else []
+    return FoundIncident(error=next(iter(errors), None))
 
 
 def _at_last_sample(watched: WatchedCluster) -> Sequence[KnownIncident]:
@@ -147,11 +182,7 @@ def _has_no_coordinator(incident: Incident) -> bool:
     return any(one.name == NO_COORDINATOR and one.until_ms is None for one in incident.evidence)
 
 
-def _from_table(incidents: Iterable[Incident]) -> Sequence[KnownIncident]:
-    return [KnownIncident(one, not one.is_open) for one in incidents]
-
-
-def _list_order(known: KnownIncident) -> tuple[bool, int, int, str]:
+def _list_order(known: KnownIncident | IncidentEntry) -> tuple[bool, int, int, str]:
     """Return the sort key of an incident (rule 3)."""
     incident = known.incident
     groups = -incident.group_count if incident.is_open else 0

@@ -1,7 +1,8 @@
 """Reads incidents from the table.
 
-1. A list contains the incidents of the last RECENT_DAYS days. A single incident is found as long as the table has rows
-   of it.
+1. A list contains the incidents that changed in the last RECENT_DAYS times 24 hours. It shows the cause and the
+   sentences of the table, and does not read the evidence. A single incident is found as long as the table has rows of
+   it.
 2. The result is cached for at most CACHE_SECONDS. Open incidents on the pages come from the monitor state instead.
 3. If the table cannot be read, the page shows the reason.
 """
@@ -9,16 +10,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from datetime import timedelta
+from collections.abc import Callable, Sequence
+from datetime import date, datetime, timedelta
 
 from deltalake.exceptions import DeltaError
 
 from streaming.delta.cells import utc
 from streaming.delta.incident_rows import restore_incident
-from streaming.delta.stored import last_incident_rows
+from streaming.delta.stored_incidents import find_incident_row, incident_summaries
 from streaming.errors import RemedyError
-from streaming.page.incidents.listing import StoredIncidents
+from streaming.evaluation.incidents.story import Story
+from streaming.page.incidents.listing import IncidentEntry, KnownIncident, StoredIncidents, incident_entry
 from streaming.page.recent_answers import RecentAnswers
 
 RECENT_DAYS = 7
@@ -35,7 +37,7 @@ class IncidentReader:
         self._recent = RecentAnswers[str | None, StoredIncidents](monotonic_seconds)
 
     def recent(self, now_ms: int) -> StoredIncidents:
-        """Return the incidents that changed in the last RECENT_DAYS days."""
+        """Return the incidents that changed in the last RECENT_DAYS days (rule 1)."""
         return self._cached(None, now_ms)
 
     def find(self, incident_id: str, now_ms: int) -> StoredIncidents:
@@ -46,10 +48,27 @@ class IncidentReader:
         return self._recent.get(incident_id, CACHE_SECONDS, lambda: self._read(incident_id, now_ms))
 
     def _read(self, incident_id: str | None, now_ms: int) -> StoredIncidents:
-        today = utc(now_ms).date()
-        dates = None if incident_id else [today - timedelta(days=ago) for ago in range(-1, RECENT_DAYS)]
+        since = utc(now_ms) - timedelta(days=RECENT_DAYS)
+        dates = [since.date() + timedelta(days=number) for number in range(RECENT_DAYS + 2)]
         try:
-            rows = last_incident_rows(self._root, self._cluster, dates, incident_id)
+            entries = self._summaries(dates, since) if incident_id is None else self._entries(incident_id, dates)
         except (RemedyError, DeltaError, OSError, ValueError) as error:
             return StoredIncidents(error=f"the table incidents cannot be read ({type(error).__name__})")
-        return StoredIncidents(tuple(restore_incident(row) for row in rows))
+        return StoredIncidents(tuple(entries))
+
+    def _summaries(self, dates: Sequence[date], since: datetime) -> Sequence[IncidentEntry]:
+        return [
+            IncidentEntry(
+                restore_incident(row),
+                row["cause"],
+                row["runbook_section"],
+                Story(*row["story"]),
+                is_current=not row["active"],
+            )
+            for row in incident_summaries(self._root, self._cluster, dates)
+            if row["sampled_time"] >= since
+        ]
+
+    def _entries(self, incident_id: str, dates: Sequence[date]) -> Sequence[IncidentEntry]:
+        row = find_incident_row(self._root, self._cluster, incident_id, dates)
+        return [] if row is None else [incident_entry(KnownIncident(restore_incident(row), not row["active"]))]

@@ -13,6 +13,8 @@ GROUP_UID: Final = "rebalance-monitor-group"
 TOPIC_UID: Final = "rebalance-monitor-topic"
 TIME_RANGES: Final = ("1h", "6h", "24h", "7d")
 """The time ranges of a page (`?span=`), the default first. Grafana uses the same notation."""
+MARGIN_MS: Final = 10 * 60_000
+"""A dashboard of an incident also shows the time before its start and after its end."""
 
 
 def group_dashboard(grafana_url: str, cluster: str, group_id: str, span: str = "") -> str | None:
@@ -21,19 +23,35 @@ def group_dashboard(grafana_url: str, cluster: str, group_id: str, span: str = "
     >>> group_dashboard("https://grafana", "eu", "a&b", "6h")
     'https://grafana/d/rebalance-monitor-group?var-cluster=eu&var-group=a%26b&from=now-6h&to=now'
     """
-    return _dashboard(grafana_url, GROUP_UID, cluster, "group", group_id, span)
+    return _dashboard(grafana_url, GROUP_UID, cluster, "group", group_id, _until_now(span))
+
+
+def group_dashboard_between(
+    grafana_url: str, cluster: str, group_id: str, since_ms: int, until_ms: int | None
+) -> str | None:
+    """Return the address of a group's dashboard for a time range with a margin. If `until_ms` is None, it ends now.
+
+    >>> group_dashboard_between("https://grafana", "eu", "a", 1_600_000, None)
+    'https://grafana/d/rebalance-monitor-group?var-cluster=eu&var-group=a&from=1000000&to=now'
+    """
+    end = "now" if until_ms is None else until_ms + MARGIN_MS
+    time_range = f"from={max(0, since_ms - MARGIN_MS)}&to={end}"
+    return _dashboard(grafana_url, GROUP_UID, cluster, "group", group_id, time_range)
 
 
 def topic_dashboard(grafana_url: str, cluster: str, topic: str, span: str = "") -> str | None:
     """Return the address of a topic's dashboard. Return None if the address of Grafana is not configured."""
-    return _dashboard(grafana_url, TOPIC_UID, cluster, "topic", topic, span)
+    return _dashboard(grafana_url, TOPIC_UID, cluster, "topic", topic, _until_now(span))
 
 
-def _dashboard(grafana_url: str, uid: str, cluster: str, variable: str, name: str, span: str) -> str | None:  # noqa: PLR0913, PLR0917 - the parts of an address
+def _dashboard(grafana_url: str, uid: str, cluster: str, variable: str, name: str, time_range: str) -> str | None:  # noqa: PLR0913, PLR0917 - the parts of an address
     if not grafana_url:
         return None
-    time_range = f"from=now-{span if span in TIME_RANGES else TIME_RANGES[0]}&to=now"
     return f"{grafana_url}/d/{uid}?var-cluster={_encode(cluster)}&var-{variable}={_encode(name)}&{time_range}"
+
+
+def _until_now(span: str) -> str:
+    return f"from=now-{span if span in TIME_RANGES else TIME_RANGES[0]}&to=now"
 
 
 def _encode(text: str) -> str:

@@ -1,17 +1,25 @@
 """Answers requests about incidents: `/incidents`, `/incidents/<id>`, and the same addresses of the API.
 
-If `?group=` has exactly one open incident, `/incidents` redirects to it. Alerts link to this address.
+If `?group=` has exactly one open incident, `/incidents` redirects to it. Alerts link to this address. If the table
+cannot be read, it is unknown whether an incident exists. Then the status is 503.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from streaming.page.addresses import argument, has_argument
+from streaming.page.addresses import Address, argument, has_argument
 from streaming.page.api.as_json import monitor_json, monitors_json
+from streaming.page.finding.paging import page_of
 from streaming.page.incidents.as_json import incident_json, incidents_json
-from streaming.page.incidents.listing import IncidentListing, find_incident, list_incidents, most_behind
-from streaming.page.routes.answers import FOUND, NOT_FOUND, TEXT, Answer, Site, document, error
+from streaming.page.incidents.listing import (
+    FoundIncident,
+    IncidentListing,
+    find_incident,
+    lag_at_last_sample,
+    list_incidents,
+)
+from streaming.page.routes.answers import FOUND, NOT_FOUND, TEXT, UNAVAILABLE, Answer, Site, document, error
 from streaming.page.watched import WatchedCluster
 
 _PAGE, _API = "/incidents", "/api/v1/incidents"
@@ -30,7 +38,7 @@ class IncidentPages:
         if path == _API:
             return self._list_document(query)
         if path.startswith(f"{_PAGE}/"):
-            return self._page(path.removeprefix(f"{_PAGE}/"))
+            return self._page(path.removeprefix(f"{_PAGE}/"), query)
         if path.startswith(f"{_API}/"):
             return self._document(path.removeprefix(f"{_API}/"))
         return None
@@ -57,20 +65,29 @@ class IncidentPages:
             return error([], "no such cluster", NOT_FOUND)
         return document({**monitors_json(watched), **incidents_json(listing)})
 
-    def _page(self, incident_id: str) -> Answer:
+    def _find(self, incident_id: str) -> tuple[Sequence[WatchedCluster], FoundIncident]:
         clusters = [(one.watch(), one.incidents) for one in self._site.clusters]
-        found = find_incident(clusters, incident_id)
+        return [watched for watched, _ in clusters], find_incident(clusters, incident_id)
+
+    def _page(self, incident_id: str, query: str) -> Answer:
+        clusters, (found, reason) = self._find(incident_id)
         if found is None:
-            return self._site.page("no_incident.html", [watched for watched, _ in clusters], NOT_FOUND)
+            return self._site.page("no_incident.html", clusters, UNAVAILABLE if reason else NOT_FOUND, reason=reason)
         watched, entry = found
+        incident = entry.incident
+        address = Address(f"{_PAGE}/{incident.incident_id}", query)
         return self._site.page(
-            "incident.html", [watched], entry=entry, most_behind=most_behind(watched, entry.incident)
+            "incident.html",
+            [watched],
+            entry=entry,
+            lag=lag_at_last_sample(watched, incident),
+            groups=page_of(incident.groups, address, "groups_from", "groups"),
+            evidence=page_of(incident.evidence, address, "evidence_from", "evidence"),
         )
 
     def _document(self, incident_id: str) -> Answer:
-        clusters = [(one.watch(), one.incidents) for one in self._site.clusters]
-        found = find_incident(clusters, incident_id)
+        clusters, (found, reason) = self._find(incident_id)
         if found is None:
-            return error([watched for watched, _ in clusters], "no such incident", NOT_FOUND)
+            return error(clusters, reason or "no such incident", UNAVAILABLE if reason else NOT_FOUND)
         watched, entry = found
         return document({**monitor_json(watched), **incident_json(entry)})

@@ -3,10 +3,8 @@
 Store the open incidents in the monitor state, and append the changed incidents to the table INCIDENTS.
 
 The evidence comes from the monitor state, after the conditions and the causes of lag were evaluated. Open incidents are
-read from the table at the first sample, and after an append that raised an error, as with conditions (`conditions.py`).
-So a restart neither ends an incident nor changes its id, and no row is written twice. If an open incident has no row on
-the UTC date of a sample, its row is written again. So the deletion of old rows never deletes the only row of an open
-incident.
+read from the table at the first sample. After that, they are only in memory. So neither a restart nor a table that
+cannot be written ends an incident or changes its id. `incident_writer.py` decides which rows are missing.
 """
 
 from __future__ import annotations
@@ -14,17 +12,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import date
 
 import pyarrow.compute as pc
 
 from assignors.coordinator import coordinator_partition
-from streaming.delta.cells import Row, utc
-from streaming.delta.incident_rows import incident_row, restore_incident
 from streaming.delta.on_disk import DeltaTables
-from streaming.delta.rows import arrow_table
-from streaming.delta.stored import open_incidents
-from streaming.delta.tables import INCIDENTS
 from streaming.evaluation.causes.cause import UNKNOWN
 from streaming.evaluation.conditions.missing_topics import SUBSCRIBED_TOPIC_MISSING, missing_topics_now
 from streaming.evaluation.group_update import GroupState
@@ -43,17 +35,17 @@ from streaming.evaluation.incidents.evidence import (
     EvidenceKey,
     GroupSurroundings,
     evidence_of,
+    has_lag_ended,
 )
 from streaming.evaluation.incidents.incident import START_WINDOW_MS, Incident
 from streaming.evaluation.incidents.links import MIN_COORDINATOR_GROUPS, Population, shared_hosts
-from streaming.evaluation.incidents.story import story
-from streaming.evaluation.incidents.tracker import IncidentUpdate, SampledEvidence, advance_incidents
+from streaming.evaluation.incidents.tracker import SampledEvidence, advance_incidents
 from streaming.evaluation.lag.lag import PARTITION_DELETED, TOPIC_DELETED, ClusterSample
 from streaming.evaluation.rebalances.detectors import UNOWNED_PARTITIONS
 from streaming.evaluation.report import GroupReport
 from streaming.group.snapshot import GroupSnapshot
-from streaming.page.rendering import utc_text
 from streaming.run.samples.conditions import GroupConditions
+from streaming.run.samples.incident_writer import IncidentWriter
 from streaming.run.samples.lag_causes import LagCauses
 from streaming.state.monitor_state import MonitorState
 from streaming.state.monitor_view import MonitorView
@@ -68,11 +60,10 @@ class Incidents:
     def __init__(self, cluster: str, monitor_state: MonitorState, tables: DeltaTables) -> None:
         self._cluster = cluster
         self._monitor_state = monitor_state
-        self._tables = tables
         self._coordinators = CoordinatorHistory()
-        self._open: tuple[Incident, ...] = ()
-        self._row_dates: dict[str, date] = {}
-        self._must_restore = True
+        self._writer = IncidentWriter(cluster, tables)
+        self._open: Sequence[Incident] = ()
+        self._is_restored = False
 
     def after_sample(
         self, sample: ClusterSample, conditions: GroupConditions, lag_causes: LagCauses, *, is_ready: bool
@@ -81,10 +72,8 @@ class Incidents:
 
         While the cluster is not ready, only a missing coordinator is known (rule 3).
         """
-        if self._must_restore:
-            stored = open_incidents(self._tables.root, self._cluster)
-            self._open = tuple(restore_incident(row) for row in stored)
-            self._row_dates = {row["incident_id"]: row["date"] for row in stored}
+        if not self._is_restored:
+            self._open, self._is_restored = self._writer.restore(), True
         if sample.offsets_topic_partitions:
             self._coordinators = self._coordinators.after_sample(sample.offsets_topic_leaders, sample.sampled_at_ms)
         view = self._monitor_state.view()
@@ -92,29 +81,10 @@ class Incidents:
         sampled = self._sampled_evidence(view, reports, sample, _hidden(conditions, lag_causes))
         sampled = sampled if is_ready else self._only_coordinators(sampled)
         update = advance_incidents(self._open, sampled)
+        self._open = update.open
         if update.open != view.incidents:  # otherwise, the reports of this view stay in the cache for the next scrape
             self._monitor_state.put_incidents(update.open)
-        rows = self._rows(update, sample.sampled_at_ms)
-        if rows:
-            self._must_restore = True
-            self._tables.append(INCIDENTS, arrow_table(INCIDENTS, rows))
-        self._must_restore = False
-        self._open = update.open
-        self._row_dates |= {row["incident_id"]: row["date"] for row in rows}
-        self._row_dates = {one.incident_id: self._row_dates[one.incident_id] for one in update.open}
-
-    def _rows(self, update: IncidentUpdate, sampled_at_ms: int) -> Sequence[Row]:
-        """Return the rows of the changed incidents, and of the open incidents without a row on the date of the sample.
-
-        The date can be earlier than the date of the last row, if the clock was set back.
-        """
-        changed, today = {one.incident_id for one in update.changed}, utc(sampled_at_ms).date()
-        unchanged = [one for one in update.open if one.incident_id not in changed]
-        repeated = [one for one in unchanged if self._row_dates[one.incident_id] < today]
-        return [
-            *(incident_row(sampled_at_ms, one, story(one, utc_text)) for one in update.changed),
-            *(incident_row(sampled_at_ms, one, story(one, utc_text), is_repeated=True) for one in repeated),
-        ]
+        self._writer.write(update, sample.sampled_at_ms)
 
     def _sampled_evidence(
         self, view: MonitorView, reports: Reports, sample: ClusterSample, hidden: Collection[EvidenceKey]
@@ -190,18 +160,22 @@ def _may_have_evidence(report: GroupReport | None) -> bool:
 
 
 def _unknown_lags(group_ids: Collection[str], reports: Reports) -> Iterator[EvidenceKey]:
-    """Yield the keys of evidence about the lag for which it is unknown whether it has ended.
+    """Yield the keys of evidence about the lag that neither starts nor ends at this sample (rule 3).
 
-    The values of the known partitions do not show this, because a partition with an unknown lag can still be late.
+    If the lag of a partition is unknown, the values of the other partitions do not show whether the evidence has ended.
     Partitions that no longer exist do not count. Otherwise, the evidence would continue until their commits expire.
     """
     for group_id in group_ids & reports.recorded.keys():
         report = reports[group_id]
         is_unknown = report.is_blocked or not _OF_DELETED_PARTITIONS.issuperset(report.lag.unknown)
-        if is_unknown and _may_have_evidence(report):
+        if not _may_have_evidence(report):
+            continue
+        if is_unknown:
             yield EvidenceKey(LOSS, RECORDS_LOST, group_id)
+        if is_unknown or not has_lag_ended(report):
             yield EvidenceKey(LAG, LAG_ABOVE_LIMIT, group_id)
-            yield EvidenceKey(LAG_CAUSE, UNKNOWN, group_id)
+            if is_unknown or (report.cause is not None and report.cause.kind == UNKNOWN):
+                yield EvidenceKey(LAG_CAUSE, UNKNOWN, group_id)
 
 
 def _groups_with_evidence(view: MonitorView, reports: Reports) -> Collection[str]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from deltalake import write_deltalake
 
+from streaming.config.links import LinkSettings
 from streaming.delta.incident_rows import incident_row
 from streaming.delta.rows import arrow_table
-from streaming.delta.stored import last_incident_rows
+from streaming.delta.stored import stored_rows
 from streaming.delta.tables import INCIDENTS, PARTITIONED_BY
 from streaming.evaluation.incidents.evidence import Evidence
 from streaming.evaluation.incidents.incident import MAX_EVIDENCE, Incident, make_incident_id
@@ -20,9 +22,12 @@ from streaming.evaluation.lag.lag import ClusterSample
 from streaming.page.addresses import group_address
 from streaming.page.application import Pages
 from streaming.page.rendering import utc_text
+from streaming.past.moments import parse_moment
 from streaming.state.monitor_state import MonitorState
 from tests.streaming.page.scene import CLUSTER, HOSTILE_NAMES, NOW_MS, Scene, scene
-from tests.streaming.page.test_application import ALLOWED_ELEMENTS, Seen, ask, pages_of
+from tests.streaming.page.test_application import ALLOWED_ELEMENTS, Seen, ask, cluster_view, pages_of
+from tests.streaming.situations import GROUP, SITUATIONS, shown
+from tests.streaming.situations import NOW_MS as SITUATION_MS
 
 HOUR_MS = 3_600_000
 OLD = NOW_MS - 30 * HOUR_MS
@@ -82,8 +87,27 @@ def test_without_an_open_incident_the_link_of_an_alert_shows_the_last_ones_and_t
     assert answer.status == "200 OK"
     assert "nightly-batch: storm" in seen.text
     assert "/groups/nightly-batch?cluster=prod-eu" in seen.links
-    empty = Seen(ask(pages, "/incidents?group=audit-export").text).text
-    assert "No incident of this group in the last seven days." in empty
+
+
+def test_the_link_of_an_alert_without_an_incident_leads_to_the_timeline_of_the_group(pages: Pages) -> None:
+    """Drift, offsets that expire and other facts form no incident, so the link of their alerts led nowhere."""
+    empty = Seen(ask(pages, f"/incidents?group=audit-export&cluster={CLUSTER}").text)
+    assert "No incident of this group in the last seven days. Not every alert has an incident." in empty.text
+    assert f"/groups/audit-export?cluster={CLUSTER}#timeline" in empty.links
+    assert 'id="timeline"' in ask(pages, "/groups/audit-export").text
+    (past,) = [link for link in empty.links if "at=" in link]
+    assert past.startswith(f"/groups/audit-export?cluster={CLUSTER}&at="), "a deleted group has no page now"
+
+
+@pytest.mark.parametrize(("hours_ago", "is_listed"), [(6 * 24 + 23, True), (7 * 24 + 1, False)])
+@pytest.mark.parametrize("hour", [1, 13, 23])
+def test_the_last_seven_days_end_now_at_any_hour(tmp_path: Path, hour: int, hours_ago: int, *, is_listed: bool) -> None:
+    """At 01:00, an incident that ended 6 days and 2 hours before was missing, because its date was too old."""
+    now_ms = NOW_MS // (24 * HOUR_MS) * 24 * HOUR_MS + hour * HOUR_MS
+    ended_ms = now_ms - hours_ago * HOUR_MS
+    write_rows(tmp_path, incident_of(["orders"], ended_ms - HOUR_MS, ended_ms), at_ms=ended_ms)
+    listed = ask(pages_of(MonitorState(), tmp_path, now_ms), "/api/v1/incidents").json()["incidents"]
+    assert [one["groups"] for one in listed] == [["orders"]] * is_listed
 
 
 def test_an_ended_incident_and_a_merged_one_are_found_in_the_table(pages: Pages) -> None:
@@ -96,9 +120,33 @@ def test_an_ended_incident_and_a_merged_one_are_found_in_the_table(pages: Pages)
     assert f"/incidents/{ended['incident_id']}" in page_of_merged.links
 
 
+@pytest.mark.parametrize(("age_ms", "text"), [(0, "203 open."), (HOUR_MS, "0 open. 203 open at the last sample")])
+def test_the_number_of_open_incidents_counts_those_that_are_not_listed(tmp_path: Path, age_ms: int, text: str) -> None:
+    """Storms of 203 groups without a common cause are 203 incidents. The list has 200 lines, and it showed 200 open."""
+    monitor_state = MonitorState()
+    monitor_state.put_health(ready=True, was_ready=True)
+    monitor_state.put_sample(ClusterSample(NOW_MS), None)
+    monitor_state.put_incidents(tuple(incident_of([f"g-{number:03}"]) for number in range(203)))
+    seen = Seen(ask(pages_of(monitor_state, tmp_path, NOW_MS + age_ms), "/incidents").text).text
+    assert text in seen
+    assert "200 of 203 shown." in seen
+
+
+def test_a_merged_incident_does_not_show_that_its_facts_are_still_active(tmp_path: Path) -> None:
+    """After the merge, the older incident has the facts. So this incident does not show when they end."""
+    merged = replace(incident_of(["orders"]), end_ms=OLD + HOUR_MS, merged_into="0" * 12)
+    write_rows(tmp_path, merged)
+    address = f"/incidents/{merged.incident_id}"
+    seen = Seen(ask(pages_of(MonitorState(), tmp_path), address).text).text
+    assert "active at the merge" in seen
+    assert "still active" not in seen
+    assert ask(pages_of(MonitorState(), tmp_path), f"/api/v1{address}").json()["active_groups"] == []
+
+
 def test_table_page_and_api_show_the_same_incident(pages: Pages, page_scene: Scene) -> None:
     """One truth: the sentences are computed in one place."""
-    for row in last_incident_rows(str(page_scene.tables), CLUSTER):
+    last = {row["incident_id"]: row for row in stored_rows(str(page_scene.tables), INCIDENTS)}
+    for row in last.values():
         shown = ask(pages, f"/api/v1/incidents/{row['incident_id']}").json()
         assert list(shown["story"].values()) == row["story"]
         assert [shown[name] for name in ("cause", "runbook_section", "groups", "group_count", "merged_into")] == [
@@ -172,6 +220,59 @@ def test_if_the_table_cannot_be_read_the_list_shows_the_reason_and_the_open_inci
     assert "orders: storm" in seen
 
 
+def test_if_the_table_cannot_be_read_it_is_unknown_whether_an_incident_exists(tmp_path: Path) -> None:
+    """The storage did not answer, and the link of an alert showed `No such incident`, as if its rows were deleted."""
+    pages = pages_of(MonitorState(), tmp_path / "none")
+    answer, document = (ask(pages, f"{prefix}/incidents/{'0' * 12}") for prefix in ("", "/api/v1"))
+    assert answer.status == document.status == "503 Service Unavailable"
+    seen = Seen(answer.text).text
+    assert "The table incidents cannot be read (NoTableError)" in seen
+    assert "No such incident" not in seen
+    assert document.json()["error"] == "the table incidents cannot be read (NoTableError)"
+    assert ask(pages, "/incidents/no-id").status == "404 Not Found", "this text is no id"
+
+
+@pytest.mark.parametrize("name", ["blocked", "no leader", "stale sample", "catching up"])
+def test_if_the_lag_is_unknown_the_incident_shows_this(tmp_path: Path, name: str) -> None:
+    """The page showed `no group is behind by more than its limit`, although the lag of the group was unknown."""
+    monitor_state = shown(SITUATIONS.get(name, SITUATIONS["storm"])).monitor_state
+    monitor_state.put_health(ready=name != "catching up", was_ready=name != "catching up")
+    incident = incident_of([GROUP])
+    monitor_state.put_incidents((incident,))
+    pages = pages_of(monitor_state, tmp_path, SITUATION_MS)
+    seen = Seen(ask(pages, f"/incidents/{incident.incident_id}").text).text
+    assert "The monitor has seen no lost records and no lag above the limit. The lag is unknown." in seen
+
+
+def test_each_affected_group_has_links_to_now_to_the_start_and_to_grafana(tmp_path: Path) -> None:
+    """The page linked only to the present page of a group. If the group was deleted, the link led to a 404."""
+    incident = incident_of(["a/b", "orders"], end_ms=OLD + HOUR_MS)
+    write_rows(tmp_path, incident)
+    views = [cluster_view(CLUSTER, MonitorState(), tmp_path)]
+    pages = Pages(views, (), LinkSettings(grafana_url="https://grafana"))
+    links = Seen(ask(pages, f"/incidents/{incident.incident_id}").text).links
+    for group in ("a%2Fb", "orders"):
+        assert f"/groups/{group}" in links
+        (at_start,) = [link for link in links if link.startswith(f"/groups/{group}?at=")]
+        assert parse_moment(parse_qs(urlsplit(at_start).query)["at"][0]) == OLD
+        time_range = f"from={OLD - 600_000}&to={OLD + HOUR_MS + 600_000}"
+        assert any(f"var-group={group}&{time_range}" in link for link in links)
+    without_grafana = Seen(ask(pages_of(MonitorState(), tmp_path), f"/incidents/{incident.incident_id}").text)
+    assert not any("/d/" in link for link in without_grafana.links)
+
+
+@pytest.mark.parametrize(("parameter", "section"), [("groups_from", "groups"), ("evidence_from", "evidence")])
+def test_all_groups_and_all_facts_of_an_incident_can_be_read(tmp_path: Path, parameter: str, section: str) -> None:
+    """The page named three of 120 groups, and listed 100 facts. It had no link to the others."""
+    incident = incident_of([f"g-{number:03}" for number in range(120)])
+    write_rows(tmp_path, incident)
+    pages, address = pages_of(MonitorState(), tmp_path), f"/incidents/{incident.incident_id}"
+    assert f"{address}?{parameter}=50#{section}" in Seen(ask(pages, address).text).links
+    last = Seen(ask(pages, f"{address}?{parameter}=100").text)
+    assert "101 to 120 of 120" in last.text
+    assert "/groups/g-119" in last.links
+
+
 def test_a_group_whose_facts_are_not_listed_still_has_its_incident(tmp_path: Path) -> None:
     """An incident of 501 groups lists 500 facts. The alert of the other group leads to the incident."""
     groups = tuple(f"g-{number:03}" for number in range(MAX_EVIDENCE + 1))
@@ -204,6 +305,26 @@ def test_while_the_last_sample_is_too_old_no_page_and_no_document_shows_an_open_
         assert ("possibly ended" in seen) == is_stale, path
         assert ("still active" in seen) == (path == address and not is_stale)
     assert ask(pages, "/incidents?group=orders").headers["Location"] == address
+
+
+def test_while_the_last_sample_is_too_old_no_page_shows_that_nothing_is_wrong(tmp_path: Path) -> None:
+    """The brokers were unreachable for an hour. The page of a broken group showed `Nothing is wrong with this group`.
+
+    The link to its incident was missing, and the overview showed `nothing` and `0 of 13 groups need attention`.
+    """
+    made = scene(tmp_path)
+    [incident] = [one for one in made.monitor_state.view().incidents if "clickstream" in one.groups]
+    pages = pages_of(made.monitor_state, tmp_path, NOW_MS + HOUR_MS)
+    groups = ask(pages, "/api/v1/groups").json()["groups"]
+    assert {one["troubles"][-1]["rule"] for one in groups} == {10}
+    assert all("no_fresh_sample" in one["lag_unknown"] or one["state"] == "Unknown" for one in groups)
+    seen, overview = Seen(ask(pages, "/groups/clickstream").text), Seen(ask(pages, "/").text)
+    assert "Nothing is wrong" not in seen.text
+    assert "lag and conditions unknown" in seen.text
+    assert f"/incidents/{incident.incident_id}" in seen.links
+    assert ask(pages, "/api/v1/groups/clickstream").json()["incident_id"] == incident.incident_id
+    assert " nothing " not in overview.text
+    assert "The state or the lag of" in overview.text
 
 
 @pytest.mark.parametrize(("evidence", "is_open"), [("no_coordinator", True), ("rebalance_storm", None)])

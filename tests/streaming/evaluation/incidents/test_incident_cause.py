@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
+from streaming.delta.incident_rows import restore_incident
 from streaming.evaluation.causes.cause import KINDS
 from streaming.evaluation.incidents.evidence import NO_COORDINATOR, NO_EVIDENCE, RECORDS_LOST, Evidence
 from streaming.evaluation.incidents.incident import MAX_EVIDENCE
@@ -115,6 +116,28 @@ def test_the_story_answers_who_since_when_why_how_bad_and_what_now() -> None:
     )
 
 
+def test_if_an_earlier_fact_joins_the_story_has_both_starts() -> None:
+    """Rule 12: the start of the incident never changes. The first line of the evidence was earlier than `first saw`."""
+    followed = Followed()
+    followed.sample(5, [evidence("rebalance_storm", minute=4)])
+    (incident,) = followed.sample(6, [evidence("rebalance_storm", minute=4), evidence("flapping_member", minute=2)])
+    assert story(incident, utc_text).since_when == (
+        "The monitor first saw it at 2026-11-21 22:30:40 UTC."
+        " A fact that was found later started at 2026-11-21 22:28:40 UTC."
+    )
+
+
+def test_one_group_does_not_look_like_two_groups() -> None:
+    """The groups `a` and `b, c` looked like three groups, and the empty id like a missing word."""
+    (incident,) = Followed().sample(0, [evidence("stopped", one, topics=["orders"]) for one in ("a", "b, c")])
+    assert story(incident, utc_text).who == '2 groups are affected: a, "b, c".'
+    (incident,) = Followed().sample(0, [evidence("rebalance_storm", "")])
+    assert story(incident, utc_text).who == 'Only the group "" is affected.'
+    assert headline(incident) == 'Group "": rebalance storm.'
+    (incident,) = Followed().sample(0, [evidence("unknown", 'a", "b', source="lag_cause")])
+    assert headline(incident) == 'The lag of "a\\", \\"b" is above the limit, and the cause is unknown.'
+
+
 def test_the_story_of_an_ended_incident_is_in_the_past() -> None:
     followed = Followed()
     followed.sample(0, [evidence("rebalance_storm"), evidence("flapping_member", minute=3)])
@@ -125,6 +148,24 @@ def test_the_story_of_an_ended_incident_is_in_the_past() -> None:
     )
     followed.sample(15)
     assert followed.rows[-1]["story"][1].endswith(" It ended at 2026-11-21 22:31:40 UTC.")
+    assert followed.rows[-1]["story"][2] == "Only the group orders was affected."
+    assert followed.rows[-1]["story"][4] == (
+        "The problem has ended. If it returns, see the section KafkaRebalanceStorm of the runbook."
+    )
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.why for case in CASES])
+def test_no_sentence_of_an_ended_incident_is_about_the_present(case: Case) -> None:
+    """The page of an incident of last week showed `are affected` and `Restart the slow member`."""
+    followed = Followed(case.population)
+    (before,) = followed.sample(0, case.active)
+    (quiet,) = followed.sample(5)
+    followed.sample(16)
+    ended = restore_incident(followed.rows[-1])
+    assert (before.is_active, quiet.is_active, ended.is_active, ended.is_open) == (True, False, False, False)
+    for one in (quiet, ended):
+        words = " ".join(story(one, utc_text)).replace("the cause is unknown", "").split()
+        assert not {"is", "are", "have", "cannot", "Restart", "Start", "coordinates"} & set(words)
 
 
 def test_twenty_hosts_in_common_do_not_hide_the_broker() -> None:
@@ -175,7 +216,7 @@ def test_the_sentences_of_a_full_incident_never_count_only_the_listed_facts() ->
         " 600 groups are affected in total."
     )
     assert sentences.who == "600 groups are affected: g000, g001, g002 and 597 more. At least 10 groups recovered."
-    assert sentences.how_bad == "The listed facts show no lost records, and no group is behind by more than its limit."
+    assert sentences.how_bad == "The listed facts show no lost records and no lag above the limit."
     lost = [evidence(RECORDS_LOST, one, source="loss", coordinator=3, is_gone=True) for one in names]
     (incident,) = Followed(population({3: names, 1: ["other"]})).sample(0, lost)
     assert story(incident, utc_text).how_bad == (

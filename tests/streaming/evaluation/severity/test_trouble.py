@@ -127,6 +127,7 @@ def group(group_id: str = "g", **facts: object) -> GroupReport:
         ({"status": "WARN", "seconds": None}, [(9, "WARN")], "rule 9: an unknown lag does not remove the trouble"),
         ({"state": "Unknown", "not_known": ("blocked",)}, [(10, "unknown")], "rule 10"),
         ({"records": None, "unknown": ("topic_deleted",)}, [(10, "lag unknown")], "rule 10"),
+        ({"records": None, "unknown": ("no_fresh_sample",)}, [(10, "unknown")], "rule 10: conditions are unknown too"),
         ({"records": None}, [], "rule 10: a group without commits has no lag"),
         (
             {"status": "STOP", "unowned_partitions": 1, "excess": 4},

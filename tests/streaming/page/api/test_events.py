@@ -343,6 +343,19 @@ def test_an_event_describes_the_row_in_a_sentence(tmp_path: Path) -> None:
     }
 
 
+def test_the_evidence_of_incidents_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One request built up to 5,000 rows with 500 facts each. Both stored and new events must leave them out."""
+    history, rows = History(tmp_path), list[Any]()
+    as_event = event_reader.event_json
+    monkeypatch.setattr(event_reader, "event_json", lambda kind, row: rows.append(row) or as_event(kind, row))
+    history.write(INCIDENTS, [NOW_MS])
+    cursor = history.ask().json()["next"]
+    history.write(INCIDENTS, [NOW_MS + 1])
+    assert len(history.ask(cursor).json()["events"]) == 1
+    assert len(rows) == 2
+    assert not any({"evidence", "links"} & row.keys() for row in rows)
+
+
 def test_an_incident_event_has_no_group_but_all_its_groups(tmp_path: Path) -> None:
     """One incident can affect forty groups."""
     history = History(tmp_path)

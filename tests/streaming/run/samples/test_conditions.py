@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 import pyarrow as pa
@@ -160,9 +161,14 @@ class Monitor:
             interval_seconds=5,
         )
 
-    def restart(self) -> None:
-        """Stop and start. The state has only the last commit of each key. The samples come from their file."""
+    def restart(self, *, is_rebuild: bool = False) -> None:
+        """Stop and start. The state has only the last commit of each key. The samples come from their file.
+
+        With `is_rebuild`, the checkpoint is new, so the files beside it are missing.
+        """
         self.lag_watch.store()
+        if is_rebuild:
+            rmtree(self.root / "files")
         self.committed_offsets = CommittedOffsets()
         if self.last_commits:
             rows = list(self.last_commits.values())

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from assignors.coordinator import coordinator_partition
+from streaming.delta.on_disk import DeltaTables
 from streaming.delta.stored import stored_rows
 from streaming.delta.tables import INCIDENTS, Table
 from streaming.evaluation.incidents.incident import Incident
@@ -69,11 +72,15 @@ def test_a_slow_member_is_an_incident_from_its_first_late_sample_until_ten_minut
     assert states_of(orders.monitor) == states
 
 
-def test_a_restart_neither_ends_nor_repeats_an_incident(orders: Orders) -> None:
-    """After a kill, the cause of lag is unknown for a minute. The incident continues with the same id."""
+@pytest.mark.parametrize("is_rebuild", [False, True])
+def test_neither_a_restart_nor_a_rebuild_ends_or_repeats_an_incident(orders: Orders, *, is_rebuild: bool) -> None:
+    """After a kill, the cause of lag is unknown for a minute. The incident continues with the same id.
+
+    After a rebuild, only the table of incidents is left: the new checkpoint has no samples and no losses.
+    """
     orders.run(180, *SLOW)
     before = incidents(orders.monitor)
-    orders.monitor.restart()
+    orders.monitor.restart(is_rebuild=is_rebuild)
     orders.run(5, *SLOW)
     assert orders.cause() is None
     assert incidents(orders.monitor) == before
@@ -98,6 +105,58 @@ def test_a_failed_append_writes_the_row_once(orders: Orders, monkeypatch: pytest
         orders.run(180, *SLOW)
     orders.run(60, *SLOW)
     assert len(rows_of(orders.monitor)) == 1
+
+
+def _refuse_incidents(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each append to the table of incidents fail."""
+    append = DeltaTables.append
+
+    def append_to_other_tables(tables: DeltaTables, table: Table, rows: pa.Table) -> None:
+        if table is INCIDENTS:
+            raise OSError("no space left on device")
+        append(tables, table, rows)
+
+    monkeypatch.setattr(DeltaTables, "append", append_to_other_tables)
+
+
+def test_while_the_table_cannot_be_written_an_incident_keeps_its_id_and_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk is full. Each sample opened a new incident with a new start, and the link of an alert led to a 404."""
+    monitor = Monitor(tmp_path)
+    monitor.monitor_state._report_cache._limits_of = lambda ids: dict.fromkeys(ids, GroupLimits(max_lag_seconds=60))
+    group = Orders(monitor)
+    group.run(120, (100, 100), (100, 100))
+    shown = []
+    _refuse_incidents(monkeypatch)
+    for _ in range(60):
+        with suppress(OSError):
+            group.run(5, *SLOW)
+        shown += [(one.incident_id, one.since_ms) for one in incidents(monitor)]
+    assert len(shown) > 20
+    assert len(set(shown)) == 1
+    assert {one.name for one in incidents(monitor)[0].evidence} == {"slow_member", "lag_above_limit"}
+    assert not rows_of(monitor)
+    monkeypatch.undo()
+    group.run(60, *SLOW)
+    [row] = rows_of(monitor)
+    assert (row["incident_id"], len(row["evidence"])) == (shown[0][0], 2)
+
+
+def test_while_the_table_cannot_be_written_an_ended_incident_waits_for_its_row(
+    orders: Orders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its last row is of the open incident, so a restart would open it again."""
+    orders.run(180, *SLOW)
+    _refuse_incidents(monkeypatch)
+    for _ in range(140):
+        with suppress(OSError):
+            orders.run(5, *WELL)
+    assert not incidents(orders.monitor)
+    assert states_of(orders.monitor) == [("slow_member", True, False)]
+    monkeypatch.undo()
+    orders.run(10, *WELL)
+    assert states_of(orders.monitor) == [("slow_member", True, False), ("slow_member", False, True)]
 
 
 def test_a_group_with_ignore_alerts_has_no_incident(tmp_path: Path) -> None:
@@ -177,6 +236,32 @@ def test_evidence_ends_only_if_the_lag_of_every_existing_partition_is_known(
     (incident,) = incidents(monitor)
     found = {one.name for one in incident.evidence if one.until_ms is not None and one.source in {"loss", "lag"}}
     assert found == ended
+
+
+def test_a_lag_that_varies_around_its_limit_is_one_fact_and_writes_no_row(tmp_path: Path) -> None:
+    """Each crossing of the limit wrote a row of the whole incident, with up to 500 facts, at each sample."""
+    monitor = Monitor(tmp_path)
+    max_lag_seconds = 60
+    monitor.monitor_state._report_cache._limits_of = lambda ids: dict.fromkeys(
+        ids, GroupLimits(max_lag_seconds=max_lag_seconds)
+    )
+    group = Orders(monitor)
+    group.run(120, (100, 100), (100, 100))
+    group.run(180, *SLOW)
+    before = incidents(monitor), rows_of(monitor)
+    assert {one.name for one in before[0][0].evidence} == {"slow_member", "lag_above_limit"}
+    for number in range(10):
+        max_lag_seconds = 60 if number % 2 else 180
+        group.run(5, *SLOW)
+        state = monitor.monitor_state
+        lag = state.reports(state.view(), is_fresh=True)["g"].lag
+        assert lag.seconds is not None
+        assert (lag.seconds > max_lag_seconds) == (number % 2 == 1)
+    assert (incidents(monitor), rows_of(monitor)) == before
+    max_lag_seconds = 600
+    group.run(5, *SLOW)
+    ended = {one.name for one in incidents(monitor)[0].evidence if one.until_ms is not None}
+    assert ended == {"lag_above_limit"}, "the lag is at most half of the limit"
 
 
 def _without_partition_1(monitor: Monitor, *, is_deleted: bool) -> None:
