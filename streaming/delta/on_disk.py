@@ -25,6 +25,7 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
+from streaming.delta.log_entries import TRANSACTIONS
 from streaming.delta.stored_table import rust_uri
 from streaming.delta.table_files import TableDamagedError, table_refusal
 from streaming.delta.table_upkeep import COMMITS_PER_CHECKPOINT, retention_properties, set_properties, upkeep_steps
@@ -239,7 +240,8 @@ class _OpenTable:
 
 
 def _commit(delta_table: DeltaTable, rows: pa.Table, transactions: Iterable[Transaction]) -> None:
-    properties = CommitProperties(app_transactions=list(transactions))
+    identifiers = list(transactions)
+    properties = CommitProperties(custom_metadata={TRANSACTIONS: str(len(identifiers))}, app_transactions=identifiers)
     write_deltalake(
         delta_table,
         _without_comments(rows),

@@ -26,7 +26,7 @@ from pyspark.sql import SparkSession
 
 from streaming.config.load import Settings
 from streaming.delta.on_disk import DeltaTables
-from streaming.delta.table_files import check_tables, damaged_tables
+from streaming.delta.table_files import check_folder, check_tables, damaged_tables, refusing_unusable_files
 from streaming.delta.table_repair import repair_table
 from streaming.errors import STAYS, RemedyError, storage_remedy
 from streaming.run.query.prepare import make_checkpoint
@@ -86,8 +86,10 @@ def _repair_tables(root: str, stamp: str) -> Sequence[str]:
     folder = local_folder(root)
     if folder is None:
         return []
-    damaged = [name for name, _ in damaged_tables(folder)]
-    return [repair_table(LocalFolder(folder.root / name), Path(folder.root, f"{name}.{stamp}")) for name in damaged]
+    check_folder(root)
+    with refusing_unusable_files(root):
+        damaged = [name for name, _ in damaged_tables(folder, reads_rows=True)]
+        return [repair_table(LocalFolder(folder.root / name), Path(folder.root, f"{name}.{stamp}")) for name in damaged]
 
 
 def _rebuild(session: SparkSession, settings: Settings, stamp: str) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -18,6 +19,7 @@ from streaming.run import rebuild as rebuild_module
 from streaming.run.rebuild import RebuildError, RebuildResult, rebuild_checkpoint
 from streaming.run.writers import SecondWriterError
 from streaming.spark.files import Files
+from tests.streaming.spark.checkpoints import as_nobody
 
 STAMP = "20260101T000000"
 
@@ -147,6 +149,24 @@ def test_damaged_tables_are_refused_before_anything_moves_and_repaired_on_reques
     (repaired,) = rebuild_checkpoint(settings, STAMP, is_repairing=True).repairs
     assert f"{settings.paths.tables}/{REBALANCES.name}.{STAMP}" in repaired
     assert not (log.parent).exists()
+
+
+def test_a_repair_names_an_unreadable_file_and_changes_nothing() -> None:
+    """The repair ended in a traceback of PermissionError and exit code 1, because it ran before all checks."""
+    with tempfile.TemporaryDirectory() as root:  # other users cannot enter pytest's folder
+        log = Path(root, REBALANCES.name, "_delta_log")
+        log.mkdir(parents=True)
+        for version in range(2):
+            (log / f"{version:020}.json").write_bytes(b"")
+
+        def action() -> None:
+            (log / f"{0:020}.json").chmod(0)
+            rebuild_module._repair_tables(root, STAMP)
+
+        message = as_nobody(action, Path(root))
+        assert message.startswith(f"TableDamagedError: the tables in {root} cannot be used ({log}/{0:020}.json: Perm")
+        assert "let the user of the monitor" in message
+        assert [path.name for path in Path(root).iterdir()] == [REBALANCES.name]
 
 
 def test_a_rebuild_while_a_different_monitor_writes_changes_nothing(
