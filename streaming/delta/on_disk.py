@@ -136,15 +136,16 @@ class DeltaTables:
             self.on_write_failure()
             raise
 
-    def tidy(self, keep_from: date, replaced_files_kept_hours: int | None = None) -> None:
+    def tidy(self, keep_from: date, replaced_files_kept_hours: int | None = None) -> Mapping[str, Exception]:
         """Delete rows with a date before `keep_from`, compact small files, and remove files that no version needs.
 
         Every few seconds, a batch adds a small file and a log entry. Without maintenance, a table would grow by tens of
-        thousands of files per day.
+        thousands of files per day. So a table whose maintenance fails does not prevent the maintenance of the others.
+        Returns the first error of each table with an error. The keys are the paths of the tables.
         """
         hours = self._versions_kept_hours if replaced_files_kept_hours is None else replaced_files_kept_hours
-        for table in TABLES:
-            self._open[table.name].tidy(keep_from, hours)
+        failures = ((self.path(table), self._open[table.name].tidy(keep_from, hours)) for table in TABLES)
+        return {path: failure for path, failure in failures if failure is not None}
 
     def _open_table(self, table: Table) -> DeltaTable:
         delta_table = self._create(table)
@@ -192,16 +193,25 @@ class _OpenTable:
                 self._refresh()
                 return self._append(rows, transaction)
 
-    def tidy(self, keep_from: date, replaced_files_kept_hours: int) -> None:
-        """Run all steps of maintenance. Other threads can append between two steps."""
-        for step in upkeep_steps(keep_from, replaced_files_kept_hours):
-            with self._lock:
-                self._refresh()
-                step(self.handle)
-        with self._lock:
-            if self.handle.version() > self._checkpoint_version:
-                self._make_checkpoint()
-            self.handle.cleanup_metadata()  # removes log entries that a checkpoint replaces and that are old enough
+    def tidy(self, keep_from: date, replaced_files_kept_hours: int) -> Exception | None:
+        """Run all steps of maintenance. Other threads can append between two steps.
+
+        Returns the first error. A step that fails does not prevent the later steps (rule 6 of `table_upkeep`).
+        """
+        failure = None
+        for step in (*upkeep_steps(keep_from, replaced_files_kept_hours), self._shorten_log):
+            try:
+                with self._lock:
+                    self._refresh()
+                    step(self.handle)
+            except (DeltaError, OSError) as error:  # noqa: PERF203 - a step takes milliseconds
+                failure = failure or error
+        return failure
+
+    def _shorten_log(self, _: DeltaTable) -> None:
+        if self.handle.version() > self._checkpoint_version:
+            self._make_checkpoint()
+        self.handle.cleanup_metadata()  # removes log entries that a checkpoint replaces and that are old enough
 
     def _append(self, rows: pa.Table, transaction: Transaction | None) -> bool:
         if transaction is not None:

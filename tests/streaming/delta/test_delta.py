@@ -209,7 +209,7 @@ def test_concurrent_appends_and_maintenance_lose_nothing(root: Path) -> None:
     def tidy() -> None:
         try:
             for number in range(8):
-                tables.tidy(LONG_AGO, replaced_files_kept_hours=24)
+                failures.extend(tables.tidy(LONG_AGO, replaced_files_kept_hours=24).values())
                 tables.append(QUARANTINE, rows_at([1_000 + number]))
         except BaseException as failure:  # noqa: BLE001 - as above
             failures.append(failure)
