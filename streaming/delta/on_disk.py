@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date
+from typing import NamedTuple
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction, write_deltalake
@@ -44,6 +45,13 @@ class TableVersionError(RemedyError):
     """Error: a different version of the monitor wrote the table. That version has a different schema."""
 
     exit_code = STAYS
+
+
+class TableProgress(NamedTuple):
+    """The version of a table, and the id of the last batch that one checkpoint wrote to it. -1 if it wrote none."""
+
+    version: int
+    last_batch: int
 
 
 def _ignore() -> None:
@@ -100,8 +108,19 @@ class DeltaTables:
 
     def last_batch(self) -> int:
         """Return the highest batch id of this checkpoint in all tables. -1 if there is no such batch."""
-        versions = (self._open[table.name].handle.transaction_version(self._application_id(table)) for table in TABLES)
-        return max((version for version in versions if version is not None), default=-1)
+        return max(progress.last_batch for progress in self.progress().values())
+
+    def versions(self) -> Mapping[str, int]:
+        """Return the version of each table by its name."""
+        return {table.name: self._open[table.name].handle.version() for table in TABLES}
+
+    def progress(self) -> Mapping[str, TableProgress]:
+        """Return the progress of each table by its name. This takes 2 ms."""
+        return {table.name: self._progress(table, self._open[table.name].handle) for table in TABLES}
+
+    def _progress(self, table: Table, handle: DeltaTable) -> TableProgress:
+        last_batch = handle.transaction_version(self._application_id(table))
+        return TableProgress(handle.version(), -1 if last_batch is None else last_batch)
 
     def _application_id(self, table: Table) -> str:
         return f"{table.name}/{self._checkpoint_id}"

@@ -4,6 +4,7 @@
   no identity.
 - `query/`: Spark's files with offsets, commits and state.
 - `feedback/`: external facts for the groups.
+- `table_progress.json`: how far the tables were written.
 - `origin/`: a summary of the tables at the creation of the checkpoint. It contains the positions that have rows, and
   the initial states.
 """

@@ -38,6 +38,7 @@ from streaming.evaluation.group_update import GROUP_CODEC, GroupState
 from streaming.evaluation.rebalances.rebalance_history import RebalanceHistory, RebalanceTotals
 from streaming.events import POLLED_PARTITION
 from streaming.group.snapshot import GroupSnapshot, GroupTotals, Resume
+from streaming.run.query.table_progress import ProgressFile
 from streaming.spark.causes import plain_cause
 from streaming.spark.checkpoint import (
     CheckpointDamagedError,
@@ -96,6 +97,7 @@ def prepare_checkpoint(
     tables.open_all()
     own_tables = tables.for_checkpoint(identity.checkpoint_id)
     check_age(files, own_tables.last_batch())
+    ProgressFile(cluster, files, own_tables).check()
     files.make_folder(FEEDBACK_FOLDER)  # the query's second source fails if the folder does not exist
     return own_tables, _read_bootstrap(files)
 

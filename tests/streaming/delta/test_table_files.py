@@ -85,7 +85,7 @@ def test_a_damaged_table_is_refused_by_name_and_repaired_without_deleting_files(
     if file not in REFUSED or (file, damage) == (
         "the last entry",
         "removed",
-    ):  # without its last entry it is the table of the version before
+    ):  # `run.query.table_progress` detects it
         assert find_table_damage(LocalFolder(table)) is None
         return
     with pytest.raises(
