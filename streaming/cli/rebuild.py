@@ -35,8 +35,8 @@ def rebuild(cluster: str | None, is_repairing: bool, file: Path | None) -> None:
     If tables are damaged, the command fails and changes nothing. With --repair-tables, the command first repairs each
     damaged table and prints a description of the repair. A repair restores the last good version, removes damaged
     files, or renames the table and creates a new table. If records of removed rows are still in the topic, the next run
-    of this cluster writes these rows again. If the repair removed rows of a different cluster, the next start of this
-    cluster reports it. Then rebuild the checkpoint of this cluster, too. All other removed rows are lost.
+    of this cluster writes these rows again. All other removed rows are lost. If the repair removed rows of a second
+    cluster, the next start of the second cluster reports it. Then rebuild the second checkpoint, too.
 
     The exit code is 0 if the checkpoint was rebuilt. It is 1 if the rebuild failed but a retry can succeed. It is 78 if
     you must fix the reported error before you try again. If the command fails, the old checkpoint keeps its name.

@@ -252,14 +252,21 @@ def _write_bootstrap(files: Files, bootstrap: Bootstrap) -> Mapping[str, int]:
     return {name: checksum(content) for name, content in stored.items()}
 
 
-def _read_bootstrap(files: Files) -> Bootstrap:
+def _read_bootstrap(files: Files, checksums: Mapping[str, int]) -> Bootstrap:
     """Read the bootstrap files. Raises CheckpointDamagedError, and StateVersionError for states of a newer monitor."""
+
+    def read(name: str) -> bytes:
+        content = files.read(name) or b""
+        if checksums.get(name) not in {None, checksum(content)}:
+            raise ValueError(f"{name} is missing or has unexpected content")
+        return content
+
     try:
         positions = {
-            table.name: np.frombuffer(files.read(f"origin/{table.name}.positions") or b"", dtype="<i8")
+            table.name: np.frombuffer(read(f"origin/{table.name}.positions"), dtype="<i8")
             for table in _KEYED_BY_POSITION
         }
-        stored_states = files.read("origin/seeds")
+        stored_states = read("origin/seeds")
         initial = msgspec.msgpack.decode(stored_states, type=InitialState) if stored_states else InitialState()
     except (ValueError, msgspec.DecodeError) as damaged:
         raise CheckpointDamagedError(files.uri(""), f"origin: {damaged}") from None

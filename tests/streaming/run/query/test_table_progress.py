@@ -29,6 +29,7 @@ from tests.streaming.delta.test_delta import LONG_AGO, open_tables, rows_at
 from tests.streaming.run.test_damaged_caches import UnreadableFolder
 from tests.streaming.run.test_poller import Folder
 from tests.streaming.spark.checkpoints import empty, fill_with_garbage, truncate
+from tests.streaming.spark.test_checkpoint import LocalFiles
 
 
 def progress_file(at: Path, tables: DeltaTables) -> ProgressFile:
@@ -127,18 +128,6 @@ def test_the_file_is_written_only_if_a_table_has_changed(at: Path) -> None:
     tables.append_batch(QUARANTINE, rows_at([2]), 2)
     file.store()
     assert (at / "checkpoint" / PROGRESS_FILE).exists()
-
-
-class LocalFiles(Folder):
-    """Files that also create folders."""
-
-    def uri(self, name: str) -> str:
-        """Return the full path."""
-        return f"{self.root}/{name}"
-
-    def make_folder(self, name: str) -> None:
-        """Create the folder."""
-        (self.root / name).mkdir(parents=True, exist_ok=True)
 
 
 def test_each_batch_writes_the_file_after_its_rows(at: Path) -> None:
