@@ -48,12 +48,13 @@ def rebuild(cluster: str | None, is_repairing: bool, file: Path | None) -> None:
         settings = load_settings_and_redact(file)
         forget_secrets()
         stamp = time.strftime("%Y%m%dT%H%M%S")
-        rebuilt = rebuild_checkpoint(settings.of_cluster(cluster), stamp, is_repairing=is_repairing)
+        old = rebuild_checkpoint(settings.of_cluster(cluster), stamp, _print_repair if is_repairing else None)
     except RemedyError as error:
         click.ClickException(redact(str(error))).show()
         sys.exit(error.exit_code)
-    for repair in rebuilt.repairs:
-        click.echo(redact(repair))
-    old = rebuilt.old_checkpoint
     click.echo(redact(f"the old checkpoint is {old}") if old else "there was no checkpoint before")
     click.echo("a new checkpoint is ready: `rebalance-monitor run` reads the topic from its start")
+
+
+def _print_repair(repair: str) -> None:
+    click.echo(redact(repair))
