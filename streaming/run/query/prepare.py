@@ -99,7 +99,7 @@ def prepare_checkpoint(
     check_age(files, own_tables.last_batch())
     ProgressFile(cluster, files, own_tables).check()
     files.make_folder(FEEDBACK_FOLDER)  # the query's second source fails if the folder does not exist
-    return own_tables, _read_bootstrap(files)
+    return own_tables, _read_bootstrap(files, identity.origin)
 
 
 def check_age(files: Files, last_written: int) -> None:

@@ -20,8 +20,8 @@ from streaming.run.cluster_clock import ClusterClock
 from streaming.run.query.batches import BatchSink
 from streaming.run.query.prepare import Bootstrap, prepare_checkpoint
 from streaming.run.query.table_progress import PROGRESS_FILE, ProgressFile, RowsMissingError
-from streaming.spark.checkpoint import new_identity
-from streaming.spark.checkpoint_files import IDENTITY
+from streaming.spark.checkpoint import CheckpointDamagedError, new_identity
+from streaming.spark.checkpoint_files import IDENTITY, checksum
 from streaming.spark.folder import LocalFolder
 from streaming.state.committed_offsets import CommittedOffsets
 from streaming.state.monitor_state import MonitorState
@@ -150,12 +150,25 @@ def test_each_batch_writes_the_file_after_its_rows(at: Path) -> None:
     assert stored["progress"][QUARANTINE.name] == [3, 5]
 
 
-def test_the_start_checks_the_file(at: Path) -> None:
+def test_the_start_checks_the_file_and_the_checksums(at: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A start with an undamaged checkpoint continues."""
     settings = load_settings(None)
     files = LocalFiles(at / "checkpoint")
-    identity = new_identity(settings.kafka.cluster, settings.spark.shuffle_partitions)
-    files.write(IDENTITY, msgspec.json.encode(identity))
+    monkeypatch.setattr(LocalFiles, "make_folder", lambda *_: None)
+    name = f"origin/{REBALANCES.name}.positions"
+    files.write(name, bytes(24))
+    cluster, partitions = settings.kafka.cluster, settings.spark.shuffle_partitions
+    identity = new_identity(cluster, partitions, origin={name: checksum(bytes(24))})
+    files.write(IDENTITY, msgspec.json.encode(msgspec.structs.replace(identity, checkpoint_id="one")))
     files.write("query/offsets/9", b"")
+
+    def start() -> Bootstrap:
+        return prepare_checkpoint(None, settings, files, DeltaTables(str(at / "tables")))[1]  # type: ignore[arg-type]
+
+    assert len(start().positions[REBALANCES.name]) == 3
+    files.write(name, bytes(16))
+    with pytest.raises(CheckpointDamagedError):
+        start()
     remove_last_entry(at)
     with pytest.raises(RowsMissingError):
-        prepare_checkpoint(None, settings, files, DeltaTables(str(at / "tables")))  # type: ignore[arg-type]
+        start()
