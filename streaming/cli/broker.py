@@ -52,7 +52,7 @@ def broker(port: int | None, folder: Path | None, properties: tuple[str, ...], k
         for stop_signal in (signal.SIGTERM, signal.SIGINT):
             signal.signal(stop_signal, signal.default_int_handler)
         try:
-            fetch_jars(Console(stderr=True), [BROKER_SETS[kafka_version]], verify=False)
+            fetch_jars(Console(stderr=True), [BROKER_SETS[kafka_version]])
             stack.enter_context(embedded_broker)
             click.echo(embedded_broker.bootstrap_servers)
             click.echo(f"topics and log are in {broker_folder}. Press Ctrl-C to stop the broker.", err=True)

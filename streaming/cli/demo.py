@@ -58,7 +58,7 @@ def demo(duration_s: float, folder: Path, metrics_port: int) -> None:
     try:
         with ExitStack() as stack:
             find_java()
-            fetch_jars(console, verify=False)
+            fetch_jars(console)
             demo_path = stack.enter_context(demo_folder(folder))
             _check_port(metrics_port)
             environment = stack.enter_context(DemoEnvironment(demo_path, metrics_port))

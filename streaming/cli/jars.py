@@ -81,9 +81,7 @@ def _create_archives(console: Console) -> None:
     console.print(result, highlight=False, soft_wrap=True)
 
 
-def fetch_jars(
-    console: Console, set_names: Iterable[JarSetName] = FIRST_RUN, *, verify: bool = True, source: Path | None = None
-) -> None:
+def fetch_jars(console: Console, set_names: Iterable[JarSetName] = FIRST_RUN, *, source: Path | None = None) -> None:
     """Get the missing jars from the internet, or from the folder `source` if it is set.
 
     During a download, show a progress bar on a terminal. Otherwise, print one line per jar. Raises JarsError or
@@ -94,7 +92,7 @@ def fetch_jars(
     with Progress(*columns, jar, console=console, transient=True, disable=not console.is_terminal) as bars:
         tasks = {set_name: bars.add_task(f"{set_name} jars", total=None, jar="") for set_name in sorted(set_names)}
         for set_name, task in tasks.items():
-            jar_files = resolve(set_name, _ProgressDisplay(console, bars, task), verify=verify, source=source)
+            jar_files = resolve(set_name, _ProgressDisplay(console, bars, task), source=source)
             bars.update(task, total=len(jar_files), completed=len(jar_files), jar="")
 
 

@@ -35,7 +35,8 @@ def rebuild(cluster: str | None, is_repairing: bool, file: Path | None) -> None:
     If tables are damaged, the command fails and changes nothing. With --repair-tables, the command first repairs each
     damaged table and prints a description of the repair. A repair restores the last good version, removes damaged
     files, or renames the table and creates a new table. If records of removed rows are still in the topic, the next run
-    of this cluster writes these rows again. All other removed rows are lost.
+    of this cluster writes these rows again. All other removed rows are lost. If the repair removed rows of a second
+    cluster, the next start of the second cluster reports it. Then rebuild the second checkpoint, too.
 
     The exit code is 0 if the checkpoint was rebuilt. It is 1 if the rebuild failed but a retry can succeed. It is 78 if
     you must fix the reported error before you try again. If the command fails, the old checkpoint keeps its name.
@@ -47,12 +48,13 @@ def rebuild(cluster: str | None, is_repairing: bool, file: Path | None) -> None:
         settings = load_settings_and_redact(file)
         forget_secrets()
         stamp = time.strftime("%Y%m%dT%H%M%S")
-        rebuilt = rebuild_checkpoint(settings.of_cluster(cluster), stamp, is_repairing=is_repairing)
+        old = rebuild_checkpoint(settings.of_cluster(cluster), stamp, _print_repair if is_repairing else None)
     except RemedyError as error:
         click.ClickException(redact(str(error))).show()
         sys.exit(error.exit_code)
-    for repair in rebuilt.repairs:
-        click.echo(redact(repair))
-    old = rebuilt.old_checkpoint
     click.echo(redact(f"the old checkpoint is {old}") if old else "there was no checkpoint before")
     click.echo("a new checkpoint is ready: `rebalance-monitor run` reads the topic from its start")
+
+
+def _print_repair(repair: str) -> None:
+    click.echo(redact(repair))

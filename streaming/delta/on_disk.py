@@ -20,11 +20,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date
+from typing import NamedTuple
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
+from streaming.delta.log_entries import TRANSACTIONS
 from streaming.delta.stored_table import rust_uri
 from streaming.delta.table_files import TableDamagedError, table_refusal
 from streaming.delta.table_upkeep import COMMITS_PER_CHECKPOINT, retention_properties, set_properties, upkeep_steps
@@ -43,6 +45,13 @@ class TableVersionError(RemedyError):
     """Error: a different version of the monitor wrote the table. That version has a different schema."""
 
     exit_code = STAYS
+
+
+class TableProgress(NamedTuple):
+    """The version of a table, and the id of the last batch that one checkpoint wrote to it. -1 if it wrote none."""
+
+    version: int
+    last_batch: int
 
 
 def _ignore() -> None:
@@ -99,8 +108,19 @@ class DeltaTables:
 
     def last_batch(self) -> int:
         """Return the highest batch id of this checkpoint in all tables. -1 if there is no such batch."""
-        versions = (self._open[table.name].handle.transaction_version(self._application_id(table)) for table in TABLES)
-        return max((version for version in versions if version is not None), default=-1)
+        return max(progress.last_batch for progress in self.progress().values())
+
+    def versions(self) -> Mapping[str, int]:
+        """Return the version of each table by its name."""
+        return {table.name: self._open[table.name].handle.version() for table in TABLES}
+
+    def progress(self) -> Mapping[str, TableProgress]:
+        """Return the progress of each table by its name. This takes 2 ms."""
+        return {table.name: self._progress(table, self._open[table.name].handle) for table in TABLES}
+
+    def _progress(self, table: Table, handle: DeltaTable) -> TableProgress:
+        last_batch = handle.transaction_version(self._application_id(table))
+        return TableProgress(handle.version(), -1 if last_batch is None else last_batch)
 
     def _application_id(self, table: Table) -> str:
         return f"{table.name}/{self._checkpoint_id}"
@@ -135,15 +155,16 @@ class DeltaTables:
             self.on_write_failure()
             raise
 
-    def tidy(self, keep_from: date, replaced_files_kept_hours: int | None = None) -> None:
+    def tidy(self, keep_from: date, replaced_files_kept_hours: int | None = None) -> Mapping[str, Exception]:
         """Delete rows with a date before `keep_from`, compact small files, and remove files that no version needs.
 
         Every few seconds, a batch adds a small file and a log entry. Without maintenance, a table would grow by tens of
-        thousands of files per day.
+        thousands of files per day. So a table whose maintenance fails does not prevent the maintenance of the others.
+        Returns the first error of each table with an error. The keys are the paths of the tables.
         """
         hours = self._versions_kept_hours if replaced_files_kept_hours is None else replaced_files_kept_hours
-        for table in TABLES:
-            self._open[table.name].tidy(keep_from, hours)
+        failures = ((self.path(table), self._open[table.name].tidy(keep_from, hours)) for table in TABLES)
+        return {path: failure for path, failure in failures if failure is not None}
 
     def _open_table(self, table: Table) -> DeltaTable:
         delta_table = self._create(table)
@@ -191,16 +212,25 @@ class _OpenTable:
                 self._refresh()
                 return self._append(rows, transaction)
 
-    def tidy(self, keep_from: date, replaced_files_kept_hours: int) -> None:
-        """Run all steps of maintenance. Other threads can append between two steps."""
-        for step in upkeep_steps(keep_from, replaced_files_kept_hours):
-            with self._lock:
-                self._refresh()
-                step(self.handle)
-        with self._lock:
-            if self.handle.version() > self._checkpoint_version:
-                self._make_checkpoint()
-            self.handle.cleanup_metadata()  # removes log entries that a checkpoint replaces and that are old enough
+    def tidy(self, keep_from: date, replaced_files_kept_hours: int) -> Exception | None:
+        """Run all steps of maintenance. Other threads can append between two steps.
+
+        Returns the first error. A step that fails does not prevent the later steps (rule 6 of `table_upkeep`).
+        """
+        failure = None
+        for step in (*upkeep_steps(keep_from, replaced_files_kept_hours), self._shorten_log):
+            try:
+                with self._lock:
+                    self._refresh()
+                    step(self.handle)
+            except (DeltaError, OSError) as error:  # noqa: PERF203 - a step takes milliseconds
+                failure = failure or error
+        return failure
+
+    def _shorten_log(self, _: DeltaTable) -> None:
+        if self.handle.version() > self._checkpoint_version:
+            self._make_checkpoint()
+        self.handle.cleanup_metadata()  # removes log entries that a checkpoint replaces and that are old enough
 
     def _append(self, rows: pa.Table, transaction: Transaction | None) -> bool:
         if transaction is not None:
@@ -239,7 +269,8 @@ class _OpenTable:
 
 
 def _commit(delta_table: DeltaTable, rows: pa.Table, transactions: Iterable[Transaction]) -> None:
-    properties = CommitProperties(app_transactions=list(transactions))
+    identifiers = list(transactions)
+    properties = CommitProperties(custom_metadata={TRANSACTIONS: str(len(identifiers))}, app_transactions=identifiers)
     write_deltalake(
         delta_table,
         _without_comments(rows),

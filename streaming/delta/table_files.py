@@ -6,12 +6,13 @@ them:
 
 1. A table has a log. A folder is damaged if it has files but no log entry. A folder that does not exist is not damaged.
 2. The log is read from its last checkpoint. Without a checkpoint, it is read from version 0. Each later log entry must
-   exist and must be JSON. The log entry with the same version as the last checkpoint must also exist. delta-rs never
-   reads this log entry, but cannot append rows without it.
-3. A checkpoint must be a complete Parquet file. The checkpoint that `_last_checkpoint` names must exist. If
-   `_last_checkpoint` is not JSON, this file is ignored.
+   exist and must be complete (`log_entries`). The log entry with the same version as the last checkpoint must also
+   exist. delta-rs never reads this log entry, but cannot append rows without it.
+3. The last checkpoint must be a Parquet file that can be read completely. The checkpoint that `_last_checkpoint` names
+   must exist. If `_last_checkpoint` is not JSON, this file is ignored. delta-rs must be able to open the table.
 4. Each data file of the last version must exist, must have the size from the log, and must have the end of a Parquet
-   file.
+   file. A start does not read the rows, because this would take minutes for large tables. The repair and a failed
+   maintenance also read all rows.
 
 After a process is killed, two kinds of files can remain: temporary files, and data files without a log entry. These
 files are not damage.
@@ -21,21 +22,28 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from streaming.delta.log_entries import entry_fault
 from streaming.delta.tables import TABLES
 from streaming.errors import STAYS, RemedyError, storage_remedy
+from streaming.spark.causes import plain_cause
 from streaming.spark.folder import DamagedFile, Folder, LocalFolder, folder_refusal, local_folder
 
 LOG = "_delta_log"
 _ENTRY = re.compile(r"([0-9]{20})\.json")
 _CHECKPOINT = re.compile(r"([0-9]{20})\.checkpoint\.parquet")
 _PARQUET = b"PAR1"
+_BAD_ROWS = "has rows that cannot be read"
+REPAIR_REMEDY = "run `rebalance-monitor rebuild --repair-tables`, which keeps the files that it replaces"
 
 
 class TableDamagedError(RemedyError):
@@ -49,12 +57,15 @@ def check_tables(root: str) -> None:
 
     Raises TableDamagedError with the remedy.
     """
-    folder = local_folder(root)
-    if folder is None:
-        return
-    if refusal := folder.refusal():
-        raise TableDamagedError(_refusal_text(root, refusal))
+    check_folder(root)
     refuse_damaged_tables(root)
+
+
+def check_folder(root: str) -> None:
+    """Check that the folder of tables can be used. Raises TableDamagedError with the remedy."""
+    folder = local_folder(root)
+    if folder is not None and (refusal := folder.refusal()):
+        raise TableDamagedError(_refusal_text(root, refusal))
 
 
 def table_refusal(uri: str) -> OSError | None:
@@ -71,39 +82,48 @@ def refuse_damaged_tables(root: str) -> None:
     folder = local_folder(root)
     if folder is None:
         return
-    try:
+    with refusing_unusable_files(root):
         for name, damage in damaged_tables(folder):
             raise TableDamagedError(
-                f"table {root}/{name} is damaged ({damage}): run `rebalance-monitor rebuild --repair-tables`,"
-                " which keeps the files that it replaces, or set paths.tables to a different folder"
+                f"table {root}/{name} is damaged ({damage}): {REPAIR_REMEDY}, or set paths.tables to a different folder"
             )
+
+
+@contextmanager
+def refusing_unusable_files(root: str) -> Iterator[None]:
+    """Convert an error of the disk into a TableDamagedError with the remedy. The tables may be undamaged."""
+    try:
+        yield
     except OSError as error:
         raise TableDamagedError(_refusal_text(root, error)) from None
 
 
 def _refusal_text(root: str, error: OSError) -> str:
+    cause = f"{error.filename}: {error.strerror}" if error.filename else plain_cause(error)
     return (
-        f"the tables in {root} cannot be used ({error.filename}: {error.strerror}): {storage_remedy(error)},"
-        " or set paths.tables to a different folder"
+        f"the tables in {root} cannot be used ({cause}): {storage_remedy(error)}, or set paths.tables to a different"
+        " folder"
     )
 
 
-def damaged_tables(root: LocalFolder) -> Iterator[tuple[str, DamagedFile]]:
+def damaged_tables(root: LocalFolder, *, reads_rows: bool = False) -> Iterator[tuple[str, DamagedFile]]:
     """Return the name of each damaged table with its first damaged file. Raises OSError for an unreadable file."""
     for table in TABLES:
-        folder = LocalFolder(root.root / table.name)
-        if damage := find_table_damage(folder):
+        if damage := find_table_damage(LocalFolder(root.root / table.name), reads_rows=reads_rows):
             yield table.name, damage
 
 
-def find_table_damage(folder: LocalFolder) -> DamagedFile | None:
+def find_table_damage(folder: LocalFolder, *, reads_rows: bool = False) -> DamagedFile | None:
     """Return the first file that is missing or damaged (rules 1 to 4). None if the table is not damaged."""
     if not folder.root.exists():
         return None
     damage = find_log_damage(folder)
     if damage is not None and "missing" in damage.what:
         damage = find_log_damage(folder)  # a different process may have removed old entries during the first check
-    return damage or next(damaged_rows(folder), None)
+    try:
+        return damage or next(damaged_rows(folder, reads_rows=reads_rows), None)
+    except DeltaError as error:
+        return DamagedFile(LOG, f"cannot be opened: {plain_cause(error)}")
 
 
 def find_log_damage(folder: Folder) -> DamagedFile | None:
@@ -122,7 +142,7 @@ def find_log_damage(folder: Folder) -> DamagedFile | None:
         return DamagedFile(log_entry(last), "is missing, but its checkpoint exists")
     for version in range(last + 1, max(entries, default=-1) + 1):
         name = log_entry(version)
-        if fault := _entry_fault(folder.read(name)):
+        if fault := entry_fault(folder.read(name), version):
             return DamagedFile(name, fault)
     return None
 
@@ -144,46 +164,52 @@ def _hint_fault(stored: bytes | None, checkpoints: set[int]) -> str | None:
 def _parquet_fault(stored: bytes | None) -> str | None:
     if not stored:
         return "is missing" if stored is None else "is empty"
-    return None if len(stored) > 12 and stored[:4] == stored[-4:] == _PARQUET else "is not a Parquet file"
+    return None if _is_parquet(pa.BufferReader(stored)) else "is not a Parquet file"
 
 
-def _entry_fault(stored: bytes | None) -> str | None:
-    if not stored:
-        return "is missing" if stored is None else "is empty"
-    try:
-        actions = [json.loads(line) for line in stored.splitlines() if line.strip()]
-    except ValueError:
-        return "is not JSON"
-    return None if actions and all(isinstance(action, dict) for action in actions) else "contains no actions"
-
-
-def damaged_rows(folder: LocalFolder) -> Iterator[DamagedFile]:
-    """Return the damaged data files of the last version (rule 4)."""
-    for name, size_bytes in _files_of_rows(folder):
+def damaged_rows(folder: LocalFolder, *, reads_rows: bool) -> Iterator[DamagedFile]:
+    """Return the damaged data files of the last version (rule 4). Raises DeltaError if the table cannot be opened."""
+    for name, size_bytes, rows in _files_of_rows(folder):
         path = folder.root / name
         try:
-            with path.open("rb") as file:
-                actual_bytes = path.stat().st_size
-                if actual_bytes != size_bytes:
-                    what = "is empty" if actual_bytes == 0 else f"has {actual_bytes} of {size_bytes} bytes"
-                    yield DamagedFile(name, what)
-                    continue
-                file.seek(-4, 2)
-                if file.read(4) != _PARQUET:
-                    yield DamagedFile(name, "is not a Parquet file")
-        except FileNotFoundError:
-            yield DamagedFile(name, "is missing")
+            fault = _size_fault(path, size_bytes) or (None if not reads_rows or _is_parquet(path, rows) else _BAD_ROWS)
+        except (FileNotFoundError, ValueError):  # a name with a null byte names no file
+            fault = "is missing"
+        if fault:
+            yield DamagedFile(name, fault)
 
 
-def _files_of_rows(folder: LocalFolder) -> Sequence[tuple[str, int]]:
+def _size_fault(path: Path, size_bytes: int) -> str | None:
+    with path.open("rb") as file:
+        actual_bytes = path.stat().st_size
+        if actual_bytes != size_bytes:
+            return "is empty" if actual_bytes == 0 else f"has {actual_bytes} of {size_bytes} bytes"
+        file.seek(-4, 2)
+        return None if file.read(4) == _PARQUET else "is not a Parquet file"
+
+
+def _is_parquet(source: Path | pa.BufferReader, rows: int | None = None) -> bool:
+    """Return True if the file can be read completely, and if it has this number of rows.
+
+    One thread reads, and Arrow calls no Python code (see `stored_table`).
+    """
+    try:
+        with pq.ParquetFile(source) as file:
+            for batch in file.iter_batches(use_threads=False):
+                batch.validate(full=True)
+            return rows is None or bool(file.metadata.num_rows == rows)
+    except (pa.ArrowException, ValueError):
+        return False
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        return False  # Arrow's own error
+
+
+def _files_of_rows(folder: LocalFolder) -> list[tuple[str, int, int | None]]:
+    """Return the name, the size in bytes and the number of rows of each data file of the last version."""
     if not folder.names(LOG):
         return []
-    try:
-        actions: Mapping[str, pa.Array] = pa.table(DeltaTable(str(folder.root)).get_add_actions(flatten=True))
-    except DeltaError as error:
-        raise TableDamagedError(
-            f"table {folder.root} cannot be opened ({str(error).partition(chr(10))[0]}):"
-            " run `rebalance-monitor rebuild --repair-tables`, which keeps the files that it replaces"
-        ) from None
-    names = (unquote(name) for name in actions["path"].to_pylist())
-    return sorted(zip(names, actions["size_bytes"].to_pylist(), strict=True))
+    actions: Mapping[str, pa.Array] = pa.table(DeltaTable(str(folder.root)).get_add_actions(flatten=True))
+    names = [unquote(name) for name in actions["path"].to_pylist()]
+    return sorted(zip(names, actions["size_bytes"].to_pylist(), actions["num_records"].to_pylist(), strict=True))

@@ -8,8 +8,8 @@ To *move* a file *aside* means: move the file from the table to a separate folde
    then repaired.
 3. If the log entry with the version of the last checkpoint is missing, an entry without actions replaces it. No action
    is lost, because the checkpoint contains all actions.
-4. Damaged data files are moved aside. Damaged and missing data files are removed from the log (Delta's `FSCK REPAIR
-   TABLE`).
+4. All rows are read. Damaged data files are moved aside. Damaged and missing data files are removed from the log
+   (Delta's `FSCK REPAIR TABLE`).
 5. If the table is still damaged after these steps, the whole table is moved aside. The monitor creates a new table in
    its place.
 """
@@ -17,12 +17,13 @@ To *move* a file *aside* means: move the file from the table to a separate folde
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from pathlib import Path
 
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from streaming.delta.table_files import LOG, TableDamagedError, damaged_rows, find_log_damage, find_table_damage
+from streaming.delta.table_files import LOG, damaged_rows, find_log_damage, find_table_damage
 from streaming.spark.folder import LocalFolder
 
 _NO_ACTION = '{"commitInfo":{"operation":"REPAIR"}}\n'
@@ -30,14 +31,15 @@ _VERSION = re.compile(r"([0-9]{20})\.json")
 
 
 def repair_table(folder: LocalFolder, aside: Path) -> str:
-    """Repair the table. Returns one sentence that describes the repair. Files are moved aside to `aside`."""
-    try:
+    """Repair the table. Returns one sentence that describes the repair. Files are moved aside to `aside`.
+
+    Raises OSError for a file that cannot be read or moved. Such a file is not damaged, so rule 5 does not apply.
+    """
+    with suppress(DeltaError):  # rule 5
         done = [*_repair_log(folder, aside), *_repair_rows(folder, aside)]
         if find_table_damage(folder) is None:
             removed = f"; removed files are in {aside}" if aside.exists() else ""
             return f"{folder.root}: {'; '.join(done)}{removed}"
-    except (DeltaError, OSError, TableDamagedError):
-        pass  # rule 5
     _move_aside(folder.root, aside, aside / folder.root.name)
     return (
         f"{folder.root}: cannot be repaired; it was moved to {aside / folder.root.name}, and the monitor creates a new"
@@ -77,7 +79,7 @@ def _entries_from(folder: LocalFolder, version: int) -> list[str]:
 
 def _repair_rows(folder: LocalFolder, aside: Path) -> list[str]:
     """Remove damaged data files (rule 4). Returns a description of the step."""
-    damaged = list(damaged_rows(folder))
+    damaged = list(damaged_rows(folder, reads_rows=True))
     for file in damaged:
         if (folder.root / file.name).exists():
             _move_aside(folder.root / file.name, aside, aside / file.name)

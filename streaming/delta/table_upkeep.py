@@ -14,14 +14,18 @@
    contains all transaction identifiers. So `delta.setTransactionRetentionDuration` is not set.
 5. If a writer is killed, files without a log entry can remain. So vacuum checks all files, and not only files that the
    log marks as removed.
+6. A step that fails does not prevent the later steps. If a damaged data file cannot be merged, the small files of all
+   other days are merged. So the log and the number of files stay small.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from datetime import date
 
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 
 COMMITS_PER_CHECKPOINT = 25
 """Commits between two checkpoints. Writing a checkpoint takes 12 ms of processor time. Opening the table from the
@@ -54,7 +58,18 @@ def set_properties(table: DeltaTable, versions_kept_hours: int) -> None:
 def upkeep_steps(keep_from: date, replaced_files_kept_hours: int) -> Iterator[Step]:
     """Return the maintenance steps for one table, in the order of execution. The table is valid after each step."""
     yield lambda table: table.delete(f"date < '{keep_from.isoformat()}'")
-    yield lambda table: table.optimize.compact()
+    yield _merge_small_files
     yield lambda table: table.vacuum(
         replaced_files_kept_hours, dry_run=False, enforce_retention_duration=False, full=True
     )
+
+
+def _merge_small_files(table: DeltaTable) -> None:
+    """Merge the small files of each day. Raises DeltaError after the other days if a file is damaged (rule 6)."""
+    try:
+        table.optimize.compact()
+    except DeltaError:
+        for day in sorted({partition["date"] for partition in table.partitions()}):
+            with suppress(DeltaError):
+                table.optimize.compact(partition_filters=[("date", "=", day)])
+        raise

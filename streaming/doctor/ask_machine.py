@@ -120,7 +120,7 @@ def _content(folder: LocalFolder, settings: Settings) -> str:
     """
     uri, cluster = settings.paths.checkpoint, settings.kafka.cluster
     identity = read_identity(folder)
-    if damage := find_damaged_file(uri):
+    if damage := find_damaged_file(folder):
         raise CheckpointDamagedError(uri, damage)
     if identity is None:
         return ""

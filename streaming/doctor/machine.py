@@ -62,7 +62,7 @@ def jars_finding(missing: Sequence[str], folder: str) -> Finding:
     """Return whether the jars of Spark are on this machine. The first start would download missing jars."""
     if missing:
         remedy = "run `rebalance-monitor jars`; without it, the first start downloads them"
-        return note(JARS, f"{len(missing)} jars are not in {folder}", remedy)
+        return note(JARS, f"{len(missing)} jars are missing or damaged in {folder}", remedy)
     return ok(JARS, f"complete in {folder}")
 
 

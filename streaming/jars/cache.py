@@ -1,4 +1,4 @@
-"""Store jars on this machine. Each set is downloaded or copied once per user and verified with jars.lock.
+"""Store jars on this machine. Each set is downloaded or copied once per user. Each use verifies it with jars.lock.
 
     <cache>/jars/spark-3f2a…/    the jars of one set; the name contains a hash of its content
     <cache>/jars/spark.lock      locked by the process that fills the folder
@@ -23,7 +23,7 @@ from pathlib import Path
 
 import tenacity
 
-from streaming.errors import storage_remedy
+from streaming.errors import STAYS, storage_remedy
 from streaming.jars.coordinates import JarSetName
 from streaming.jars.ivy import JarsError, fetch
 from streaming.jars.lockfile import LockedJar, lock_version, parse_lock
@@ -43,26 +43,32 @@ _ATTEMPTS = 3
 _SPARE_BYTES = 50_000_000
 
 
+class JarsFolderError(JarsError):
+    """Error: the folder of the jars cannot be used."""
+
+    exit_code = STAYS
+
+
 def log_jar(set_name: JarSetName, number: int, total: int, jar: str) -> None:
     """Log the progress of a set. This is the default of `resolve`, because a first download can take a minute."""
     _log.info("downloading %s jars: %d/%d %s", set_name, number, total, jar)
 
 
-def resolve(
-    set_name: JarSetName, on_jar: OnJar = log_jar, *, verify: bool = False, source: Path | None = None
-) -> list[Path]:
+def resolve(set_name: JarSetName, on_jar: OnJar = log_jar, *, source: Path | None = None) -> list[Path]:
     """Return the sorted paths of the jars of a set. If the set is missing or damaged, get it first.
 
-    The jars come from the folder `source`. If it is None, they are downloaded. By default, the function checks only the
-    names and sizes of the stored files. This check takes a millisecond. With `verify`, the function also checks the
-    hashes of all files. New files are always checked. Raises JarsError or JavaError. The error message is one line and
-    contains the remedy. Example: `",".join(map(str, resolve("spark")))` is a value for `spark.jars`.
+    The jars come from the folder `source`. If it is None, they are downloaded. The function checks the hashes of all
+    files. For the set `spark` (25 MB), this takes 0.02 s. Raises JarsError or JavaError. The error message is one line
+    and contains the remedy. Example: `",".join(map(str, resolve("spark")))` is a value for `spark.jars`.
     """
     locked = _locked_jars(set_name)
     folder = _set_folder(set_name, locked)
-    if not _is_complete(folder, locked, verify=verify):
+    if damaged := missing_jars(set_name):
         with _convert_os_errors(folder), _process_lock(folder.parent / f"{set_name}.lock"):
-            if not _is_complete(folder, locked, verify=verify):  # a different process may have stored it
+            if folder.exists():
+                names = ", ".join(damaged[:3])
+                _log.warning("%d jars in %s are damaged and are replaced: %s", len(damaged), folder, names)
+            if missing_jars(set_name):  # a different process may have stored it
                 _store_set(set_name, locked, folder, on_jar, source)
     return sorted(folder / jar.coordinate.file_name for jar in locked)
 
@@ -72,7 +78,7 @@ def copy_set(set_name: JarSetName, folder: Path, on_jar: OnJar = log_jar) -> fro
 
     If the set is not stored on this machine, it is downloaded first. Raises JarsError or JavaError, like `resolve`.
     """
-    resolve(set_name, on_jar, verify=True)
+    resolve(set_name, on_jar)
     locked = _locked_jars(set_name)
     try:
         copy_jars(_set_folder(set_name, locked), locked, folder)
@@ -85,15 +91,10 @@ def copy_set(set_name: JarSetName, folder: Path, on_jar: OnJar = log_jar) -> fro
 
 
 def missing_jars(set_name: JarSetName) -> list[str]:
-    """Return the names of the jars of a set that are missing or have a wrong size. Nothing is downloaded."""
+    """Return the names of the jars of a set that are missing or damaged. Nothing is downloaded."""
     locked = _locked_jars(set_name)
     folder = _set_folder(set_name, locked)
-    names = [
-        jar.coordinate.file_name
-        for jar in locked
-        if not _is_present(folder / jar.coordinate.file_name, jar, verify=False)
-    ]
-    return sorted(names)
+    return sorted(name for jar in locked if not _is_present(folder / (name := jar.coordinate.file_name), jar))
 
 
 def cache_folder() -> Path:
@@ -147,7 +148,7 @@ def _fetch_with_retries(set_name: JarSetName, locked: tuple[LockedJar, ...], fol
 
 
 def _verify(path: Path, jar: LockedJar, partial_folder: Path) -> None:
-    if path.is_file() and _sha256(path) == jar.sha256:
+    if _is_present(path, jar):
         return
     shutil.rmtree(
         partial_folder, ignore_errors=True
@@ -158,13 +159,9 @@ def _verify(path: Path, jar: LockedJar, partial_folder: Path) -> None:
     )
 
 
-def _is_complete(folder: Path, locked: tuple[LockedJar, ...], *, verify: bool) -> bool:
-    return all(_is_present(folder / jar.coordinate.file_name, jar, verify=verify) for jar in locked)
-
-
-def _is_present(path: Path, jar: LockedJar, *, verify: bool) -> bool:
+def _is_present(path: Path, jar: LockedJar) -> bool:
     try:
-        return path.stat().st_size == jar.size_bytes and (not verify or _sha256(path) == jar.sha256)
+        return path.stat().st_size == jar.size_bytes and _sha256(path) == jar.sha256
     except OSError:
         return False
 
@@ -176,7 +173,7 @@ def _sha256(path: Path) -> str:
 def _check_free_space(folder: Path, needed_bytes: int) -> None:
     free_bytes = shutil.disk_usage(folder).free
     if free_bytes < needed_bytes:
-        raise JarsError(
+        raise JarsFolderError(
             f"{folder} has {free_bytes // 1_000_000} MB free, but the jars need {needed_bytes // 1_000_000} MB: free "
             "space, or set REBALANCE_MONITOR_CACHE_DIR to a folder on a different disk"
         )
@@ -197,7 +194,7 @@ def _convert_os_errors(folder: Path) -> Iterator[None]:
     except OSError as error:
         is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         remedy = "make space on its disk" if is_full else "make it writable"
-        raise JarsError(
+        raise JarsFolderError(
             f"jars cannot be stored in {folder.parent} ({error.strerror}): {remedy}, or set "
             "REBALANCE_MONITOR_CACHE_DIR to a different folder"
         ) from error

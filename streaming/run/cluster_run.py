@@ -21,6 +21,7 @@ from streaming.run.poller import Poller
 from streaming.run.query.keeper import QueryKeeper
 from streaming.run.query.prepare import prepare_checkpoint
 from streaming.run.query.restore import restore
+from streaming.run.query.table_progress import ProgressFile
 from streaming.run.samples.assignors import AssignorRequests
 from streaming.run.samples.conditions import GroupConditions, limits_of
 from streaming.run.samples.feedback import Feedback
@@ -127,16 +128,17 @@ class ClusterRun:
             self._readiness.report_progress()
             for thread in threads:
                 thread.join()
-            self._store(lag_watch)
+            self._store(lag_watch, ProgressFile(self._cluster, self._files, tables))
 
-    def _store(self, lag_watch: LagWatch) -> None:
-        """Store the samples.
+    def _store(self, lag_watch: LagWatch, progress_file: ProgressFile) -> None:
+        """Store the samples and the progress of the tables.
 
-        The stored samples are only a cache, so a failed write is only logged. If it raised an error, this error would
-        hide the error that ended the run.
+        Both are only caches, so a failed write is only logged. If it raised an error, this error would hide the error
+        that ended the run.
         """
         try:
             lag_watch.store()
+            progress_file.store()
         except (OSError, Py4JError) as error:
             level = logging.DEBUG if is_spark_gone(error) else logging.WARNING
             _log.log(level, "%s: samples could not be written: %s", self._cluster, plain_cause(error))

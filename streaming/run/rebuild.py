@@ -14,9 +14,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -26,7 +25,7 @@ from pyspark.sql import SparkSession
 
 from streaming.config.load import Settings
 from streaming.delta.on_disk import DeltaTables
-from streaming.delta.table_files import check_tables, damaged_tables
+from streaming.delta.table_files import check_folder, check_tables, damaged_tables, refusing_unusable_files
 from streaming.delta.table_repair import repair_table
 from streaming.errors import STAYS, RemedyError, storage_remedy
 from streaming.run.query.prepare import make_checkpoint
@@ -44,26 +43,20 @@ class RebuildError(RemedyError):
     exit_code = STAYS
 
 
-@dataclass(frozen=True, slots=True)
-class RebuildResult:
-    """The new location of the old checkpoint, and one sentence per repaired table.
+def rebuild_checkpoint(settings: Settings, stamp: str, on_repair: Callable[[str], None] | None = None) -> str | None:
+    """Rename the old checkpoint to `<checkpoint>.<stamp>`, and put a new checkpoint in its place (rules 1 to 3).
 
-    The location is None if there was no old checkpoint.
+    Returns the new location of the old checkpoint, or None if there was no old checkpoint. If `on_repair` is set,
+    damaged tables are repaired. It is called with one sentence for each repaired table, before the next step can fail.
     """
-
-    old_checkpoint: str | None
-    repairs: Sequence[str] = ()
-
-
-def rebuild_checkpoint(settings: Settings, stamp: str, *, is_repairing: bool = False) -> RebuildResult:
-    """Rename the old checkpoint to `<checkpoint>.<stamp>`, and put a new checkpoint in its place (rules 1 to 3)."""
     with CheckpointLock(settings.paths.checkpoint) as lock:
-        repairs = _repair_tables(settings.paths.tables, stamp) if is_repairing else ()
+        if on_repair is not None:
+            _repair_tables(settings.paths.tables, stamp, on_repair)
         check_tables(settings.paths.tables)
         with spark_session(settings.spark) as session:
             lock.write_holder(jvm_pid(session))
             with _claim(session, settings):
-                return RebuildResult(_rebuild(session, settings, stamp), repairs)
+                return _rebuild(session, settings, stamp)
 
 
 def _claim(session: SparkSession, settings: Settings) -> WriterClaim:
@@ -82,12 +75,14 @@ def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _repair_tables(root: str, stamp: str) -> Sequence[str]:
+def _repair_tables(root: str, stamp: str, on_repair: Callable[[str], None]) -> None:
     folder = local_folder(root)
     if folder is None:
-        return []
-    damaged = [name for name, _ in damaged_tables(folder)]
-    return [repair_table(LocalFolder(folder.root / name), Path(folder.root, f"{name}.{stamp}")) for name in damaged]
+        return
+    check_folder(root)
+    with refusing_unusable_files(root):
+        for name, _ in damaged_tables(folder, reads_rows=True):
+            on_repair(repair_table(LocalFolder(folder.root / name), Path(folder.root, f"{name}.{stamp}")))
 
 
 def _rebuild(session: SparkSession, settings: Settings, stamp: str) -> str | None:

@@ -4,6 +4,7 @@
   no identity.
 - `query/`: Spark's files with offsets, commits and state.
 - `feedback/`: external facts for the groups.
+- `table_progress.json`: how far the tables were written.
 - `origin/`: a summary of the tables at the creation of the checkpoint. It contains the positions that have rows, and
   the initial states.
 """
@@ -123,7 +124,7 @@ def check_files(uri: str) -> None:
     """Check the files of a checkpoint on a local disk. Raises CheckpointError with the file and the remedy.
 
     If a start does not need a damaged file, the file is removed, and a warning is logged. A checkpoint on remote
-    storage is not checked here. For such a checkpoint, Spark reports the damage when it reads the damaged file.
+    storage is not checked here, because reading it takes seconds. If its query fails, `check_restart_helps` checks it.
     """
     folder = local_folder(uri)
     if folder is None:
@@ -131,18 +132,15 @@ def check_files(uri: str) -> None:
     try:
         if refusal := folder.refusal():
             raise CheckpointError(_storage_error_text(uri, refusal))
-        if damage := find_damaged_file(uri):
+        if damage := find_damaged_file(folder):
             raise CheckpointDamagedError(uri, damage)
         _remove_disposable(folder)
     except OSError as error:
         raise CheckpointError(_storage_error_text(uri, error)) from None
 
 
-def find_damaged_file(uri: str) -> DamagedFile | None:
-    """Find the first missing or damaged file of a checkpoint on a local disk. Raises OSError for an unreadable file."""
-    folder = local_folder(uri)
-    if folder is None:
-        return None
+def find_damaged_file(folder: Folder) -> DamagedFile | None:
+    """Find the first missing or damaged file of a checkpoint. Raises OSError for an unreadable file."""
     identity = read_identity(folder)
     if identity is None:
         return find_query_without_identity(folder)
@@ -205,12 +203,15 @@ def check_identity(
 def batch_end_positions(files: Files, batch_id: int, topic: str) -> dict[int, int]:
     """For each partition, return the position at the end of a batch.
 
-    Spark writes these positions before the batch runs.
+    Spark writes these positions before the batch runs. Raises CheckpointDamagedError.
     """
-    stored = files.read(f"{QUERY}/offsets/{batch_id}")
-    for line in (stored or b"").decode().splitlines():
-        if line.startswith("{") and topic in (parsed := json.loads(line)):
-            return {int(partition): int(offset) for partition, offset in parsed[topic].items()}
+    name = f"{QUERY}/offsets/{batch_id}"
+    try:
+        for line in (files.read(name) or b"").decode().splitlines():
+            if line.startswith("{") and topic in (parsed := json.loads(line)):
+                return {int(partition): int(offset) for partition, offset in parsed[topic].items()}
+    except ValueError:
+        raise CheckpointDamagedError(files.uri(""), f"{name} is not JSON") from None
     return {}
 
 

@@ -10,7 +10,7 @@ import pytest
 
 STREAMING = Path(__file__).parents[2] / "streaming"
 SHARED_LINES = {
-    "the maintenance of the tables failed (%s); trying again in %g s": "the tables are shared",
+    "the maintenance of table %s failed (%s); trying again in %g s": "the tables are shared",
     "passwords for the HTTP port are sent unencrypted: set metrics.tls_certificate_file": "the port is shared",
     "metrics at %s/metrics, pages at /": "the port is shared",
     "the certificate of the HTTP port was renewed": "the port is shared",
@@ -25,6 +25,7 @@ SHARED_LINES = {
     "removed %d damaged files that are not needed from %s: %s": "the folder of a checkpoint belongs to one cluster",
     "the maintenance of the tables took %.1f s": "the tables are shared",
     "downloading %s jars: %d/%d %s": "the jars are shared",
+    "%d jars in %s are damaged and are replaced: %s": "the jars are shared",
     "stopped": "the whole process",
 }
 """Log lines about resources that all clusters share, each with its reason."""

@@ -42,6 +42,7 @@ from streaming.integrity.log_integrity import find_backward_positions
 from streaming.run.cluster_clock import ClusterClock
 from streaming.run.log_integrity import ForeignRecords, report_rewound
 from streaming.run.query.prepare import Bootstrap, position_numbers
+from streaming.run.query.table_progress import ProgressFile
 from streaming.spark.causes import plain_cause
 from streaming.spark.checkpoint import batch_end_positions
 from streaming.spark.files import Files
@@ -85,6 +86,7 @@ class BatchSink:
         self._clock = clock
         self._on_end = on_end
         self._foreign_records = ForeignRecords(cluster)
+        self._progress_file = ProgressFile(cluster, files, tables)
         self.failure: Exception | None = None
         """The error that the last batch raised. Spark itself reports this error only as a long text."""
 
@@ -193,6 +195,7 @@ class BatchSink:
         )
         for table in already_written:
             _log.info("%s: batch %d is already in table %s", self._cluster, batch_id, table.name)
+        self._progress_file.store()
 
     def _unwritten(self, table: Table, rows: pa.Table) -> pa.Table:
         """Return `rows` without the rows that were written to the table before the checkpoint was created."""

@@ -38,6 +38,7 @@ from streaming.evaluation.group_update import GROUP_CODEC, GroupState
 from streaming.evaluation.rebalances.rebalance_history import RebalanceHistory, RebalanceTotals
 from streaming.events import POLLED_PARTITION
 from streaming.group.snapshot import GroupSnapshot, GroupTotals, Resume
+from streaming.run.query.table_progress import ProgressFile
 from streaming.spark.causes import plain_cause
 from streaming.spark.checkpoint import (
     CheckpointDamagedError,
@@ -96,8 +97,9 @@ def prepare_checkpoint(
     tables.open_all()
     own_tables = tables.for_checkpoint(identity.checkpoint_id)
     check_age(files, own_tables.last_batch())
+    ProgressFile(cluster, files, own_tables).check()
     files.make_folder(FEEDBACK_FOLDER)  # the query's second source fails if the folder does not exist
-    return own_tables, _read_bootstrap(files)
+    return own_tables, _read_bootstrap(files, identity.origin)
 
 
 def check_age(files: Files, last_written: int) -> None:
@@ -250,14 +252,21 @@ def _write_bootstrap(files: Files, bootstrap: Bootstrap) -> Mapping[str, int]:
     return {name: checksum(content) for name, content in stored.items()}
 
 
-def _read_bootstrap(files: Files) -> Bootstrap:
+def _read_bootstrap(files: Files, checksums: Mapping[str, int]) -> Bootstrap:
     """Read the bootstrap files. Raises CheckpointDamagedError, and StateVersionError for states of a newer monitor."""
+
+    def read(name: str) -> bytes:
+        content = files.read(name) or b""
+        if checksums.get(name) not in {None, checksum(content)}:
+            raise ValueError(f"{name} is missing or has unexpected content")
+        return content
+
     try:
         positions = {
-            table.name: np.frombuffer(files.read(f"origin/{table.name}.positions") or b"", dtype="<i8")
+            table.name: np.frombuffer(read(f"origin/{table.name}.positions"), dtype="<i8")
             for table in _KEYED_BY_POSITION
         }
-        stored_states = files.read("origin/seeds")
+        stored_states = read("origin/seeds")
         initial = msgspec.msgpack.decode(stored_states, type=InitialState) if stored_states else InitialState()
     except (ValueError, msgspec.DecodeError) as damaged:
         raise CheckpointDamagedError(files.uri(""), f"origin: {damaged}") from None

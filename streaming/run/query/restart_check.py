@@ -1,10 +1,15 @@
 """Check whether a restart of a failed query can help.
 
-If the checkpoint or a table is damaged, the run ends, because a restart cannot repair it. If the checkpoint was
-removed, the run ends, and the next run creates a new checkpoint.
+1. If the checkpoint or a table is damaged, the run ends, because a restart cannot repair it.
+2. If the checkpoint was removed, the run ends, and the next run creates a new checkpoint.
+3. A checkpoint on remote storage is read with Spark's client, which takes seconds. So it is checked only once for each
+   reason of a failure. Tables on remote storage are not checked.
+4. If remote storage does not answer, a restart can help.
 """
 
 from __future__ import annotations
+
+import errno
 
 from pyspark.sql import SparkSession
 
@@ -16,6 +21,7 @@ from streaming.run.query.prepare import check_age
 from streaming.spark.causes import plain_cause
 from streaming.spark.checkpoint import CheckpointDamagedError, CheckpointError, find_damaged_file, read_identity
 from streaming.spark.files import Files
+from streaming.spark.folder import local_folder
 from streaming.spark.session import is_running
 
 
@@ -23,17 +29,22 @@ class CheckpointRemovedError(RemedyError):
     """The checkpoint was removed while the monitor was running. The next start creates a new checkpoint."""
 
 
-def check_restart_helps(session: SparkSession, files: Files, tables: DeltaTables) -> None:
-    """Raise RemedyError if Spark has ended, or if the checkpoint or a table is missing or damaged."""
+def check_restart_helps(session: SparkSession, files: Files, tables: DeltaTables, *, is_new: bool) -> None:
+    """Raise RemedyError if Spark has ended, or if the checkpoint or a table is missing or damaged (rules 1 to 4).
+
+    `is_new` is False if the failure before this failure had the same reason.
+    """
     if not is_running(session):
         raise SparkEndedError
     uri = files.uri("").rstrip("/")
+    folder = local_folder(uri)
     try:
-        if damage := find_damaged_file(uri):
+        if (folder or is_new) and (damage := find_damaged_file(folder or files)):
             raise CheckpointDamagedError(uri, damage)
         if read_identity(files) is None:
             raise CheckpointRemovedError(f"checkpoint {uri} was removed: the next start creates a new one")
         check_age(files, tables.last_batch())
     except OSError as error:
-        raise CheckpointError(f"checkpoint {uri} cannot be read: {plain_cause(error)}") from error
+        if folder is not None or error.errno != errno.EIO:
+            raise CheckpointError(f"checkpoint {uri} cannot be read: {plain_cause(error)}") from error
     refuse_damaged_tables(tables.root)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from contextlib import suppress
 from datetime import date, timedelta
-
-from deltalake.exceptions import DeltaError
 
 from streaming.delta.cells import utc
 from streaming.delta.on_disk import DeltaTables
+from streaming.delta.table_files import REPAIR_REMEDY, find_table_damage
 from streaming.spark.causes import plain_cause
+from streaming.spark.folder import local_folder
 
 FIRST_AFTER_SECONDS = 60.0
 """Time between the start of the monitor and the first maintenance, in seconds.
@@ -27,7 +28,7 @@ _log = logging.getLogger(__name__)
 class Upkeep:
     """The periodic maintenance of the tables.
 
-    If the maintenance fails, the failure is logged. The maintenance then runs again after one interval.
+    If the maintenance of a table fails, the failure is logged. The maintenance then runs again after one interval.
 
     The samplers of all clusters call this object. The first call after the interval has passed starts the maintenance.
     Only one maintenance runs at a time.
@@ -65,12 +66,20 @@ class Upkeep:
 
     def _tidy(self, keep_from: date) -> None:
         started_seconds = time.monotonic()
-        try:
-            self._tables.tidy(keep_from)
-        except (DeltaError, OSError) as error:
+        for path, failure in self._tables.tidy(keep_from).items():
             _log.warning(
-                "the maintenance of the tables failed (%s); trying again in %g s",
-                plain_cause(error),
+                "the maintenance of table %s failed (%s); trying again in %g s",
+                path,
+                _damage_text(path) or plain_cause(failure),
                 self._maintenance_interval_seconds,
             )
         _log.debug("the maintenance of the tables took %.1f s", time.monotonic() - started_seconds)
+
+
+def _damage_text(path: str) -> str | None:
+    """Return the damaged file of a table with the remedy. None if no file is damaged, or if this is unknown."""
+    with suppress(OSError):
+        folder = local_folder(path)
+        if folder is not None and (damage := find_table_damage(folder, reads_rows=True)):
+            return f"{damage}: stop the monitor and {REPAIR_REMEDY}"
+    return None

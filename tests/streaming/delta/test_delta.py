@@ -17,10 +17,11 @@ from streaming.delta import on_disk as delta_module
 from streaming.delta.on_disk import DeltaTables, TableVersionError
 from streaming.delta.rows import arrow_table, quarantine_rows, update_rows
 from streaming.delta.stored import stored_rows
-from streaming.delta.table_files import log_entry
+from streaming.delta.table_files import find_table_damage, log_entry
 from streaming.delta.tables import GROUP_GENERATIONS, PARTITIONED_BY, QUARANTINE, SCHEMA_VERSION, TABLES
 from streaming.evaluation.group_update import GroupState, apply_batch
 from streaming.group.snapshot import GroupSnapshot
+from streaming.spark.folder import LocalFolder
 from tests.streaming.groups import written
 
 DAY_MS = 86_400_000
@@ -142,6 +143,15 @@ def test_each_failed_append_is_reported_to_the_checkpoint_that_wrote(
     assert failures == {"one": 2, "two": 1}, "the successful append does not count"
 
 
+def test_an_append_that_lost_its_last_line_is_damage(root: Path) -> None:
+    """The last line identifies the batch. Without it, a repeated batch would be stored twice."""
+    open_tables(root).append_batch(QUARANTINE, rows_at([1]), 0)
+    entry = root / QUARANTINE.name / log_entry(1)
+    assert find_table_damage(LocalFolder(root / QUARANTINE.name)) is None
+    entry.write_text(entry.read_text().rpartition("\n")[0])
+    assert str(find_table_damage(LocalFolder(root / QUARANTINE.name))) == f"{log_entry(1)} is cut off"
+
+
 def test_an_append_without_rows_commits_nothing(root: Path) -> None:
     tables = open_tables(root)
     tables.append_batches({QUARANTINE: rows_at([]), GROUP_GENERATIONS: GROUP_GENERATIONS.schema.empty_table()}, 0)
@@ -199,7 +209,7 @@ def test_concurrent_appends_and_maintenance_lose_nothing(root: Path) -> None:
     def tidy() -> None:
         try:
             for number in range(8):
-                tables.tidy(LONG_AGO, replaced_files_kept_hours=24)
+                failures.extend(tables.tidy(LONG_AGO, replaced_files_kept_hours=24).values())
                 tables.append(QUARANTINE, rows_at([1_000 + number]))
         except BaseException as failure:  # noqa: BLE001 - as above
             failures.append(failure)

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
+from streaming.delta.log_entries import TRANSACTIONS
 from streaming.delta.table_files import LOG, TableDamagedError, check_tables, find_table_damage
 from streaming.delta.table_repair import repair_table
 from streaming.delta.tables import REBALANCES
@@ -28,7 +29,7 @@ def undamaged_table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Create a table with eight appends of one row each, and with a checkpoint after the fifth append."""
     table = tmp_path_factory.mktemp("tables") / REBALANCES.name
     for version in range(VERSIONS):
-        properties = CommitProperties(app_transactions=[Transaction("a", version)])
+        properties = CommitProperties(custom_metadata={TRANSACTIONS: "1"}, app_transactions=[Transaction("a", version)])
         rows = pa.table({"cluster": ["a b/ü"], "row": [version]})
         write_deltalake(str(table), rows, mode="append", partition_by=["cluster"], commit_properties=properties)
         if version == CHECKPOINT:
@@ -84,7 +85,7 @@ def test_a_damaged_table_is_refused_by_name_and_repaired_without_deleting_files(
     if file not in REFUSED or (file, damage) == (
         "the last entry",
         "removed",
-    ):  # without its last entry it is the table of the version before
+    ):  # `run.query.table_progress` detects it
         assert find_table_damage(LocalFolder(table)) is None
         return
     with pytest.raises(
@@ -103,6 +104,111 @@ def test_a_damaged_table_is_refused_by_name_and_repaired_without_deleting_files(
     after = {path.name for folder in (table, aside) for path in folder.rglob("*") if path.is_file()}
     assert before <= after
     check_tables(str(table.parent))
+
+
+def cut_after(lines: int) -> Damage:
+    """Return damage that keeps the first lines of a file."""
+
+    def cut(path: Path) -> None:
+        path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:lines]))
+
+    return cut
+
+
+def fill_the_middle(path: Path) -> None:
+    """Keep only the first and the last eight bytes of a Parquet file."""
+    stored = path.read_bytes()
+    fill_with_garbage(path)
+    path.write_bytes(stored[:8] + path.read_bytes()[8:-8] + stored[-8:])
+
+
+def fill_the_rows(path: Path) -> None:
+    """Replace the first half of a Parquet file. The description of its columns is at its end."""
+    stored = path.read_bytes()
+    path.write_bytes(stored[:4] + bytes(len(stored) // 2) + stored[4 + len(stored) // 2 :])
+
+
+VALID_BUT_WRONG: Mapping[str, tuple[str, Damage, int | None]] = {
+    "the first entry without actions": (entry(0), lambda path: path.write_text("{}"), None),
+    "the first entry cut after its first line": (entry(0), cut_after(1), None),
+    "the first entry cut after its second line": (entry(0), cut_after(2), None),
+    "the last entry with a number as action": (entry(7), lambda path: path.write_text('{"add":5}'), 7),
+    "the last entry with an action without fields": (entry(7), lambda path: path.write_text('{"add":{}}'), None),
+    "an entry without actions": (entry(6), lambda path: path.write_text("{}"), 6),
+    "an entry cut before its rows": (entry(6), cut_after(1), 6),
+    "an entry cut before its transaction": (entry(6), cut_after(2), 6),
+    "the last entry cut before its rows": (entry(7), cut_after(1), 7),
+    "the checkpoint with garbage between its first and last bytes": (
+        f"{LOG}/{CHECKPOINT:020}.checkpoint.parquet",
+        fill_the_middle,
+        8,
+    ),
+    "the checkpoint with garbage in its rows": (
+        f"{LOG}/{CHECKPOINT:020}.checkpoint.parquet",
+        fill_the_rows,
+        8,
+    ),
+}
+"""Files that delta-rs accepts or opens with an internal error. The number of rows after a repair is None if the table
+is moved aside.
+"""
+
+
+@pytest.mark.parametrize("case", VALID_BUT_WRONG)
+def test_a_log_that_is_valid_but_incomplete_is_refused_and_the_repair_it_names_works(table: Path, case: str) -> None:
+    """The repair ended with exit code 78 and asked to run itself, for ever.
+
+    An entry that was cut after a line was accepted. Its rows and the identifier of its batch were lost.
+    """
+    name, damage, rows = VALID_BUT_WRONG[case]
+    if name == entry(0):
+        (table / LOG / f"{CHECKPOINT:020}.checkpoint.parquet").unlink()
+        (table / LOG / "_last_checkpoint").unlink()
+    damage(table / name)
+    with pytest.raises(TableDamagedError, match=rf"^table {table} is damaged \({LOG}.* --repair-tables`"):
+        check_tables(str(table.parent))
+    repaired = repair_table(LocalFolder(table), table.with_name("aside"))
+    check_tables(str(table.parent))
+    assert ("creates a new table" in repaired) == (rows is None)
+    if rows is not None:
+        assert DeltaTable(str(table)).to_pyarrow_table().num_rows == rows
+
+
+def test_an_entry_of_a_different_program_may_have_other_counts(table: Path) -> None:
+    """Spark writes an entry without actions if a statement changes nothing. Its metrics have other meanings."""
+    commit = '{"commitInfo":{"operation":"MERGE","operationMetrics":{"numFilesAdded":"3"},"engineInfo":"Spark"}}'
+    (table / entry(VERSIONS)).write_text(f"{commit}\n")
+    (table / entry(7)).write_text(
+        (table / entry(7)).read_text().replace(f'"{TRANSACTIONS}":"1"', f'"{TRANSACTIONS}":"x"')
+    )
+    check_tables(str(table.parent))
+
+
+@pytest.mark.parametrize("damage", [fill_the_middle, fill_the_rows])
+def test_a_repair_reads_all_rows_because_the_end_of_a_file_may_be_intact(table: Path, damage: Damage) -> None:
+    """`rebuild` refused such a table and named the repair, and the repair found nothing."""
+    damage(first_rows(table))
+    assert find_table_damage(LocalFolder(table)) is None, "a start does not read all rows"
+    assert "cannot be read" in str(find_table_damage(LocalFolder(table), reads_rows=True))
+    repaired = repair_table(LocalFolder(table), table.with_name("aside"))
+    assert "1 damaged file of rows removed" in repaired
+    assert DeltaTable(str(table)).to_pyarrow_table().num_rows == VERSIONS - 1
+
+
+@pytest.mark.parametrize("unreadable", [f"{REBALANCES.name}/{entry(7)}", f"{REBALANCES.name}/{LOG}"])
+def test_a_repair_does_not_move_a_table_with_an_unreadable_file_aside(table: Path, unreadable: str) -> None:
+    """A file of a different owner is not damaged. The repair moved the whole table aside because of it."""
+    with tempfile.TemporaryDirectory() as root:  # other users cannot enter pytest's folder
+        shutil.copytree(table, Path(root, table.name))
+        fill_with_garbage(first_rows(Path(root, table.name)))
+
+        def action() -> None:
+            Path(root, unreadable).chmod(0)
+            repair_table(LocalFolder(Path(root, table.name)), Path(root, "aside"))
+
+        assert as_nobody(action, Path(root)).startswith("PermissionError")
+        assert Path(root, table.name).exists()
+        assert not Path(root, "aside").exists()
 
 
 def test_a_missing_entry_with_the_version_of_the_last_checkpoint_is_refused_and_replaced(table: Path) -> None:

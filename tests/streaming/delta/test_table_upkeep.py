@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from datetime import date
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
 from streaming.delta.on_disk import DeltaTables
+from streaming.delta.table_repair import repair_table
 from streaming.delta.table_upkeep import COMMITS_PER_CHECKPOINT
-from streaming.delta.tables import GROUP_LAG, QUARANTINE, TABLES
+from streaming.delta.tables import GROUP_LAG, QUARANTINE, REBALANCES, TABLES
+from streaming.run.samples.upkeep import Upkeep
+from streaming.spark.folder import LocalFolder
 from tests.bench.table_history import TableHistory, write_history
-from tests.streaming.delta.test_delta import LONG_AGO, open_tables, rows_at, stored_offsets
+from tests.streaming.delta.test_delta import DAY_MS, LONG_AGO, open_tables, rows_at, stored_offsets
+from tests.streaming.delta.test_table_files import fill_the_rows
+from tests.streaming.spark.checkpoints import empty, truncate
 
 MONTH = TableHistory(days=30, commits_per_day=48)
 PROPERTIES = {
@@ -60,7 +67,7 @@ def test_maintenance_removes_a_month_of_log_entries_and_files_and_no_row(after_a
     commits = MONTH.days * MONTH.commits_per_day
     assert len(log_files(after_a_month)) > commits
     assert len(data_files(after_a_month)) > commits
-    open_tables(after_a_month).tidy(LONG_AGO)
+    assert open_tables(after_a_month).tidy(LONG_AGO) == {}
     assert stored_offsets(after_a_month) == rows
     assert len(log_files(after_a_month)) < 2 * MONTH.commits_per_day, "entries of the last two hours and a checkpoint"
     assert len(data_files(after_a_month)) < MONTH.days + 2 * MONTH.commits_per_day, (
@@ -164,6 +171,53 @@ def test_files_of_a_killed_writer_are_removed(after_a_month: Path) -> None:
     orphan.write_bytes(b"half a file")
     tables.tidy(LONG_AGO, replaced_files_kept_hours=0)
     assert not orphan.exists()
+
+
+def append_days(root: Path, tables: DeltaTables) -> Path:
+    """Append three rows of each of two days to two tables. Return a data file of the first day of the first table."""
+    for day in range(2):
+        for number in range(3):
+            row = {"cluster": "c", "date": date(2024, 10, 4 + day), "offsets_topic_offset": number}
+            tables.append(REBALANCES, pa.Table.from_pylist([row], schema=REBALANCES.schema))
+            tables.append(QUARANTINE, rows_at([number], day=20_000 + day))
+    return min((root / REBALANCES.name).rglob("date=2024-10-04/part-*.parquet"))
+
+
+def files_per_day(table: str) -> Mapping[str, int]:
+    """Return the number of data files of each day in the last version."""
+    adds = pa.table(DeltaTable(table).get_add_actions(flatten=True))
+    return Counter(map(str, adds["partition.date"].to_pylist()))
+
+
+def test_a_damaged_file_stops_only_the_merge_of_its_own_day(tmp_path: Path) -> None:
+    """The first error ended the maintenance of this table and of all later tables. Their logs grew without a limit."""
+    tables = open_tables(tmp_path)
+    empty(append_days(tmp_path, tables))
+    assert tables.tidy(LONG_AGO).keys() == {tables.path(REBALANCES)}
+    assert files_per_day(tables.path(REBALANCES)) == {"2024-10-04": 3, "2024-10-05": 1}
+    assert files_per_day(tables.path(QUARANTINE)) == {"2024-10-04": 1, "2024-10-05": 1}
+    last = DeltaTable(tables.path(REBALANCES)).version()
+    assert (tmp_path / REBALANCES.name / "_delta_log" / f"{last:020}.checkpoint.parquet").exists()
+    assert tables.tidy(date(2024, 10, 5)) == {}, "the day of the damaged file left the retention"
+
+
+@pytest.mark.parametrize("damage", [empty, truncate, fill_the_rows])
+def test_the_log_names_the_damaged_file_and_the_remedy_and_the_remedy_helps(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, damage: Callable[[Path], None]
+) -> None:
+    """The log had one line with an internal error of Parquet, which named no remedy."""
+    tables = open_tables(tmp_path)
+    damaged = append_days(tmp_path, tables)
+    damage(damaged)
+    upkeep = Upkeep(tables, 10**4, 0.0)
+    upkeep.start_if_due(20_001 * DAY_MS)
+    upkeep.close()
+    (line,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert line.startswith(f"the maintenance of table {tables.path(REBALANCES)} failed (")
+    assert damaged.name in line
+    assert "stop the monitor and run `rebalance-monitor rebuild --repair-tables`" in line
+    repair_table(LocalFolder(tmp_path / REBALANCES.name), tmp_path / "aside")
+    assert open_tables(tmp_path).tidy(LONG_AGO) == {}
 
 
 def test_maintenance_of_tables_without_rows_commits_nothing(tmp_path: Path) -> None:

@@ -126,10 +126,10 @@ class FailedRun:
         self.last_batch = 21
         self.root = str(folder / "tables")
 
-    def check(self) -> None:
+    def check(self, *, is_new: bool = True) -> None:
         """Check if the query can be started again."""
         tables = SimpleNamespace(root=self.root, last_batch=lambda: self.last_batch)
-        check_restart_helps(None, self.files, tables)  # type: ignore[arg-type]
+        check_restart_helps(None, self.files, tables, is_new=is_new)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -166,6 +166,43 @@ def test_a_query_on_damaged_files_ends_the_run(
     assert ended.value.exit_code == exit_code, why
     assert str(failed_run.checkpoint) in str(ended.value)
     assert len(str(ended.value).splitlines()) == 1
+
+
+class RemoteFiles(LocalFiles):
+    """Files that only Spark's client can read. If `is_away` is True, the storage does not answer."""
+
+    is_away = False
+
+    def uri(self, name: str) -> str:
+        """Return the full URI."""
+        return f"s3a://bucket/checkpoint/{name}"
+
+    def read(self, name: str) -> bytes | None:
+        """Return the content of a file, or None if the file does not exist."""
+        if self.is_away:
+            raise OSError(errno.EIO, "UnknownHostException: bucket", name)
+        return super().read(name)
+
+
+@pytest.mark.parametrize("name", ["query/offsets/21", "query/state/0/1/12.changelog", "query/metadata"])
+def test_damage_on_remote_storage_ends_the_run_with_the_file_and_the_remedy(failed_run: FailedRun, name: str) -> None:
+    """The query failed and was started again for ever, because only local files were checked."""
+    failed_run.files = RemoteFiles(failed_run.checkpoint)
+    failed_run.check()
+    truncate(failed_run.checkpoint / name)
+    failed_run.check(is_new=False)  # reading all files takes seconds, so each reason is checked once
+    with pytest.raises(CheckpointDamagedError, match=r"^checkpoint s3a://bucket/checkpoint is damaged") as ended:
+        failed_run.check()
+    assert name in str(ended.value)
+    assert "run `rebalance-monitor rebuild`" in str(ended.value)
+    assert ended.value.exit_code == STAYS
+
+
+def test_a_query_on_remote_storage_that_does_not_answer_is_started_again(failed_run: FailedRun) -> None:
+    """The run ended with exit code 78, so nothing started the monitor after the end of the outage."""
+    failed_run.files = files = RemoteFiles(failed_run.checkpoint)
+    files.is_away = True
+    failed_run.check()
 
 
 def test_a_checkpoint_older_than_the_tables_ends_the_run(failed_run: FailedRun) -> None:

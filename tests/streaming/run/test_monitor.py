@@ -6,8 +6,9 @@ import io
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -174,7 +175,13 @@ def test_only_one_of_several_clusters_starts_the_table_maintenance(
     """Two parallel runs would do the work twice and conflict, because both rewrite the same files."""
     maintenance_runs: list[object] = []
     tables = DeltaTables(str(tmp_path))
-    monkeypatch.setattr(tables, "tidy", lambda keep_from: (maintenance_runs.append(keep_from), time.sleep(0.05)))
+
+    def tidy(keep_from: date) -> Mapping[str, Exception]:
+        maintenance_runs.append(keep_from)
+        time.sleep(0.05)
+        return {}
+
+    monkeypatch.setattr(tables, "tidy", tidy)
     upkeep = Upkeep(tables, 90, maintenance_interval_seconds=0.5)
     time.sleep(0.5)
     threads = [threading.Thread(target=upkeep.start_if_due, args=(0,)) for _ in range(8)]

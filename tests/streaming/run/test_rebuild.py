@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -12,12 +13,14 @@ import pytest
 from py4j.protocol import Py4JError
 
 from streaming.config.load import Settings, load_settings
+from streaming.delta.on_disk import DeltaTables
 from streaming.delta.table_files import TableDamagedError
 from streaming.delta.tables import REBALANCES
 from streaming.run import rebuild as rebuild_module
-from streaming.run.rebuild import RebuildError, RebuildResult, rebuild_checkpoint
+from streaming.run.rebuild import RebuildError, rebuild_checkpoint
 from streaming.run.writers import SecondWriterError
 from streaming.spark.files import Files
+from tests.streaming.spark.checkpoints import as_nobody
 
 STAMP = "20260101T000000"
 
@@ -85,7 +88,7 @@ def folders(settings: Settings) -> Sequence[str]:
 
 def test_a_rebuild_puts_the_new_checkpoint_in_place_and_keeps_the_old_one(settings: Settings) -> None:
     checkpoint = Path(settings.paths.checkpoint)
-    assert rebuild_checkpoint(settings, STAMP) == RebuildResult(f"{checkpoint}.{STAMP}")
+    assert rebuild_checkpoint(settings, STAMP) == f"{checkpoint}.{STAMP}"
     assert (checkpoint / "monitor.json").read_text() == "new"
     assert Path(f"{checkpoint}.{STAMP}", "monitor.json").read_text() == "old"
     assert folders(settings) == ["checkpoint", f"checkpoint.{STAMP}", "tables"]
@@ -93,7 +96,7 @@ def test_a_rebuild_puts_the_new_checkpoint_in_place_and_keeps_the_old_one(settin
 
 def test_a_rebuild_without_an_old_checkpoint_creates_one(settings: Settings) -> None:
     shutil.rmtree(settings.paths.checkpoint)
-    assert rebuild_checkpoint(settings, STAMP) == RebuildResult(None)
+    assert rebuild_checkpoint(settings, STAMP) is None
     assert folders(settings) == ["checkpoint", "tables"]
 
 
@@ -144,9 +147,55 @@ def test_damaged_tables_are_refused_before_anything_moves_and_repaired_on_reques
     with pytest.raises(TableDamagedError, match="--repair-tables"):
         rebuild_checkpoint(settings, STAMP)
     assert folders(settings) == ["checkpoint", "tables"]
-    (repaired,) = rebuild_checkpoint(settings, STAMP, is_repairing=True).repairs
+    repairs: list[str] = []
+    rebuild_checkpoint(settings, STAMP, repairs.append)
+    (repaired,) = repairs
     assert f"{settings.paths.tables}/{REBALANCES.name}.{STAMP}" in repaired
     assert not (log.parent).exists()
+
+
+def test_a_repair_is_described_also_if_the_rebuild_fails_after_it(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error said that nothing had changed, and nothing said which rows the repair had removed."""
+    log = Path(settings.paths.tables, REBALANCES.name, "_delta_log")
+    log.mkdir(parents=True)
+    (log / f"{0:020}.json").write_bytes(b"")
+    monkeypatch.setattr(rebuild_module, "make_checkpoint", failing_with(Py4JError("Spark ended")))
+    repairs: list[str] = []
+    with pytest.raises(RebuildError):
+        rebuild_checkpoint(settings, STAMP, repairs.append)
+    assert len(repairs) == 1
+
+
+def test_a_rebuild_leaves_only_the_old_checkpoint_beside_the_new_one(settings: Settings) -> None:
+    """A repair that finds no damage leaves nothing, however often it runs."""
+    tables = DeltaTables(settings.paths.tables)
+    tables.open_all()
+    before = sorted(path.name for path in Path(settings.paths.tables).iterdir())
+    stamps = [f"{STAMP}-{number}" for number in range(3)]
+    for stamp in stamps:
+        rebuild_checkpoint(settings, stamp, print)
+    assert folders(settings) == ["checkpoint", *(f"checkpoint.{stamp}" for stamp in stamps), "tables"]
+    assert sorted(path.name for path in Path(settings.paths.tables).iterdir()) == before
+
+
+def test_a_repair_names_an_unreadable_file_and_changes_nothing() -> None:
+    """The repair ended in a traceback of PermissionError and exit code 1, because it ran before all checks."""
+    with tempfile.TemporaryDirectory() as root:  # other users cannot enter pytest's folder
+        log = Path(root, REBALANCES.name, "_delta_log")
+        log.mkdir(parents=True)
+        for version in range(2):
+            (log / f"{version:020}.json").write_bytes(b"")
+
+        def action() -> None:
+            (log / f"{0:020}.json").chmod(0)
+            rebuild_module._repair_tables(root, STAMP, print)
+
+        message = as_nobody(action, Path(root))
+        assert message.startswith(f"TableDamagedError: the tables in {root} cannot be used ({log}/{0:020}.json: Perm")
+        assert "let the user of the monitor" in message
+        assert [path.name for path in Path(root).iterdir()] == [REBALANCES.name]
 
 
 def test_a_rebuild_while_a_different_monitor_writes_changes_nothing(

@@ -37,7 +37,7 @@ def test_a_query_that_fails_for_one_reason_is_logged_once_until_it_was_ready_aga
         raise PySparkException(f"offsets of task {len(started)} are out of range")
 
     monkeypatch.setattr(run, "_start_query", fail)
-    monkeypatch.setattr("streaming.run.query.keeper.check_restart_helps", lambda *_: None)
+    monkeypatch.setattr("streaming.run.query.keeper.check_restart_helps", lambda *_, **__: None)
     with caplog.at_level(logging.ERROR):
         run.keep(None, None, None, stop)  # type: ignore[arg-type]
     assert len(started) == 5

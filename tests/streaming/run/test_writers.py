@@ -133,6 +133,17 @@ def test_a_killed_writer_on_this_machine_blocks_no_other_writer(files: LocalFile
         assert list(records(files)) == ["/second"]
 
 
+def test_the_records_of_many_killed_writers_do_not_remain(files: LocalFiles) -> None:
+    """A monitor that is killed every day, and gets a new checkpoint each time, must not fill the folder."""
+    for number in range(30):
+        claim(files, f"/{number}").__enter__()
+        change(files, f"/{number}", lambda record: msgspec.structs.replace(record, process_started_seconds=1.0))
+    assert len(records(files)) == 1
+    with claim(files, "/last"):
+        assert list(records(files)) == ["/last"]
+    assert records(files) == {}
+
+
 def test_a_new_process_with_the_pid_of_a_killed_writer_is_not_the_writer(files: LocalFiles) -> None:
     claim(files, "/first").__enter__()
     change(files, "/first", lambda record: msgspec.structs.replace(record, process_started_seconds=1.0))

@@ -17,8 +17,11 @@ from streaming.events import GroupEvent
 from streaming.group.codec import StateVersionError
 from streaming.group.snapshot import GroupSnapshot
 from streaming.run.query.prepare import InitialState, _read_bootstrap, _rebalance_history, latest_by_group
+from streaming.spark.checkpoint import CheckpointDamagedError
+from streaming.spark.checkpoint_files import checksum
 from tests.streaming.evaluation.rebalances.test_rebalance_history import generations
 from tests.streaming.run.test_poller import Folder
+from tests.streaming.spark.test_checkpoint import LocalFiles
 
 
 @given(generations())
@@ -51,4 +54,15 @@ def test_initial_states_of_a_newer_monitor_are_refused_before_the_query_starts(t
     newer = InitialState(GROUP_CODEC.version + 1, {"g": b""})
     (tmp_path / "origin" / "seeds").write_bytes(msgspec.msgpack.encode(newer))
     with pytest.raises(StateVersionError, match=f"has version {newer.version}, but this monitor reads"):
-        _read_bootstrap(Folder(tmp_path))
+        _read_bootstrap(Folder(tmp_path), {})
+
+
+@pytest.mark.parametrize("stored", [None, b"", bytes(8), bytes(24)], ids=["removed", "emptied", "truncated", "garbage"])
+def test_positions_that_do_not_match_their_checksum_are_refused(tmp_path: Path, stored: bytes | None) -> None:
+    """On remote storage, nothing else checks them. With other positions, rows would be written twice."""
+    name = f"origin/{REBALANCES.name}.positions"
+    files = LocalFiles(tmp_path)
+    if stored is not None:
+        files.write(name, stored)
+    with pytest.raises(CheckpointDamagedError, match=rf"{name} is missing or has unexpected content.*`rebalance-mon"):
+        _read_bootstrap(files, {name: checksum(bytes(range(24)))})

@@ -1,0 +1,89 @@
+"""Detect at the start that the tables miss rows that the monitor wrote.
+
+Delta opens a table without its last log entries as an older version, and creates a removed table again. Both look
+undamaged. The topic is not read again, so the rows would be lost silently.
+
+1. After each batch and at the stop, a file of the checkpoint contains the progress of each table: its version, and the
+   last batch that this checkpoint wrote. The version alone is not sufficient, because several clusters write the same
+   tables. The batch alone is not sufficient, because samples have no batch.
+2. The file is written after the rows. So if a process is killed between both, the file has less than the tables.
+3. The start is refused if a table has less than the file. `rebuild` creates a checkpoint without this file. The monitor
+   then reads the topic from its start, and writes the missing rows whose records still exist.
+4. If `paths.tables` has changed, the file is ignored, because a new folder may be empty.
+5. The file is not necessary for a start. If it is damaged, it is ignored, and a warning is logged.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+import msgspec
+
+from streaming.delta.on_disk import DeltaTables, TableProgress
+from streaming.errors import STAYS, RemedyError
+from streaming.spark.checkpoint import canonical_location
+from streaming.spark.files import Files
+
+PROGRESS_FILE = "table_progress.json"
+
+_log = logging.getLogger(__name__)
+
+
+class RowsMissingError(RemedyError):
+    """Error: a table misses rows that the monitor wrote."""
+
+    exit_code = STAYS
+
+
+class StoredProgress(msgspec.Struct, frozen=True):
+    """The content of the file. `tables` is the location of the tables, and `progress` has the names of the tables."""
+
+    tables: str
+    progress: dict[str, TableProgress]
+
+
+class ProgressFile:
+    """The file with the progress of the tables of one checkpoint."""
+
+    def __init__(self, cluster: str, files: Files, tables: DeltaTables) -> None:
+        self._cluster = cluster
+        self._files = files
+        self._tables = tables
+        self._stored_versions: Mapping[str, int] = {}
+
+    def store(self) -> None:
+        """Write the file if the tables have changed (rules 1 and 2). Raises OSError."""
+        versions = self._tables.versions()
+        if versions != self._stored_versions:
+            stored = StoredProgress(canonical_location(self._tables.root), dict(self._tables.progress()))
+            self._files.write(PROGRESS_FILE, msgspec.json.encode(stored))
+            self._stored_versions = versions
+
+    def check(self) -> None:
+        """Raise RowsMissingError if a table has less than the file (rules 3 to 5)."""
+        stored = self._read()
+        if stored is None or stored.tables != canonical_location(self._tables.root):
+            return
+        for name, now in self._tables.progress().items():
+            before = stored.progress.get(name, now)
+            if now.version < before.version or now.last_batch < before.last_batch:
+                raise RowsMissingError(
+                    f"table {self._tables.root}/{name} misses its last rows (it has version {now.version} and batch"
+                    f" {now.last_batch}, but the monitor wrote version {before.version} and batch {before.last_batch}):"
+                    " restore the table from a backup, or run `rebalance-monitor rebuild`. After that, the next run"
+                    " writes the rows again whose records are still in the topic"
+                )
+
+    def _read(self) -> StoredProgress | None:
+        try:
+            content = self._files.read(PROGRESS_FILE)
+            return None if content is None else msgspec.json.decode(content, type=StoredProgress)
+        except (OSError, msgspec.MsgspecError) as error:
+            _log.warning(
+                "%s: %s cannot be read and is ignored. Missing rows of tables are not detected at this start: %s",
+                self._cluster,
+                PROGRESS_FILE,
+                error,
+            )
+            return None
