@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 
 from streaming.config.load import Settings, create_redactor, load_settings
-from streaming.config.redaction import Redactor
+from streaming.config.redactor import Redactor
 
 
 class _ProcessRedactor:

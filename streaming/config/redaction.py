@@ -3,9 +3,12 @@
 1. In `spark.conf`, users choose the names of properties. There is a list of names whose values are never secret. Only
    the values of these names are shown. A list of the names of secrets is never complete, because some names have a
    variable part. Examples are `fs.azure.account.key.ACCOUNT` and `fs.azure.sas.CONTAINER`.
-2. In a URI, two parts are hidden: the part between `://` and the last `@`, and the part after the first `?`. Both parts
-   are long, because a secret can contain `/`, `:` and `@`.
-3. All values that rules 1 and 2 hide, and all secrets from settings and files, are removed from log lines and errors.
+2. In a URI, two parts are hidden: the part between `://` and the last `@`, and the part after the first `?`, `#` or
+   `;`. Both parts are long, because a secret can contain `/`, `:` and `@`. In `spark.conf`, a text without `://` can
+   also be an address. In such a text, the part before the last `@` is hidden if it contains a colon. A text that starts
+   with `/` is a local path, which has no secret.
+3. All values that rules 1 and 2 hide, and all secrets from settings and files, are removed from log lines and errors
+   (`redactor.py`).
 """
 
 from __future__ import annotations
@@ -13,11 +16,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pydantic import BaseModel, SecretStr
 
 REDACTED = "*********(redacted)"
+ADDRESS: Final = "address"
+"""Marks a setting whose value is an address. An error never shows the value, because an address can have a password."""
 
 _HARMLESS = re.compile(
     r"spark\.(sql|streaming|executor|driver|cores|default|dynamicAllocation|eventLog|files|io|locality|memory|network|python"
@@ -32,10 +37,14 @@ _SUSPICIOUS = re.compile(
     re.IGNORECASE,
 )
 _USER_INFO = re.compile(r"(?<=://).*@", re.DOTALL)
-_COMMON_WORD = re.compile(r"-?[0-9.]+[a-zA-Z]{0,3}|true|false|[a-z]{1,7}", re.IGNORECASE)
-"""Matches a number, a size or a short word. Such a value is not removed from log lines, because it is too common."""
+_QUERY = re.compile(r"[?#;]")
+_QUERY_IN_TEXT = re.compile(r"(://[^\s?#;]*[?#;])\S+")
+_COMMON_WORD = re.compile(
+    r"-?[0-9]{1,3}(\.[0-9]+)?[a-z]{0,2}|true|false|yes|no|on|off|none|null|auto|all|default|trace|debug|info|warn|error",
+    re.IGNORECASE,
+)
+"""Matches a short number, a size or a common word. Such a value in `spark.conf` is not removed from log lines."""
 _ASSIGNMENT = re.compile(r'=\s*"([^"]+)"|=([^\s;"]+)')
-_SHORTEST_SECRET = 4
 _ADDRESSES_FOR_LAUNCH = ("spark.master", "spark.jars", "spark.files", "spark.archives", "spark.submit.")
 
 
@@ -46,6 +55,11 @@ def is_harmless(name: str) -> bool:
     (True, False)
     """
     return bool(_HARMLESS.fullmatch(name)) and not _SUSPICIOUS.search(name)
+
+
+def is_public(name: str, value: str) -> bool:
+    """Return True if neither the name nor the value of a Spark property can be or contain a secret (rules 1 and 2)."""
+    return is_harmless(name) and value == without_credentials(value)
 
 
 def is_for_launch(name: str) -> bool:
@@ -59,28 +73,42 @@ def is_for_launch(name: str) -> bool:
     return name.startswith(_ADDRESSES_FOR_LAUNCH)
 
 
-def hide_users(text: str) -> str:
-    """Return a text without the users and passwords of its URIs.
+def hide_credentials(text: str) -> str:
+    """Return a text without the users, the passwords and the queries of its URIs.
 
     If the text has several URIs, the text between the URIs is also hidden.
+
+    >>> hide_credentials("no answer of https://me:a@id/token?sig=x (timeout)")
+    'no answer of https://*********(redacted)@id/token?*********(redacted) (timeout)'
     """
-    return _USER_INFO.sub(f"{REDACTED}@", text)
+    return _QUERY_IN_TEXT.sub(rf"\1{REDACTED}", _USER_INFO.sub(f"{REDACTED}@", text))
 
 
 def without_credentials(text: str) -> str:
-    """Return a URI without its credentials (rule 2).
+    """Return an address without its credentials (rule 2).
 
     >>> without_credentials("s3a://AKIA:ab/c@d@bucket/tables?sig=x")
     's3a://*********(redacted)@bucket/tables?*********(redacted)'
-    >>> without_credentials("s3a://bucket/tables?sig=x@y")
-    's3a://*********(redacted)'
+    >>> without_credentials("s3a://bucket/tables?sig=x@y"), without_credentials("storage:9000;key=x")
+    ('s3a://*********(redacted)', 'storage:9000;*********(redacted)')
     """
-    scheme, separator, rest = text.partition("://")
+    if text.startswith("/"):
+        return text
+    scheme, rest = _split_scheme(text)
     users, at, location = rest.rpartition("@")
-    if not separator or "?" in users:  # the last @ and the text after it may be part of the query
-        return f"{scheme}{separator}{REDACTED}" if separator else text
-    address, question, _ = location.partition("?")
-    return "".join((scheme, separator, f"{REDACTED}@" if at else "", address, f"?{REDACTED}" if question else ""))
+    if _QUERY.search(users):  # the last @ and the text after it may be part of the query
+        return f"{scheme}{REDACTED}"
+    if at and (scheme or ":" in users):
+        users = REDACTED
+    query = _QUERY.search(location)
+    end = f"{location[: query.end()]}{REDACTED}" if query else location
+    return f"{scheme}{users}{at}{end}"
+
+
+def _split_scheme(text: str) -> tuple[str, str]:
+    """Split an address into its scheme with `://`, and the text after it. The scheme can be empty."""
+    scheme, separator, rest = text.partition("://")
+    return (scheme + separator, rest) if separator else ("", text)
 
 
 def hide_secrets(value: Any) -> Any:  # noqa: ANN401 - any part of the settings
@@ -102,18 +130,6 @@ def _hide_by_name(name: str, value: Any) -> Any:  # noqa: ANN401 - as above
     return value if isinstance(value, BaseModel) else hide_secrets(value)
 
 
-class Redactor:
-    """Removes known secrets from texts (rule 3)."""
-
-    def __init__(self, secrets: Iterable[str] = ()) -> None:
-        longest_first = sorted({secret for secret in secrets if len(secret) >= _SHORTEST_SECRET}, key=len, reverse=True)
-        self._secrets = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
-
-    def __call__(self, text: str) -> str:
-        """Return the text without secrets."""
-        return self._secrets.sub(REDACTED, text) if self._secrets else text
-
-
 def secrets_in(settings: BaseModel) -> Iterator[str]:
     """Return every text in the settings that is a secret."""
     for _, value in settings:
@@ -128,7 +144,7 @@ def _secrets_in_value(value: Any) -> Iterator[str]:  # noqa: ANN401 - any part o
     elif isinstance(value, Mapping):
         for name, inner in value.items():
             yield from _secrets_in_map_value(name, inner) if isinstance(inner, SecretStr) else _secrets_in_value(inner)
-    elif isinstance(value, str):
+    elif isinstance(value, str) and "://" in value:
         yield from _credentials_in(value)
 
 
@@ -142,19 +158,25 @@ def _secrets_in_map_value(name: str, value: SecretStr) -> Iterator[str]:
     yield from _credentials_in(text)
     if not is_harmless(name):
         parts = (quoted or bare for quoted, bare in _ASSIGNMENT.findall(text))
-        yield from (part for part in (text, *parts) if not _COMMON_WORD.fullmatch(part))
+        yield from _uncommon((text, *parts))
 
 
-def _credentials_in(uri: str) -> Iterator[str]:
-    """Return the secrets of a URI with a password or a query: the URI, its secret parts, and each possible password.
+def _credentials_in(address: str) -> Iterator[str]:
+    """Return the secrets of an address: the address, its query, the values in the query, and each possible password.
 
     A user name without a password is not a secret, because this user name can be an Azure container. A password can
     contain `@`. So each `@` is a possible end of the password.
     """
-    _, separator, rest = uri.partition("://")
-    _, question, query = rest.partition("?")
+    _, rest = _split_scheme(address)
+    query = _QUERY.split(rest, maxsplit=1)[1:]
     user, colon, _ = rest.rpartition("@")[0].partition(":")
-    if separator and (question or colon):
-        yield from (uri, query)
-        for end in re.finditer("@", rest) if colon else ():
-            yield from (rest[: end.start()], rest[len(user) + 1 : end.start()])
+    if address.startswith("/") or not (query or colon):
+        return
+    yield from (address, *query)
+    yield from _uncommon(part.partition("=")[2] for part in re.split("[?#;&]", "".join(query)))
+    for end in re.finditer("@", rest) if colon else ():
+        yield from (rest[: end.start()], rest[len(user) + 1 : end.start()])
+
+
+def _uncommon(values: Iterable[str]) -> Iterator[str]:
+    return (value for value in values if not _COMMON_WORD.fullmatch(value))

@@ -7,7 +7,10 @@ from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, SecretStr
 
-from streaming.config.redaction import hide_secrets, hide_users
+from streaming.config.redaction import ADDRESS, hide_credentials, hide_secrets
+
+_SECURITY = "security"
+"""No value of this section is shown. A user who mixes up two settings writes a password where a name belongs."""
 
 
 def refusal_line(error: Any, settings: type[BaseModel]) -> str:  # noqa: ANN401 - pydantic's error details
@@ -15,7 +18,7 @@ def refusal_line(error: Any, settings: type[BaseModel]) -> str:  # noqa: ANN401 
     path = _path(error["loc"])
     if error["type"] == "extra_forbidden":
         return f"{path}: no such setting"
-    message = hide_users(error["msg"].removeprefix("Value error, "))
+    message = hide_credentials(error["msg"].removeprefix("Value error, "))
     return f"{path + ': ' if path else ''}{message}{_rejected_value(error, settings)}"
 
 
@@ -33,18 +36,16 @@ def _path(location: Sequence[str | int]) -> str:
 
 def _rejected_value(error: Any, settings: type[BaseModel]) -> str:  # noqa: ANN401 - as above
     value = error["input"]
-    if isinstance(value, (dict, list)) or not is_plain(error["loc"], settings):
+    if isinstance(value, (dict, list)) or _SECURITY in error["loc"] or not is_plain(error["loc"], settings):
         return ""
-    if isinstance(value, str) and "://" not in value:
-        value = value.rpartition("@")[2]  # an address without a scheme can also have a user
     return f" (got {hide_secrets(value)!r})"
 
 
 def is_plain(path: Sequence[str | int], section: type[BaseModel]) -> bool:
-    """Return True if a path in the settings leads to a single value that is not a secret.
+    """Return True if a path in the settings leads to a single value that contains no secret.
 
-    Return False for secrets, for maps whose names the user chooses, and for sections. If a section is rejected, its
-    value can be the complete text of the section.
+    Return False for secrets, for addresses, for maps whose names the user chooses, and for sections. If a section is
+    rejected, its value can be the complete text of the section.
     """
     steps = iter(path)
     for step in steps:
@@ -54,7 +55,7 @@ def is_plain(path: Sequence[str | int], section: type[BaseModel]) -> bool:
         types = list(_types_in(field.annotation))
         subsections = [part for part in types if isinstance(part, type) and issubclass(part, BaseModel)]
         if not subsections:
-            return not {SecretStr, dict} & set(types)
+            return not any(one in (SecretStr, dict, ADDRESS) for one in (*types, *field.metadata))
         section = subsections[0]
         if {dict, tuple} & set(types):
             next(steps, None)  # skip NAME of a section [clusters.NAME], or the number of an entry [[groups]]

@@ -26,6 +26,7 @@ from pydantic import AfterValidator, Field, SecretStr, model_validator
 from typing_extensions import Self
 
 from streaming.config.private_files import refusal_reason
+from streaming.config.redaction import ADDRESS
 from streaming.config.section import Section
 
 _PKCS8 = re.compile(r"-----BEGIN (ENCRYPTED )?PRIVATE KEY-----")
@@ -44,7 +45,7 @@ _OAUTH_SETTINGS = (
 def _check_readable(path: Path) -> Path:
     absolute = path.expanduser().absolute()
     if set(str(absolute)) & set(":}"):
-        raise ValueError(f"{absolute}: Kafka's Java client does not support a path with a colon or a closing brace")
+        raise ValueError("Kafka's Java client does not support a path with a colon or a closing brace")
     try:
         content = absolute.read_text("utf-8")
     except OSError as unreadable:
@@ -84,7 +85,7 @@ def _check_no_user(url: str) -> str:
 SecretFile = Annotated[Path, AfterValidator(_check_private)]
 CertificateFile = Annotated[Path, AfterValidator(_check_pem)]
 KeyFile = Annotated[Path, AfterValidator(_check_pkcs8)]
-TokenEndpoint = Annotated[str, AfterValidator(_check_no_user)]
+TokenEndpoint = Annotated[str, AfterValidator(_check_no_user), ADDRESS]
 
 
 class SecuritySettings(Section):

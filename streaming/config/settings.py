@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, SecretStr, field_validator, model_va
 from typing_extensions import Self
 
 from streaming.config.groups import Pattern, Seconds
-from streaming.config.redaction import is_for_launch, without_credentials
+from streaming.config.redaction import ADDRESS, is_for_launch, without_credentials
 from streaming.config.section import Section
 from streaming.config.security import SecuritySettings
 from streaming.signals import SIGNALS
@@ -23,17 +23,21 @@ def _state_home() -> Path:
 
 
 def _check_servers(servers: str) -> str:
-    for server in servers.split(","):
-        host, _, port = server.strip().rpartition(":")
-        if "@" in server or "://" in server:
-            raise ValueError("an address is host:port, without a scheme, a user or a password")
-        if not host or not re.fullmatch(r"[0-9]{1,5}", port) or not 0 < int(port) < 65_536:
-            raise ValueError(f"{server.strip()!r} is not host:port")
+    for number, server in enumerate(servers.split(","), 1):
+        address = re.fullmatch(r"\[?[\w.%:-]+\]?:([0-9]{1,5})", server.strip(), re.ASCII)
+        if address is None or not 0 < int(address[1]) < 65_536:
+            raise ValueError(f"address {number} is not host:port: write no scheme, no user and no password")
     return servers
 
 
 def _make_absolute(path: str) -> str:
-    return path if "://" in path else str(Path(path).expanduser().absolute())
+    if "://" in path:
+        return path
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", path):
+        raise ValueError(
+            "a path with a scheme starts with SCHEME://, and a local path has no colon in its first folder"
+        )
+    return str(Path(path).expanduser().absolute())
 
 
 def _check_section_name(name: str) -> str:
@@ -45,9 +49,9 @@ def _check_section_name(name: str) -> str:
     return name
 
 
-def _check_no_user(master: str) -> str:
-    if "@" in master:
-        raise ValueError("the URL must not contain a user or password, because it is on a command line")
+def _check_no_credentials(master: str) -> str:
+    if "@" in master or without_credentials(master) != master:
+        raise ValueError("the URL must not contain a user, a password or a query, because it is on a command line")
     return master
 
 
@@ -71,10 +75,10 @@ def _check_metric_name(name: str) -> str:
 
 
 MetricName = Annotated[str, AfterValidator(_check_metric_name)]
-BootstrapServers = Annotated[str, AfterValidator(_check_servers)]
-SparkMaster = Annotated[str, AfterValidator(_check_no_user)]
+BootstrapServers = Annotated[str, AfterValidator(_check_servers), ADDRESS]
+SparkMaster = Annotated[str, AfterValidator(_check_no_credentials), ADDRESS]
 SparkConf = Annotated[dict[str, SecretStr], AfterValidator(_check_launch_values)]
-AbsolutePath = Annotated[str, AfterValidator(_make_absolute)]
+AbsolutePath = Annotated[str, AfterValidator(_make_absolute), ADDRESS]
 ClusterSection = Annotated[str, AfterValidator(_check_section_name)]
 
 

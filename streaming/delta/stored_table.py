@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError
 
+from streaming.config.redaction import hide_credentials, without_credentials
 from streaming.delta.tables import Table
 from streaming.errors import RemedyError
 
@@ -80,7 +81,8 @@ def open_table(path: str) -> DeltaTable:
         return DeltaTable(rust_uri(path))
     except DeltaError as error:
         raise NoTableError(
-            f"{path} is not a Delta table: specify the folder that contains the tables, or start the monitor"
+            f"{without_credentials(path)} is not a Delta table: specify the folder that contains the tables, or start"
+            " the monitor"
         ) from error
     except OSError as error:
         raise read_error(path, error) from error
@@ -119,8 +121,9 @@ def _quote(text: str) -> str:
 
 
 def read_error(path: str, error: Exception) -> TableReadError:
-    """Return the error for a table that cannot be read."""
-    cause = str(error).partition("\n")[0]
+    """Return the error for a table that cannot be read. Pages show it, so it contains no credentials."""
+    shown = without_credentials(path)
+    cause = hide_credentials(str(error).partition("\n")[0].replace(path, shown).replace(rust_uri(path), shown))
     return TableReadError(
-        f"{path} cannot be read ({cause}): check that the storage is reachable and that you may read it"
+        f"{shown} cannot be read ({cause}): check that the storage is reachable and that you may read it"
     )

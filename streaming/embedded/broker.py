@@ -22,6 +22,7 @@ from kafka.errors import KafkaError
 
 from streaming.child_process import ChildProcess
 from streaming.class_archive import ClassArchive, writes_archive
+from streaming.config.environment import without_settings
 from streaming.embedded.ports import free_port, is_taken
 from streaming.embedded.properties import LOOPBACK, Listener, broker_properties, format_properties
 from streaming.errors import RemedyError
@@ -251,6 +252,7 @@ class EmbeddedBroker:
             stderr=subprocess.STDOUT,
             text=True,
             check=False,
+            env=without_settings(os.environ),
         )
         if result.returncode != 0:
             reason = _find_failure_reason(result.stdout) or f"code {result.returncode}"

@@ -14,6 +14,9 @@
 4. If the certificate file or the key file changes, the next connection uses the new files. The server loads the new
    files into a new TLS context. If the key does not match the certificate, the old certificate and key stay in use. The
    monitor logs this once.
+5. Some programs write a file in several steps. For example, the certificate is complete before its chain is. So the
+   server loads new files only if they have not changed for `SETTLE_SECONDS`. It discards a certificate whose files
+   change while it loads them.
 """
 
 from __future__ import annotations
@@ -27,8 +30,10 @@ import os
 import secrets
 import ssl
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import bcrypt
 
@@ -40,6 +45,7 @@ _BCRYPT_CHARACTERS = 60
 _COST = slice(0, 7)
 _NO_PASSWORD = b"." * 53
 _MAX_REMEMBERED_PAIRS = 64
+SETTLE_SECONDS = 2.0
 
 _log = logging.getLogger(__name__)
 
@@ -137,23 +143,42 @@ class Certificate:
         self._context = _load_context(*self._files)
 
     def context(self) -> ssl.SSLContext:
-        """Return the TLS context for the next connection (rule 4)."""
+        """Return the TLS context for the next connection (rules 4 and 5)."""
         versions = self._file_versions()
-        if versions != self._loaded_versions:
-            self._loaded_versions = versions
+        if versions != self._loaded_versions and _has_settled(versions):
             try:
-                self._context = _load_context(*self._files)
+                renewed = _load_context(*self._files)
+                if versions != self._file_versions():
+                    return self._context
+                self._context = renewed
                 _log.info("the certificate of the HTTP port was renewed")
             except AccessError as error:
                 _log.warning("the renewed certificate cannot be used, the old one stays in use: %s", error)
+            self._loaded_versions = versions
         return self._context
 
-    def _file_versions(self) -> tuple[tuple[int, ...], ...]:
+    def _file_versions(self) -> tuple[_FileVersion, ...]:
+        """Return the versions of both files, or an empty tuple if a file does not exist."""
         try:
             stats = [os.stat(file) for file in self._files]  # noqa: PTH116 - called for each connection
         except OSError:
             return ()
-        return tuple((file.st_mtime_ns, file.st_ino, file.st_size) for file in stats)
+        return tuple(_FileVersion(one.st_ctime_ns, one.st_mtime_ns, one.st_ino, one.st_size) for one in stats)
+
+
+class _FileVersion(NamedTuple):
+    """Values of a file. At least one value differs if the content or the mode of the file changes."""
+
+    changed_ns: int
+    modified_ns: int
+    inode: int
+    size_bytes: int
+
+
+def _has_settled(versions: Sequence[_FileVersion]) -> bool:
+    """Return True if no file changed within SETTLE_SECONDS (rule 5). A time in the future is of a different clock."""
+    now_ns = time.time_ns()
+    return not any(0 <= now_ns - version.changed_ns < SETTLE_SECONDS * 1e9 for version in versions)
 
 
 def _load_context(certificate_file: str, key_file: str) -> ssl.SSLContext:

@@ -6,17 +6,21 @@ The head of a request is its request line and its headers.
    client.
 2. Each response contains all headers in `ALWAYS`. If the application sets one of these headers, the response contains
    the value from the application. Error responses that the handler creates also contain these headers.
+3. A request line can contain a whole address instead of a path (RFC 9112, section 3.2.2). The application gets only the
+   path and the query of this address.
 """
 
 from __future__ import annotations
 
 import asyncio
 import io
+import re
 import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from http import HTTPStatus
 from typing import Any, Final, TextIO, TypeVar
+from urllib.parse import unquote
 from wsgiref.simple_server import WSGIRequestHandler
 
 Headers = list[tuple[str, str]]
@@ -34,6 +38,7 @@ ALWAYS: Final[tuple[tuple[str, str], ...]] = (
     ("Server", "rebalance-monitor"),
 )
 _MAX_HEAD_BYTES = 64 << 10
+_SCHEME_AND_HOST = re.compile(r"https?://[^/?#]*/*", re.IGNORECASE)
 _TEXT = "text/plain; charset=utf-8"
 
 _T = TypeVar("_T")
@@ -97,6 +102,13 @@ class _Handler(WSGIRequestHandler):
             HTTPStatus.REQUEST_URI_TOO_LONG if is_line_too_long else HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
         )
 
+    def parse_request(self) -> bool:
+        """Parse the request line and the headers (rule 3)."""
+        is_valid = super().parse_request()
+        if is_valid:
+            self.path = _without_host(self.path)
+        return is_valid
+
     def end_headers(self) -> None:
         """Add the headers in `ALWAYS` to error responses of the library (rule 2)."""
         for name, value in ALWAYS:
@@ -121,13 +133,26 @@ def plain_answer(status: str, *headers: tuple[str, str]) -> bytes:
 
 
 def path_of(head: bytes) -> str:
-    r"""Return the path in a request line, still percent-encoded and without the query. Empty if the line has no path.
+    r"""Return the path in a request line as the application gets it. Empty if the line has no path.
 
     >>> path_of(b"GET /-/ready?cluster=eu HTTP/1.1\r\nHost: x\r\n\r\n"), path_of(b"\x16\x03")
     ('/-/ready', '')
+    >>> path_of(b"GET http://x:9560/-/%68ealthy HTTP/1.1\r\n\r\n")
+    '/-/healthy'
     """
     words = head.partition(b"\n")[0].split()
-    return words[1].partition(b"?")[0].decode("latin-1") if len(words) > 1 else ""
+    target = words[1].decode("latin-1") if len(words) > 1 else ""
+    return unquote(_without_host(target).partition("?")[0], "latin-1")
+
+
+def _without_host(target: str) -> str:
+    """Return the path and the query of an absolute address. Return any other request target unchanged (rule 3).
+
+    >>> _without_host("http://monitor:9560/groups?at=now"), _without_host("HTTP://monitor"), _without_host("/a")
+    ('/groups?at=now', '/', '/a')
+    """
+    start = _SCHEME_AND_HOST.match(target)
+    return f"/{target[start.end() :]}" if start else target
 
 
 async def run_in_thread(function: Callable[[], _T]) -> _T:

@@ -3,14 +3,16 @@
 1. One thread accepts connections, makes TLS handshakes, reads requests and sends responses. This thread never waits for
    a single client. Only a complete request gets its own thread.
 2. The TLS handshake and the complete request must arrive within `HEAD_SECONDS`. If data arrives slowly, the server does
-   not extend this time. If a response is not sent completely after `LONGEST_SECONDS`, the server closes the connection.
-   If the client reads no data for `SILENCE_SECONDS`, the server closes the connection.
-3. At most `MAX_WAITING` connections can wait for their request at the same time. The server always accepts a new
-   connection. If too many connections wait, the server selects the address with the most waiting connections. Then it
-   closes the oldest waiting connection of this address.
-4. At most `MAX_REQUESTS` complete requests can be open at the same time. At most half of `MAX_REQUESTS` can be from one
-   address. The server answers each further request with the status 503 (Service Unavailable). The server computes or
-   sends at most `MAX_ANSWERS` responses at the same time. At most half of `MAX_ANSWERS` can be for one address.
+   not extend this time. If the client reads no data for `SILENCE_SECONDS`, the server closes the connection. It also
+   closes the connection if the client needs more than `LONGEST_SECONDS` and is slower than `SLOWEST_BYTES_PER_SECOND`.
+3. At most `MAX_WAITING` connections can wait at the same time: for their request, for a place, or for the client to
+   close the connection after the response. The server always accepts a new connection. If too many connections wait,
+   the server selects the address with the most waiting connections. Then it closes the oldest waiting connection of
+   this address.
+4. The server computes or sends at most `MAX_ANSWERS` responses at the same time. `answer_places.py` decides which
+   requests get these places. A client that takes more than `SLOW_SECONDS` to read its response can lose its place. At
+   most `MAX_REQUESTS` complete requests of one address can be open at the same time. The server answers each further
+   request of the address with the status 503 (Service Unavailable).
 5. Rule 3 also applies to probes. Rule 4 does not apply to probes. The server answers up to `MAX_PROBES` probes at a
    time, in addition to the other requests.
 """
@@ -21,42 +23,44 @@ import asyncio
 import ipaddress
 import logging
 import socket
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from weakref import WeakValueDictionary
 
 from streaming.http.access import Certificate
+from streaming.http.answer_places import AnswerPlaces
 from streaming.http.exchange import Application, Gateway, path_of, plain_answer, run_in_thread
 
 HEAD_SECONDS = 10.0
 SILENCE_SECONDS = 10.0
+SLOW_SECONDS = 2.0
 LONGEST_SECONDS = 60.0
+SLOWEST_BYTES_PER_SECOND = 64_000
 MAX_WAITING = 192
-MAX_REQUESTS = 64
+MAX_REQUESTS = 32
 MAX_ANSWERS = 16
 MAX_PROBES = 4
 MAX_HEAD_BYTES = 64 << 10
 
 _BACKLOG = 128
 _RETRY_SECONDS = 0.1
-_PIECE_BYTES = 1 << 20
+_PIECE_BYTES = 64 << 10
+_MAX_UNSENT_BYTES = 128 << 10
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(eq=False, slots=True)
 class _Client:
-    """One accepted connection. `places` limits the number of responses for the client's address (rule 4)."""
+    """One accepted connection. The limits apply to its `address`, which has one or more hosts."""
 
     connection: socket.socket
     host: str
-    places: asyncio.Semaphore
     address: str
     task: asyncio.Task[None] | None = None
     writer: asyncio.StreamWriter | None = None
-    has_request: bool = False
 
     def hang_up(self) -> None:
         """Cancel the task of this connection, even if the task is waiting."""
@@ -100,8 +104,7 @@ class Server:
         self._certificate = certificate
         self._probes = probes
         self._clients: dict[_Client, None] = {}  # oldest first
-        self._places_by_address: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
-        self._places = asyncio.Semaphore(MAX_ANSWERS)
+        self._places = AnswerPlaces[_Client](MAX_ANSWERS, MAX_ANSWERS // 2)
         self._probe_places = asyncio.Semaphore(MAX_PROBES)
         self._loop = asyncio.new_event_loop()
         self._loop.set_exception_handler(
@@ -140,8 +143,8 @@ class Server:
             self._start_client(connection, host)
 
     def _make_room(self, max_waiting: int) -> None:
-        """If more than `max_waiting` connections wait for a request, close one of them (rule 3)."""
-        waiting = [client for client in self._clients if not client.has_request]
+        """If more than `max_waiting` connections wait, close one of them (rule 3)."""
+        waiting = [client for client in self._clients if not self._places.has_place(client)]
         if len(waiting) > max_waiting:
             [(busiest_address, _)] = Counter(client.address for client in waiting).most_common(1)
             oldest = next(client for client in waiting if client.address == busiest_address)
@@ -149,9 +152,7 @@ class Server:
             self._forget(oldest)
 
     def _start_client(self, connection: socket.socket, host: str) -> None:
-        address = client_network(host)
-        places = self._places_by_address.setdefault(address, asyncio.Semaphore(MAX_ANSWERS // 2))
-        client = _Client(connection, host, places, address)
+        client = _Client(connection, host, client_network(host))
         self._clients[client] = None
         client.task = self._loop.create_task(self._serve_client(client))
         client.task.add_done_callback(lambda _: self._forget(client))
@@ -171,6 +172,7 @@ class Server:
                 head = await _read_head(reader)
             if head:
                 await self._answer(client, head)
+                await _close(client)
         except (OSError, asyncio.CancelledError):
             _log.debug("a connection to the HTTP port failed", exc_info=True)
 
@@ -179,6 +181,7 @@ class Server:
         protocol = asyncio.StreamReaderProtocol(reader, loop=self._loop)
         context = self._certificate.context() if self._certificate else None
         transport, _ = await self._loop.connect_accepted_socket(lambda: protocol, client.connection, ssl=context)
+        transport.set_write_buffer_limits(_PIECE_BYTES)
         client.writer = asyncio.StreamWriter(transport, protocol, reader, self._loop)
         return reader
 
@@ -188,17 +191,20 @@ class Server:
             async with self._probe_places:
                 await self._exchange(client, head)
             return
-        by_address = Counter(one.address for one in self._clients if one.has_request)
-        if by_address.total() >= MAX_REQUESTS or by_address[client.address] >= MAX_REQUESTS // 2:
+        if self._places.open_requests(client.address) >= MAX_REQUESTS:
             await _send(client, [plain_answer("503 Service Unavailable", ("Retry-After", "1"))])
             return
-        client.has_request = True
-        async with client.places, self._places:
+        async with self._places.place(client):
             await self._exchange(client, head)
 
     async def _exchange(self, client: _Client, head: bytes) -> None:
         if client.writer is not None and not client.writer.is_closing():
-            await _send(client, await run_in_thread(lambda: self._gateway.answer(head, client.host)))
+            pieces = await run_in_thread(lambda: self._gateway.answer(head, client.host))
+            slow = self._loop.call_later(SLOW_SECONDS, self._places.mark_slow, client)
+            try:
+                await _send(client, pieces)
+            finally:
+                slow.cancel()
 
 
 def client_network(host: str) -> str:
@@ -224,6 +230,8 @@ def _open_listener(host: str, port: int) -> socket.socket:
     listener = socket.socket(family, kind, protocol)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if sys.platform == "linux":  # accepted connections inherit it; otherwise, they accept MBs that no client reads
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _MAX_UNSENT_BYTES)
         listener.bind(address)
         listener.listen(_BACKLOG)
         listener.setblocking(False)
@@ -246,16 +254,25 @@ async def _read_head(reader: asyncio.StreamReader) -> bytes:
 
 
 async def _send(client: _Client, pieces: list[bytes]) -> None:
-    """Send a response and close the connection (rule 2)."""
+    """Send a response (rule 2).
+
+    The operating system can still have the last bytes when this function returns. Each piece is small, so a client that
+    reads slowly but steadily is never taken for a silent client.
+    """
     writer = client.writer
     if writer is None:
         return
-    with client.deadline(LONGEST_SECONDS):
+    with client.deadline(max(LONGEST_SECONDS, sum(map(len, pieces)) / SLOWEST_BYTES_PER_SECOND)):
         for piece in pieces:
             for start in range(0, len(piece), _PIECE_BYTES):
                 writer.write(memoryview(piece)[start : start + _PIECE_BYTES])
                 with client.deadline(SILENCE_SECONDS):
                     await writer.drain()
-        writer.close()
+
+
+async def _close(client: _Client) -> None:
+    """Close the connection. With TLS, wait until the client closes it too (rule 2). The client has no place by now."""
+    if client.writer is not None:
+        client.writer.close()
         with client.deadline(SILENCE_SECONDS), suppress(ConnectionError):  # the client may close first
-            await writer.wait_closed()
+            await client.writer.wait_closed()

@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from streaming.config.redaction import is_harmless, without_credentials
+from streaming.config.redaction import is_public
 from streaming.config.settings import SparkSettings
 
 _LOGGING = Path(__file__).parents[1] / "log4j2.properties"
@@ -66,9 +66,7 @@ def launch_conf(conf: Mapping[str, str], user_conf: Collection[str]) -> Mapping[
     return {
         name: value
         for name, value in conf.items()
-        if name not in user_conf
-        or _LAUNCH_ONLY.match(name)
-        or (is_harmless(name) and value == without_credentials(value))
+        if name not in user_conf or _LAUNCH_ONLY.match(name) or is_public(name, value)
     }
 
 
@@ -78,7 +76,9 @@ def _redaction(user_conf: Mapping[str, str]) -> Mapping[str, str]:
     The pattern matches either the name or the value of a setting.
     """
     user_pattern = user_conf.get(_REDACTION, _REDACTED_BY_SPARK)
-    hidden = (name.removeprefix("spark.hadoop.") for name in sorted(user_conf) if not is_harmless(name))
+    hidden = (
+        name.removeprefix("spark.hadoop.") for name, value in sorted(user_conf.items()) if not is_public(name, value)
+    )
     return {_REDACTION: "|".join([user_pattern, *map(re.escape, hidden), "://[^/\\s]*:.*@"])}
 
 

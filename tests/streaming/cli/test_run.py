@@ -38,7 +38,7 @@ def test_a_wrong_setting_ends_with_the_code_for_permanent_errors(tmp_path: Path)
     file.write_text("[kafka]\nbootstrap_servers = 'kafka'\n")
     ended = CliRunner().invoke(main, ["run", "--config", str(file)])
     assert ended.exit_code == STAYS
-    assert "kafka.bootstrap_servers: 'kafka' is not host:port" in ended.stderr
+    assert "kafka.bootstrap_servers: address 1 is not host:port" in ended.stderr
 
 
 def test_a_strategy_that_cannot_be_loaded_is_a_permanent_error(monkeypatch: pytest.MonkeyPatch):

@@ -93,7 +93,7 @@ def test_a_cluster_can_be_set_by_environment_variables(monkeypatch: pytest.Monke
         ("[clusters.eu]\n", "clusters.eu.bootstrap_servers: Field required", "the address is not inherited"),
         (
             "[clusters.eu]\nbootstrap_servers = 'eu'",
-            "'eu' is not host:port",
+            "address 1 is not host:port",
             "checked like the first cluster's address",
         ),
         (

@@ -143,7 +143,9 @@ def test_every_error_is_named_at_once(file: Path, monkeypatch: pytest.MonkeyPatc
         "metrics.prot",
         "REBALANCE_MONITOR_KAFAK__CLUSTER",
     }
-    assert by_setting["kafka.bootstrap_servers"] == "'broker' is not host:port (got 'broker')"
+    assert (
+        by_setting["kafka.bootstrap_servers"] == "address 1 is not host:port: write no scheme, no user and no password"
+    )
     assert by_setting["kafka.clutser"] == "no such setting"
     assert "lucky" in by_setting["evaluation.strategies"]
     assert "known: cooperative-sticky, range, roundrobin" in by_setting["evaluation.strategies"]

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import doctest
+import html
 import io
 import json
 import logging
 import os
+import re
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from urllib.parse import quote, quote_plus, unquote
 
 import pytest
 from click.testing import CliRunner
@@ -21,6 +24,7 @@ from hypothesis import strategies as st
 
 import streaming.config.environment
 import streaming.config.redaction
+import streaming.config.redactor
 import streaming.config.refusals
 from assignors.model import GroupSpec, MemberSubscription
 from streaming.child_process import ChildProcess
@@ -29,13 +33,15 @@ from streaming.cli.config import config
 from streaming.cli.logs import redact, redact_standard_error
 from streaming.config.environment import ENVIRONMENT_PREFIX, is_setting, without_settings
 from streaming.config.load import ConfigError, Settings, create_redactor, forget_secrets, load_settings
-from streaming.config.redaction import Redactor
+from streaming.config.redactor import Redactor
 from streaming.custom import GuardedAssignor
 from streaming.spark.launch.conf import launch_conf, session_conf
 
 MARKER = "Zq7hunter2"
-SECRETS = st.tuples(*[st.text("abXY01/:@?&=+#%.-~ ", max_size=6)] * 2).map(lambda ends: f"x{ends[0]}{MARKER}{ends[1]}y")
-"""Secrets that contain the separators of URIs."""
+SECRETS = st.tuples(*[st.text("abXY01/:@?&=+#%;.-~ '\"\\é€\n", max_size=6)] * 2).map(
+    lambda ends: f"x{ends[0]}{MARKER}{ends[1]}y"
+)
+"""Secrets that contain separators of URIs, quotes, backslashes and letters that are not ASCII."""
 
 Document = dict[str, object]
 SASL: Document = {"protocol": "SASL_PLAINTEXT", "mechanism": "PLAIN", "username": "monitor"}
@@ -58,6 +64,8 @@ CONF_NAMES = (
     "spark.ssl.keyPassword",
     "anything.else",
 )
+ADDRESS_NAMES = ("spark.eventLog.dir", "spark.hadoop.fs.s3a.endpoint", "spark.sql.warehouse.dir")
+"""Properties whose values are shown without their credentials."""
 
 
 def uri(secret: str) -> str:
@@ -69,14 +77,24 @@ def documents(draw: st.DrawFn, secrets: st.SearchStrategy[str] = SECRETS) -> Doc
     """Draw valid settings with a secret in some of them."""
     secret = draw(secrets)
     by_password: Document = {**SASL, "password": secret}
-    by_token: Document = {**OAUTH, "oauth_client_secret": secret}
+    in_path = secret.replace("@", "").replace("\n", "")
+    endpoint = draw(st.sampled_from((f"https://id/t#{in_path}", f"https://id/t;key={in_path}", "https://id/t")))
+    by_token: Document = {**OAUTH, "oauth_client_secret": secret, "oauth_token_endpoint": endpoint}
     security = st.sampled_from((by_password, by_token))
     names = draw(st.sets(st.sampled_from(CONF_NAMES), max_size=4))
     conf: Document = {name: draw(st.sampled_from((secret, uri(secret)))) for name in sorted(names)}
+    addresses = (
+        uri(secret),
+        f"https://h/x#sig={secret}",
+        f"h:9000;token={secret}",
+        f"AKIA:{secret}@h",
+        f"h?k={secret}",
+    )
+    conf |= {name: draw(st.sampled_from(addresses)) for name in ADDRESS_NAMES}
     optional: dict[str, Document] = {
         "kafka": {"security": draw(security)},
         "clusters": {"eu": {**ADDRESS, "security": draw(security), "checkpoint": f"{uri(secret)}/eu"}},
-        "spark": {"conf": {**conf, "spark.sql.warehouse.dir": uri(secret)}},
+        "spark": {"conf": conf},
         "paths": {"checkpoint": f"{uri(secret)}/checkpoint", "tables": f"{uri(secret)}/tables?sig={secret}"},
     }
     chosen = draw(st.sets(st.sampled_from(sorted(optional)), min_size=1))
@@ -135,6 +153,15 @@ def standard_error(loaded: Settings, lines: list[str]) -> str:
         sys.excepthook, threading.excepthook = hooks
 
 
+def spark_page(conf: Mapping[str, str]) -> str:
+    """Return the settings as Spark shows them. Spark hides a value if its name or the value matches a pattern."""
+    hidden = re.compile(conf["spark.redaction.regex"])
+    names = {name: name.removeprefix("spark.hadoop.") for name in conf if name != "spark.redaction.regex"}
+    return str(
+        [(name, conf[name]) for name in names if not hidden.search(names[name]) and not hidden.search(conf[name])]
+    )
+
+
 def texts(value: object) -> Iterator[str]:
     """Return every text in a document, as a log line could contain it."""
     if isinstance(value, dict):
@@ -142,6 +169,15 @@ def texts(value: object) -> Iterator[str]:
             yield from texts(inner)
     elif isinstance(value, str):
         yield value
+
+
+def spellings(text: str) -> Iterator[str]:
+    """Return a text as libraries write it: as it is, decoded, and with each kind of escaping."""
+    for one in {text, unquote(text)}:
+        yield from (one, repr(one), repr(f"it's {one}"), ascii(one), json.dumps(one), json.dumps(json.dumps(one)))
+        yield from (json.dumps(one, ensure_ascii=False), repr(one.encode()), str(OSError(2, "no such file", one)))
+        yield from (quote(one), quote(one, safe=""), quote_plus(one), quote(one).lower(), quote(quote(one)))
+        yield html.escape(one)
 
 
 @pytest.mark.parametrize("way", ["file", "json", "variables"])
@@ -162,7 +198,11 @@ def test_a_secret_is_shown_nowhere(way: str, document: Document) -> None:
             "environment of children": str(children),
             "environment left to libraries": str(dict(os.environ)),
             "command line of the JVM": str(launch_conf(spark, loaded.spark.conf)),
+            "Spark's pages": spark_page(spark),
             "standard error": standard_error(loaded, sorted({*texts(document)})),
+            "standard error, escaped": standard_error(
+                loaded, [spelled for one in sorted({*texts(document)}) for spelled in spellings(one)]
+            ),
         }.items():
             assert MARKER not in text, place
 
@@ -173,12 +213,18 @@ BREAKS: list[Document] = [
     {"tables": {"nothing": MARKER}},
     {"kafka": {"bootstrap_servers": f"me:{MARKER}@broker"}},
     {"kafka": {"bootstrap_servers": f"sasl://me:{MARKER}/x@broker:9092"}},
+    {"kafka": {"bootstrap_servers": f"me/{MARKER}"}},
+    {"kafka": {"bootstrap_servers": f"b:1,me:{MARKER}"}},
+    {"kafka": {"bootstrap_servers": f"b;key={MARKER}:9092"}},
     {"kafka": {"security": MARKER}},
+    {"kafka": {"security": {"protocol": MARKER}}},
+    {"kafka": {"security": {"ca_file": f"s3a://me:{MARKER}@bucket/ca.pem"}}},
     {"kafka": {"security": {"password": MARKER}}},
     {"kafka": {"security": {**SASL, "password": [MARKER]}}, "metrics": {"port": MARKER[:0]}},
     {"kafka": {"security": {**SASL, "passwort": MARKER}}},
     {"kafka": {"security": {**OAUTH, "oauth_token_endpoint": f"https://me:{MARKER}@id/token"}}},
     {"kafka": {"security": {**OAUTH, "oauth_token_endpoint": f"ftp://me:{MARKER}@id/token"}}},
+    {"kafka": {"security": {**OAUTH, "oauth_token_endpoint": f"id/t?client_secret={MARKER}"}}},
     {"clusters": {"eu": MARKER}},
     {
         "clusters": {
@@ -190,10 +236,19 @@ BREAKS: list[Document] = [
         "paths": {"tables": uri(MARKER)},
     },
     {"paths": {"checkpoint": uri(MARKER), "tables": f"{uri(MARKER)}/tables"}},
+    {"paths": {"checkpoint": f"s3a:AKIA:{MARKER}@bucket/tables"}},
+    {"paths": {"tables": f"s3a:/AKIA:{MARKER}@bucket/tables"}},
+    {"links": {"grafana_url": f"https://me:{MARKER}@grafana"}},
+    {"links": {"grafana_url": f"https://grafana/d#access_token={MARKER}"}},
+    {"links": {"grafana_url": f"https://grafana/d;access_token={MARKER}"}},
+    {"links": {"prometheus_url": f"prometheus?token={MARKER}"}},
     {"spark": {"conf": {"spark.hadoop.x": [MARKER]}}},
     {"spark": {"conf": MARKER}},
     {"spark": MARKER},
     {"spark": {"master": f"spark://me:{MARKER}@host:7077"}},
+    {"spark": {"master": f"k8s://https://host?token={MARKER}"}},
+    {"spark": {"conf": {"spark.files": f"https://host/ca.pem#sig={MARKER}"}}},
+    {"spark": {"conf": {"spark.jars.repositories": f"me:{MARKER}@nexus/maven"}}},
     {"spark": {"conf": {"spark.jars.repositories": f"https://one,https://me:{MARKER}@nexus/maven"}}},
     {"spark": {"conf": {"spark.files": f"https://host/ca.pem?sig={MARKER}"}}},
 ]
@@ -264,7 +319,13 @@ def test_no_child_process_inherits_a_setting(tmp_path: Path, monkeypatch: pytest
 
 
 @pytest.mark.parametrize(
-    "module", [streaming.config.environment, streaming.config.redaction, streaming.config.refusals]
+    "module",
+    [
+        streaming.config.environment,
+        streaming.config.redaction,
+        streaming.config.redactor,
+        streaming.config.refusals,
+    ],
 )
 def test_the_examples_in_the_docstrings_are_true(module: object) -> None:
     assert doctest.testmod(module).failed == 0  # type: ignore[arg-type]

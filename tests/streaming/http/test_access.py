@@ -182,10 +182,15 @@ def test_an_encrypted_key_is_refused_without_a_password_prompt(tmp_path: Path) -
         Certificate(str(tmp_path / "client.pem"), str(tmp_path / "locked.key"))
 
 
+def set_settle_seconds(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    monkeypatch.setattr(streaming.http.access, "SETTLE_SECONDS", seconds)
+
+
 def test_a_new_certificate_with_the_old_key_leaves_the_old_pair_in_use(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The new certificate was loaded into the active context before its key was checked."""
+    set_settle_seconds(monkeypatch, 0)
     caplog.set_level("INFO", "streaming.http.access")
     certificate_file, key_file = pem_files(tmp_path)
     certificate = Certificate(certificate_file, key_file)
@@ -200,3 +205,86 @@ def test_a_new_certificate_with_the_old_key_leaves_the_old_pair_in_use(
     Path(renewed_key).replace(key_file)
     assert certificate.context() is not old
     assert caplog.records[-1].message == "the certificate of the HTTP port was renewed"
+
+
+def test_a_half_written_chain_leaves_the_old_pair_in_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rule 5: between two certificates of the chain, the file was valid. Clients then got an incomplete chain."""
+    certificate_file, key_file = pem_files(tmp_path)
+    certificate = Certificate(certificate_file, key_file)
+    old = certificate.context()
+    (tmp_path / "renewed").mkdir()
+    renewed, renewed_key = pem_files(tmp_path / "renewed", authority=trustme.CA().create_child_ca())
+    Path(renewed_key).replace(key_file)
+    lines = Path(renewed).read_text().splitlines(keepends=True)
+    assert lines.count("-----END CERTIFICATE-----\n") == 2
+    for end in range(len(lines) + 1):
+        set_settle_seconds(monkeypatch, 600)
+        Path(certificate_file).write_text("".join(lines[:end]))
+        assert certificate.context() is old, f"line {end}"
+        if not "".join(lines[:end]).endswith("-----END CERTIFICATE-----\n"):
+            set_settle_seconds(monkeypatch, 0)
+            assert certificate.context() is old, f"line {end}"
+    set_settle_seconds(monkeypatch, 0)
+    assert certificate.context() is not old
+
+
+def test_a_certificate_that_changes_while_it_is_loaded_is_discarded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rule 5: the loaded certificate can have the chain of one file and the end of another."""
+    set_settle_seconds(monkeypatch, 0)
+    certificate_file, key_file = pem_files(tmp_path)
+    certificate = Certificate(certificate_file, key_file)
+    old = certificate.context()
+    pem_files(tmp_path)
+    load, changes = streaming.http.access._load_context, ["a comment\n", ""]
+
+    def load_during_a_change(*files: str) -> object:
+        loaded = load(*files)
+        Path(certificate_file).write_text(Path(certificate_file).read_text() + changes.pop(0))
+        return loaded
+
+    monkeypatch.setattr(streaming.http.access, "_load_context", load_during_a_change)
+    assert certificate.context() is old
+    monkeypatch.setattr(streaming.http.access, "_load_context", load)
+    assert certificate.context() is not old
+
+
+@pytest.mark.parametrize("vanishing", ["cert.pem", "key.pem"])
+def test_a_file_that_vanishes_during_a_renewal_leaves_the_old_pair_in_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, vanishing: str
+) -> None:
+    set_settle_seconds(monkeypatch, 0)
+    certificate_file, key_file = pem_files(tmp_path)
+    certificate = Certificate(certificate_file, key_file)
+    old = certificate.context()
+    check = streaming.http.access._check_private
+
+    def check_and_remove(file: str) -> None:
+        check(file)
+        (tmp_path / vanishing).unlink(missing_ok=True)
+
+    for when in ("before the check", "between the check and the load"):
+        pem_files(tmp_path)
+        if when == "before the check":
+            (tmp_path / vanishing).unlink()
+        else:
+            monkeypatch.setattr(streaming.http.access, "_check_private", check_and_remove)
+        assert certificate.context() is old, when
+        assert certificate.context() is old, when
+        monkeypatch.setattr(streaming.http.access, "_check_private", check)
+    pem_files(tmp_path)
+    assert certificate.context() is not old
+
+
+def test_a_key_gets_its_mode_after_its_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After `cp key.pem ... && chmod 600`, the new key was never used. The time of the content did not change."""
+    set_settle_seconds(monkeypatch, 0)
+    certificate_file, key_file = pem_files(tmp_path)
+    certificate = Certificate(certificate_file, key_file)
+    old = certificate.context()
+    pem_files(tmp_path)
+    Path(key_file).chmod(0o644)
+    assert certificate.context() is old
+    Path(key_file).chmod(0o600)
+    assert certificate.context() is not old

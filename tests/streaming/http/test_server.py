@@ -15,6 +15,7 @@ import bcrypt
 import pytest
 import trustme
 
+import streaming.http.access
 from streaming.http.access import Certificate, Users
 from streaming.http.exchange import Environ, StartResponse
 from streaming.http.port import Access, MetricsServer
@@ -246,9 +247,10 @@ def test_old_tls_is_refused(over_tls: MetricsServer, authority: trustme.CA) -> N
 
 
 def test_a_renewed_certificate_is_used_without_a_restart_and_a_broken_one_is_not(
-    tmp_path: Path, over_tls: MetricsServer, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, over_tls: MetricsServer, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Other programs renew certificates every few weeks, and do not know the monitor."""
+    monkeypatch.setattr(streaming.http.access, "SETTLE_SECONDS", 0)
     renewed = trustme.CA()
     certificate, _ = pem_files(tmp_path, authority=renewed)
     os.utime(certificate, (1, 1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import doctest
 import socket
 import ssl
@@ -14,9 +15,10 @@ from pathlib import Path
 import pytest
 import trustme
 
+import streaming.http.access
 import streaming.http.exchange
 import streaming.http.server
-from streaming.http.access import Certificate
+from streaming.http.access import Certificate, Users
 from streaming.http.exchange import Environ, StartResponse
 from streaming.http.port import Access, MetricsServer
 from streaming.http.server import MAX_WAITING
@@ -24,7 +26,7 @@ from tests.streaming.http.clients import answer_to, connect_to, is_closed_by_ser
 from tests.streaming.http.test_access import pem_files
 from tests.streaming.http.test_http import one
 
-HERE, ELSEWHERE = "127.0.0.1", "127.0.0.2"
+HERE, ELSEWHERE, ATTACKERS = "127.0.0.1", "127.0.0.2", ("127.0.0.3", "127.0.0.4")
 LARGE_BYTES = 32 << 20
 
 
@@ -169,7 +171,7 @@ def test_more_connections_than_the_limit_block_no_request(pages: Pages) -> None:
 
 def test_one_address_cannot_block_probes_and_other_addresses(pages: Pages, limits: pytest.MonkeyPatch) -> None:
     """Rules 4 and 5: long requests of one address use at most half of the limit."""
-    set_limits(limits, MAX_ANSWERS=2, MAX_REQUESTS=8)
+    set_limits(limits, MAX_ANSWERS=2, MAX_REQUESTS=4)
     with run_server(pages) as server, ExitStack() as stack:
         held = [stack.enter_context(connect_to(server)) for _ in range(4)]
         for connection in held:
@@ -208,6 +210,81 @@ def test_a_slow_client_gets_the_complete_response(pages: Pages) -> None:
     assert answer.partition(b"\r\n\r\n")[2] == b"x" * LARGE_BYTES
 
 
+def test_a_client_that_reads_slowly_but_steadily_is_not_disconnected(pages: Pages, limits: pytest.MonkeyPatch) -> None:
+    """Rule 2: the limit for silence applied to each MiB. At 78 kB/s, a client lost its response after 4 MB."""
+    set_limits(limits, SILENCE_SECONDS=1.0, LONGEST_SECONDS=2.0, SLOWEST_BYTES_PER_SECOND=LARGE_BYTES / 60)
+    with run_server(pages) as server, ExitStack() as stack:
+        server._server._listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 64 << 10)
+        connection = stack.enter_context(connect_to(server))
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 << 10)
+        connection.sendall(b"GET /large HTTP/1.1\r\n\r\n")
+        connection.settimeout(30)
+        received_bytes = 0
+        while received_bytes < 3 << 20:
+            piece = connection.recv(32 << 10)
+            assert piece, f"disconnected after {received_bytes} bytes"
+            received_bytes += len(piece)
+            time.sleep(len(piece) / (600 << 10))
+
+
+@pytest.mark.parametrize("slow_path", ["/large", "/held"])
+def test_two_addresses_cannot_use_all_places(pages: Pages, limits: pytest.MonkeyPatch, slow_path: str) -> None:
+    """Rule 4: the requests of two addresses were half of the limit each. All others got the status 503."""
+    set_limits(limits, MAX_ANSWERS=4, MAX_REQUESTS=4, SILENCE_SECONDS=600, LONGEST_SECONDS=600, SLOW_SECONDS=0.2)
+    with run_server(pages) as server, ExitStack() as stack:
+        attacking = [stack.enter_context(connect_to(server, source)) for _ in range(4) for source in ATTACKERS]
+        for connection in attacking:
+            connection.sendall(b"GET %b HTTP/1.1\r\n\r\n" % slow_path.encode())
+        waiting = stack.enter_context(connect_to(server, ELSEWHERE))
+        waiting.settimeout(30)
+        waiting.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
+        assert is_answered(server, "/-/healthy")
+        if slow_path == "/held":
+            pages.gate.set()  # a response that is being computed keeps its place
+        assert waiting.recv(15) == b"HTTP/1.0 200 OK"
+
+
+def test_wrong_passwords_of_two_addresses_do_not_refuse_other_addresses(
+    pages: Pages, limits: pytest.MonkeyPatch
+) -> None:
+    """Rule 4: their requests waited for the check of the passwords. Scrapes of other addresses got the status 503."""
+    set_limits(limits, MAX_ANSWERS=4, MAX_REQUESTS=4)
+    permits = threading.Semaphore(1)
+    limits.setattr(streaming.http.access.bcrypt, "checkpw", lambda password, _: permits.acquire() and password == b"y")
+    hashes = {"prometheus": b"$2y$05$" + b"x" * 53}
+    right, wrong = (b"Authorization: Basic " + base64.b64encode(b"prometheus:" + word) for word in (b"y", b"n"))
+    with run_server(pages, Access(users=Users(hashes))) as server, ExitStack() as stack:
+
+        def scrape(header: bytes, source: str) -> socket.socket:
+            connection = stack.enter_context(connect_to(server, source))
+            connection.settimeout(30)
+            connection.sendall(b"GET /metrics HTTP/1.1\r\n%b\r\n\r\n" % header)
+            return connection
+
+        assert scrape(right, ELSEWHERE).recv(15) == b"HTTP/1.0 200 OK"
+        attacking = [scrape(wrong, source) for _ in range(4) for source in ATTACKERS]
+        assert is_answered(server, "/-/healthy")
+        waiting = scrape(right, ELSEWHERE)
+        assert is_answered(server, "/-/healthy"), "by now, the server has read the requests before"
+        permits.release()
+        assert waiting.recv(15) == b"HTTP/1.0 200 OK"
+        assert sum(map(still_waits, attacking)) == len(attacking) - 1, "one password was checked"
+        permits.release(len(attacking))
+
+
+def test_a_probe_with_a_whole_address_is_a_probe(pages: Pages, limits: pytest.MonkeyPatch) -> None:
+    """Rule 5: proxies send `GET http://host/-/healthy` (RFC 9112). Such a probe waited for a place and got 404."""
+    set_limits(limits, MAX_ANSWERS=2)
+    with run_server(pages) as server, ExitStack() as stack:
+        stack.enter_context(connect_to(server)).sendall(b"GET /held HTTP/1.1\r\n\r\n")
+        assert is_answered(server, "/-/healthy"), "by now, the server has read the request before"
+        waiting = stack.enter_context(connect_to(server))
+        waiting.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
+        for target in ("http://monitor/-/healthy", "HTTP://[::1]:9560/-/ready?cluster=eu", "/-/%68ealthy"):
+            assert is_answered(server, target), target
+        assert still_waits(waiting)
+
+
 def client_hello() -> bytes:
     outgoing = ssl.MemoryBIO()
     tls = ssl.create_default_context().wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="monitor")
@@ -234,6 +311,26 @@ def test_a_slow_tls_handshake_blocks_no_other_client_and_ends(
             assert still_waits(silent)
             slow.settimeout(30)
             assert is_closed_by_server(slow)
+
+
+@pytest.mark.parametrize("path", ["/-/healthy", "/metrics"])
+def test_tls_clients_that_never_close_block_no_other_client(
+    tmp_path: Path, pages: Pages, limits: pytest.MonkeyPatch, path: str
+) -> None:
+    """Four such clients blocked every probe for 10 s, because the server waited for their `close_notify`."""
+    set_limits(limits, SILENCE_SECONDS=600, MAX_ANSWERS=2)
+    authority = trustme.CA()
+    tls_context = ssl.create_default_context()
+    authority.configure_trust(tls_context)
+    access = Access(Certificate(*pem_files(tmp_path, authority=authority)))
+    with run_server(pages, access) as server, ExitStack() as stack:
+
+        def connect() -> ssl.SSLSocket:
+            return stack.enter_context(tls_context.wrap_socket(connect_to(server), server_hostname="127.0.0.1"))
+
+        for _ in range(8):
+            connect().sendall(f"GET {path} HTTP/1.1\r\n\r\n".encode())
+        assert b" 200 OK" in answer_to(connect(), path)
 
 
 @pytest.mark.parametrize("module", [streaming.http.server, streaming.http.exchange])

@@ -1,0 +1,102 @@
+"""Decides which requests the server answers at the same time. Each answer needs one of a limited number of places.
+
+1. One limit applies to all places. A second limit applies to the places of one address.
+2. A free place goes to the address that has the fewest places. If several addresses have the fewest places, the oldest
+   of their requests gets the place.
+3. If no place is free, a request can take the place of a slow response, which a client reads slowly. The slow response
+   must belong to an address that has at least two places more than the address of the request. If there are several,
+   the request takes the oldest place of the address with the most places. The server closes the connection of the slow
+   response.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Generic, Protocol, TypeVar
+
+
+class Client(Protocol):
+    """A connection with a complete request."""
+
+    @property
+    def address(self) -> str:
+        """The address to which the limit applies."""
+
+    def hang_up(self) -> None:
+        """Cancel the task of this connection."""
+
+
+C = TypeVar("C", bound=Client)
+
+
+class AnswerPlaces(Generic[C]):
+    """The places of all requests. Only the thread of the event loop can use this object."""
+
+    def __init__(self, limit: int, limit_of_address: int) -> None:
+        self._limit = limit
+        self._limit_of_address = limit_of_address
+        self._holders: dict[C, bool] = {}  # oldest first; the value is True if the client reads slowly
+        self._waiting: dict[C, asyncio.Future[None]] = {}  # oldest first
+
+    def has_place(self, client: C) -> bool:
+        """Return True if this client has a place."""
+        return client in self._holders
+
+    def open_requests(self, address: str) -> int:
+        """Return the number of requests of this address that have a place or wait for one."""
+        return sum(client.address == address for client in (*self._holders, *self._waiting))
+
+    @asynccontextmanager
+    async def place(self, client: C) -> AsyncIterator[None]:
+        """Wait for a place. The client has the place until the end of the `with` block."""
+        granted = self._waiting[client] = asyncio.get_running_loop().create_future()
+        try:
+            self._assign()
+            await granted
+            yield
+        finally:
+            self._waiting.pop(client, None)
+            self._holders.pop(client, None)
+            self._assign()
+
+    def mark_slow(self, client: C) -> None:
+        """Record that a client reads its response slowly. From now on, another request can take its place (rule 3)."""
+        if client in self._holders:
+            self._holders[client] = True
+            self._assign()
+
+    def _assign(self) -> None:
+        """Give places to waiting clients, as long as the rules allow it."""
+        while (client := self._next_client()) is not None:
+            if len(self._holders) >= self._limit and not self._take_place_for(client):
+                return
+            self._holders[client] = False
+            self._waiting.pop(client).set_result(None)
+
+    def _next_client(self) -> C | None:
+        """Return the client that gets the next place (rules 1 and 2)."""
+        places = self._places_by_address()
+        candidates = [
+            client
+            for client, granted in self._waiting.items()
+            if places[client.address] < self._limit_of_address and not granted.cancelled()
+        ]
+        return min(candidates, key=lambda client: places[client.address], default=None)
+
+    def _take_place_for(self, client: C) -> bool:
+        """Take a place from an address that has more places (rule 3). Return False if no place can be taken."""
+        places = self._places_by_address()
+        fewest = places[client.address] + 2
+        slow = [one for one, is_slow in self._holders.items() if is_slow and places[one.address] >= fewest]
+        if not slow:
+            return False
+        loser = max(slow, key=lambda one: places[one.address])
+        del self._holders[loser]
+        loser.hang_up()
+        return True
+
+    def _places_by_address(self) -> Counter[str]:
+        return Counter(client.address for client in self._holders)
