@@ -5,9 +5,10 @@ Rules:
 1. The common rules apply to classic groups of protocol type `consumer` and to KIP-848 consumer groups. For a KIP-848
    group, the targets are checked. The rules do not apply to a group without members.
 2. The owners are unknown in three cases: the group rebalances, the state of the group is unknown, or a topic id has no
-   name. In these cases, no rule is checked. If only the assignment of one member is unknown, this member possibly owns
-   any partition. So it is unknown which partitions have no owner. In this case, rules 6 and 7 are checked for all other
-   members.
+   name. In these cases, no rule is checked, and the start times of unowned partitions stay the same (rule 4). The same
+   is true if the last record of a classic group cannot be decoded, because such a record hides the members. If only the
+   assignment of one member is unknown, this member possibly owns any partition. So it is unknown which partitions have
+   no owner. In this case, rules 6 and 7 are checked for all other members.
 3. Each existing partition of a subscribed topic must have an owner. A sample that is not older than the record proves
    that a partition exists. An older sample proves this only if the record assigns a partition of the same topic with a
    higher number. Without this proof, the partition is *pending*. A pending partition is stored. It counts as unowned
@@ -121,6 +122,8 @@ def with_unowned(snapshot: GroupSnapshot, previous: RuleViolations | None) -> Ru
 
     The other rules are checked only for the last record of a batch.
     """
+    if previous is not None and _hides_members(snapshot):
+        return RuleViolations(previous.unowned, is_known=False)
     if not _has_rules(snapshot) or snapshot.position is None:
         return None
     known = previous or RuleViolations()
@@ -141,6 +144,11 @@ def with_unowned(snapshot: GroupSnapshot, previous: RuleViolations | None) -> Ru
             for partition in unowned.partitions
         )
     )
+
+
+def _hides_members(snapshot: GroupSnapshot) -> bool:
+    """Return True if the last record of a classic group cannot be decoded (rule 2)."""
+    return snapshot.state == UNKNOWN and snapshot.classic is None and snapshot.modern is None
 
 
 def _has_rules(snapshot: GroupSnapshot) -> bool:
