@@ -15,7 +15,8 @@ Rules:
    only after a later sample shows the partition.
 4. Each unowned partition has a start time. If the partition existed at the time of the first record without an owner,
    the start time is the time of this record. Otherwise, the start time is the time of the first sample that shows the
-   partition. The start time stays the same until the partition has an owner.
+   partition. The start time stays the same until the partition has an owner. Only the correction of a clock can make it
+   earlier.
 5. An unowned partition is *withheld* if a member claims the partition and the strategy is not eager. The next round of
    the cooperative rebalance (KIP-429) assigns the partition. A withheld partition is not a violation if the next round
    follows soon.
@@ -136,7 +137,7 @@ def with_unowned(snapshot: GroupSnapshot, previous: RuleViolations | None) -> Ru
         tuple(
             Unowned(
                 *(at := (unowned.topic, partition)),
-                since_ms=since_ms.get(at, unowned.since_ms),
+                since_ms=min(since_ms.get(at, unowned.since_ms), unowned.since_ms),
                 is_withheld=at in claimed,
                 is_pending=partition >= unowned.proven,
             )

@@ -90,7 +90,8 @@ class ClusterSample:
     `missing_topics` contains the topics that provably do not exist: the brokers do not know the topic, and the monitor
     has the right DESCRIBE on its name.
 
-    All times are the cluster's time: the monitor's time plus `clock_correction_ms` (`broker_clocks.py`).
+    All times are the cluster's time: the monitor's time plus `clock_correction_ms` (`broker_clocks.py`). If
+    `is_clock_known` is True, records show this correction. Otherwise, it is 0, and the clock can be wrong.
     `clock_offsets` contains the known clock offsets by broker.
     """
 
@@ -104,8 +105,23 @@ class ClusterSample:
     offsets_topic_id: str | None = None
     offsets_topic_leaders: Mapping[int, int] = field(default_factory=dict)
     clock_correction_ms: int = 0
+    is_clock_known: bool = False
     clock_offsets: Mapping[int, ClockOffset] = field(default_factory=dict)
     missing_topics: frozenset[str] = frozenset()
+
+    @property
+    def monitor_ms(self) -> int:
+        """The time by the monitor's own clock. So the time between two samples does not depend on the correction."""
+        return self.sampled_at_ms - self.clock_correction_ms
+
+    @property
+    def deletion_time_ms(self) -> int:
+        """The time by which old values are deleted: the earlier one of the cluster's time and the monitor's time.
+
+        If the clocks differ by days, it is unknown which clock is wrong. So a value is deleted only if it is old by
+        both clocks.
+        """
+        return min(self.sampled_at_ms, self.monitor_ms)
 
     @property
     def leaderless_offsets_topic_partitions(self) -> int:

@@ -307,6 +307,14 @@ def test_an_undecodable_record_does_not_give_rules_to_a_group_that_has_none() ->
     assert violations([generation(10, has(0), kind="connect"), unreadable(20)]) is None
 
 
+def test_a_corrected_sample_also_corrects_the_start_time() -> None:
+    """Rule 4. The first sample has a clock that is an hour ahead. Before, the condition started an hour late."""
+    ahead = [[generation(10, has(0))], [sampled(3_611_000, orders=2)]]
+    assert unowned(*ahead) == [(1, 3_611_000)]
+    corrected = TopicsSampled({ORDERS: TopicMetadata(2, 16_000)}, is_time_corrected=True)
+    assert unowned(*ahead, [corrected]) == [(1, 16_000)]
+
+
 def with_is_known(found: RuleViolations, *, is_known: bool) -> RuleViolations:
     """Return the violations with `is_known` replaced."""
     return RuleViolations(found.unowned, is_known=is_known)
