@@ -66,8 +66,8 @@ READ_TOPICS: Final = Right(
     "READ",
     "topic",
     EVERY,
-    "the exact lag near the end of compacted and transactional topics",
-    "the exact lag of groups that have almost reached the end of such a topic",
+    "the exact lag of compacted topics and of topics with transactions",
+    "the exact lag of groups that stop near the end of a compacted topic, or anywhere in a topic with transactions",
     is_optional=True,
 )
 CLUSTER_CONFIGS: Final = Right(

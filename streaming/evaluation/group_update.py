@@ -12,10 +12,11 @@ from assignors import PartitionAssignor
 from streaming.combine.own_partitions import OwnPartitions
 from streaming.evaluation.alternatives import Alternatives, compute_alternatives
 from streaming.evaluation.assignment.common_rules import RuleViolations, rule_violations, with_unowned
+from streaming.evaluation.assignment.drift import DRIFT, UNKNOWN
 from streaming.evaluation.rebalances.detectors import Limits
 from streaming.evaluation.rebalances.rebalance_history import RebalanceHistory, ReportedRebalance, extend_history
 from streaming.evaluation.snapshot_evaluation import Evaluation, evaluate_snapshot, keeps_verdict
-from streaming.events import ExternalFact, GroupEvent, GroupForgotten, LogEvent, Position
+from streaming.events import ExternalFact, GroupEvent, GroupForgotten, LogEvent, Position, TopicsSampled
 from streaming.group.advance import advance
 from streaming.group.codec import StateCodec
 from streaming.group.history import is_reread, should_report, was_reported
@@ -237,7 +238,8 @@ def _apply_facts(
     """Return three values: the snapshot after the external facts, its verdict, and the verdicts that became final.
 
     An incomplete verdict is computed again. A complete verdict is computed again only if the coordinator reported a
-    different assignor. In this case, the rows of the previous verdict stay in the table.
+    different assignor, or if it contradicts samples whose times were wrong. In these cases, the rows of the previous
+    verdict stay in the table.
     """
     snapshot, evaluation = state.snapshot, state.evaluation
     for fact in facts:
@@ -245,7 +247,12 @@ def _apply_facts(
     if evaluation is None or snapshot == state.snapshot:
         return snapshot, _CurrentVerdict(evaluation), ()
     if evaluation.is_complete:
-        return snapshot, _evaluate_with_reported_assignor(snapshot, state, evaluation, strategies), ()
+        is_doubtful = _depends_on_samples(evaluation) and any(
+            isinstance(fact, TopicsSampled) and fact.is_time_corrected for fact in facts
+        )
+        if snapshot.protocol == state.snapshot.protocol and not is_doubtful:
+            return snapshot, _CurrentVerdict(evaluation), ()
+        return snapshot, _evaluate_again(snapshot, state, evaluation, strategies), ()
     if state.pending:
         # The snapshot is newer than records that wait for topic names. It gets its verdict after them, and only once.
         return snapshot, _CurrentVerdict(evaluation), ()
@@ -256,16 +263,24 @@ def _apply_facts(
     return snapshot, _CurrentVerdict(again, snapshot), _complete_only(again)
 
 
-def _evaluate_with_reported_assignor(
+def _depends_on_samples(evaluation: Evaluation) -> bool:
+    """Return True if the verdict on the group's own strategy can be wrong because of an outdated sample.
+
+    For the verdict `match`, the assignment agrees with the samples. So the samples were not outdated.
+    """
+    return evaluation.own is not None and evaluation.own.verdict in {DRIFT, UNKNOWN}
+
+
+def _evaluate_again(
     snapshot: GroupSnapshot, state: GroupState, evaluation: Evaluation, strategies: Sequence[PartitionAssignor]
 ) -> _CurrentVerdict:
-    """Compute the verdict on the same generation again, with the newly reported assignor.
+    """Compute the verdict on the same generation again, with the corrected facts.
 
-    Return the previous verdict if the assignor is the same, or if snapshots wait for topic names. Waiting snapshots
-    are evaluated when their rows are written.
+    Return the previous verdict if snapshots wait for topic names. Waiting snapshots are evaluated when their rows are
+    written.
     """
     is_same_generation = snapshot.generation_id == evaluation.generation_id
-    if snapshot.protocol == state.snapshot.protocol or not is_same_generation or state.pending:
+    if not is_same_generation or state.pending:
         return _CurrentVerdict(evaluation)
     again = evaluate_snapshot(snapshot, strategies)
     if again is None or not again.is_complete:

@@ -181,9 +181,14 @@ class TopicMetadata(msgspec.Struct, frozen=True):
 
 
 class TopicsSampled(msgspec.Struct, frozen=True, tag="topics_sampled"):
-    """Metadata of the topics that a group subscribes to. The Spark driver sends this event."""
+    """Metadata of the topics that a group subscribes to. The Spark driver sends this event.
+
+    `is_time_corrected` is True if the group has samples with a later time. No sample is later than the driver's last
+    sample. So the clock was wrong at these samples, and this event replaces them.
+    """
 
     topics: dict[str, TopicMetadata]
+    is_time_corrected: bool = False
 
 
 class SkipSettled(msgspec.Struct, frozen=True, tag="skip_settled"):

@@ -33,12 +33,16 @@ def pending_facts(
     `pending` contains earlier snapshots of the group. The rows of these snapshots are not written yet. The result also
     contains the topics that these snapshots need.
     """
-    if snapshot.is_over and sample.sampled_at_ms - _ended_at_ms(snapshot) > FORGET_AFTER_MS:
+    if snapshot.is_over and sample.deletion_time_ms - _ended_at_ms(snapshot) > FORGET_AFTER_MS:
         return (GroupForgotten(),)
     topics: dict[str, TopicMetadata] = {}
+    in_future: set[str] = set()
     for waiting in (*pending, snapshot):
         topics |= _pending_topics(waiting, sample)
-    return (*([TopicsSampled(topics)] if topics else []), *settlements(snapshot, decisions))
+        in_future.update(topic for topic in topics if _is_in_future(waiting, topic, topics[topic], sample))
+    sampled = TopicsSampled({topic: topics[topic] for topic in topics if topic not in in_future})
+    corrected = TopicsSampled({topic: topics[topic] for topic in in_future}, is_time_corrected=True)
+    return (*(event for event in (sampled, corrected) if event.topics), *settlements(snapshot, decisions))
 
 
 def _ended_at_ms(snapshot: GroupSnapshot) -> int:
@@ -54,11 +58,25 @@ def _pending_topics(snapshot: GroupSnapshot, sample: ClusterSample) -> dict[str,
         sampled = _needed_metadata(
             sample.topics.get(topic), wants_racks=wants_racks, wants_id=snapshot.modern is not None
         )
-        if sampled is None or (known is not None and known.sampled_at_ms >= sampled.sampled_at_ms):
+        if sampled is None:
             continue
-        if topic in wanted or _differs(known, sampled):
+        is_newer = known is None or known.sampled_at_ms < sampled.sampled_at_ms
+        is_needed = is_newer and (topic in wanted or _differs(known, sampled))
+        if is_needed or _is_in_future(snapshot, topic, sampled, sample):
             pending[topic] = sampled
     return pending
+
+
+def _is_in_future(snapshot: GroupSnapshot, topic: str, sampled: TopicMetadata, sample: ClusterSample) -> bool:
+    """Return True if the stored sample of the topic has a later time than the last sample.
+
+    The monitor's clock was ahead at the stored sample. The state would ignore all samples until this time. Before the
+    clock is known, the result is False, because the last sample can be the one with the wrong time. In the polling
+    mode, the group's times come only from the monitor's clock.
+    """
+    known = snapshot.topics.get(topic)
+    is_known = sample.is_clock_known or snapshot.is_polled
+    return is_known and known is not None and known.sampled_at_ms > sampled.sampled_at_ms
 
 
 def _differs(known: TopicMetadata | None, sampled: TopicMetadata) -> bool:

@@ -42,7 +42,8 @@ classic group, "generation" means its generation. For every other group, "genera
     start. It does not count the records up to the last row of the group in the tables (`Resume`).
 12. If a record cannot be decoded, the state of the group is Unknown, because the previous value is out of date. A
     classic group stays Unknown until its next record. This next record does not change the counts. A group of another
-    type stays Unknown until the next record of the same entry.
+    type stays Unknown until the next record of the same entry. The samples of topics are kept, because the record does
+    not change the topics.
 13. A coordinator can report the assignor of a KIP-848 group. The coordinator's answer contains an epoch. The monitor
     uses the assignor from this epoch on, until the coordinator reports a different assignor. If a member specifies an
     assignor, the monitor uses the member's assignor instead.
@@ -237,13 +238,7 @@ def _without_unsubscribed_topics(snapshot: GroupSnapshot) -> GroupSnapshot:
 def _mark_unknown(snapshot: GroupSnapshot, event: DecodeFailed) -> GroupSnapshot:
     """Apply rule 12 to a classic group: its state, members and generation become unknown."""
     return msgspec.structs.replace(
-        snapshot,
-        group_type=CLASSIC,
-        state=UNKNOWN,
-        position=event.position,
-        generation_id=None,
-        classic=None,
-        topics={},
+        snapshot, group_type=CLASSIC, state=UNKNOWN, position=event.position, generation_id=None, classic=None
     )
 
 

@@ -30,19 +30,31 @@ def apply_fact(snapshot: GroupSnapshot, fact: ExternalFact) -> GroupSnapshot:
 
 
 def _store_topics(snapshot: GroupSnapshot, event: TopicsSampled) -> GroupSnapshot:
-    """Store the latest sample and the name of each topic. Samples can arrive in any order."""
+    """Store the latest sample and the name of each topic. Samples can arrive in any order.
+
+    If the times of the stored samples were wrong, the event replaces them.
+    """
     topics = dict(snapshot.topics)
     for topic in snapshot.subscribed_topics():
         sampled, known = event.topics.get(topic), topics.get(topic)
-        if sampled is not None and (known is None or sampled.sampled_at_ms > known.sampled_at_ms):
+        if sampled is not None and (
+            known is None or sampled.sampled_at_ms > known.sampled_at_ms or event.is_time_corrected
+        ):
             topics[topic] = _with_known_since(known, sampled)
     known_now = msgspec.structs.replace(snapshot, topics=topics)
     return known_now if snapshot.modern is None else _with_names(known_now, snapshot.modern)
 
 
 def _with_known_since(known: TopicMetadata | None, sampled: TopicMetadata) -> TopicMetadata:
-    """Return the later sample. Its `since_ms` is the time since which partition count and topic id are unchanged."""
-    if known is None or (known.partitions, known.topic_id) != (sampled.partitions, sampled.topic_id):
+    """Return the new sample. Its `since_ms` is the time since which partition count and topic id are unchanged.
+
+    If the known sample has a later time, its times are wrong, so this time starts again.
+    """
+    if (
+        known is None
+        or known.sampled_at_ms > sampled.sampled_at_ms
+        or (known.partitions, known.topic_id) != (sampled.partitions, sampled.topic_id)
+    ):
         return sampled
     return msgspec.structs.replace(sampled, since_ms=known.known_since_ms)
 

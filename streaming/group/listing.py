@@ -80,10 +80,14 @@ class GroupListing:
         return not self.gaps
 
 
-def rebalancing_since_ms(known: Mapping[str, int], listing: GroupListing | None) -> Mapping[str, int]:
+def rebalancing_since_ms(
+    known: Mapping[str, int], listing: GroupListing | None, clock_step_ms: int = 0
+) -> Mapping[str, int]:
     """For each group in a rebalance, return the time since which every listing has shown a rebalance.
 
-    When a record shows the end of a group's rebalance, the monitor state removes the group from `known`.
+    When a record shows the end of a group's rebalance, the monitor state removes the group from `known`. If the
+    correction of the clock changed by `clock_step_ms` since the last listing, the known times change by this amount,
+    too. So the duration of a rebalance does not depend on the correction.
 
     >>> twice = {"g": ListedGroup("classic", "consumer", "PreparingRebalance", 1)}
     >>> rebalancing_since_ms({"g": 5}, GroupListing(9, twice)), rebalancing_since_ms({}, GroupListing(9, twice))
@@ -92,7 +96,7 @@ def rebalancing_since_ms(known: Mapping[str, int], listing: GroupListing | None)
     if listing is None:
         return {}
     return {
-        group_id: known.get(group_id, listing.sampled_at_ms)
+        group_id: known[group_id] + clock_step_ms if group_id in known else listing.sampled_at_ms
         for group_id, listed in listing.groups.items()
         if listed.state in REBALANCING
     }

@@ -24,8 +24,10 @@ The records have topic ids, but no topic names.
 STABLE_MEMBER: Final = "Stable"
 UNREVOKED_MEMBER: Final = "UnrevokedPartitions"
 UNKNOWN_MEMBER_STATE: Final = "Unknown"
-_MEMBER_STATES: Final = {0: STABLE_MEMBER, 1: UNREVOKED_MEMBER, 2: "UnreleasedPartitions"}
-_STREAMS_MEMBER_STATES: Final = {1: STABLE_MEMBER, 2: "UnrevokedTasks", 3: "UnreleasedTasks"}
+UNRELEASED_MEMBER: Final = "UnreleasedPartitions"
+UNRELEASED_STREAMS_MEMBER: Final = "UnreleasedTasks"
+_MEMBER_STATES: Final = {0: STABLE_MEMBER, 1: UNREVOKED_MEMBER, 2: UNRELEASED_MEMBER}
+_STREAMS_MEMBER_STATES: Final = {1: STABLE_MEMBER, 2: "UnrevokedTasks", 3: UNRELEASED_STREAMS_MEMBER}
 """Streams groups have a different ``MemberState``, whose numbers start at 1."""
 
 

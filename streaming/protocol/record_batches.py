@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 _LEGACY = struct.Struct(">qiiB")
 """The header fields of all versions: base offset, size of the rest, partition leader epoch (or checksum), magic."""
@@ -39,12 +39,14 @@ class Tail:
 
     If `is_record` is True, every consumer reads the record at `read_to`. If `is_record` is False, the search found no
     record before `read_to` that every consumer reads. If there are records between `next_offset` and `read_to`, they
-    belong to aborted transactions. Consumers with read_committed skip such records.
+    belong to aborted transactions. Consumers with read_committed skip such records. `is_transactional` is True if the
+    search found a transaction marker or a record of a transaction.
     """
 
     next_offset: int
     is_record: bool
     read_to: int
+    is_transactional: bool = False
 
 
 def next_record(batches: bytes, from_offset: int, aborted: Iterable[AbortedTransaction] = ()) -> Tail | None:
@@ -54,10 +56,12 @@ def next_record(batches: bytes, from_offset: int, aborted: Iterable[AbortedTrans
     records at and after the offset.
 
     >>> next_record(b"", 7)
-    Tail(next_offset=7, is_record=False, read_to=7)
+    Tail(next_offset=7, is_record=False, read_to=7, is_transactional=False)
     """
     tail, still_aborted = Tail(from_offset, is_record=False, read_to=from_offset), list(aborted)
     for batch in _batches(batches):
+        if batch.attributes & (_CONTROL | _TRANSACTIONAL):
+            tail = replace(tail, is_transactional=True)
         if batch.attributes & _CONTROL:
             still_aborted = [one for one in still_aborted if not _ends(batch, one)]
         if batch.last_offset < from_offset:
@@ -70,7 +74,7 @@ def next_record(batches: bytes, from_offset: int, aborted: Iterable[AbortedTrans
             return None
         next_offset = tail.next_offset if _has_skipped_records(tail) else record
         if not any(_is_in_transaction(batch, one) for one in still_aborted):
-            return Tail(next_offset, is_record=True, read_to=record)
+            return Tail(next_offset, is_record=True, read_to=record, is_transactional=tail.is_transactional)
         tail = _read_past(tail, batch, next_offset)
     return tail
 
@@ -129,7 +133,7 @@ def _has_skipped_records(tail: Tail) -> bool:
 
 
 def _read_past(tail: Tail, batch: _Batch, next_offset: int) -> Tail:
-    return Tail(next_offset, is_record=False, read_to=max(tail.read_to, batch.last_offset + 1))
+    return replace(tail, next_offset=next_offset, read_to=max(tail.read_to, batch.last_offset + 1))
 
 
 def _is_in_transaction(batch: _Batch, transaction: AbortedTransaction) -> bool:

@@ -31,7 +31,7 @@ class ClusterClock:
         self._cluster = cluster
         self._monitor_ms = monitor_ms
         self._clocks = BrokerClocks()
-        self._correction_ms = 0
+        self._correction_ms, self._is_known = 0, False
         self._reported: frozenset[int] = frozenset()
         self._lock = threading.Lock()
 
@@ -44,6 +44,7 @@ class ClusterClock:
         with self._lock:
             self._clocks = BrokerClocks(corrections_ms)
             self._correction_ms = cluster_correction_ms(corrections_ms.values())
+            self._is_known = bool(corrections_ms)
 
     def corrections_ms(self) -> Mapping[int, int]:
         """Return the correction for each broker id. A correction is added to the time of the monitor's clock."""
@@ -66,13 +67,15 @@ class ClusterClock:
         The sample itself has the time of the cluster clock. A new correction of this clock is first used for the next
         sample.
         """
-        asked_ms, correction_ms = sample.sampled_at_ms - self._correction_ms, self._correction_ms
+        correction_ms, is_known = self._correction_ms, self._is_known
+        asked_ms = sample.sampled_at_ms - correction_ms
         ends = {number: of_partition.high_watermark for number, of_partition in sample.offsets_topic.items()}
         with self._lock:
             self._clocks.add_ends(OffsetsTopicEnds(asked_ms, ends, sample.offsets_topic_leaders))
             now_ms = self._monitor_ms()
             corrections_ms, offsets = self._clocks.corrections_ms(now_ms), self._clocks.offsets(now_ms)
             self._correction_ms = cluster_correction_ms(corrections_ms.values())
+            self._is_known = bool(corrections_ms)
         self._report(offsets)
         in_time = {
             number: replace(
@@ -82,7 +85,13 @@ class ClusterClock:
             )
             for number, of_partition in sample.offsets_topic.items()
         }
-        return replace(sample, offsets_topic=in_time, clock_correction_ms=correction_ms, clock_offsets=offsets)
+        return replace(
+            sample,
+            offsets_topic=in_time,
+            clock_correction_ms=correction_ms,
+            is_clock_known=is_known,
+            clock_offsets=offsets,
+        )
 
     def _report(self, offsets: Mapping[int, ClockOffset]) -> None:
         """Log one line when a broker's clock becomes wrong, and one line when the clock is correct again."""

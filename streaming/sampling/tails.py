@@ -2,9 +2,11 @@
 
 Each request is for one partition only. A broker always returns the first batch of the first partition, even if this
 batch exceeds the size limit. A broker does not return batches of further partitions that exceed the limit (KIP-74). So
-an empty response means that there is no batch between the requested offset and the last stable offset. With
-read_committed, the response lists the aborted transactions. The monitor needs the right READ on the topic for these
-requests. Without READ, the next record of a group stays unknown.
+an empty response means that there is no batch between the requested offset and the last stable offset. There is one
+exception: if the batch is in tiered storage (KIP-405), and the broker does not read it in time, the response is empty,
+too. The newest segment of a log is always on the broker's disk. So an empty response counts only if at most
+EMPTY_WITHIN offsets follow. With read_committed, the response lists the aborted transactions. The monitor needs the
+right READ on the topic for these requests. Without READ, the next record of a group stays unknown.
 """
 
 from __future__ import annotations
@@ -24,6 +26,11 @@ _MAX_BYTES = 4096
 
 If the first batch is larger than the limit, the broker still returns the complete batch.
 """
+
+_MAX_BYTES_OF_NEXT = 65_536
+"""The size limit after a fetch that found no record. Many records of aborted transactions can follow."""
+
+EMPTY_WITHIN = 1_000
 
 _LAST_VERSION_WITH_NAMES = 12
 _NO_SESSION_EPOCH = -1
@@ -62,13 +69,14 @@ def read_batch_times(
 
 def _fetch(look: TailFetch) -> Message:
     topic_class = FetchRequest.FetchTopic
+    max_bytes = _MAX_BYTES if look.from_offset == look.committed_offset else _MAX_BYTES_OF_NEXT
     partition = topic_class.FetchPartition(
-        partition=look.partition, fetch_offset=look.from_offset, partition_max_bytes=_MAX_BYTES
+        partition=look.partition, fetch_offset=look.from_offset, partition_max_bytes=max_bytes
     )
     return FetchRequest(
         max_wait_ms=0,
         min_bytes=0,
-        max_bytes=_MAX_BYTES,
+        max_bytes=max_bytes,
         isolation_level=IsolationLevel.READ_COMMITTED,
         session_epoch=_NO_SESSION_EPOCH,
         topics=[topic_class(topic=look.topic, partitions=[partition])],
@@ -89,12 +97,12 @@ def _seen(look: TailFetch, response: Message | KafkaError) -> FetchResult:
 
 
 def _tail(look: TailFetch, partition: Message) -> Tail | None:
-    """Return the next record in the batches.
+    """Return the next record in the batches. Return None if the response does not show it.
 
     If the response contains no batches, there is no record before the last stable offset.
     """
     if not partition.records:
         end = max(look.from_offset, partition.last_stable_offset)
-        return Tail(end, is_record=False, read_to=end)
+        return Tail(end, is_record=False, read_to=end) if end - look.from_offset <= EMPTY_WITHIN else None
     aborted = [AbortedTransaction(one.producer_id, one.first_offset) for one in partition.aborted_transactions or ()]
     return next_record(bytes(partition.records), look.from_offset, aborted)

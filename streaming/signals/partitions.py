@@ -64,7 +64,7 @@ PARTITION_STATUS: Final = Signal(
     granularity=PARTITION,
     help="1 for the current status of the partition. All other statuses have no series.",
     unknown="The lag of the partition is unknown, or the monitor has not seen a commit of the partition yet. The"
-    " series is also absent if the remaining offsets may be only transaction markers. Another possible reason is that"
-    " the group has read all records before an open transaction.",
+    " series is also absent if the remaining offsets may be only transaction markers or records of aborted"
+    " transactions. Another possible reason is that the group has read all records before an open transaction.",
     example='rebalance_monitor_partition_status{status=~"STOP|STALL|REWIND"}',
 )

@@ -99,7 +99,9 @@ class MonitorState:
         `lag` is None if the lag could not be computed.
         """
         with self._lock:
-            since_ms = rebalancing_since_ms(self._view.rebalancing_since_ms, listing)
+            before = self._view.sample
+            step_ms = 0 if before is None else sample.clock_correction_ms - before.clock_correction_ms
+            since_ms = rebalancing_since_ms(self._view.rebalancing_since_ms, listing, step_ms)
             self._view = replace(
                 self._view,
                 sample=sample,

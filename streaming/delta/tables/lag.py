@@ -105,7 +105,7 @@ PARTITION_STATUS = Table(
                 pa.int8(),
                 "number of the rule that determined the status. streaming/evaluation/lag/status.py contains the"
                 " rules. Two rules mean that the status is unknown: 8 (an open transaction blocks the group) and 9"
-                " (maybe only transaction markers are left)",
+                " (maybe only transaction markers or aborted records are left)",
             ),
             column(
                 "completeness",

@@ -5,16 +5,18 @@ Rules:
 1. The common rules apply to classic groups of protocol type `consumer` and to KIP-848 consumer groups. For a KIP-848
    group, the targets are checked. The rules do not apply to a group without members.
 2. The owners are unknown in three cases: the group rebalances, the state of the group is unknown, or a topic id has no
-   name. In these cases, no rule is checked. If only the assignment of one member is unknown, this member possibly owns
-   any partition. So it is unknown which partitions have no owner. In this case, rules 6 and 7 are checked for all other
-   members.
+   name. In these cases, no rule is checked, and the start times of unowned partitions stay the same (rule 4). The same
+   is true if the last record of a classic group cannot be decoded, because such a record hides the members. If only the
+   assignment of one member is unknown, this member possibly owns any partition. So it is unknown which partitions have
+   no owner. In this case, rules 6 and 7 are checked for all other members.
 3. Each existing partition of a subscribed topic must have an owner. A sample that is not older than the record proves
    that a partition exists. An older sample proves this only if the record assigns a partition of the same topic with a
    higher number. Without this proof, the partition is *pending*. A pending partition is stored. It counts as unowned
    only after a later sample shows the partition.
 4. Each unowned partition has a start time. If the partition existed at the time of the first record without an owner,
    the start time is the time of this record. Otherwise, the start time is the time of the first sample that shows the
-   partition. The start time stays the same until the partition has an owner.
+   partition. The start time stays the same until the partition has an owner. Only the correction of a clock can make it
+   earlier.
 5. An unowned partition is *withheld* if a member claims the partition and the strategy is not eager. The next round of
    the cooperative rebalance (KIP-429) assigns the partition. A withheld partition is not a violation if the next round
    follows soon.
@@ -121,6 +123,8 @@ def with_unowned(snapshot: GroupSnapshot, previous: RuleViolations | None) -> Ru
 
     The other rules are checked only for the last record of a batch.
     """
+    if previous is not None and _hides_members(snapshot):
+        return RuleViolations(previous.unowned, is_known=False)
     if not _has_rules(snapshot) or snapshot.position is None:
         return None
     known = previous or RuleViolations()
@@ -133,7 +137,7 @@ def with_unowned(snapshot: GroupSnapshot, previous: RuleViolations | None) -> Ru
         tuple(
             Unowned(
                 *(at := (unowned.topic, partition)),
-                since_ms=since_ms.get(at, unowned.since_ms),
+                since_ms=min(since_ms.get(at, unowned.since_ms), unowned.since_ms),
                 is_withheld=at in claimed,
                 is_pending=partition >= unowned.proven,
             )
@@ -141,6 +145,11 @@ def with_unowned(snapshot: GroupSnapshot, previous: RuleViolations | None) -> Ru
             for partition in unowned.partitions
         )
     )
+
+
+def _hides_members(snapshot: GroupSnapshot) -> bool:
+    """Return True if the last record of a classic group cannot be decoded (rule 2)."""
+    return snapshot.state == UNKNOWN and snapshot.classic is None and snapshot.modern is None
 
 
 def _has_rules(snapshot: GroupSnapshot) -> bool:

@@ -12,7 +12,8 @@ those of `commit_gaps.py`.
     DESCRIBE on this name (`ClusterSample.missing_topics`). Without this right, brokers before Kafka 1.0 also answer
     UNKNOWN_TOPIC_OR_PARTITION, and brokers before Kafka 2.3 report no rights.
 23. If the brokers did not know the topic before, and the last sample proves neither that the topic is missing nor that
-    it exists, the condition is unknown.
+    it exists, the condition is unknown. It is also unknown if the last record of a classic group cannot be decoded,
+    because the subscriptions are unknown then.
 """
 
 from __future__ import annotations
@@ -78,8 +79,13 @@ def _missing_topics(snapshot: GroupSnapshot, sample: ClusterSample) -> MissingTo
     return MissingTopics(
         since_ms={topic: since_ms[topic] for topic in sorted(missing)},
         members={topic: subscriptions.count(topic) for topic in missing},
-        is_known=all(topic in missing or _exists(topic, sample) for topic in subscriptions),
+        is_known=_shows_members(snapshot)
+        and all(topic in missing or _exists(topic, sample) for topic in subscriptions),
     )
+
+
+def _shows_members(snapshot: GroupSnapshot) -> bool:
+    return snapshot.classic is not None or snapshot.modern is not None
 
 
 def _subscriptions(snapshot: GroupSnapshot) -> Iterator[frozenset[str]]:

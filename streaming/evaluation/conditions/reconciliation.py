@@ -16,21 +16,31 @@ member shows this progress. The rule numbers continue those of `silence.py`:
 17. Some members are not evaluated: members without a current assignment, and members whose state is unknown. A static
     member that has left for a restart (epoch -2) is also not evaluated. Until the session timeout, the coordinator
     reserves the partitions of this member. The member does not have to reconcile during this time. The session timeout
-    can be longer than the rebalance timeout. Members that wait for the reserved partitions lag their targets. Share
-    groups are not evaluated, because their members do not have to reconcile. Streams groups are not evaluated in the
-    polling mode, because coordinators do not report the tasks of members.
+    can be longer than the rebalance timeout. A member that waits for a reserved partition is not evaluated either,
+    because it cannot reconcile before the static member returns or is removed. Its lag starts after that. The records
+    of a streams group do not show the tasks of members. So while a static member of the group is away, no member that
+    waits is evaluated. Share groups are not evaluated, because their members do not have to reconcile. Streams groups
+    are not evaluated in the polling mode, because coordinators do not report the tasks of members.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from streaming.evaluation.rebalances.detectors import Limits
 from streaming.events import CONSUMER, STREAMS
 from streaming.group.modern import ModernGroup, is_reconciled
 from streaming.group.snapshot import GroupSnapshot
-from streaming.protocol.modern import UNKNOWN_MEMBER_STATE, MemberAssignment, ModernMember
+from streaming.protocol.modern import (
+    UNKNOWN_MEMBER_STATE,
+    UNRELEASED_MEMBER,
+    UNRELEASED_STREAMS_MEMBER,
+    IdPartitions,
+    MemberAssignment,
+    ModernMember,
+)
 
 STUCK_RECONCILIATION = "stuck_reconciliation"
 
@@ -58,12 +68,14 @@ def lagging_members(snapshot: GroupSnapshot, known: Mapping[str, LaggingMember])
     group, position = snapshot.modern, snapshot.position
     if group is None or position is None or not group.unreconciled_members or not _reports_reconciliation(snapshot):
         return {}
+    away = [current for current in group.currents.values() if current.member_epoch == AWAY_EPOCH]
+    reserved = _partitions(*(held for current in away for held in (current.assigned, current.pending_revocation or ())))
     lagging = {}
     for member_id in group.members:
         current = group.currents.get(member_id)
         if current is None or current.member_epoch == AWAY_EPOCH or is_reconciled(group, member_id):
             continue
-        if not _is_state_known(current, snapshot):
+        if not _is_state_known(current, snapshot) or (away and _may_wait_for(reserved, member_id, current, snapshot)):
             continue
         before = known.get(member_id)
         is_same = before is not None and before.current == current
@@ -86,6 +98,21 @@ def allowed_ms(member: ModernMember, limits: Limits) -> float:
     """Return the allowed lag of a member in milliseconds (rule 16)."""
     reported_ms = member.rebalance_timeout_ms
     return 1000 * limits.stuck_after_seconds if reported_ms is None or reported_ms <= 0 else reported_ms
+
+
+def _may_wait_for(
+    reserved: AbstractSet[tuple[str, int]], member_id: str, current: MemberAssignment, snapshot: GroupSnapshot
+) -> bool:
+    """Return True if the member waits for one of the reserved partitions, or possibly waits for a reserved task."""
+    if current.state == UNRELEASED_STREAMS_MEMBER:
+        return True
+    targets = snapshot.modern.targets if snapshot.modern else {}
+    waits = current.state == UNRELEASED_MEMBER or snapshot.is_polled
+    return waits and not reserved.isdisjoint(_partitions(targets.get(member_id, ())) - _partitions(current.assigned))
+
+
+def _partitions(*held: IdPartitions) -> frozenset[tuple[str, int]]:
+    return frozenset((topic_id, number) for one in held for topic_id, numbers in one for number in numbers)
 
 
 def _reports_reconciliation(snapshot: GroupSnapshot) -> bool:

@@ -16,13 +16,18 @@ No Kafka response contains the broker's time. But a coordinator writes its own t
    with many records has no extra weight.
 4. A clock offset is known if at least MIN_INTERVALS intervals overlap, and if more than half of the last INTERVALS
    intervals overlap. Intervals that are older than KNOWN_FOR_MS do not count. So the clock offset of an idle broker
-   becomes unknown. Clock offsets above MAX_OFFSET_MS are ignored.
+   becomes unknown. A large clock offset counts like a small one: a machine without a battery starts in the year 1970. A
+   record is ignored only if no clock shows its time: the time is negative (a record without a time has -1), or it
+   differs from the monitor's time by more than MAX_OFFSET_MS. With such a correction, the cluster's time would not be a
+   date.
 5. The *correction* is the number that the monitor adds to its own time, to get the broker's time. The correction is 0
    if the interval contains 0. Otherwise the correction is the lower end of the interval. So the monitor never
    overestimates the broker's time or the duration of a silence. Also, the time of a sample is never after the time of a
-   newer record. A correction stays valid until an interval contradicts it. This is also true for an idle broker. The
-   maximum error is the width of the interval. This width is the sum of three durations: the time between two commits on
-   the broker, the duration of a batch, and VISIBLE_AFTER_MS.
+   newer record. Before the first clock offset of a broker is known, the correction comes from its first intervals. So
+   after the first start, one record after the first sample is enough. A correction stays valid until an interval
+   contradicts it. This is also true for an idle broker. The maximum error is the width of the interval. This width is
+   the sum of three durations: the time between two commits on the broker, the duration of a batch, and
+   VISIBLE_AFTER_MS.
 """
 
 from __future__ import annotations
@@ -45,7 +50,8 @@ VISIBLE_AFTER_MS = 1_000
 INTERVALS = 60
 MIN_INTERVALS = 3
 KNOWN_FOR_MS = 600_000
-MAX_OFFSET_MS = 24 * 3_600_000
+MAX_OFFSET_MS = 100 * 365 * 24 * 3_600_000
+"""A hundred years."""
 _SAMPLES = 24
 RECORDS_PER_BROKER = 1_000
 """Only the last records of a broker in a batch are used, at most this number."""
@@ -119,12 +125,15 @@ class BrokerClocks:
 
     def offsets(self, now_ms: int) -> Mapping[int, ClockOffset]:
         """Return the known clock offset of each broker at the monitor's time `now_ms` (rule 4)."""
+        return self._agreed_offsets(now_ms, MIN_INTERVALS)
+
+    def _agreed_offsets(self, now_ms: int, min_intervals: int) -> Mapping[int, ClockOffset]:
         agreed_offsets = {}
         for broker, known in sorted(self._intervals.items()):
             fresh = [offset for received_ms, offset in known if 0 <= now_ms - received_ms <= KNOWN_FOR_MS]
-            if len(fresh) >= MIN_INTERVALS:
+            if len(fresh) >= min_intervals:
                 agreed, count = largest_overlap(np.array([(offset.lowest_ms, offset.highest_ms) for offset in fresh]))
-                if count >= MIN_INTERVALS and 2 * count > len(fresh):
+                if count >= min_intervals and 2 * count > len(fresh):
                     agreed_offsets[broker] = agreed
         return agreed_offsets
 
@@ -133,7 +142,9 @@ class BrokerClocks:
 
         The broker's time is the monitor's time plus the correction.
         """
-        for broker, offset in self.offsets(now_ms).items():
+        first = self._agreed_offsets(now_ms, 1)
+        unknown = {broker: offset for broker, offset in first.items() if broker not in self._corrections_ms}
+        for broker, offset in {**unknown, **self.offsets(now_ms)}.items():
             if not offset.lowest_ms <= self._corrections_ms.get(broker, 0) <= offset.highest_ms:
                 self._corrections_ms[broker] = offset.lowest_ms if offset.least_ms else 0
             self._corrections_ms.setdefault(broker, 0)
@@ -189,7 +200,8 @@ def _intervals(records: ReceivedRecords, samples: Iterable[OffsetsTopicEnds]) ->
         if not len(rows):
             break
     lows, highs = records.times_ms - records.received_ms, records.times_ms - asked_ms + VISIBLE_AFTER_MS
-    is_clock = (leaders >= 0) & (np.abs(lows) <= MAX_OFFSET_MS) & (lows <= highs)
+    is_time = (records.times_ms >= 0) & (np.abs(lows) <= MAX_OFFSET_MS)
+    is_clock = (leaders >= 0) & is_time & (lows <= highs)
     intervals = {}
     for broker in np.unique(leaders[is_clock]).tolist():
         at = np.flatnonzero(is_clock & (leaders == broker))[-RECORDS_PER_BROKER:]

@@ -13,9 +13,9 @@ unknown lag is null. In this case, the output shows a reason. If several reasons
 5. `end_before_commit`: the committed offset is greater than the end offset. There are three possible causes. The topic
    was deleted and created again. The topic lost records in an unclean election. A client committed an offset that never
    existed. In all three cases, kafka_exporter shows a negative lag (issue 437). A negative lag breaks autoscaling.
-6. `maybe_only_markers`: only a few offsets are unread, and all of them may be transaction markers. Consumers never
-   receive markers. The monitor could not read these offsets, or it found only records of aborted transactions
-   (`next_offsets.py`).
+6. `maybe_only_markers`: all unread offsets may be transaction markers or records of aborted transactions. Consumers
+   never receive markers. The monitor could not read these offsets, or it found only records of aborted transactions
+   (`next_offsets.py`). Either only a few offsets are unread, or the topic has transactions.
 
 Lag is counted from `next_offset`. Usually this is the committed offset. If no record exists at the committed offset,
 `next_offset` is the offset of the first record after the committed offset.
@@ -60,8 +60,8 @@ LAG_SCHEMA = pa.schema(
         ("lag", pa.int64()),
         ("unknown_reason", pa.string()),
         ("next_offset", pa.int64()),
-        ("is_record", pa.bool_()),
-        ("is_aborted", pa.bool_()),
+        ("record_offset", pa.int64()),
+        ("has_transactions", pa.bool_()),
         ("is_blocked", pa.bool_()),
     ]
 )
@@ -92,7 +92,8 @@ class ClusterSample:
     `missing_topics` contains the topics that provably do not exist: the brokers do not know the topic, and the monitor
     has the right DESCRIBE on its name.
 
-    All times are the cluster's time: the monitor's time plus `clock_correction_ms` (`broker_clocks.py`).
+    All times are the cluster's time: the monitor's time plus `clock_correction_ms` (`broker_clocks.py`). If
+    `is_clock_known` is True, records show this correction. Otherwise, it is 0, and the clock can be wrong.
     `clock_offsets` contains the known clock offsets by broker.
     """
 
@@ -106,8 +107,23 @@ class ClusterSample:
     offsets_topic_id: str | None = None
     offsets_topic_leaders: Mapping[int, int] = field(default_factory=dict)
     clock_correction_ms: int = 0
+    is_clock_known: bool = False
     clock_offsets: Mapping[int, ClockOffset] = field(default_factory=dict)
     missing_topics: frozenset[str] = frozenset()
+
+    @property
+    def monitor_ms(self) -> int:
+        """The time by the monitor's own clock. So the time between two samples does not depend on the correction."""
+        return self.sampled_at_ms - self.clock_correction_ms
+
+    @property
+    def deletion_time_ms(self) -> int:
+        """The time by which old values are deleted: the earlier one of the cluster's time and the monitor's time.
+
+        If the clocks differ by days, it is unknown which clock is wrong. So a value is deleted only if it is old by
+        both clocks.
+        """
+        return min(self.sampled_at_ms, self.monitor_ms)
 
     @property
     def leaderless_offsets_topic_partitions(self) -> int:
@@ -145,8 +161,8 @@ def lag_report(commits: pa.Table, sample: ClusterSample) -> LagReport:
     reason = _unknown_reason(commits, end, sample)
     lag = pc.if_else(pc.is_null(reason), pc.subtract(end, commits["committed_offset"]), pa.scalar(None, pa.int64()))
     rows = commits.num_rows
-    columns = [end, start, lag, reason, commits["committed_offset"]]
-    columns += [pa.repeat(flag, rows) for flag in (True, False, False)]
+    columns = [end, start, lag, reason, commits["committed_offset"], commits["committed_offset"]]
+    columns += [pa.repeat(flag, rows) for flag in (False, False)]
     names = LAG_SCHEMA.names[len(LAG_SCHEMA) - len(columns) :]
     table = pa.table([*commits.columns, *columns], names=[*commits.column_names, *names])
     return LagReport(sample.sampled_at_ms, table.cast(LAG_SCHEMA))

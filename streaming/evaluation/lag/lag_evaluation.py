@@ -167,8 +167,8 @@ def evaluate_lag(  # noqa: PLR0913, PLR0917 - the inputs of one evaluation
 
 def _tails(report: LagReport) -> Tails:
     few = pc.fill_null(pc.less_equal(report.partitions["lag"], FEW_OFFSETS), fill_value=False)
-    doubtful = pc.or_(few, report.partitions["is_aborted"])
-    maybe_only_markers = pc.and_(doubtful, pc.invert(report.partitions["is_record"]))
+    doubtful = pc.or_(few, report.partitions["has_transactions"])
+    maybe_only_markers = pc.and_(doubtful, pc.is_null(report.partitions["record_offset"]))
     return Tails(report.partitions["is_blocked"].to_numpy(), maybe_only_markers.to_numpy())
 
 

@@ -2,40 +2,54 @@
 
 Lag is a difference of two offsets. In three cases, this difference is too high. First: a consumer commits the offset
 after its last record. A transaction marker can have this offset. A marker ends a transaction, and it is not a record.
-Second: in a compacted topic, compaction may have removed the last records. Third: while a transaction is open, a
-read_committed consumer receives nothing at or after the last stable offset. In all three cases, the group may have read
-every record that it can read. Rules:
+Records of aborted transactions can follow. Second: in a compacted topic, compaction may have removed the last records.
+Third: while a transaction is open, a read_committed consumer receives nothing at or after the last stable offset. In
+all three cases, the group may have read every record that it can read. Rules:
 
-1. The monitor fetches from a partition only if the fetch can change the lag. Two conditions must be true. First, at
-   least one offset and at most FETCH_WITHIN offsets are unread. Second, the committed offset has not changed since an
-   earlier sample, or the row is suspect (`is_suspect` in `status.py`). At the first sample after a start, no earlier
-   sample is known. Then a commit that is older than DOUBTED_AFTER_MS counts as unchanged since its time. Otherwise, a
-   marker at the end of a quiet partition would look like a record that waits for days.
+1. The monitor fetches from a partition if the fetch can change the lag. Two conditions must be true. First, at least
+   one offset is unread. Second, the committed offset has not changed since an earlier sample, or the row is suspect
+   (`is_suspect` in `status.py`). At the first sample after a start, no earlier sample is known. Then a commit that is
+   older than DOUBTED_AFTER_MS counts as unchanged since its time. Otherwise, a marker at the end of a quiet partition
+   would look like a record that waits for days.
 2. A fetch reads the log from the committed offset. If there is no record before the end, the group has read everything
    and its lag is 0. If there is a record, lag is counted from this record. The monitor stores the result for this
-   commit. The next fetch starts where this fetch ended. A read_committed consumer ignores records of aborted
-   transactions. A read_uncommitted consumer reads these records. So if the fetch finds only records of aborted
+   commit, also during samples without a leader and for the next start. The next fetch starts where this fetch ended,
+   or at the log start offset if retention deleted the offsets between. A read_committed consumer ignores records of
+   aborted transactions. A read_uncommitted consumer reads these records. So if a fetch finds only records of aborted
    transactions, lag and status are unknown, as in rule 4.
 3. A row is blocked (`is_blocked`) if two conditions are true. The first condition is that an open transaction begins at
    the last stable offset. The second condition is that there is no record between the committed offset and the last
    stable offset. The lag of a blocked row is still counted up to the high watermark. A blocked row never has the status
    STOP and never counts as silent. If the committed offset is after the last stable offset, the consumer does not wait
    for transactions. So this row is not blocked.
-4. Sometimes the monitor cannot make a necessary fetch. For example, the monitor has no READ permission on the topic,
-   the partition has no leader, or the limit of rule 5 is reached. Without the fetch, up to FEW_OFFSETS unread offsets
-   may all be markers. So `is_record` is False, and a bad status becomes unknown. If the committed offset does not
-   change for DOUBTED_AFTER_MS, the lag becomes unknown, too. If more than FEW_OFFSETS offsets are unread, all of them
-   count as records.
-5. The monitor makes at most FETCHES_PER_SAMPLE fetches per sample. It starts with the commits that are nearest to the
-   end. If a broker refuses READ on a topic, the monitor tries again after REFUSED_FOR_MS.
+4. As long as no fetch has found a record, the unread offsets are *doubtful* in two cases. First case: they are at most
+   FEW_OFFSETS, so all of them may be markers or holes. Second case: the topic has transactions (rule 6), so all of them
+   may belong to aborted transactions, however many they are. A bad status of a doubtful row becomes unknown. If the
+   committed offset does not change for DOUBTED_AFTER_MS, the lag becomes unknown, too. In all other cases, each unread
+   offset counts as a record. So without transactions, a backlog of more than FEW_OFFSETS is never unknown. A fetch can
+   be impossible: the monitor has no READ permission on the topic, the partition has no leader, or the limit of rule 5
+   is reached.
+5. The monitor makes at most FETCHES_PER_SAMPLE fetches per sample. It starts with topics that have transactions, and
+   with the commits that are nearest to the end. If a broker refuses READ on a topic, the monitor tries again after
+   REFUSED_FOR_MS.
+6. A topic has transactions if the monitor has found a proof. There are two proofs. Without READ: the last stable offset
+   of a partition is lower than its end offset, so a transaction is open. With READ: a fetch finds a marker or a record
+   of a transaction. The proof stays valid while groups have commits for the topic, also after a restart. If an end
+   offset went back, the topic was created again or lost records, and its proof and its results are removed. Without
+   READ, the monitor requests the last stable offset of each partition with lag at each sample, until it has the proof.
+
+Limit of rule 6: without READ, transactions that are never open during a sample give no proof. Then more than
+FEW_OFFSETS offsets of aborted transactions count as records.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
+from itertools import chain
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -44,7 +58,6 @@ from streaming.combine.wire import BoolArray, Int64Array
 from streaming.evaluation.lag.lag import MAYBE_ONLY_MARKERS, LagReport, TopicPartition
 from streaming.protocol.record_batches import Tail
 
-FETCH_WITHIN = 1_000
 FEW_OFFSETS = 10
 """If a partition has at most this number of unread offsets, all of them may be markers.
 
@@ -114,8 +127,8 @@ class UnmovedCommits:
         return unmoved
 
 
-class RowNearEnd(NamedTuple):
-    """A row of a lag report whose group may have read everything.
+class RowBehind(NamedTuple):
+    """A row of a lag report with unread offsets.
 
     `at` is the index of the row. `end` is the offset up to which the consumer of this row can read.
     """
@@ -135,99 +148,186 @@ def rows_with_lag(report: LagReport, unmoved_ms: Int64Array, is_suspect: BoolArr
     return np.flatnonzero((lag > 0) & ((unmoved_ms > 0) | is_suspect))
 
 
+def rows_without_proof(report: LagReport, topics: Iterable[str]) -> Int64Array:
+    """Return the rows of these topics with a lag above 0. Their last stable offsets can be a proof (rule 6)."""
+    is_of_topic = pc.is_in(report.partitions["topic"], value_set=pa.array(sorted(topics), pa.string()))
+    return np.flatnonzero(is_of_topic.to_numpy() & (report.partitions["lag"].fill_null(0).to_numpy() > 0))
+
+
 def topic_partitions(report: LagReport, at: Int64Array) -> list[TopicPartition]:
     """Return the topic partitions of the given rows, sorted."""
     rows = report.partitions.select(["topic", "partition"]).take(pa.array(at))
     return sorted(set(zip(rows["topic"].to_pylist(), rows["partition"].to_pylist(), strict=True)))
 
 
-def rows_near_end(
+def rows_behind(
     report: LagReport, at: Int64Array, unmoved_ms: Int64Array, stable: Mapping[TopicPartition, int]
-) -> list[RowNearEnd]:
-    """Return the given rows that are near the end. If rule 3 applies, the end is the last stable offset."""
+) -> list[RowBehind]:
+    """Return the given rows, with the rows nearest to the end first.
+
+    If an open transaction begins in the unread offsets of a row, the transaction is the end of the row (rule 3).
+    """
+    at = at[np.argsort(report.partitions["lag"].fill_null(0).to_numpy()[at], kind="stable")]
     names = ["topic", "partition", "committed_offset", "end_offset", "log_start_offset"]
     table = report.partitions.select(names).take(pa.array(at))
-    near = []
+    behind = []
     rows = zip(at.tolist(), unmoved_ms[at].tolist(), *(column.to_pylist() for column in table.columns), strict=True)
     for row, unmoved, topic, partition, committed, end, start in rows:
         last_stable = stable.get((topic, partition), end)
         is_open = committed <= last_stable < end
         last = last_stable if is_open else end
-        if last - committed <= FETCH_WITHIN:
-            near.append(RowNearEnd(row, (topic, partition, committed), last, start or 0, unmoved, is_open))
-    return near
+        behind.append(RowBehind(row, (topic, partition, committed), last, start or 0, unmoved, is_open))
+    return behind
+
+
+class StoredTails(msgspec.Struct, frozen=True):
+    """The results of fetches and the topics with transactions, as they are stored for the next start.
+
+    Each result has the topic, the partition and the committed offset, and the first three fields of its `Tail`.
+    """
+
+    results: list[tuple[_Commit, tuple[int, bool, int]]] = []
+    topics_with_transactions: list[str] = []
 
 
 class NextOffsets:
     """Stores the results of all fetches.
 
-    For each sample, call `due_fetches`, `add_results` and `apply`, in this order.
+    For each sample, call `topics_without_proof`, `add_stable_offsets`, `due_fetches`, `add_results` and `apply`, in
+    this order.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, stored: StoredTails | None = None) -> None:
         self._known: dict[_Commit, Tail] = {}
         self._refused_at_ms: dict[str, int] = {}
+        self._with_transactions: set[str] = set()
+        if stored is not None:
+            self._known = {(topic, at, committed): Tail(*tail) for (topic, at, committed), tail in stored.results}
+            self._with_transactions = set(stored.topics_with_transactions)
 
-    def due_fetches(self, rows: Sequence[RowNearEnd], now_ms: int) -> list[TailFetch]:
-        """Return the necessary fetches (rules 1, 2, 5).
+    def stored(self) -> StoredTails:
+        """Return the values for the next start."""
+        return StoredTails(
+            [(commit, (tail.next_offset, tail.is_record, tail.read_to)) for commit, tail in self._known.items()],
+            sorted(self._with_transactions),
+        )
 
-        The first fetch is for the commit that is nearest to the end. The stored results of rows that are not in `rows`
-        are removed.
+    def forget_topics(self, topics: Iterable[str]) -> None:
+        """Remove everything about topics whose end offset went back (rule 6)."""
+        forgotten = set(topics)
+        self._known = {commit: tail for commit, tail in self._known.items() if commit[0] not in forgotten}
+        self._with_transactions -= forgotten
+
+    @property
+    def topics_without_proof(self) -> frozenset[str]:
+        """The topics without READ for which it is unknown whether they have transactions (rule 6)."""
+        return frozenset(self._refused_at_ms).difference(self._with_transactions)
+
+    def add_stable_offsets(
+        self, stable: Mapping[TopicPartition, int], end_offsets: Mapping[TopicPartition, int]
+    ) -> None:
+        """Store the topics in which a transaction is open (rule 6).
+
+        The last stable offsets must be requested after the end offsets. Otherwise, new records would look like an open
+        transaction.
         """
-        self._known = {row.commit: self._known[row.commit] for row in rows if row.commit in self._known}
-        due = {
-            (row.end - fetch.from_offset, fetch) for row in rows if (fetch := self._due_fetch(row, now_ms)) is not None
-        }
-        return [fetch for _, fetch in sorted(due)[:FETCHES_PER_SAMPLE]]
+        self._with_transactions.update(topic for (topic, at), end in stable.items() if end < end_offsets[topic, at])
 
-    def _due_fetch(self, row: RowNearEnd, now_ms: int) -> TailFetch | None:
-        known = self._tail_of(row)
-        if known.is_record or not row.log_start <= known.read_to < row.end:
+    def due_fetches(self, report: LagReport, rows: Sequence[RowBehind], now_ms: int) -> list[TailFetch]:
+        """Return the necessary fetches in the order of rule 5 (rules 1, 2). `rows` is the result of `rows_behind`.
+
+        The stored results of commits that are not in the report any more are removed.
+        """
+        self._remove_outdated(report)
+        first = [row for row in rows if row.commit[0] in self._with_transactions] if self._with_transactions else []
+        due: dict[TailFetch, None] = {}
+        for row in chain(first, rows):
+            fetch = self._due_fetch(row, now_ms)
+            if fetch is not None:
+                due[fetch] = None
+                if len(due) == FETCHES_PER_SAMPLE:
+                    break
+        return list(due)
+
+    def _remove_outdated(self, report: LagReport) -> None:
+        names = report.partitions["topic"]
+        if self._with_transactions or self._refused_at_ms:
+            topics = set(pc.unique(names).to_pylist())
+            self._with_transactions &= topics
+            self._refused_at_ms = {topic: at_ms for topic, at_ms in self._refused_at_ms.items() if topic in topics}
+        if not self._known:
+            return
+        of_topics = pa.array(sorted({topic for topic, _, _ in self._known}), pa.string())
+        rows = report.partitions.select(["topic", "partition", "committed_offset"])
+        rows = rows.filter(pc.is_in(names, value_set=of_topics))
+        present = set(zip(*(column.to_pylist() for column in rows.columns), strict=True))
+        self._known = {commit: tail for commit, tail in self._known.items() if commit in present}
+
+    def _due_fetch(self, row: RowBehind, now_ms: int) -> TailFetch | None:
+        known = self._known.get(row.commit)
+        from_offset = max(row.commit[2] if known is None else known.read_to, row.log_start)
+        if from_offset >= row.end or (known is not None and known.is_record):
             return None
         refused_at_ms = self._refused_at_ms.get(row.commit[0])
         if refused_at_ms is not None and 0 <= now_ms - refused_at_ms < REFUSED_FOR_MS:
             return None
-        return TailFetch(*row.commit, known.read_to)
+        return TailFetch(*row.commit, from_offset)
 
-    def _tail_of(self, row: RowNearEnd) -> Tail:
-        return self._known.get(row.commit) or Tail(row.commit[2], is_record=False, read_to=row.commit[2])
+    def _tail_of(self, row: RowBehind) -> Tail:
+        return self._known.get(row.commit) or _nothing_read(row.commit[2])
 
     def add_results(self, results: Mapping[TailFetch, FetchResult], now_ms: int) -> None:
         """Store the results of fetches."""
         for fetch, result in results.items():
             if isinstance(result, Tail):
                 commit = fetch.topic, fetch.partition, fetch.committed_offset
-                before = self._known.get(commit)
-                has_skipped = before is not None and before.next_offset < before.read_to
-                next_offset = before.next_offset if before is not None and has_skipped else result.next_offset
-                self._known[commit] = Tail(next_offset, result.is_record, result.read_to)
+                self._known[commit] = _join(self._known.get(commit) or _nothing_read(commit[2]), fetch, result)
                 self._refused_at_ms.pop(fetch.topic, None)
+                self._with_transactions.update([fetch.topic] if result.is_transactional else [])
             elif result is FetchFailure.REFUSED:
                 self._refused_at_ms[fetch.topic] = now_ms
 
-    def apply(self, report: LagReport, rows: Sequence[RowNearEnd]) -> LagReport:
+    def apply(self, report: LagReport, rows: Sequence[RowBehind]) -> LagReport:
         """Return a report in which lag is counted from the next record (rules 2 to 4)."""
         table = report.partitions
+        with_transactions = pa.array(sorted(self._with_transactions), pa.string())
+        has_transactions = pc.is_in(table["topic"], value_set=with_transactions).to_numpy()
         ends = table["end_offset"].fill_null(0).to_numpy()
         next_offsets = table["committed_offset"].to_numpy().copy()
-        is_record, is_aborted, is_blocked, is_doubted = np.zeros((4, table.num_rows), dtype=np.bool_)
+        is_blocked, is_doubted = np.zeros((2, table.num_rows), dtype=np.bool_)
+        record_offsets = np.full(table.num_rows, -1, dtype=np.int64)
         for row in rows:
             known = self._tail_of(row)
             next_offset = next_offsets[row.at] = min(max(known.next_offset, row.commit[2]), row.end)
-            has_read_all = next_offset >= row.end
-            is_record[row.at] = known.is_record
-            is_blocked[row.at] = has_read_all and row.is_open
-            is_aborted[row.at] = not has_read_all and not known.is_record and known.read_to >= row.end
-            is_doubtful = is_aborted[row.at] or 0 < row.end - next_offset <= FEW_OFFSETS
-            is_doubted[row.at] = is_doubtful and not known.is_record and row.unmoved_ms >= DOUBTED_AFTER_MS
+            unread = row.end - next_offset
+            is_blocked[row.at] = unread == 0 and row.is_open
+            if known.is_record:
+                record_offsets[row.at] = known.read_to
+            elif unread and row.unmoved_ms >= DOUBTED_AFTER_MS:
+                is_doubted[row.at] = unread <= FEW_OFFSETS or has_transactions[row.at]
         was_unknown = pc.is_null(table["lag"]).to_numpy()
         changed = {
             "lag": pa.array(np.where(was_unknown, 0, ends - next_offsets), mask=was_unknown | is_doubted),
             "unknown_reason": pc.if_else(pa.array(is_doubted), MAYBE_ONLY_MARKERS, table["unknown_reason"]),
             "next_offset": pa.array(next_offsets),
-            "is_record": pa.array(is_record),
-            "is_aborted": pa.array(is_aborted),
+            "record_offset": pa.array(record_offsets, mask=record_offsets < 0),
+            "has_transactions": pa.array(has_transactions),
             "is_blocked": pa.array(is_blocked),
         }
         columns = [changed.get(name, table[name]) for name in table.column_names]
         return LagReport(report.sampled_at_ms, pa.table(columns, schema=table.schema))
+
+
+def _nothing_read(committed_offset: int) -> Tail:
+    return Tail(committed_offset, is_record=False, read_to=committed_offset)
+
+
+def _join(known: Tail, fetch: TailFetch, result: Tail) -> Tail:
+    """Return what is known after a further fetch.
+
+    The next offset does not change if aborted records were found before, or if retention deleted offsets between the
+    two fetches. Nobody knows whether the deleted offsets had records.
+    """
+    is_continued = known.next_offset == known.read_to == fetch.from_offset
+    next_offset = result.next_offset if is_continued else known.next_offset
+    return Tail(next_offset, result.is_record, result.read_to)

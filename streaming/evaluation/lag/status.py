@@ -24,8 +24,8 @@ The first rule that applies determines the status. The output contains the numbe
 8. Unknown: an open transaction begins at the next offset. Until the transaction ends, a read_committed consumer
    receives no record from this offset on. No record shows whether the consumer uses read_committed. Only rules 0 and 1
    come before rule 8.
-9. Unknown: all unread offsets may be transaction markers (`next_offsets.py`). If rule 2, 5 or 6 applies to such a row,
-   the result is rule 9 instead.
+9. Unknown: all unread offsets may be transaction markers or records of aborted transactions (`next_offsets.py`). If
+   rule 2, 5 or 6 applies to such a row, the result is rule 9 instead.
 
 Intended differences from Burrow: If W has a single commit, Burrow shows STOP at once. This monitor shows STOP only
 after more than `lone_commit_silence_ms` without a commit. STALL requires at least two commits. WARN requires at least

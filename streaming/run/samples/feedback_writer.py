@@ -98,4 +98,5 @@ def _fact_content(events: Sequence[ExternalFact]) -> frozenset[Hashable]:
 
 def _topics_content(sampled: TopicsSampled) -> Hashable:
     topics = sampled.topics.items()
-    return tuple(sorted((topic, known.partitions or 0, known.racks, known.topic_id or "") for topic, known in topics))
+    content = sorted((topic, known.partitions or 0, known.racks, known.topic_id or "") for topic, known in topics)
+    return sampled.is_time_corrected, *content

@@ -28,10 +28,12 @@ from streaming.evaluation.lag.lag_seconds import END_OFFSET_POINTS
 from streaming.evaluation.lag.next_offsets import (
     FetchResult,
     NextOffsets,
+    StoredTails,
     TailFetch,
     UnmovedCommits,
-    rows_near_end,
+    rows_behind,
     rows_with_lag,
+    rows_without_proof,
     topic_partitions,
 )
 from streaming.evaluation.lag.rates import CommitPoints, Float64Array, known_produce_rates
@@ -86,6 +88,7 @@ class _Stored(msgspec.Struct, frozen=True):
     windows: Versioned
     clock_corrections_ms: dict[int, int] = {}
     losses: list[tuple[LossKey, Loss]] = []
+    tails: StoredTails = StoredTails()
 
 
 class LagWatch:
@@ -146,6 +149,7 @@ class LagWatch:
             )
             return
         self._ends, self._starts, self._losses = ends, starts, dict(stored.losses)
+        self._next_offsets = NextOffsets(stored.tails)
         self._clock.restore(stored.clock_corrections_ms)
         _log.info("%s: restored samples of %d topic partitions", self._cluster, len(self._ends))
 
@@ -164,6 +168,7 @@ class LagWatch:
             self._committed_offsets.stored_windows(),
             corrections_ms,
             list(self._losses.items()),
+            self._next_offsets.stored(),
         )
         self._files.write(STORED, msgspec.msgpack.encode(stored))
 
@@ -182,7 +187,9 @@ class LagWatch:
 
         `before` is the monitor view at the time of `view`.
         """
-        for topic, partition in self._ends.add(sample.end_offsets, sample.sampled_at_ms):
+        fell_back = self._ends.add(sample.end_offsets, sample.sampled_at_ms)
+        self._next_offsets.forget_topics(topic for topic, _ in fell_back)
+        for topic, partition in fell_back:
             _log.info(
                 "%s: the end offset of %s-%d went back: the topic was deleted and recreated",
                 self._cluster,
@@ -190,7 +197,7 @@ class LagWatch:
                 partition,
             )
         self._starts.add(sample.log_start_offsets, sample.sampled_at_ms)
-        report = self._count_from_next_offsets(view, lag_report(view.commits, sample))
+        report = self._count_from_next_offsets(view, lag_report(view.commits, sample), sample.end_offsets)
         ends, next_offsets = (report.partitions[name].fill_null(0).to_numpy() for name in ("end_offset", "next_offset"))
         windows = self._committed_offsets.observe(view, next_offsets, ends, observed_rows(report))
         times_ms = {number: read.read_up_to_ms for number, read in before.read_up_to.items()}
@@ -229,7 +236,9 @@ class LagWatch:
         starts = {} if offsets_ms is None else _expiry_starts(report, before)
         return RetentionInputs(self._losses, self._settings.topic_retention_ms, starts, offsets_ms)
 
-    def _count_from_next_offsets(self, view: CommittedOffsetsView, report: LagReport) -> LagReport:
+    def _count_from_next_offsets(
+        self, view: CommittedOffsetsView, report: LagReport, end_offsets: Mapping[TopicPartition, int]
+    ) -> LagReport:
         """If a fetch found the record that a group reads next, count the lag of the group from this record."""
         if self._unmoved[0] != view.numbering:
             self._unmoved, self._suspects = (view.numbering, UnmovedCommits()), frozenset()
@@ -237,9 +246,11 @@ class LagWatch:
         commit_times_ms = report.partitions["commit_timestamp_ms"].to_numpy()
         unmoved_ms = self._unmoved[1].for_ms(view.rows, committed, now_ms, commit_times_ms)
         at = rows_with_lag(report, unmoved_ms, np.isin(view.rows, list(self._suspects)))
-        stable = self._brokers.last_stable_offsets(topic_partitions(report, at)) if len(at) else {}
-        rows = rows_near_end(report, at, unmoved_ms, stable)
-        fetches = self._next_offsets.due_fetches(rows, now_ms)
+        asked = np.union1d(at, rows_without_proof(report, self._next_offsets.topics_without_proof))
+        stable = self._brokers.last_stable_offsets(topic_partitions(report, asked)) if len(asked) else {}
+        self._next_offsets.add_stable_offsets(stable, end_offsets)
+        rows = rows_behind(report, at, unmoved_ms, stable)
+        fetches = self._next_offsets.due_fetches(report, rows, now_ms)
         self._next_offsets.add_results(self._brokers.look(fetches) if fetches else {}, now_ms)
         return self._next_offsets.apply(report, rows)
 

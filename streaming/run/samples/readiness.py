@@ -105,8 +105,8 @@ class Readiness:
             self._leaderless_since_ms = None
             return False
         if self._leaderless_since_ms is None:
-            self._leaderless_since_ms = sample.sampled_at_ms
-        return sample.sampled_at_ms - self._leaderless_since_ms >= LEADERLESS_MS
+            self._leaderless_since_ms = sample.monitor_ms
+        return sample.monitor_ms - self._leaderless_since_ms >= LEADERLESS_MS
 
 
 def log_ends(sample: ClusterSample) -> Mapping[int, int] | None:

@@ -157,4 +157,4 @@ class Sampler:
             if after.lag_tables.is_due:
                 after.lag_tables.write(lag, self._lag_watch.produce_rates(sample))
             self._lag_watch.store_if_due(time.monotonic())
-            after.upkeep.start_if_due(sample.sampled_at_ms)
+            after.upkeep.start_if_due(sample.deletion_time_ms)

@@ -45,7 +45,7 @@ class Upkeep:
     def start_if_due(self, now_ms: int) -> None:
         """Start the maintenance if the interval has passed and the previous maintenance has ended.
 
-        `now_ms` is cluster time.
+        Rows that are older than the retention at `now_ms` are deleted.
         """
         with self._lock:
             is_running = self._running is not None and self._running.is_alive()

@@ -147,6 +147,39 @@ def test_verdicts_wait_and_become_final_once(
     assert own_verdicts(updates([*batches, closing])) == verdicts, why
 
 
+AN_HOUR_AHEAD = sampled(3_600 * SECOND_MS, orders=2)
+RESYNCED = [
+    [written(5, 1, HOLDS_BOTH)],
+    [AN_HOUR_AHEAD],
+    [written(60, 2, [member("m", topics=["orders"])])],
+]
+"""The clock was an hour ahead at the only sample. Then the topic was deleted, and the group has no partitions."""
+
+
+def test_a_verdict_from_a_sample_with_a_wrong_time_is_computed_again() -> None:
+    """Before, a deleted topic counted as a grown topic for ever, because the sample seemed to be later than the record.
+
+    The written row of the verdict does not change.
+    """
+    corrected = TopicsSampled({"orders": TopicMetadata(None, 65 * SECOND_MS)}, is_time_corrected=True)
+    group_updates = updates([*RESYNCED, [corrected]])
+    assert own_verdicts(group_updates) == [(5, MATCH), (60, UNKNOWN)]
+    before, after = (update.record for update in group_updates[-2:])
+    assert (before.unowned_partitions(), after.unowned_partitions()) == (2, 0)
+    assert after.evaluation is not None
+    assert after.evaluation.own is not None
+    assert after.evaluation.own.verdict == MATCH
+
+
+def test_a_verdict_that_agrees_with_its_samples_stays_if_their_times_were_wrong() -> None:
+    """The topic grew after the record. A verdict `match` does not depend on the time of the sample."""
+    corrected = replace(sampled(65 * SECOND_MS, orders=4), is_time_corrected=True)
+    (*_, last) = updates([*RESYNCED[:2], [corrected]])
+    assert last.record.evaluation is not None
+    assert last.record.evaluation.own is not None
+    assert (last.record.evaluation.own.verdict, last.record.unowned_partitions()) == (MATCH, 2)
+
+
 def test_a_verdict_that_waits_is_shown_as_unknown() -> None:
     (update,) = updates([[written(5, 1, HOLDS_BOTH)]])
     assert update.record.evaluation is not None

@@ -6,6 +6,7 @@ from collections import Counter
 
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from assignors import AS_JAVA_LEADER
 from streaming.evaluation.group_update import GroupState, apply_batch
@@ -37,7 +38,10 @@ def one_epoch(at: int, number: int, topics: tuple[str, ...], *, target_first: bo
 
 @st.composite
 def histories(draw: st.DrawFn) -> list[list[GroupEvent]]:
-    """Draw batches: epochs with one or two topics, and samples of one or both topics at any time."""
+    """Draw batches: epochs with one or two topics, and samples of one or both topics at any time.
+
+    Some samples correct the times of earlier samples.
+    """
     batches: list[list[GroupEvent]] = [[joined(0, "m", modern_member(BOTH))]]
     at = 1
     for number in range(1, draw(st.integers(2, 6)) + 1):
@@ -45,7 +49,8 @@ def histories(draw: st.DrawFn) -> list[list[GroupEvent]]:
         batches.append(list(one_epoch(at, number, topics, target_first=target_first)))
         at += 3
         if draw(st.booleans()):
-            batches.append([sampled(draw(st.integers(0, 3)) + at, draw(st.sampled_from([BOTH, ORDERS])))])
+            fact = sampled(draw(st.integers(0, 3)) + at, draw(st.sampled_from([BOTH, ORDERS])))
+            batches.append([replace(fact, is_time_corrected=draw(st.booleans()))])
     return [*batches, [sampled(1_000, BOTH)]]
 
 

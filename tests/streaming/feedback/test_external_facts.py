@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -147,6 +148,35 @@ def test_a_group_that_was_deleted_a_week_ago_is_removed(age_ms: int, forgotten: 
     dead = advanced([written(10, 1), tombstoned(11)])
     sample = ClusterSample(11 * SECOND_MS + age_ms)
     assert facts_for(dead, sample) == ((GroupForgotten(),) if forgotten else ())
+
+
+LATER = advanced([written(10, 1), sampled(NOW_MS + 3_600_000, orders=1)])
+CORRECTED = (TopicsSampled({"orders": ORDERS}, is_time_corrected=True),)
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "is_clock_known", "facts", "why"),
+    [
+        (LATER, True, CORRECTED, "the monitor's clock was ahead at the sample in the state"),
+        (LATER, False, (), "the monitor's clock can be behind now"),
+        (advanced([sampled(NOW_MS, orders=1)], LATER), True, CORRECTED, "an older sample does not replace a newer one"),
+        (advanced(CORRECTED, LATER), True, (), "the state has the corrected sample"),
+        (advanced([written(10, 1), sampled(NOW_MS, orders=2)]), True, (), "this is the last sample"),
+        (advanced([written(10, 1), sampled(NOW_MS - 1, orders=2)]), True, (), "the usual case"),
+    ],
+)
+def test_a_sample_from_the_future_is_replaced(
+    snapshot: GroupSnapshot, is_clock_known: bool, facts: tuple[ExternalFact, ...], why: str
+) -> None:
+    """Before, a topic in the state did not change for six hours after a start with a clock six hours ahead."""
+    sample = replace(SAMPLE, is_clock_known=is_clock_known)
+    assert facts_for(snapshot, sample) == facts, why
+
+
+def test_a_group_is_not_removed_if_only_one_clock_shows_that_it_is_old() -> None:
+    dead = advanced([written(10, 1), tombstoned(11)])
+    sample = ClusterSample(11 * SECOND_MS + 2 * FORGET_AFTER_MS, clock_correction_ms=2 * FORGET_AFTER_MS)
+    assert facts_for(dead, sample) == ()
 
 
 SKIPPING = advanced([complete_generation(10, 1), complete_generation(20, 4)])

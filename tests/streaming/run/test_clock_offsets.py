@@ -10,11 +10,15 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from assignors import assignor_named
+from streaming.evaluation.group_update import GroupState, apply_batch
 from streaming.evaluation.lag.broker_clocks import ReceivedRecords
+from streaming.feedback.external_facts import pending_facts
 from streaming.run.cluster_clock import ClusterClock
 from tests.streaming.run.samples.test_conditions import Monitor
 
 SECOND_MS = 1_000
+HOUR_MS = 3_600 * SECOND_MS
 GroupStatus = tuple[str | None, tuple[str, ...]]
 """The worst status of the group, and its active conditions."""
 
@@ -56,6 +60,14 @@ class ClockScenario:
         assert view.lag is not None
         return view.lag.groups["status"][0].as_py(), tuple(sorted(self.monitor.active_conditions()))
 
+    def feed_back(self) -> GroupState:
+        """Apply the facts that the group's state does not contain yet, and return the state."""
+        view, record = self.monitor.monitor_state.view(), self.monitor.records["g"]
+        assert view.sample is not None
+        facts = pending_facts(record.snapshot, view.sample, view.decided_skips)
+        self.monitor.records["g"] = apply_batch(record, facts, [assignor_named("range")]).record
+        return self.monitor.records["g"]
+
 
 def run_scenario(folder: Path, offset_ms: int, commit_every: int) -> list[GroupStatus]:
     """Return the group's status while it works, after short and long silence, and after it works again."""
@@ -73,6 +85,8 @@ def run_scenario(folder: Path, offset_ms: int, commit_every: int) -> list[GroupS
 @example(-15 * SECOND_MS, 1)
 @example(-60 * SECOND_MS, 5)
 @example(60 * SECOND_MS, 5)
+@example(-30 * HOUR_MS, 5)
+@example(30 * HOUR_MS, 5)
 @example(0, 1)
 def test_results_do_not_depend_on_the_offset_between_the_clocks(
     tmp_path_factory: pytest.TempPathFactory, offset_ms: int, commit_every: int
@@ -108,3 +122,48 @@ def test_a_wrong_clock_is_one_log_line_and_its_correction_survives_a_restart(
     restarted = ClusterClock("prod", scenario.cluster.clock.monitor_ms)
     restarted.restore(scenario.cluster.clock.corrections_ms())
     assert restarted.now_ms() == scenario.cluster.clock.now_ms()
+
+
+@pytest.mark.parametrize("hours", [-6, 6, 0, 30])
+def test_samples_from_before_the_clock_was_known_do_not_hide_later_samples(tmp_path: Path, hours: int) -> None:
+    """Before, the state ignored all samples of topics until the time of its first sample, for example for six hours."""
+    scenario = ClockScenario(tmp_path, -hours * HOUR_MS)
+    scenario.run(20, 1)
+    scenario.cluster.partitions = 4
+    scenario.run(10, 1)
+    record = scenario.feed_back()
+    assert record.unowned_partitions() == 2
+    assert record.violations is not None
+    for one in record.violations.unowned:
+        assert abs(scenario.cluster.now_ms - one.since_ms) <= 30 * SECOND_MS
+    assert scenario.feed_back() == record, "the state now has the time of the last sample"
+
+
+@pytest.mark.parametrize("hours", [-6, 6, 0, 30])
+def test_the_duration_of_a_rebalance_does_not_depend_on_the_correction_of_the_clock(tmp_path: Path, hours: int) -> None:
+    """Before, a monitor six hours behind reported a stuck rebalance at once. A monitor ahead reported it hours late."""
+    scenario = ClockScenario(tmp_path, -hours * HOUR_MS)
+    scenario.cluster.states = {"g": "PreparingRebalance"}
+    scenario.monitor.sampler.take_sample()
+    scenario.run(60, 1)
+    view = scenario.monitor.monitor_state.view()
+    assert view.listing is not None
+    assert view.listing.sampled_at_ms - view.rebalancing_since_ms["g"] == 60 * SECOND_MS
+    assert scenario.monitor.active_conditions() == {}
+    scenario.run(250, 1)
+    assert list(scenario.monitor.active_conditions()) == ["stuck_rebalance"]
+
+
+def test_a_clock_that_differs_by_more_than_a_day_is_one_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Before, such a difference was not corrected, not exported and not logged."""
+    scenario = ClockScenario(tmp_path, 30 * HOUR_MS)
+    scenario.run(30, 1)
+    (line,) = [message for message in caplog.messages if "clock" in message]
+    assert line.startswith("prod: the clock of broker 1 is 10800")
+    view = scenario.monitor.monitor_state.view()
+    assert view.sample is not None
+    assert abs(view.sample.clock_offsets[1].middle_ms - 30 * HOUR_MS) <= 2 * SECOND_MS
+    assert abs(view.sample.sampled_at_ms - scenario.cluster.now_ms) <= 2 * SECOND_MS
+    assert view.sample.deletion_time_ms < scenario.cluster.now_ms - 29 * HOUR_MS, "old rows: by the earlier clock"

@@ -7,10 +7,10 @@ offset. s is the log start offset. Rules:
 
 1. `records_lost` = s - c if c < s, otherwise 0. These are the offsets that the group has not committed and can never
    read. Compaction and aborted transactions leave offsets without records, so this is an upper bound. The result is
-   null if these are only a few offsets and no fetch showed a record there. Such offsets may be transaction markers,
-   whose deletion is not a loss (`next_offsets.py`). A known loss stays known while the committed offset stays the same,
-   also after a restart. Without this rule, a loss of a few records would disappear, because a deleted record cannot be
-   fetched again.
+   null if no fetch showed a record there, and these are only a few offsets or the topic has transactions. Such offsets
+   may be transaction markers or records of aborted transactions, whose deletion is not a loss (`next_offsets.py`). A
+   known loss stays known while the committed offset stays the same, also after a restart. Without this rule, a loss of
+   a few records would disappear, because a deleted record cannot be fetched again.
 2. `lost_since_ms`: the time of the first sample in which s is greater than c. If the commit is later than this sample,
    the time of the commit is used. The kind is `at_least` if s was already greater than c in the oldest stored sample.
    The time stays the same in all samples of one loss. Stored samples get fewer with age, and a group can commit during
@@ -134,7 +134,8 @@ def retention(
     is_known = is_sampled & pc.is_valid(partitions["lag"]).to_numpy()
     committed, waiting = partitions["next_offset"].to_numpy(), partitions["lag"].fill_null(0).to_numpy()
     beyond = partitions["log_start_offset"].fill_null(0).to_numpy() - committed
-    is_known &= partitions["is_record"].to_numpy() | (beyond <= 0) | (beyond > FEW_OFFSETS)
+    is_proven = pc.less(partitions["record_offset"], partitions["log_start_offset"]).fill_null(False).to_numpy()
+    is_known &= is_proven | (beyond <= 0) | ((beyond > FEW_OFFSETS) & ~partitions["has_transactions"].to_numpy())
     if earlier:
         is_known |= _continues(partitions, np.flatnonzero(is_sampled & ~is_known & (beyond > 0)), earlier)
     is_lost = is_known & (beyond > 0)

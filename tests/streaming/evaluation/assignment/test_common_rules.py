@@ -10,7 +10,7 @@ import pytest
 from assignors import AS_JAVA_LEADER
 from streaming.evaluation.assignment.common_rules import RuleViolations
 from streaming.evaluation.group_update import GroupState, apply_batch
-from streaming.events import GroupEvent, GroupMetadataWritten, TopicMetadata, TopicsSampled
+from streaming.events import DecodeFailed, GroupEvent, GroupMetadataWritten, TopicMetadata, TopicsSampled
 from streaming.group.snapshot import GroupSnapshot
 from streaming.protocol.classic import ClassicMember
 from tests.streaming.groups import (
@@ -283,6 +283,36 @@ def test_violations_are_unknown_during_a_rebalance_and_keep_their_start_time_aft
     assert while_assigning == with_is_known(found, is_known=False)
     assigned = [target(12, "m", (("id", (1,)),)), target(13, "n", ()), target_epoch(14, 4)]
     assert unowned(left_out, [sampled_with_id(9_000, 2)], joins, assigned) == [(0, 9_000)]
+
+
+def unreadable(offsets_topic_offset: int) -> GroupEvent:
+    """Return a record of a classic group that cannot be decoded."""
+    return DecodeFailed(at(offsets_topic_offset), "classic", "group", "")
+
+
+def test_an_undecodable_record_keeps_the_start_time_of_unowned_partitions() -> None:
+    """Rule 2. Before, such a record removed the unowned partitions and the samples, so their time started again.
+
+    One such record every four minutes was enough to prevent the condition for ever.
+    """
+    first = [[generation(10, has(0))], [sampled(11_000, orders=2)]]
+    before = violations(*first)
+    assert before is not None
+    assert violations(*first, [unreadable(250)]) == with_is_known(before, is_known=False)
+    again = [[unreadable(250)], [generation(251, has(0))], [sampled(252_000, orders=2)]]
+    assert unowned(*first, *again) == [(1, 11_000)]
+
+
+def test_an_undecodable_record_does_not_give_rules_to_a_group_that_has_none() -> None:
+    assert violations([generation(10, has(0), kind="connect"), unreadable(20)]) is None
+
+
+def test_a_corrected_sample_also_corrects_the_start_time() -> None:
+    """Rule 4. The first sample has a clock that is an hour ahead. Before, the condition started an hour late."""
+    ahead = [[generation(10, has(0))], [sampled(3_611_000, orders=2)]]
+    assert unowned(*ahead) == [(1, 3_611_000)]
+    corrected = TopicsSampled({ORDERS: TopicMetadata(2, 16_000)}, is_time_corrected=True)
+    assert unowned(*ahead, [corrected]) == [(1, 16_000)]
 
 
 def with_is_known(found: RuleViolations, *, is_known: bool) -> RuleViolations:

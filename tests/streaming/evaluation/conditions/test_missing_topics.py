@@ -14,10 +14,10 @@ from streaming.evaluation.conditions.missing_topics import SUBSCRIBED_TOPIC_MISS
 from streaming.evaluation.group_update import GroupState
 from streaming.evaluation.lag.lag import ClusterSample
 from streaming.evaluation.rebalances.detectors import Limits
-from streaming.events import GroupEvent, TopicMetadata
+from streaming.events import DecodeFailed, GroupEvent, TopicMetadata
 from streaming.group.listing import GroupListing, ListedGroup
 from tests.streaming.evaluation.silences import silence
-from tests.streaming.groups import SECOND_MS, advanced, epoch, joined, member, modern_member, sampled, written
+from tests.streaming.groups import SECOND_MS, advanced, at, epoch, joined, member, modern_member, sampled, written
 
 TYPO = "ordres"
 BOTH = ("orders", TYPO)
@@ -109,6 +109,16 @@ def test_the_time_without_the_topic_survives_a_rebalance_and_a_restart() -> None
     again = advanced(
         [written(400, 2, [member("a", topics=BOTH)]), sampled(500_000, **{TYPO: None})], group(TWO).snapshot
     )
+    assert condition(GroupState(again), MISSING, 600) == text(
+        "ordres has not existed for 10 minutes", "1 member subscribes"
+    )
+
+
+def test_an_undecodable_record_hides_the_condition_and_keeps_its_time() -> None:
+    """Rule 23. Before, such a record removed the samples of topics, so the time without the topic started again."""
+    unreadable = advanced([DecodeFailed(at(400), "classic", "group", "")], group(TWO).snapshot)
+    assert condition(GroupState(unreadable), MISSING, 600) == UNKNOWN
+    again = advanced([written(401, 2, [member("a", topics=BOTH)])], unreadable)
     assert condition(GroupState(again), MISSING, 600) == text(
         "ordres has not existed for 10 minutes", "1 member subscribes"
     )

@@ -18,6 +18,7 @@ from tests.streaming.groups import (
     epoch,
     formed,
     joined,
+    left,
     modern_member,
     target,
     target_epoch,
@@ -47,7 +48,7 @@ def since(events: Sequence[GroupEvent], known: GroupSnapshot | None = None) -> d
         (
             [*GROWN, current(9, number=-2), current(10, "n", (), 4, UNRELEASED)],
             {"n": 10},
-            "n waits for the static member that is away",
+            "n does not wait for a partition of the static member that is away",
         ),
         ([*GROWN, current(9, number=4, state="Unknown")], {}, "an unknown state of a newer Kafka is ignored"),
         (
@@ -64,6 +65,69 @@ def since(events: Sequence[GroupEvent], known: GroupSnapshot | None = None) -> d
 )
 def test_members_that_lag_their_target(events: Sequence[GroupEvent], lagging: dict[str, int], why: str) -> None:
     """Rules 15 and 17."""
+    assert since(events) == lagging, why
+
+
+HALF = (("id", (1,)),)
+AWAY = [
+    *formed(0),
+    joined(5, "n"),
+    epoch(6, 4),
+    target(7, held=(("id", (0,)),)),
+    target(8, "n", HALF),
+    target_epoch(9, 4),
+]
+"""`n` joins and must get partition 1 from `m`. `m` is a static member that leaves for a restart."""
+AWAY_STREAMS = [
+    *formed(0, group_type=STREAMS),
+    joined(5, "n", group_type=STREAMS),
+    epoch(6, 4, STREAMS),
+    target_epoch(9, 4, STREAMS),
+]
+
+
+@pytest.mark.parametrize(
+    ("events", "lagging", "why"),
+    [
+        ([*AWAY, current(10, number=-2), current(11, "n", (), 4, UNRELEASED)], {}, "n waits for partition 1 of m"),
+        (
+            [*AWAY, current(10, number=-2), current(11, "n", (), 4, UNRELEASED), *left(70)],
+            {"n": 72},
+            "m was removed: the time of n starts",
+        ),
+        (
+            [*AWAY, current(10, number=-2), current(11, "n", HALF, 3, UNREVOKED)],
+            {"n": 11},
+            "n must revoke its own partitions first",
+        ),
+        (
+            [*AWAY, current(10, held=(("id", (0,)),), number=-2), current(11, "n", (), 4, UNRELEASED)],
+            {"n": 11},
+            "m has released partition 1",
+        ),
+        (
+            [*AWAY, current(10, number=4, state=UNREVOKED), current(11, "n", (), 4, UNRELEASED)],
+            {"m": 11, "n": 11},
+            "m is not away, so both are evaluated",
+        ),
+        (
+            [
+                *AWAY_STREAMS,
+                current(10, held=(), number=-2, group_type=STREAMS),
+                current(11, "n", (), 4, "UnreleasedTasks", STREAMS),
+            ],
+            {},
+            "the records of a streams group do not show for which tasks n waits",
+        ),
+    ],
+)
+def test_members_that_wait_for_a_static_member_that_is_away(
+    events: Sequence[GroupEvent], lagging: dict[str, int], why: str
+) -> None:
+    """Rule 17. Before, these members got `stuck_reconciliation` after their rebalance timeout.
+
+    The coordinator reserves the partitions until the session timeout, which can be longer.
+    """
     assert since(events) == lagging, why
 
 

@@ -21,7 +21,7 @@ from streaming.delta.on_disk import DeltaTables
 from streaming.delta.stored import stored_rows
 from streaming.delta.tables import GROUP_CONDITIONS, Table
 from streaming.evaluation.group_update import GroupState, apply_batch
-from streaming.evaluation.lag.lag import ClusterSample, LogEnds, TopicPartition
+from streaming.evaluation.lag.lag import MAYBE_ONLY_MARKERS, ClusterSample, LogEnds, TopicPartition
 from streaming.evaluation.lag.next_offsets import FetchFailure, FetchResult, TailFetch
 from streaming.evaluation.lag.status import Status
 from streaming.evaluation.limits import LimitsOf, default_limits
@@ -327,6 +327,25 @@ def test_an_append_that_raises_is_repeated_only_if_it_was_not_committed(
     monkeypatch.undo()
     monitor.pass_minutes(1)
     assert monitor.condition_changes() == [(STORM, True, 7 if is_committed else 8)]
+
+
+def test_the_lag_of_a_topic_with_transactions_stays_unknown_without_read_permission(tmp_path: Path) -> None:
+    """One sample showed an open transaction. Before, 20 unread offsets after it were a lag, also after a restart."""
+    monitor = Monitor(tmp_path)
+    monitor.cluster.refused = {"orders"}
+    monitor.cluster.end_offsets = {("orders", 0): 30, ("orders", 1): 30}
+    monitor.commit(p0=10, p1=10)
+    monitor.pass_minutes(1)
+    monitor.cluster.last_stable = {("orders", 0): 29}
+    monitor.pass_minutes(1)
+    monitor.cluster.last_stable = {}
+    for _ in range(2):
+        monitor.pass_minutes(2)
+        lag = monitor.monitor_state.view().lag
+        assert lag is not None
+        assert lag.partitions["lag"].to_pylist() == [None, None]
+        assert lag.partitions["unknown_reason"].to_pylist() == [MAYBE_ONLY_MARKERS] * 2
+        monitor.restart()
 
 
 def test_a_transaction_marker_at_the_end_is_neither_a_stall_nor_a_silent_group(tmp_path: Path) -> None:

@@ -122,7 +122,7 @@ def few_lost(earlier: Losses, reason: str | None = None) -> dict[str, Any]:
     starts = sampled([(0, 0), (505, 600)])
     commits = pa.table([["g"], ["orders"], [0], [500], [0]], names=LAG_SCHEMA.names[:5])
     report = lag_report(commits, ClusterSample(600_000, {}, {PARTITION: END}, {PARTITION: 505}))
-    rows = {"is_record": False, "unknown_reason": reason, "lag": None if reason else END - 500}
+    rows = {"record_offset": None, "unknown_reason": reason, "lag": None if reason else END - 500}
     columns = [
         pa.array([rows[name]], column.type) if name in rows else column
         for name, column in zip(report.partitions.column_names, report.partitions.columns, strict=True)
