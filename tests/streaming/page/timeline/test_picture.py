@@ -257,6 +257,25 @@ def test_the_legend_explains_every_symbol_and_no_other(timeline: Timeline) -> No
     assert "tl-key-blank" in explained
 
 
+def test_a_condition_whose_end_is_unknown_has_not_ended() -> None:
+    """The monitor stopped during a storm. The summary listed this storm under "Ended"."""
+    spans = {
+        "rebalance_storm": Span(HOUR.from_ms, END_MS - 600_000, is_end_known=False),
+        "stuck_rebalance": Span(HOUR.from_ms, END_MS, is_end_known=False),
+        "silent_group": Span(HOUR.from_ms, END_MS),
+        "long_commit_gap": Span(HOUR.from_ms, END_MS - 600_000),
+    }
+    bars = tuple(ConditionBars(name, (span,)) for name, span in spans.items())
+    section = section_of(Timeline("1h", HOUR, conditions=bars))
+    assert section.summary[:3] == [
+        "Active now: silent group.",
+        "Possibly still active: rebalance storm, stuck rebalance.",
+        "Ended: long commit gap.",
+    ]
+    times_of = {fact.name: fact.time for fact in section.facts}
+    assert times_of["stuck rebalance"] == "21:26:40 to 22:26:40 or later", "not until now"
+
+
 def test_now_is_not_the_time_of_the_last_measurement() -> None:
     """The monitor stopped ten minutes ago. "Now" would suggest that its values are of this moment."""
     measured = Timeline("1h", HOUR, measured_ms=END_MS - 600_000)
