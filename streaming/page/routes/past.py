@@ -130,6 +130,8 @@ class PastPages:
             overview=overview,
             matches=matches,
             rows=rows,
+            search=search,
+            address=request.address,
             causes=causes,
         )
 
@@ -224,7 +226,7 @@ class PastPages:
             not_stored=NOT_STORED,
             is_group=request.is_group,
             group_id=request.group_id,
-            given={name: request.address.argument(name) for name in ("at", "from", "to", "q")},
+            given={name: request.address.argument(name) for name in ("at", "from", "to")},
             **values,
         )
         return Answer(body, HTML, http_status)

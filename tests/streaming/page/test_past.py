@@ -78,6 +78,30 @@ def test_a_list_is_not_filtered_by_values_that_it_does_not_have(pages: Pages, qu
         assert ask(pages, f"{path}?at={UNFAIR}&sort=lag&state=Stable&topic=").status == "200 OK"
 
 
+def test_a_filter_without_a_match_is_not_a_moment_without_groups(pages: Pages) -> None:
+    """The page showed "The tables have no group for this moment", and did not show the filter `state`."""
+    answer = ask(pages, f"/?at={UNFAIR}&state=Dead&q=<b>&strategy=range")
+    seen = Seen(answer.text)
+    assert "No group matches the filters." in seen.text
+    assert "The tables have no group" not in seen.text
+    for shown in ("state: Dead ×", "name: <b> ×", "strategy: range ×"):  # noqa: RUF001 - the page shows this cross
+        assert shown in seen.text
+    at = f"at={quote(UNFAIR)}"
+    assert f"/?{at}&q=%3Cb%3E&strategy=range" in seen.links, "a link removes the filter `state`"
+    assert f"/?{at}" in seen.links, "a link removes all filters"
+    one = Seen(ask(pages, f"/?at={UNFAIR}&trouble=rebalance%20storm&sort=lag").text)
+    assert "1 group matches the filters. A group" in one.text
+    assert "trouble: rebalance storm" in one.text
+    assert "0 of 2 shown" in Seen(ask(pages, f"/?at={UNFAIR}&limit=0").text).text
+
+
+def test_a_moment_without_groups_is_not_a_filter_without_a_match(tmp_path: Path) -> None:
+    write_life(tmp_path, LIFE)
+    text = Seen(ask(pages_of(tmp_path), f"/?at={OVER}&q=x").text).text
+    assert "The tables have no group for this moment." in text
+    assert "name: x" in text
+
+
 def test_a_group_is_shown_with_its_owners_and_the_expected_assignment(pages: Pages) -> None:
     text = Seen(ask(pages, f"/groups/g?at={UNFAIR}").text).text
     assert "2 partitions are not assigned as range requires" in text
