@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 from pathlib import Path
 from urllib.parse import quote
 
@@ -12,6 +13,7 @@ from streaming.delta.tables import LAG_CAUSES
 from streaming.evaluation.causes.cause import Cause
 from streaming.page.addresses import GROUP_API, group_address, parse_address
 from streaming.page.application import Pages
+from streaming.page.past import parameters, views
 from streaming.past.moments import format_moment
 from streaming.past.report import NOT_STORED
 from streaming.state.monitor_state import MonitorState
@@ -264,9 +266,33 @@ def test_tables_that_cannot_be_read_are_an_error(tmp_path: Path) -> None:
 
 def test_requests_without_a_moment_are_about_the_present(pages: Pages) -> None:
     """The monitor of these pages is still catching up."""
-    for address in ("/", "/groups/g", "/groups/g?from=1", "/?at=", "/style.css?at=x"):
+    for address in ("/", "/groups/g", "/groups/g?at=&from=", "/?at=", "/style.css?at=x", "/-/healthy?at=x"):
         assert "from the tables" not in ask(pages, address).text
     assert ask(pages, f"{GROUP_API}g").status == "503 Service Unavailable"
+
+
+@pytest.mark.parametrize(
+    ("address", "reason"),
+    [
+        ("/groups/g?from=41", "A comparison needs both `from` and `to`"),
+        ("/api/v1/groups/g?to=41", "a comparison needs both `from` and `to`"),
+        (f"/groups/g?at={FIRST}&from=1&to=2", "`at` cannot be used together with `from` and `to`"),
+        ("/?from=1&to=2", "`from` and `to` can only be used for one group"),
+        (f"/api/v1/groups?at={FIRST}&from=1", "`from` and `to` can only be used for one group"),
+        *(
+            (f"{path}?at={FIRST}", "his address does not show the past, so it cannot be used with `at`")
+            for path in ("/topics/orders", "/hosts/h", "/incidents", "/incidents/0123456789ab")
+        ),
+        ("/api/v1/incidents?from=1&to=2", "cannot be used with `from` and `to`"),
+        (f"/api/v1/incidents/0123456789ab?at={FIRST}", "cannot be used with `at`"),
+        (f"/api/v1/events?at={FIRST}", "cannot be used with `at`"),
+    ],
+)
+def test_a_parameter_of_the_past_that_has_no_effect_is_refused(pages: Pages, address: str, reason: str) -> None:
+    """The response was 200 with the values of the present, and nothing showed that the parameter was ignored."""
+    answer = ask(pages, address)
+    assert answer.status == "400 Bad Request"
+    assert reason in (answer.json()["error"] if address.startswith("/api/") else Seen(answer.text).text)
 
 
 def test_several_clusters_are_merged_and_a_group_of_two_clusters_must_be_selected(tmp_path: Path) -> None:
@@ -307,3 +333,8 @@ def test_hostile_names_stay_text_on_every_page(tmp_path: Path, name: str) -> Non
 
 def test_a_lone_surrogate_in_an_address_is_no_group(pages: Pages) -> None:
     assert ask(pages, parse_address(group_address("\ud800")).change(at=FIRST)).status == "404 Not Found"
+
+
+@pytest.mark.parametrize("module", [parameters, views])
+def test_the_examples_in_the_docstrings_are_correct(module: object) -> None:
+    assert doctest.testmod(module).failed == 0  # type: ignore[arg-type]
