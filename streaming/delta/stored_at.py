@@ -94,19 +94,37 @@ def sampled_times(root: str, table: Table, since: datetime, until: datetime, clu
     return [row["sampled_time"] for row in StoredTable(root, table).rows(sql)]
 
 
+def last_sampled_time(root: str, table: Table, until: datetime, cluster: str | None) -> datetime | None:
+    """Return the time of the last sample at or before `until`. None if the table has no such row.
+
+    At most two dates are read, because each date in the log of the table has a row.
+    """
+    stored = StoredTable(root, table)
+    dates = [day for day in _dates(stored, cluster) if day <= until.date()][-2:]
+    sql = f"SELECT max(sampled_time) AS last FROM stored WHERE {where({'cluster': cluster}, dates)}"  # noqa: S608 - quoted
+    (row,) = stored.rows(f"{sql} AND {_until(table, until)}")
+    last: datetime | None = row["last"]
+    return last
+
+
 def covered_times(root: str, table: Table, cluster: str | None) -> tuple[datetime, datetime] | None:
     """Return the times of the first and the last row. None if the table has no row.
 
     Only the first and the last date are read. The log of the table contains the dates.
     """
     stored, time = StoredTable(root, table), _time_column(table)
-    files = stored.files()
-    partitions = zip(files["partition.cluster"].to_pylist(), files["partition.date"].to_pylist(), strict=True)
-    dates = sorted(day for name, day in partitions if cluster in {None, name})
+    dates = _dates(stored, cluster)
     first_and_last = where({"cluster": cluster}, {*dates[:1], *dates[-1:]})
     times = f"SELECT min({time}) AS first, max({time}) AS last FROM stored WHERE {first_and_last}"  # noqa: S608 - quoted
     (row,) = stored.rows(times)
     return None if row["first"] is None else (row["first"], row["last"])
+
+
+def _dates(stored: StoredTable, cluster: str | None) -> Sequence[date]:
+    """Return the dates of the table, sorted. No file is opened."""
+    files = stored.files()
+    partitions = zip(files["partition.cluster"].to_pylist(), files["partition.date"].to_pylist(), strict=True)
+    return sorted({day for name, day in partitions if cluster in {None, name}})
 
 
 def _time_column(table: Table) -> str:

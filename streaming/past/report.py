@@ -27,6 +27,7 @@ from streaming.past.rows import (
     is_of_generation,
     membership,
 )
+from streaming.past.silence import Measurement
 
 NOT_STORED = (
     "coordinator",
@@ -52,29 +53,39 @@ class GroupRows:
     """The rows from which the report of one group is built.
 
     `generation` is the last row of the group. `drifts` and `imbalances` belong to the last record of the same
-    generation that has such rows. `conditions` contains only active conditions.
+    generation that has such rows.
     """
 
     generation: Row | None
     drifts: Sequence[Row]
     imbalances: Sequence[Row]
-    conditions: Sequence[Row]
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What a measurement found out about a group. `cause` is the row of `lag_causes` for the active cause of lag."""
+
+    conditions: tuple[Condition, ...] = ()
+    cause: Row | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PastGroup:
     """One group as of a moment. `rebalances` has rows of the table `rebalances`, the newest first.
 
-    `cause` is the row of `lag_causes` for the active cause of lag.
+    `findings` are those at the moment. If the moment was not measured, they are unknown, so they are empty. Then
+    `last_findings` are those at the last measurement. Otherwise, `last_findings` is None.
     """
 
     report: GroupReport
     partitions: tuple[PastPartition, ...]
     rebalances: Sequence[Row]
-    cause: Row | None
+    measurement: Measurement
+    findings: Findings
+    last_findings: Findings | None
 
 
-def past_report(group_id: str, rows: GroupRows, lag: GroupLag | None) -> GroupReport:
+def past_report(group_id: str, rows: GroupRows, lag: GroupLag | None, findings: Findings) -> GroupReport:
     """Return the report of one group with its members."""
     generation, verdicts = rows.generation, drifts(rows.drifts)
     stored = group_members(generation) if generation else ()
@@ -88,7 +99,7 @@ def past_report(group_id: str, rows: GroupRows, lag: GroupLag | None) -> GroupRe
         members=StoredMembers(own=own, stored=stored, leader_id=generation["leader"] if generation else None),
         not_known=tuple(generation["not_known"] or ()) if generation else (),
         lag=_lag(generation, lag),
-        conditions=tuple(condition(row) for row in rows.conditions),
+        conditions=findings.conditions,
     )
 
 

@@ -11,7 +11,14 @@ from streaming.errors import RemedyError
 from streaming.page.api.as_json import encode
 from streaming.page.api.past_json import comparison_json, past_group_json
 from streaming.page.last_rebalances import PastRebalance
-from streaming.page.past.views import CoveredCluster, past_changes, past_members, past_rebalances
+from streaming.page.past.views import (
+    CoveredCluster,
+    last_findings,
+    measurement_gap,
+    past_changes,
+    past_members,
+    past_rebalances,
+)
 from streaming.past.comparison import Comparison
 from streaming.past.coverage import Coverage
 from streaming.past.lag import lag_by_partition
@@ -106,6 +113,10 @@ def _group_lines(cluster: str, at_ms: int, past: PastGroup) -> Iterator[str]:
         f" {lag.status or '?'}"
     )
     yield from (f"trouble: {escape_text(trouble.text)}" for trouble in group.troubles)
+    gap = measurement_gap(past.measurement)
+    if gap is not None:
+        yield f"not measured: {gap}"
+    yield from (f"at the last measurement: {escape_text(sentence)}" for sentence in last_findings(past))
     for one in past_members(group, lag_by_partition(past.partitions)):
         expected = "" if one.expected in {None, one.partitions} else f" (expected {one.expected})"
         yield (
@@ -121,8 +132,8 @@ def _group_lines(cluster: str, at_ms: int, past: PastGroup) -> Iterator[str]:
         )
     if len(past.partitions) > _MOST_PARTITIONS:
         yield f"{_MOST_PARTITIONS} of {len(past.partitions)} partitions are shown, those with the highest lag"
-    if past.cause is not None:
-        yield f"cause of the lag: {escape_text(past.cause['text'] or '')}"
+    if past.findings.cause is not None:
+        yield f"cause of the lag: {escape_text(past.findings.cause['text'] or '')}"
     for rebalance in past_rebalances(past.rebalances)[:5]:
         yield _rebalance_line(rebalance)
 

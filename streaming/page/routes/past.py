@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from streaming.delta.stored_table import NoTableError, TableReadError
@@ -26,7 +26,15 @@ from streaming.page.expected import misplaced_in_short
 from streaming.page.finding.search import WITHOUT_PAST, search_of
 from streaming.page.overview import DEFAULT_ROWS, merge_overviews, sorted_overview
 from streaming.page.past.parameters import AT, FROM, PARAMETERS, TO, group_prefix, is_answerable, refusal
-from streaming.page.past.views import CoveredCluster, covered, past_changes, past_members, past_moment, past_rebalances
+from streaming.page.past.views import (
+    CoveredCluster,
+    covered,
+    last_findings,
+    past_changes,
+    past_members,
+    past_moment,
+    past_rebalances,
+)
 from streaming.page.rendering import page
 from streaming.page.routes.answers import BAD_REQUEST, CHOICES, HTML, NOT_FOUND, OK, UNAVAILABLE, Answer, Site, document
 from streaming.past.comparison import Comparison
@@ -103,6 +111,10 @@ class PastPages:
         if not covered(clusters):
             return self._refusal(request, clusters, "the tables have no answer for this moment", NOT_FOUND)
         readers = {one.cluster: _reader(self._view(one)) for one in covered(clusters)}
+        clusters = [
+            replace(one, measurement=readers[one.cluster].measurement(at_ms)) if one.cluster in readers else one
+            for one in clusters
+        ]
         overviews = [
             sorted_overview(reader.groups(at_ms), cluster, is_fresh=True) for cluster, reader in readers.items()
         ]
@@ -143,6 +155,7 @@ class PastPages:
         cluster, past = found[0]
         if request.is_json:
             return document(past_group_json(at_ms, cluster, past))
+        cluster = replace(cluster, measurement=past.measurement)
         return self._page("past_group.html", request, [cluster], at_ms=at_ms, **_group_values(past))
 
     def _compare(self, request: PastRequest) -> Answer:
@@ -248,7 +261,8 @@ def _group_values(past: PastGroup) -> Mapping[str, Any]:
         "members": past_members(group, lag_by_partition(past.partitions)),
         "misplaced": misplaced_in_short(own, names) if own else (),
         "rebalances": past_rebalances(past.rebalances),
-        "cause": past.cause,
+        "cause": past.findings.cause,
+        "last_findings": last_findings(past),
     }
 
 

@@ -50,6 +50,18 @@ def test_the_group_is_described_as_of_a_moment(tables: Path) -> None:
     ]
 
 
+def test_what_was_active_before_a_stop_of_the_monitor_is_not_active_during_the_stop(tables: Path) -> None:
+    lines = run(tables, "g", "--at", "1970-01-01T00:00:39").stdout.splitlines()
+    assert "trouble: rebalance storm: rebalance_storm of g" in lines
+    lines = run(tables, "g", "--at", "1970-01-01T02:04").stdout.splitlines()
+    assert not any("trouble: rebalance storm" in line for line in lines)
+    assert (
+        "not measured: The last measurement before this time is from 1970-01-01 00:00:11 UTC. So lag, status,"
+        " conditions and causes of lag are unknown." in lines
+    )
+    assert "at the last measurement: rebalance storm since 1970-01-01 00:00:01 UTC: rebalance_storm of g" in lines
+
+
 @pytest.mark.parametrize("ends", [("1", "2"), ("2", "1"), (DURING, "2"), (DURING, "1970-01-01T00:00:20Z")])
 def test_two_generations_are_compared_in_the_order_of_time(tables: Path, ends: tuple[str, str]) -> None:
     result = run(tables, "g", "--between", *ends)
@@ -97,7 +109,17 @@ def test_json_is_the_document_of_the_api(tables: Path) -> None:
     (line,) = run(tables, "g", "--at", DURING, "--json").stdout.splitlines()
     document = json.loads(line)
     assert (document["at_ms"], document["cluster"], document["group_id"]) == (12_000, "prod", "g")
-    assert document["clusters"] == [{"cluster": "prod", "first_row_ms": 10_000, "last_row_ms": 40_000, "error": None}]
+    assert document["clusters"] == [
+        {
+            "cluster": "prod",
+            "first_row_ms": 10_000,
+            "last_row_ms": 40_000,
+            "is_measured": True,
+            "last_measured_ms": 11_000,
+            "error": None,
+        }
+    ]
+    assert document["last_findings"] is None
     (line,) = run(tables, "g", "--between", "1", "2", "--json").stdout.splitlines()
     document = json.loads(line)
     assert (document["moved_partitions"], document["fewest_moves"], document["fewest_is_exact"]) == (2, 2, True)

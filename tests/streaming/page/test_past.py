@@ -142,7 +142,9 @@ def test_the_documents_have_the_field_names_of_the_present(pages: Pages) -> None
     """The report has the same type, so a client can read both with the same code."""
     document = ask(pages, f"/api/v1/groups?at={UNFAIR}").json()
     assert (document["at_ms"], document["total_groups"]) == (22_000, 2)
-    assert document["clusters"] == [{"cluster": PROD, "first_row_ms": 10_000, "last_row_ms": 40_000, "error": None}]
+    (cluster,) = document["clusters"]
+    assert (cluster["cluster"], cluster["first_row_ms"], cluster["last_row_ms"]) == (PROD, 10_000, 40_000)
+    assert (cluster["is_measured"], cluster["last_measured_ms"], cluster["error"]) == (True, 11_000, None)
     worst = document["groups"][0]
     assert (worst["cause"]["cause"], worst["cause"]["since_ms"]) == ("slow_member", 21_000)
     assert document["groups"][1]["cause"] is None, "the cause ended before the moment"
@@ -256,6 +258,41 @@ def test_a_group_without_members_is_not_a_group_with_unknown_members(pages: Page
     text = Seen(ask(pages, f"/groups/g?at={EMPTY}").text).text
     assert "The group had no members." in text
     assert "orders -0 none 7" in text, "the partition has no owner, and this is known"
+
+
+def test_findings_from_before_a_stop_of_the_monitor_are_unknown_during_the_stop(tmp_path: Path) -> None:
+    """The monitor ran until 00:00:30. At 01:30, the page showed a storm and a cause of lag as if they were active."""
+    write_life(tmp_path, LIFE[:2])
+    write_life(tmp_path, LIFE[:1], "calm")
+    write_lag(tmp_path, lag_row(30_000, 0, seconds=0.0, group_id="calm"))
+    write_condition(tmp_path, 21_000, "rebalance_storm", active=True)
+    cause = Cause("slow_member", member="a@h")
+    write_rows(tmp_path, {LAG_CAUSES: [lag_cause_row(PROD, 21_000, "g", cause)]})
+    pages, during = pages_of(tmp_path), "1970-01-01T01:30"
+    for at, is_active in ((UNFAIR, False), ("1970-01-01T00:00:31", True), (during, False)):
+        document = ask(pages, f"{GROUP_API}g?at={at}").json()
+        (cluster,) = document["clusters"]
+        assert cluster["is_measured"] == is_active
+        assert [one["condition"] for one in document["conditions"]] == ["rebalance_storm"] * is_active
+        assert (document["cause"] is None, document["last_findings"] is None) == (not is_active, is_active)
+        (listed,) = [one for one in ask(pages, f"/api/v1/groups?at={at}").json()["groups"] if one["group_id"] == "g"]
+        assert (listed["conditions"], listed["cause"]) == (document["conditions"], document["cause"])
+    assert cluster["last_measured_ms"] == 30_000
+    assert document["last_findings"]["conditions"][0]["condition"] == "rebalance_storm"
+    assert document["last_findings"]["cause"]["text"] == cause.text
+    gap = "The last measurement before this time is from 1970-01-01 00:00:30 UTC."
+    text = Seen(ask(pages, f"/groups/g?at={during}").text).text
+    assert gap in text
+    assert "Cause of the lag." not in text
+    assert "The last measurement found this. It is unknown whether it was still true at this time." in text
+    assert "rebalance storm since 1970-01-01 00:00:01 UTC: rebalance_storm of g" in text
+    assert f"cause of the lag since 1970-01-01 00:00:21 UTC: {cause.text}" in text
+    calm = Seen(ask(pages, f"/groups/calm?at={during}").text).text
+    assert "The tables show no problem of this group." not in calm
+    listing = Seen(ask(pages, f"/?at={during}").text).text
+    assert gap in listing
+    assert "storm" not in listing
+    assert cause.text not in listing
 
 
 def test_tables_that_cannot_be_read_are_an_error(tmp_path: Path) -> None:
