@@ -11,8 +11,8 @@
    no verdict, the verdict is unknown. Without a generation id (classic groups with the source admin-api), they belong
    to the report's record.
 5. No row contains a name with a lone surrogate.
-6. Conditions and causes of lag are unknown at a moment without measurements (`silence.py`). Their last row does not
-   show whether they ended while the monitor did not run.
+6. Conditions, causes of lag and incidents are unknown at a moment without measurements (`silence.py`). Their last
+   row does not show whether they ended while the monitor did not run.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import date, datetime, timedelta
 
 from streaming.delta.cells import LAST_MS, timestamp_ms, utc
+from streaming.delta.incident_rows import restore_incident
 from streaming.delta.stored_at import (
     covered_times,
     has_rows,
@@ -36,6 +37,7 @@ from streaming.delta.tables import (
     GROUP_CONDITIONS,
     GROUP_GENERATIONS,
     GROUP_LAG,
+    INCIDENTS,
     LAG_CAUSES,
     PARTITION_STATUS,
     REBALANCES,
@@ -43,6 +45,7 @@ from streaming.delta.tables import (
 )
 from streaming.evaluation.fairness.imbalance import PARTITIONS
 from streaming.evaluation.fairness.participants import MEMBER
+from streaming.evaluation.incidents.incident import Incident
 from streaming.evaluation.rebalances.rebalance_words import without_upgrade_tombstones
 from streaming.evaluation.report import GroupReport
 from streaming.group.snapshot import OVER
@@ -133,7 +136,7 @@ class PastReader:
             drifts=self._last_evaluated(ASSIGNMENT_DRIFT, row, until),
             imbalances=self._last_evaluated(ASSIGNMENT_IMBALANCE, row, until, measure=PARTITIONS, scope=MEMBER),
         )
-        measurement, last = self.measurement(at_ms), self._findings(group_id, until)
+        measurement, last = self.measurement(at_ms), self._findings(group_id, at_ms)
         findings = last if measurement.is_recent else Findings()
         report = past_report(group_id, rows, group_lags_of({group_id: partitions}).get(group_id), findings)
         return PastGroup(
@@ -161,11 +164,30 @@ class PastReader:
         is_recent = is_measured([timestamp_ms(one) for one in times], at_ms)
         return Measurement(None if last is None else timestamp_ms(last), is_recent)
 
-    def _findings(self, group_id: str, until: datetime) -> Findings:
-        """Return the conditions and the cause of lag that have not ended in the tables."""
+    def _findings(self, group_id: str, at_ms: int) -> Findings:
+        """Return the conditions, the cause of lag and the incident that have not ended in the tables."""
+        until = utc(at_ms)
         conditions = self._active(GROUP_CONDITIONS, ("group_id", "condition"), until, group_id)
         causes = self._active(LAG_CAUSES, _GROUP, until, group_id)
-        return Findings(tuple(condition(row) for row in conditions), causes[0] if causes else None)
+        return Findings(
+            tuple(condition(row) for row in conditions),
+            causes[0] if causes else None,
+            self._incidents(at_ms).get(group_id),
+        )
+
+    def _incidents(self, at_ms: int) -> Mapping[str, Incident]:
+        """Return the oldest open incident that each group shows, by group id.
+
+        Each open incident has a row on the date of the last measurement or on the date before.
+        """
+        last_ms = self.measurement(at_ms).last_ms
+        if last_ms is None:
+            return {}
+        today = utc(last_ms).date()
+        dates = {today, today - timedelta(days=1)}
+        rows = self._active(INCIDENTS, ("incident_id",), utc(at_ms), dates=dates)
+        newest_first = sorted(map(restore_incident, rows), key=lambda one: one.age_order, reverse=True)
+        return {group_id: one for one in newest_first for group_id in one.shown_at_groups}
 
     def groups(self, at_ms: int) -> Sequence[GroupReport]:
         """Return the reports of all groups that existed at a moment, in no order. They do not list the members."""
@@ -179,6 +201,7 @@ class PastReader:
             imbalances=self._last(ASSIGNMENT_IMBALANCE, _GROUP, until, measure=PARTITIONS, scope=MEMBER),
             conditions=self._active(GROUP_CONDITIONS, ("group_id", "condition"), until) if is_recent else (),
             lags=group_lags_of(partitions),
+            incidents=self._incidents(at_ms) if is_recent else {},
         )
 
     def causes(self, at_ms: int) -> Mapping[str, Row]:
@@ -247,8 +270,15 @@ class PastReader:
         except NoTableError:
             return False
 
-    def _active(self, table: Table, keys: Sequence[str], until: datetime, group_id: str | None = None) -> Sequence[Row]:
-        return [row for row in self._last(table, keys, until, group_id=group_id) if row["active"]]
+    def _active(
+        self,
+        table: Table,
+        keys: Sequence[str],
+        until: datetime,
+        group_id: str | None = None,
+        dates: Collection[date] | None = None,
+    ) -> Sequence[Row]:
+        return [row for row in self._last(table, keys, until, dates=dates, group_id=group_id) if row["active"]]
 
     def _last(
         self,

@@ -14,6 +14,7 @@ from streaming.delta.cells import timestamp_ms
 from streaming.evaluation.assignment.drift import StrategyDrift
 from streaming.evaluation.conditions.condition_tracker import Condition
 from streaming.evaluation.facts import AssignmentReport, FairnessReport, GroupLag, Membership, RebalanceReport
+from streaming.evaluation.incidents.incident import Incident
 from streaming.evaluation.report import GroupReport
 from streaming.group.snapshot import OVER, UNKNOWN
 from streaming.past.partition import PastPartition
@@ -37,7 +38,6 @@ NOT_STORED = (
     "consume and produce rates",
     "time until records are lost or offsets expire",
     "uneven work",
-    "incidents",
     "what-if",
 )
 """The kinds of values that a report of the present has, but that no table stores for every moment."""
@@ -63,10 +63,15 @@ class GroupRows:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What a measurement found out about a group. `cause` is the row of `lag_causes` for the active cause of lag."""
+    """What a measurement found out about a group.
+
+    `cause` is the row of `lag_causes` for the active cause of lag. `incident` is the oldest open incident that the
+    group shows.
+    """
 
     conditions: tuple[Condition, ...] = ()
     cause: Row | None = None
+    incident: Incident | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +105,7 @@ def past_report(group_id: str, rows: GroupRows, lag: GroupLag | None, findings: 
         not_known=tuple(generation["not_known"] or ()) if generation else (),
         lag=_lag(generation, lag),
         conditions=findings.conditions,
+        incident_id=findings.incident.incident_id if findings.incident else None,
     )
 
 
@@ -111,10 +117,11 @@ def past_reports(  # noqa: PLR0913 - one argument for each table
     imbalances: Iterable[Row],
     conditions: Iterable[Row],
     lags: Mapping[str, GroupLag],
+    incidents: Mapping[str, Incident],
 ) -> Sequence[GroupReport]:
     """Return the reports of all groups that have not ended. They do not list the members.
 
-    Each argument has at most one row per group, except for `conditions`.
+    Each argument has at most one value per group, except for `conditions`.
     """
     last = {row["group_id"]: row for row in generations}
     counts = {row["group_id"]: row["members"] for row in rebalances}
@@ -131,7 +138,7 @@ def past_reports(  # noqa: PLR0913 - one argument for each table
             counts.get(group_id),
             _of_generation(verdicts.get(group_id), last.get(group_id)),
             _of_generation(shares.get(group_id), last.get(group_id)),
-            tuple(active[group_id]),
+            Findings(tuple(active[group_id]), incident=incidents.get(group_id)),
             lags.get(group_id),
         )
         for group_id in (*alive, *sorted(lags.keys() - last.keys()))
@@ -144,7 +151,7 @@ def _listed_report(  # noqa: PLR0913, PLR0917 - one argument for each table
     members: int | None,
     verdict: Row | None,
     share: Row | None,
-    conditions: tuple[Condition, ...],
+    findings: Findings,
     lag: GroupLag | None,
 ) -> GroupReport:
     verdict_rows = [] if verdict is None else [verdict]
@@ -156,7 +163,8 @@ def _listed_report(  # noqa: PLR0913, PLR0917 - one argument for each table
         rebalances=RebalanceReport(total=generation["rebalances_total"] if generation else None),
         not_known=tuple(generation["not_known"] or ()) if generation else (),
         lag=_lag(generation, lag),
-        conditions=conditions,
+        conditions=findings.conditions,
+        incident_id=findings.incident.incident_id if findings.incident else None,
     )
 
 

@@ -5,7 +5,7 @@
    offset of the whole cluster changed. The tables do not show which reason is true.
 2. A period without a row is too long if it is longer than `MIN_SILENCE_MS`, and longer than three times the median
    time between two measurements.
-3. Lag, status, conditions and causes of lag come from measurements. So they are unknown at a moment without
+3. Lag, status, conditions, causes of lag and incidents come from measurements. So they are unknown at a moment without
    measurements. Members and verdicts come from records, which the monitor reads after a restart.
 """
 

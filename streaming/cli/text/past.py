@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from streaming.cli.text.terminal import escape_text
 from streaming.delta.stored import stored_clusters
 from streaming.errors import RemedyError
+from streaming.evaluation.incidents.story import headline
 from streaming.page.api.as_json import encode
 from streaming.page.api.past_json import comparison_json, past_group_json
 from streaming.page.last_rebalances import PastRebalance
@@ -134,6 +135,10 @@ def _group_lines(cluster: str, at_ms: int, past: PastGroup) -> Iterator[str]:
         yield f"{_MOST_PARTITIONS} of {len(past.partitions)} partitions are shown, those with the highest lag"
     if past.findings.cause is not None:
         yield f"cause of the lag: {escape_text(past.findings.cause['text'] or '')}"
+    incident = (past.last_findings or past.findings).incident
+    if incident is not None:
+        when = "part" if gap is None else "at the last measurement: part"
+        yield f"{when} of the incident {incident.incident_id}: {escape_text(headline(incident))}"
     for rebalance in past_rebalances(past.rebalances)[:5]:
         yield _rebalance_line(rebalance)
 

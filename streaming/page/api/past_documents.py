@@ -69,6 +69,7 @@ class LastFindings(TypedDict):
 
     conditions: list[Condition]
     cause: StoredCause | None
+    incident_id: str | None
 
 
 class PastGroupDocument(Past, PastGroupFields):

@@ -113,6 +113,7 @@ def _last_findings(past: PastGroup) -> Mapping[str, Any] | None:
     return {
         "conditions": [condition_json(one) for one in past.last_findings.conditions],
         "cause": _cause(past.last_findings.cause),
+        "incident_id": past.last_findings.incident.incident_id if past.last_findings.incident else None,
     }
 
 

@@ -76,18 +76,21 @@ def measurement_gap(measurement: Measurement) -> str | None:
     """Return the sentence about a moment without measurements. None if the moment was measured.
 
     >>> print(measurement_gap(Measurement()))
-    The tables have no measurement before this time. So lag, status, conditions and causes of lag are unknown.
+    The tables have no measurement before this time. So lag, status, conditions, causes and incidents are unknown.
     """
     if measurement.is_recent:
         return None
     last = "The tables have no measurement before this time"
     if measurement.last_ms is not None:
         last = f"The last measurement before this time is from {utc_text(measurement.last_ms)}"
-    return f"{last}. So lag, status, conditions and causes of lag are unknown."
+    return f"{last}. So lag, status, conditions, causes and incidents are unknown."
 
 
 def last_findings(past: PastGroup) -> Sequence[str]:
-    """Return sentences about the conditions and the cause of lag at the last measurement, if the moment has none."""
+    """Return sentences about the conditions and the cause of lag at the last measurement.
+
+    The result is empty if the moment was measured.
+    """
     last = past.last_findings or Findings()
     sentences = [
         f"{one.name.replace('_', ' ')} since {utc_text(one.since_ms)}{f': {one.detail}' if one.detail else ''}"

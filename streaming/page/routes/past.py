@@ -263,6 +263,7 @@ def _group_values(past: PastGroup) -> Mapping[str, Any]:
         "rebalances": past_rebalances(past.rebalances),
         "cause": past.findings.cause,
         "last_findings": last_findings(past),
+        "incident": (past.last_findings or past.findings).incident,
     }
 
 

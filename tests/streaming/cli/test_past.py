@@ -9,8 +9,13 @@ import pytest
 from click.testing import CliRunner, Result
 
 from streaming.cli.history import history
+from streaming.delta.incident_rows import incident_row
+from streaming.delta.tables import INCIDENTS
+from streaming.evaluation.incidents.evidence import Evidence
+from streaming.evaluation.incidents.incident import Incident, make_incident_id
+from streaming.evaluation.incidents.story import headline, story
 from tests.streaming.groups import emptied, member, tombstoned, written
-from tests.streaming.past.history import lag_row, write_condition, write_lag, write_life, write_status
+from tests.streaming.past.history import lag_row, write_condition, write_lag, write_life, write_rows, write_status
 
 A, B = member("a", {"orders": [0, 1]}), member("b", {"orders": [2, 3]})
 ALL = member("a", {"orders": [0, 1, 2, 3]})
@@ -50,6 +55,15 @@ def test_the_group_is_described_as_of_a_moment(tables: Path) -> None:
     ]
 
 
+def test_the_incident_of_the_group_is_named(tables: Path) -> None:
+    fact = Evidence("condition", "rebalance_storm", "g", "storm", 11_500)
+    incident = Incident(make_incident_id("prod", fact), "prod", 11_500, (fact,), ("g",))
+    write_rows(tables, {INCIDENTS: [incident_row(11_500, incident, story(incident, str))]})
+    named = f"part of the incident {incident.incident_id}: {headline(incident)}"
+    assert named in run(tables, "g", "--at", DURING).stdout.splitlines()
+    assert f"at the last measurement: {named}" in run(tables, "g", "--at", "1970-01-01T02:04").stdout.splitlines()
+
+
 def test_what_was_active_before_a_stop_of_the_monitor_is_not_active_during_the_stop(tables: Path) -> None:
     lines = run(tables, "g", "--at", "1970-01-01T00:00:39").stdout.splitlines()
     assert "trouble: rebalance storm: rebalance_storm of g" in lines
@@ -57,7 +71,7 @@ def test_what_was_active_before_a_stop_of_the_monitor_is_not_active_during_the_s
     assert not any("trouble: rebalance storm" in line for line in lines)
     assert (
         "not measured: The last measurement before this time is from 1970-01-01 00:00:11 UTC. So lag, status,"
-        " conditions and causes of lag are unknown." in lines
+        " conditions, causes and incidents are unknown." in lines
     )
     assert "at the last measurement: rebalance storm since 1970-01-01 00:00:01 UTC: rebalance_storm of g" in lines
 

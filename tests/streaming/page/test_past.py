@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import doctest
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
+from streaming.delta.incident_rows import incident_row
 from streaming.delta.rows import lag_cause_end, lag_cause_row
-from streaming.delta.tables import LAG_CAUSES
+from streaming.delta.tables import INCIDENTS, LAG_CAUSES
 from streaming.evaluation.causes.cause import Cause
+from streaming.evaluation.incidents.evidence import Evidence
+from streaming.evaluation.incidents.incident import Incident, make_incident_id
+from streaming.evaluation.incidents.story import story
 from streaming.page.addresses import GROUP_API, group_address, parse_address
 from streaming.page.application import Pages
 from streaming.page.past import parameters, views
+from streaming.page.rendering import utc_text
 from streaming.past.moments import format_moment
 from streaming.past.report import NOT_STORED
 from streaming.state.monitor_state import MonitorState
@@ -293,6 +299,60 @@ def test_findings_from_before_a_stop_of_the_monitor_are_unknown_during_the_stop(
     assert gap in listing
     assert "storm" not in listing
     assert cause.text not in listing
+
+
+def incident_of(first: str, *groups: str, since_ms: int, end_ms: int | None = None) -> Incident:
+    facts = tuple(Evidence("condition", "rebalance_storm", one, "storm", since_ms, end_ms) for one in (first, *groups))
+    return Incident(make_incident_id(PROD, facts[0]), PROD, since_ms, facts, (first, *groups), (), end_ms, end_ms)
+
+
+def write_incidents(tables: Path, sampled_ms: int, *incidents: Incident) -> None:
+    rows = [incident_row(sampled_ms, one, story(one, utc_text)) for one in incidents]
+    write_rows(tables, {INCIDENTS: rows})
+
+
+def test_the_incident_of_a_group_is_shown_while_it_is_open(tmp_path: Path) -> None:
+    """The page listed incidents under "The tables do not contain", although a table contains them."""
+    write_life(tmp_path, LIFE[:1])
+    write_life(tmp_path, LIFE[:1], "calm")
+    write_lag(tmp_path, lag_row(11_000, 0, seconds=0.0), lag_row(45_000, 0, partition=1, seconds=0.0))
+    alone, both = incident_of("g", since_ms=15_000), incident_of("calm", "g", since_ms=12_000)
+    write_incidents(tmp_path, 15_000, alone)
+    write_incidents(tmp_path, 20_000, both)
+    ended = [replace(one, quiet_since_ms=30_000, end_ms=30_000) for one in (alone, both)]
+    write_incidents(tmp_path, 40_000, *ended)
+    pages = pages_of(tmp_path)
+    expected = {14: (None, None), 15: (alone, None), 20: (both, both), 39: (both, both), 40: (None, None)}
+    for second, of_groups in expected.items():
+        at = f"1970-01-01T00:00:{second}"
+        listed = {one["group_id"]: one for one in ask(pages, f"/api/v1/groups?at={at}").json()["groups"]}
+        for group_id, incident in zip(("g", "calm"), of_groups, strict=True):
+            document = ask(pages, f"{GROUP_API}{group_id}?at={at}").json()
+            ids = {document["incident_id"], listed[group_id]["incident_id"]}
+            assert ids == {incident.incident_id if incident else None}
+            seen = Seen(ask(pages, f"/groups/{group_id}?at={at}").text)
+            links = [link for link in seen.links if link.startswith("/incidents/")]
+            assert links == ([f"/incidents/{incident.incident_id}"] if incident else [])
+            assert (incident is not None) == ("Part of the incident" in seen.text)
+            assert (incident is None) == ("The tables show no problem" in seen.text)
+    text = Seen(ask(pages, "/?at=1970-01-01T00:00:20").text).text
+    assert "part of an incident" in text
+    assert "incidents" not in ask(pages, f"{GROUP_API}g?at={FIRST}").json()["not_stored"]
+
+
+def test_an_incident_from_before_a_stop_of_the_monitor_is_possibly_over(tmp_path: Path) -> None:
+    """Two days later, the monitor still did not run. The incident is found, but nobody knows whether it is open."""
+    write_life(tmp_path, LIFE[:1])
+    write_lag(tmp_path, lag_row(11_000, 0, seconds=0.0))
+    incident = incident_of("g", since_ms=12_000)
+    write_incidents(tmp_path, 12_000, incident)
+    at, now_ms = "1970-01-03T00:00", 10**12
+    pages = Pages([cluster_view(PROD, MonitorState(), tmp_path, now_ms)], ())
+    document = ask(pages, f"{GROUP_API}g?at={at}").json()
+    assert (document["incident_id"], document["last_findings"]["incident_id"]) == (None, incident.incident_id)
+    seen = Seen(ask(pages, f"/groups/g?at={at}").text)
+    assert "At the last measurement, part of the incident" in seen.text
+    assert f"/incidents/{incident.incident_id}" in seen.links
 
 
 def test_tables_that_cannot_be_read_are_an_error(tmp_path: Path) -> None:
