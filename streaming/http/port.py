@@ -25,10 +25,12 @@ from streaming.http.access import Certificate, Users
 from streaming.http.compression import compress_gzip
 from streaming.http.exchange import Application, Environ, Headers, StartResponse
 from streaming.http.negotiation import accepts_gzip, select_encoder
-from streaming.http.server import Server
+from streaming.http.server import ReservedPaths, Server
 from streaming.prometheus.exposition import Encoder, Pieces
 
 PUBLIC_PATHS = frozenset({"/-/healthy", "/-/ready"})
+_METRICS = "/metrics"
+_RESERVED = ReservedPaths(scrapes=frozenset({_METRICS}), probes=PUBLIC_PATHS)
 _PLAIN = ("Content-Type", "text/plain; charset=utf-8")
 
 _log = logging.getLogger(__name__)
@@ -69,7 +71,7 @@ class MetricsServer:
     ) -> None:
         application = _with_passwords(_with_routes(_metrics_application(exposition), pages), access.users)
         try:
-            self._server = Server(host, port, application, access.certificate, PUBLIC_PATHS)
+            self._server = Server(host, port, application, _RESERVED, access.certificate)
         except OSError as error:
             raise PortError(
                 f"cannot listen on {host}:{port} ({error.strerror}): stop the process that uses this port, or set"
@@ -107,7 +109,7 @@ def _with_routes(metrics: Application, pages: Application) -> Application:
     """Return an application that calls `metrics` or `pages`, depending on the requested path (rules 1, 2 and 4)."""
 
     def answer(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-        application = metrics if environ["PATH_INFO"] == "/metrics" else pages
+        application = metrics if environ["PATH_INFO"] == _METRICS else pages
         is_head = environ["REQUEST_METHOD"] == "HEAD"
         started: list[tuple[str, Headers]] = []
         try:

@@ -1,5 +1,7 @@
 """Serves the HTTP port. A slow client uses only one open socket and a few KB of memory. Probes are always answered.
 
+Slow pages never delay a scrape.
+
 1. One thread accepts connections, makes TLS handshakes, reads requests and sends responses. This thread never waits for
    a single client. Only a complete request gets its own thread.
 2. The TLS handshake and the complete request must arrive within `HEAD_SECONDS`. If data arrives slowly, the server does
@@ -11,7 +13,8 @@
 4. At most `MAX_REQUESTS` complete requests can be open at the same time. At most half of `MAX_REQUESTS` can be from one
    address. The server answers each further request with the status 503 (Service Unavailable). The server computes or
    sends at most `MAX_ANSWERS` responses at the same time. At most half of `MAX_ANSWERS` can be for one address.
-5. Rule 3 also applies to probes. Rule 4 does not apply to probes. The server answers up to `MAX_PROBES` probes at a
+5. A quarter of each limit in rule 4 is reserved for scrapes. All other requests use at most three quarters of it.
+6. Rule 3 also applies to probes. Rule 4 does not apply to probes. The server answers up to `MAX_PROBES` probes at a
    time, in addition to the other requests.
 """
 
@@ -22,9 +25,10 @@ import ipaddress
 import logging
 import socket
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 from streaming.http.access import Certificate
@@ -46,17 +50,48 @@ _PIECE_BYTES = 1 << 20
 _log = logging.getLogger(__name__)
 
 
+class ReservedPaths(NamedTuple):
+    """The paths of scrapes (rule 5) and of probes (rule 6)."""
+
+    scrapes: frozenset[str]
+    probes: frozenset[str]
+
+
+def _without_reserve(limit: int) -> int:
+    """Return the part of a limit that requests other than scrapes can use (rule 5).
+
+    >>> _without_reserve(64), _without_reserve(1)
+    (48, 1)
+    """
+    return limit - limit // 4
+
+
+class _Places:
+    """Limits the number of responses that the server computes or sends at the same time (rules 4 and 5)."""
+
+    def __init__(self, limit: int) -> None:
+        self._all = asyncio.Semaphore(limit)
+        self._without_reserve = asyncio.Semaphore(_without_reserve(limit))
+
+    @asynccontextmanager
+    async def take(self, *, is_scrape: bool) -> AsyncIterator[None]:
+        """Wait for a place, and use it during the `with` block."""
+        async with nullcontext() if is_scrape else self._without_reserve, self._all:
+            yield
+
+
 @dataclass(eq=False, slots=True)
 class _Client:
     """One accepted connection. `places` limits the number of responses for the client's address (rule 4)."""
 
     connection: socket.socket
     host: str
-    places: asyncio.Semaphore
+    places: _Places
     address: str
     task: asyncio.Task[None] | None = None
     writer: asyncio.StreamWriter | None = None
     has_request: bool = False
+    is_scrape: bool = False
 
     def hang_up(self) -> None:
         """Cancel the task of this connection, even if the task is waiting."""
@@ -83,7 +118,7 @@ class _Client:
 class Server:
     """An HTTP server that listens as soon as it is created. Raises OSError if it cannot listen.
 
-    `serve_forever` answers requests until `shutdown` is called. `probes` are the paths of the probes (rule 5).
+    `serve_forever` answers requests until `shutdown` is called. The limits are different for `reserved` paths.
     """
 
     def __init__(
@@ -91,17 +126,17 @@ class Server:
         host: str,
         port: int,
         application: Application,
+        reserved: ReservedPaths,
         certificate: Certificate | None = None,
-        probes: frozenset[str] = frozenset(),
     ) -> None:
         self._listener = _open_listener(host, port)
         self.port = int(self._listener.getsockname()[1])
         self._gateway = Gateway(application, host, self.port)
         self._certificate = certificate
-        self._probes = probes
+        self._reserved = reserved
         self._clients: dict[_Client, None] = {}  # oldest first
-        self._places_by_address: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
-        self._places = asyncio.Semaphore(MAX_ANSWERS)
+        self._places_by_address: WeakValueDictionary[str, _Places] = WeakValueDictionary()
+        self._places = _Places(MAX_ANSWERS)
         self._probe_places = asyncio.Semaphore(MAX_PROBES)
         self._loop = asyncio.new_event_loop()
         self._loop.set_exception_handler(
@@ -150,7 +185,7 @@ class Server:
 
     def _start_client(self, connection: socket.socket, host: str) -> None:
         address = client_network(host)
-        places = self._places_by_address.setdefault(address, asyncio.Semaphore(MAX_ANSWERS // 2))
+        places = self._places_by_address.setdefault(address, _Places(MAX_ANSWERS // 2))
         client = _Client(connection, host, places, address)
         self._clients[client] = None
         client.task = self._loop.create_task(self._serve_client(client))
@@ -183,18 +218,31 @@ class Server:
         return reader
 
     async def _answer(self, client: _Client, head: bytes) -> None:
-        """Answer a complete request if the limits allow it (rules 4 and 5)."""
-        if path_of(head) in self._probes:
+        """Answer a complete request if the limits allow it (rules 4 to 6)."""
+        path = path_of(head)
+        if path in self._reserved.probes:
             async with self._probe_places:
                 await self._exchange(client, head)
             return
-        by_address = Counter(one.address for one in self._clients if one.has_request)
-        if by_address.total() >= MAX_REQUESTS or by_address[client.address] >= MAX_REQUESTS // 2:
+        client.is_scrape = path in self._reserved.scrapes
+        if self._is_full(client):
             await _send(client, [plain_answer("503 Service Unavailable", ("Retry-After", "1"))])
             return
         client.has_request = True
-        async with client.places, self._places:
+        async with client.places.take(is_scrape=client.is_scrape), self._places.take(is_scrape=client.is_scrape):
             await self._exchange(client, head)
+
+    def _is_full(self, client: _Client) -> bool:
+        """Return True if there are too many open requests for one more request of this client."""
+        requests = [one for one in self._clients if one.has_request]
+        others = [one for one in requests if not one.is_scrape]
+        limits = [(requests, MAX_REQUESTS)]
+        if not client.is_scrape:
+            limits.append((others, _without_reserve(MAX_REQUESTS)))
+        return any(
+            len(counted) >= limit or sum(one.address == client.address for one in counted) >= limit // 2
+            for counted, limit in limits
+        )
 
     async def _exchange(self, client: _Client, head: bytes) -> None:
         if client.writer is not None and not client.writer.is_closing():

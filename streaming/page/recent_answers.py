@@ -1,10 +1,11 @@
-"""Keeps the last answers that were read from tables, each for some seconds, because a page reloads itself."""
+"""Limits the reads of tables for pages: how often an answer is read, and how many requests read at the same time."""
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from typing import Final, Generic, TypeVar
 
 MAX_ANSWERS: Final = 64
@@ -44,3 +45,29 @@ class RecentAnswers(Generic[Key, Answer]):
             while len(self._answers) > MAX_ANSWERS:
                 self._answers.popitem(last=False)
         return answer
+
+
+class TooManyReadsError(Exception):
+    """Error: too many requests read the tables or wait for it."""
+
+
+class ReadLimit:
+    """Lets `at_once` requests read tables at the same time, and `waiting` more requests wait.
+
+    Without a limit, slow reads would use the memory and all places of the port (`http/server.py`, rule 4).
+    """
+
+    def __init__(self, at_once: int, waiting: int) -> None:
+        self._reading = threading.Semaphore(at_once)
+        self._places = threading.Semaphore(at_once + waiting)
+
+    @contextmanager
+    def place(self) -> Iterator[None]:
+        """Wait until the tables can be read, and read them in the `with` block. Raises TooManyReadsError."""
+        if not self._places.acquire(blocking=False):
+            raise TooManyReadsError
+        try:
+            with self._reading:
+                yield
+        finally:
+            self._places.release()

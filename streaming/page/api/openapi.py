@@ -52,7 +52,7 @@ _NO_PAST: _Response = ("400", "The request contains `at`, `from` or `to`.", ("Pa
 _ONLY_PRESENT = " You cannot use it together with `at`."
 _CATCHING_UP: _Response = (
     "503",
-    "The monitor is reading the log for the first time, or the tables cannot be read.",
+    "The monitor is reading the log for the first time, or the tables cannot be read, or too many requests read them.",
     ("Error", "PastError"),
 )
 

@@ -7,13 +7,13 @@
    if the tables do not cover the moment or do not have the group, and 503 if a table cannot be read. The page and the
    document show the first and the last moment of the tables.
 3. The answer needs only the tables. So it does not matter whether the monitor is still catching up.
-4. One request at a time reads the tables, because a list of all groups reads much data.
+4. One request at a time reads the tables, because a list of all groups reads much data. `MAX_WAITING_READS` more
+   requests wait. The status of all other requests is 503, and they can be repeated after `RETRY_SECONDS`.
 5. If several clusters have the group, the status is 300, and the request must select one with `?cluster=`.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -35,6 +35,7 @@ from streaming.page.past.views import (
     past_moment,
     past_rebalances,
 )
+from streaming.page.recent_answers import ReadLimit, TooManyReadsError
 from streaming.page.rendering import page
 from streaming.page.routes.answers import BAD_REQUEST, CHOICES, HTML, NOT_FOUND, OK, UNAVAILABLE, Answer, Site, document
 from streaming.past.comparison import Comparison
@@ -42,6 +43,9 @@ from streaming.past.lag import lag_by_partition
 from streaming.past.moments import Generation, parse_moment, parse_moment_or_generation
 from streaming.past.reader import PastReader
 from streaming.past.report import NOT_STORED, PastGroup
+
+MAX_WAITING_READS = 3
+RETRY_SECONDS = 5
 
 _MOMENT_FORMAT = "a time in UTC such as 2026-11-22T22:04"
 _Found = TypeVar("_Found")
@@ -64,7 +68,7 @@ class PastPages:
 
     def __init__(self, site: Site) -> None:
         self._site = site
-        self._lock = threading.Lock()
+        self._limit = ReadLimit(at_once=1, waiting=MAX_WAITING_READS)
 
     def answer(self, path: str, query: str) -> Answer | None:
         """Answer a request about the past. Return None if the request is about the present (rule 1)."""
@@ -78,13 +82,21 @@ class PastPages:
             return self._refusal(request, (), error, BAD_REQUEST)
         if not request.clusters:
             return self._refusal(request, (), "no such cluster", NOT_FOUND)
+        return self._read(request)
+
+    def _read(self, request: PastRequest) -> Answer:
+        """Answer a request from the tables (rule 4)."""
         try:
-            with self._lock:
+            with self._limit.place():
                 if not request.is_group:
                     return self._list_groups(request)
                 return self._compare(request) if request.address.argument(FROM) else self._show_group(request)
         except (NoTableError, TableReadError) as error:
             return self._refusal(request, (), f"the tables cannot be read ({error})", UNAVAILABLE)
+        except TooManyReadsError:
+            text = "too many requests read the tables now: repeat the request in some seconds"
+            refused = self._refusal(request, (), text, UNAVAILABLE)
+            return replace(refused, headers=(("Retry-After", str(RETRY_SECONDS)),))
 
     def _request(self, address: Address) -> PastRequest:
         path, prefix = address.path, group_prefix(address.path)

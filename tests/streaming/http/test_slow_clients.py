@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import select
 import socket
 import ssl
 import threading
@@ -19,7 +20,7 @@ import streaming.http.server
 from streaming.http.access import Certificate
 from streaming.http.exchange import Environ, StartResponse
 from streaming.http.port import Access, MetricsServer
-from streaming.http.server import MAX_WAITING
+from streaming.http.server import MAX_REQUESTS, MAX_WAITING
 from tests.streaming.http.clients import answer_to, connect_to, is_closed_by_server, still_waits
 from tests.streaming.http.test_access import pem_files
 from tests.streaming.http.test_http import one
@@ -168,12 +169,12 @@ def test_more_connections_than_the_limit_block_no_request(pages: Pages) -> None:
 
 
 def test_one_address_cannot_block_probes_and_other_addresses(pages: Pages, limits: pytest.MonkeyPatch) -> None:
-    """Rules 4 and 5: long requests of one address use at most half of the limit."""
+    """Rules 4 and 6: long requests of one address use at most half of the limit."""
     set_limits(limits, MAX_ANSWERS=2, MAX_REQUESTS=8)
     with run_server(pages) as server, ExitStack() as stack:
         held = [stack.enter_context(connect_to(server)) for _ in range(4)]
-        for connection in held:
-            connection.sendall(b"GET /held HTTP/1.1\r\n\r\n")
+        for connection, path in zip(held, (b"/held", b"/held", b"/held", b"/metrics"), strict=True):
+            connection.sendall(b"GET " + path + b" HTTP/1.1\r\n\r\n")
         refused = stack.enter_context(connect_to(server))
         refusal = answer_to(refused, "/metrics")
         assert refusal.startswith(b"HTTP/1.0 503 Service Unavailable\r\n")
@@ -185,6 +186,20 @@ def test_one_address_cannot_block_probes_and_other_addresses(pages: Pages, limit
         for connection in held:
             connection.settimeout(30)
             assert connection.recv(15) == b"HTTP/1.0 200 OK"
+
+
+@pytest.mark.parametrize("addresses", [[HERE], [HERE, ELSEWHERE]], ids=["one address", "two addresses"])
+def test_slow_pages_of_all_addresses_block_no_scrape(pages: Pages, addresses: list[str]) -> None:
+    """Rule 5: two addresses with eight slow pages each used all places, and Prometheus waited for them."""
+    with run_server(pages) as server, ExitStack() as stack:
+        held = [stack.enter_context(connect_to(server, source)) for source in addresses for _ in range(MAX_REQUESTS)]
+        for connection in held:
+            connection.sendall(b"GET /held?at=2026-11-22T22:04 HTTP/1.1\r\n\r\n")
+        (refused, *_), _, _ = select.select(held, [], [], 30)
+        assert refused.recv(15) == b"HTTP/1.0 503 Se"
+        for source in (HERE, ELSEWHERE):
+            assert is_answered(server, "/metrics", source)
+        assert b" 503 " in answer_to(stack.enter_context(connect_to(server, addresses[0])), "/")
 
 
 def test_a_client_that_does_not_read_blocks_no_other_address_and_is_disconnected(

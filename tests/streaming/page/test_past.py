@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import doctest
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
+import streaming.page.routes.past
 from streaming.delta.incident_rows import incident_row
 from streaming.delta.rows import lag_cause_end, lag_cause_row
 from streaming.delta.tables import INCIDENTS, LAG_CAUSES
@@ -20,7 +23,9 @@ from streaming.page.addresses import GROUP_API, group_address, parse_address
 from streaming.page.application import Pages
 from streaming.page.past import parameters, views
 from streaming.page.rendering import utc_text
+from streaming.past.coverage import Coverage
 from streaming.past.moments import format_moment
+from streaming.past.reader import PastReader
 from streaming.past.report import NOT_STORED
 from streaming.state.monitor_state import MonitorState
 from tests.streaming.groups import emptied, member, tombstoned, written
@@ -353,6 +358,34 @@ def test_an_incident_from_before_a_stop_of_the_monitor_is_possibly_over(tmp_path
     seen = Seen(ask(pages, f"/groups/g?at={at}").text)
     assert "At the last measurement, part of the incident" in seen.text
     assert f"/incidents/{incident.incident_id}" in seen.links
+
+
+@pytest.mark.parametrize("waiting", [0, 1])
+def test_too_many_requests_are_refused_instead_of_waiting(
+    tables: Path, monkeypatch: pytest.MonkeyPatch, waiting: int
+) -> None:
+    """Each waiting request used one of the 16 places of the port, so `/metrics` was delayed by many slow reads."""
+    is_reading, may_continue, original = threading.Event(), threading.Event(), PastReader.coverage
+
+    def coverage(reader: PastReader) -> Coverage:
+        is_reading.set()
+        assert may_continue.wait(60)
+        return original(reader)
+
+    monkeypatch.setattr(PastReader, "coverage", coverage)
+    monkeypatch.setattr(streaming.page.routes.past, "MAX_WAITING_READS", waiting)
+    pages = pages_of(tables)
+    with ThreadPoolExecutor(2) as threads:
+        reading = threads.submit(ask, pages, f"/?at={UNFAIR}")
+        assert is_reading.wait(60)
+        other = threads.submit(ask, pages, f"/api/v1/groups?at={UNFAIR}")
+        if not waiting:
+            assert other.result(60).status == "503 Service Unavailable"
+        may_continue.set()
+        assert reading.result(60).status == "200 OK"
+        answer = other.result(60)
+    assert (answer.headers.get("Retry-After"), "error" in answer.json()) == ((None, False) if waiting else ("5", True))
+    assert ask(pages, f"/?at={UNFAIR}").status == "200 OK", "each place is free again"
 
 
 def test_tables_that_cannot_be_read_are_an_error(tmp_path: Path) -> None:
