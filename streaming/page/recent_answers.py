@@ -26,6 +26,10 @@ class RecentAnswers(Generic[Key, Answer]):
         self._answers: OrderedDict[Key, tuple[float, Answer]] = OrderedDict()
         self._lock = threading.Lock()
 
+    def known(self, key: Key) -> Answer | None:
+        """Return the answer if it is still valid."""
+        return self._valid(key, self._monotonic_seconds())
+
     def get(self, key: Key, valid_seconds: float, read: Callable[[], Answer]) -> Answer:
         """Return the answer that was read less than `valid_seconds` ago. Otherwise, read it and keep it.
 
@@ -34,10 +38,9 @@ class RecentAnswers(Generic[Key, Answer]):
         (1, 1)
         """
         now_seconds = self._monotonic_seconds()
-        with self._lock:
-            kept = self._answers.get(key)
-        if kept is not None and now_seconds < kept[0]:
-            return kept[1]
+        known = self._valid(key, now_seconds)
+        if known is not None:
+            return known
         answer = read()
         with self._lock:
             self._answers[key] = now_seconds + valid_seconds, answer
@@ -45,6 +48,11 @@ class RecentAnswers(Generic[Key, Answer]):
             while len(self._answers) > MAX_ANSWERS:
                 self._answers.popitem(last=False)
         return answer
+
+    def _valid(self, key: Key, now_seconds: float) -> Answer | None:
+        with self._lock:
+            kept = self._answers.get(key)
+        return kept[1] if kept is not None and now_seconds < kept[0] else None
 
 
 class TooManyReadsError(Exception):
