@@ -94,6 +94,19 @@ def sampled_times(root: str, table: Table, since: datetime, until: datetime, clu
     return [row["sampled_time"] for row in StoredTable(root, table).rows(sql)]
 
 
+def last_sampled_time(root: str, table: Table, until: datetime, cluster: str | None) -> datetime | None:
+    """Return the time of the last sample at or before `until`. None if the table has no such row.
+
+    At most two dates are read, because each date in the log of the table has a row.
+    """
+    stored = StoredTable(root, table)
+    dates = [day for day in stored.dates(cluster) if day <= until.date()][-2:]
+    sql = f"SELECT max(sampled_time) AS last FROM stored WHERE {where({'cluster': cluster}, dates)}"  # noqa: S608 - quoted
+    (row,) = stored.rows(f"{sql} AND {_until(table, until)}")
+    last: datetime | None = row["last"]
+    return last
+
+
 def covered_times(root: str, table: Table, cluster: str | None) -> tuple[datetime, datetime] | None:
     """Return the times of the first and the last row. None if the table has no row.
 

@@ -1,10 +1,11 @@
-"""Keeps the last answers that were read from tables, each for some seconds, because a page reloads itself."""
+"""Limits the reads of tables for pages: how often an answer is read, and how many requests read at the same time."""
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from typing import Final, Generic, TypeVar
 
 MAX_ANSWERS: Final = 64
@@ -25,6 +26,10 @@ class RecentAnswers(Generic[Key, Answer]):
         self._answers: OrderedDict[Key, tuple[float, Answer]] = OrderedDict()
         self._lock = threading.Lock()
 
+    def known(self, key: Key) -> Answer | None:
+        """Return the answer if it is still valid."""
+        return self._valid(key, self._monotonic_seconds())
+
     def get(self, key: Key, valid_seconds: float, read: Callable[[], Answer]) -> Answer:
         """Return the answer that was read less than `valid_seconds` ago. Otherwise, read it and keep it.
 
@@ -33,10 +38,9 @@ class RecentAnswers(Generic[Key, Answer]):
         (1, 1)
         """
         now_seconds = self._monotonic_seconds()
-        with self._lock:
-            kept = self._answers.get(key)
-        if kept is not None and now_seconds < kept[0]:
-            return kept[1]
+        known = self._valid(key, now_seconds)
+        if known is not None:
+            return known
         answer = read()
         with self._lock:
             self._answers[key] = now_seconds + valid_seconds, answer
@@ -44,3 +48,34 @@ class RecentAnswers(Generic[Key, Answer]):
             while len(self._answers) > MAX_ANSWERS:
                 self._answers.popitem(last=False)
         return answer
+
+    def _valid(self, key: Key, now_seconds: float) -> Answer | None:
+        with self._lock:
+            kept = self._answers.get(key)
+        return kept[1] if kept is not None and now_seconds < kept[0] else None
+
+
+class TooManyReadsError(Exception):
+    """Error: too many requests read the tables or wait for it."""
+
+
+class ReadLimit:
+    """Lets `at_once` requests read tables at the same time, and `waiting` more requests wait.
+
+    Without a limit, slow reads would use the memory and all places of the port (`http/server.py`, rule 4).
+    """
+
+    def __init__(self, at_once: int, waiting: int) -> None:
+        self._reading = threading.Semaphore(at_once)
+        self._places = threading.Semaphore(at_once + waiting)
+
+    @contextmanager
+    def place(self) -> Iterator[None]:
+        """Wait until the tables can be read, and read them in the `with` block. Raises TooManyReadsError."""
+        if not self._places.acquire(blocking=False):
+            raise TooManyReadsError
+        try:
+            with self._reading:
+                yield
+        finally:
+            self._places.release()

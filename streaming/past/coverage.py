@@ -2,9 +2,9 @@
 
 1. A moment before the first row of the cluster has no answer. The tables do not show whether a group existed then.
 2. A moment after the present has no answer.
-3. A moment after the last row has an answer: members, verdicts and conditions have not changed since this row. This is
-   wrong if the monitor did not run. So each output shows the time of the last row. The lag is unknown (`lag.py`,
-   rule 1).
+3. A moment after the last row has an answer: members and verdicts have not changed since this row. This is wrong if the
+   monitor did not run. So each output shows the time of the last row. Values from measurements are unknown
+   (`silence.py`, rule 3).
 """
 
 from __future__ import annotations

@@ -11,6 +11,8 @@
    no verdict, the verdict is unknown. Without a generation id (classic groups with the source admin-api), they belong
    to the report's record.
 5. No row contains a name with a lone surrogate.
+6. Conditions, causes of lag and incidents are unknown at a moment without measurements (`silence.py`). Their last
+   row does not show whether they ended while the monitor did not run.
 """
 
 from __future__ import annotations
@@ -19,7 +21,15 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import date, datetime, timedelta
 
 from streaming.delta.cells import LAST_MS, timestamp_ms, utc
-from streaming.delta.stored_at import covered_times, has_rows, last_rows, latest_rows, sampled_times
+from streaming.delta.incident_rows import restore_incident
+from streaming.delta.stored_at import (
+    covered_times,
+    has_rows,
+    last_rows,
+    last_sampled_time,
+    latest_rows,
+    sampled_times,
+)
 from streaming.delta.stored_table import NoTableError
 from streaming.delta.tables import (
     ASSIGNMENT_DRIFT,
@@ -27,6 +37,7 @@ from streaming.delta.tables import (
     GROUP_CONDITIONS,
     GROUP_GENERATIONS,
     GROUP_LAG,
+    INCIDENTS,
     LAG_CAUSES,
     PARTITION_STATUS,
     REBALANCES,
@@ -34,6 +45,7 @@ from streaming.delta.tables import (
 )
 from streaming.evaluation.fairness.imbalance import PARTITIONS
 from streaming.evaluation.fairness.participants import MEMBER
+from streaming.evaluation.incidents.incident import Incident
 from streaming.evaluation.rebalances.rebalance_words import without_upgrade_tombstones
 from streaming.evaluation.report import GroupReport
 from streaming.group.snapshot import OVER
@@ -42,9 +54,9 @@ from streaming.past.coverage import Coverage
 from streaming.past.lag import group_lags_of, past_partitions
 from streaming.past.moments import Generation
 from streaming.past.partition import PastPartition
-from streaming.past.report import GroupRows, PastGroup, past_report, past_reports
-from streaming.past.rows import Row, is_of_generation, position
-from streaming.past.silence import LOOK_BACK_MS, is_measured
+from streaming.past.report import Findings, GroupRows, PastGroup, past_report, past_reports
+from streaming.past.rows import Row, condition, is_of_generation, position
+from streaming.past.silence import LOOK_BACK_MS, Measurement, is_measured
 
 MAX_REBALANCES = 20
 MAX_COMPARED_REBALANCES = 100
@@ -99,6 +111,7 @@ class PastReader:
     def __init__(self, root: str, cluster: str) -> None:
         self._root = root
         self._cluster = cluster
+        self._measurements: dict[int, Measurement] = {}
 
     def coverage(self) -> Coverage:
         """Return the first and the last moment that the tables cover."""
@@ -122,33 +135,82 @@ class PastReader:
             generation=row,
             drifts=self._last_evaluated(ASSIGNMENT_DRIFT, row, until),
             imbalances=self._last_evaluated(ASSIGNMENT_IMBALANCE, row, until, measure=PARTITIONS, scope=MEMBER),
-            conditions=self._active(GROUP_CONDITIONS, ("group_id", "condition"), until, group_id),
         )
-        causes = self._active(LAG_CAUSES, _GROUP, until, group_id)
-        report = past_report(group_id, rows, group_lags_of({group_id: partitions}).get(group_id))
-        is_over = report.membership.state in OVER
+        measurement, last = self.measurement(at_ms), self._findings(group_id, at_ms)
+        findings = last if measurement.is_recent else Findings()
+        report = past_report(group_id, rows, group_lags_of({group_id: partitions}).get(group_id), findings)
         return PastGroup(
             report,
-            () if is_over else partitions,
-            self._rebalances(group_id, until, MAX_REBALANCES),
-            causes[0] if causes else None,
+            partitions=() if report.membership.state in OVER else partitions,
+            rebalances=self._rebalances(group_id, until, MAX_REBALANCES),
+            measurement=measurement,
+            findings=findings,
+            last_findings=None if measurement.is_recent else last,
         )
+
+    def measurement(self, at_ms: int) -> Measurement:
+        """Return the last measurement of the cluster at or before a moment. It is read once."""
+        if at_ms not in self._measurements:
+            self._measurements[at_ms] = self._measurement(at_ms)
+        return self._measurements[at_ms]
+
+    def _measurement(self, at_ms: int) -> Measurement:
+        until, since = utc(at_ms), utc(max(0, at_ms - LOOK_BACK_MS))
+        try:
+            times = sampled_times(self._root, GROUP_LAG, since, until, self._cluster)
+            last = times[-1] if times else last_sampled_time(self._root, GROUP_LAG, until, self._cluster)
+        except NoTableError:
+            return Measurement()
+        is_recent = is_measured([timestamp_ms(one) for one in times], at_ms)
+        return Measurement(None if last is None else timestamp_ms(last), is_recent)
+
+    def _findings(self, group_id: str, at_ms: int) -> Findings:
+        """Return the conditions, the cause of lag and the incident that have not ended in the tables."""
+        until = utc(at_ms)
+        conditions = self._active(GROUP_CONDITIONS, ("group_id", "condition"), until, group_id)
+        causes = self._active(LAG_CAUSES, _GROUP, until, group_id)
+        return Findings(
+            tuple(condition(row) for row in conditions),
+            causes[0] if causes else None,
+            self._incidents(at_ms).get(group_id),
+        )
+
+    def _incidents(self, at_ms: int) -> Mapping[str, Incident]:
+        """Return the oldest open incident that each group shows, by group id.
+
+        Each open incident has a row on the date of the last measurement or on the date before.
+        """
+        last_ms = self.measurement(at_ms).last_ms
+        if last_ms is None:
+            return {}
+        today = utc(last_ms).date()
+        dates = {today, today - timedelta(days=1)}
+        rows = self._active(INCIDENTS, ("incident_id",), utc(at_ms), dates=dates)
+        newest_first = sorted(map(restore_incident, rows), key=lambda one: one.age_order, reverse=True)
+        return {group_id: one for one in newest_first for group_id in one.shown_at_groups}
 
     def groups(self, at_ms: int) -> Sequence[GroupReport]:
         """Return the reports of all groups that existed at a moment, in no order. They do not list the members."""
         until = utc(at_ms)
         partitions = self._partitions(until)
+        is_recent = self.measurement(at_ms).is_recent
         return past_reports(
             generations=self._last(GROUP_GENERATIONS, _GROUP, until, _GENERATION_COLUMNS),
             rebalances=self._last(REBALANCES, _GROUP, until, _REBALANCE_COLUMNS),
             drifts=self._last(ASSIGNMENT_DRIFT, _GROUP, until, _DRIFT_COLUMNS, is_group_strategy=True),
             imbalances=self._last(ASSIGNMENT_IMBALANCE, _GROUP, until, measure=PARTITIONS, scope=MEMBER),
-            conditions=self._active(GROUP_CONDITIONS, ("group_id", "condition"), until),
+            conditions=self._active(GROUP_CONDITIONS, ("group_id", "condition"), until) if is_recent else (),
             lags=group_lags_of(partitions),
+            incidents=self._incidents(at_ms) if is_recent else {},
         )
 
     def causes(self, at_ms: int) -> Mapping[str, Row]:
-        """Return the row of the active cause of lag of each late group at a moment, by group id."""
+        """Return the row of the active cause of lag of each late group at a moment, by group id.
+
+        The result is empty if the moment was not measured (rule 6).
+        """
+        if not self.measurement(at_ms).is_recent:
+            return {}
         return {row["group_id"]: row for row in self._active(LAG_CAUSES, _GROUP, utc(at_ms))}
 
     def compare(self, group_id: str, one: int | Generation, other: int | Generation) -> Comparison | None:
@@ -200,16 +262,7 @@ class PastReader:
         lags = self._last(GROUP_LAG, _PARTITION, until, _LAG_COLUMNS, dates, group_id=group_id)
         statuses = self._last(PARTITION_STATUS, _PARTITION, until, _STATUS_COLUMNS, dates, group_id=group_id)
         at_ms = timestamp_ms(until)
-        return past_partitions(lags, statuses, at_ms, is_measured=is_measured(self._measured_ms(until), at_ms))
-
-    def _measured_ms(self, until: datetime) -> Sequence[int]:
-        """Return the times of the measurements in the look-back."""
-        since = utc(max(0, timestamp_ms(until) - LOOK_BACK_MS))
-        try:
-            times = sampled_times(self._root, GROUP_LAG, since, until, self._cluster)
-        except NoTableError:
-            return ()
-        return [timestamp_ms(time) for time in times]
+        return past_partitions(lags, statuses, at_ms, is_measured=self.measurement(at_ms).is_recent)
 
     def _has_lag(self, day: date, until: datetime) -> bool:
         try:
@@ -217,8 +270,15 @@ class PastReader:
         except NoTableError:
             return False
 
-    def _active(self, table: Table, keys: Sequence[str], until: datetime, group_id: str | None = None) -> Sequence[Row]:
-        return [row for row in self._last(table, keys, until, group_id=group_id) if row["active"]]
+    def _active(
+        self,
+        table: Table,
+        keys: Sequence[str],
+        until: datetime,
+        group_id: str | None = None,
+        dates: Collection[date] | None = None,
+    ) -> Sequence[Row]:
+        return [row for row in self._last(table, keys, until, dates=dates, group_id=group_id) if row["active"]]
 
     def _last(
         self,

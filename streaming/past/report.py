@@ -14,6 +14,7 @@ from streaming.delta.cells import timestamp_ms
 from streaming.evaluation.assignment.drift import StrategyDrift
 from streaming.evaluation.conditions.condition_tracker import Condition
 from streaming.evaluation.facts import AssignmentReport, FairnessReport, GroupLag, Membership, RebalanceReport
+from streaming.evaluation.incidents.incident import Incident
 from streaming.evaluation.report import GroupReport
 from streaming.group.snapshot import OVER, UNKNOWN
 from streaming.past.partition import PastPartition
@@ -27,6 +28,7 @@ from streaming.past.rows import (
     is_of_generation,
     membership,
 )
+from streaming.past.silence import Measurement
 
 NOT_STORED = (
     "coordinator",
@@ -36,7 +38,6 @@ NOT_STORED = (
     "consume and produce rates",
     "time until records are lost or offsets expire",
     "uneven work",
-    "incidents",
     "what-if",
 )
 """The kinds of values that a report of the present has, but that no table stores for every moment."""
@@ -52,29 +53,44 @@ class GroupRows:
     """The rows from which the report of one group is built.
 
     `generation` is the last row of the group. `drifts` and `imbalances` belong to the last record of the same
-    generation that has such rows. `conditions` contains only active conditions.
+    generation that has such rows.
     """
 
     generation: Row | None
     drifts: Sequence[Row]
     imbalances: Sequence[Row]
-    conditions: Sequence[Row]
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What a measurement found out about a group.
+
+    `cause` is the row of `lag_causes` for the active cause of lag. `incident` is the oldest open incident that the
+    group shows.
+    """
+
+    conditions: tuple[Condition, ...] = ()
+    cause: Row | None = None
+    incident: Incident | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PastGroup:
     """One group as of a moment. `rebalances` has rows of the table `rebalances`, the newest first.
 
-    `cause` is the row of `lag_causes` for the active cause of lag.
+    `findings` are those at the moment. If the moment was not measured, they are unknown, so they are empty. Then
+    `last_findings` are those at the last measurement. Otherwise, `last_findings` is None.
     """
 
     report: GroupReport
     partitions: tuple[PastPartition, ...]
     rebalances: Sequence[Row]
-    cause: Row | None
+    measurement: Measurement
+    findings: Findings
+    last_findings: Findings | None
 
 
-def past_report(group_id: str, rows: GroupRows, lag: GroupLag | None) -> GroupReport:
+def past_report(group_id: str, rows: GroupRows, lag: GroupLag | None, findings: Findings) -> GroupReport:
     """Return the report of one group with its members."""
     generation, verdicts = rows.generation, drifts(rows.drifts)
     stored = group_members(generation) if generation else ()
@@ -88,7 +104,8 @@ def past_report(group_id: str, rows: GroupRows, lag: GroupLag | None) -> GroupRe
         members=StoredMembers(own=own, stored=stored, leader_id=generation["leader"] if generation else None),
         not_known=tuple(generation["not_known"] or ()) if generation else (),
         lag=_lag(generation, lag),
-        conditions=tuple(condition(row) for row in rows.conditions),
+        conditions=findings.conditions,
+        incident_id=findings.incident.incident_id if findings.incident else None,
     )
 
 
@@ -100,10 +117,11 @@ def past_reports(  # noqa: PLR0913 - one argument for each table
     imbalances: Iterable[Row],
     conditions: Iterable[Row],
     lags: Mapping[str, GroupLag],
+    incidents: Mapping[str, Incident],
 ) -> Sequence[GroupReport]:
     """Return the reports of all groups that have not ended. They do not list the members.
 
-    Each argument has at most one row per group, except for `conditions`.
+    Each argument has at most one value per group, except for `conditions`.
     """
     last = {row["group_id"]: row for row in generations}
     counts = {row["group_id"]: row["members"] for row in rebalances}
@@ -120,7 +138,7 @@ def past_reports(  # noqa: PLR0913 - one argument for each table
             counts.get(group_id),
             _of_generation(verdicts.get(group_id), last.get(group_id)),
             _of_generation(shares.get(group_id), last.get(group_id)),
-            tuple(active[group_id]),
+            Findings(tuple(active[group_id]), incident=incidents.get(group_id)),
             lags.get(group_id),
         )
         for group_id in (*alive, *sorted(lags.keys() - last.keys()))
@@ -133,7 +151,7 @@ def _listed_report(  # noqa: PLR0913, PLR0917 - one argument for each table
     members: int | None,
     verdict: Row | None,
     share: Row | None,
-    conditions: tuple[Condition, ...],
+    findings: Findings,
     lag: GroupLag | None,
 ) -> GroupReport:
     verdict_rows = [] if verdict is None else [verdict]
@@ -145,7 +163,8 @@ def _listed_report(  # noqa: PLR0913, PLR0917 - one argument for each table
         rebalances=RebalanceReport(total=generation["rebalances_total"] if generation else None),
         not_known=tuple(generation["not_known"] or ()) if generation else (),
         lag=_lag(generation, lag),
-        conditions=conditions,
+        conditions=findings.conditions,
+        incident_id=findings.incident.incident_id if findings.incident else None,
     )
 
 

@@ -1,15 +1,18 @@
-"""The times without measurements: how long the tables may have no row of any group before the lag is unknown.
+"""The times without measurements: how long the tables may have no row of any group before values are unknown.
 
 1. If `group_lag` has a row of any group of the cluster, the monitor measured the cluster at the time of this row. The
    monitor writes only changed rows. So a long period without such a row has two possible reasons: the monitor did not
    run, or no offset of the whole cluster changed. The tables do not show which reason is true.
 2. A period without a row is too long if it is longer than `MIN_SILENCE_MS`, and longer than three times the median
    time between two measurements.
+3. Lag, status, conditions, causes of lag and incidents come from measurements. So they are unknown at a moment without
+   measurements. Members and verdicts come from records, which the monitor reads after a restart.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 from typing import Final
@@ -20,6 +23,17 @@ LOOK_BACK_MS: Final = 7_200_000
 
 Most partitions with a changing lag have a row in this time.
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """The last measurement of a cluster at or before a moment. `last_ms` is None if the tables have none.
+
+    `is_recent` is False if the measurement is too old, so values from measurements are unknown at the moment (rule 3).
+    """
+
+    last_ms: int | None = None
+    is_recent: bool = False
 
 
 def silence_limit_ms(measured_ms: Sequence[int]) -> int:

@@ -8,10 +8,18 @@ from collections.abc import Iterator, Sequence
 from streaming.cli.text.terminal import escape_text
 from streaming.delta.stored import stored_clusters
 from streaming.errors import RemedyError
+from streaming.evaluation.incidents.story import headline
 from streaming.page.api.as_json import encode
 from streaming.page.api.past_json import comparison_json, past_group_json
 from streaming.page.last_rebalances import PastRebalance
-from streaming.page.past.views import CoveredCluster, past_changes, past_members, past_rebalances
+from streaming.page.past.views import (
+    CoveredCluster,
+    last_findings,
+    measurement_gap,
+    past_changes,
+    past_members,
+    past_rebalances,
+)
 from streaming.past.comparison import Comparison
 from streaming.past.coverage import Coverage
 from streaming.past.lag import lag_by_partition
@@ -108,6 +116,10 @@ def _group_lines(cluster: str, at_ms: int, past: PastGroup) -> Iterator[str]:
         f" {lag.status or '?'}"
     )
     yield from (f"trouble: {escape_text(trouble.text)}" for trouble in group.troubles)
+    gap = measurement_gap(past.measurement)
+    if gap is not None:
+        yield f"not measured: {gap}"
+    yield from (f"at the last measurement: {escape_text(sentence)}" for sentence in last_findings(past))
     for one in past_members(group, lag_by_partition(past.partitions)):
         expected = "" if one.expected in {None, one.partitions} else f" (expected {one.expected})"
         yield (
@@ -123,8 +135,12 @@ def _group_lines(cluster: str, at_ms: int, past: PastGroup) -> Iterator[str]:
         )
     if len(past.partitions) > _MOST_PARTITIONS:
         yield f"{_MOST_PARTITIONS} of {len(past.partitions)} partitions are shown, those with the highest lag"
-    if past.cause is not None:
-        yield f"cause of the lag: {escape_text(past.cause['text'] or '')}"
+    if past.findings.cause is not None:
+        yield f"cause of the lag: {escape_text(past.findings.cause['text'] or '')}"
+    incident = (past.last_findings or past.findings).incident
+    if incident is not None:
+        when = "part" if gap is None else "at the last measurement: part"
+        yield f"{when} of the incident {incident.incident_id}: {escape_text(headline(incident))}"
     for rebalance in past_rebalances(past.rebalances)[:5]:
         yield _rebalance_line(rebalance)
 

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from streaming.evaluation.causes.cause import Cause
+from streaming.evaluation.conditions.condition_tracker import Condition
 from streaming.evaluation.facts import FairnessReport
 from streaming.evaluation.report import GroupReport
 from streaming.group.members import GroupMember
@@ -116,9 +117,7 @@ def summary_json(group: GroupReport) -> dict[str, Any]:
         "not_subscribed_partitions": assignment.not_subscribed_partitions,
         "unowned_partitions": assignment.unowned_partitions,
         "unowned_records": group.unowned_records,
-        "conditions": [
-            {"condition": one.name, "since_ms": one.since_ms, "detail": one.detail} for one in group.conditions
-        ],
+        "conditions": [condition_json(one) for one in group.conditions],
         "lag": lag.records,
         "lag_unknown": list(lag.unknown),
         "lag_seconds": lag.seconds,
@@ -137,6 +136,11 @@ def summary_json(group: GroupReport) -> dict[str, Any]:
         "incident_id": group.incident_id,
         "troubles": [asdict(trouble) for trouble in group.troubles],
     }
+
+
+def condition_json(condition: Condition) -> dict[str, Any]:
+    """Return the fields of a condition."""
+    return {"condition": condition.name, "since_ms": condition.since_ms, "detail": condition.detail}
 
 
 def _cause(cause: Cause | None) -> dict[str, Any] | None:

@@ -43,16 +43,21 @@ _NO_INCIDENT_TABLE: _Response = (
     "The table of incidents cannot be read, so it is unknown whether the incident exists.",
     ("Error",),
 )
-_NO_MOMENT: _Response = ("400", "`at`, `from` or `to` cannot be parsed.", ("PastError",))
-_NO_LIST: _Response = (
+_NO_MOMENT: _Response = (
     "400",
-    "`at` is not a valid time, or the request combines `at` with a filter or an order that only works for the present.",
+    "`at`, `from` or `to` cannot be parsed, or cannot be used in this combination.",
     ("PastError",),
 )
+_NO_LIST: _Response = (
+    "400",
+    "`at` cannot be parsed, this filter or order cannot be used with `at`, or the request contains `from` or `to`.",
+    ("PastError",),
+)
+_NO_PAST: _Response = ("400", "The request contains `at`, `from` or `to`.", ("PastError",))
 _ONLY_PRESENT = " You cannot use it together with `at`."
 _CATCHING_UP: _Response = (
     "503",
-    "The monitor is reading the log for the first time, or the tables cannot be read.",
+    "The monitor is reading the log for the first time, or the tables cannot be read, or too many requests read them.",
     ("Error", "PastError"),
 )
 
@@ -159,13 +164,13 @@ def _incident_paths(cluster: Mapping[str, Any]) -> dict[str, Any]:
             "listIncidents",
             "Incidents: the open ones, and those that changed in the last days",
             [_parameter("group", "Lists only incidents with evidence of this group."), cluster],
-            (("200", "The incidents.", ("IncidentList",)), _UNKNOWN_INCIDENT),
+            (("200", "The incidents.", ("IncidentList",)), _NO_PAST, _UNKNOWN_INCIDENT),
         ),
         "/api/v1/incidents/{incident_id}": _get(
             "getIncident",
             "One incident",
             [_in_path("incident_id", "The id of the incident.")],
-            (("200", "The incident.", ("IncidentDocument",)), _UNKNOWN_INCIDENT, _NO_INCIDENT_TABLE),
+            (("200", "The incident.", ("IncidentDocument",)), _NO_PAST, _UNKNOWN_INCIDENT, _NO_INCIDENT_TABLE),
         ),
     }
 
@@ -186,7 +191,11 @@ def _event_paths(cluster: Mapping[str, Any]) -> dict[str, Any]:
             ],
             (
                 ("200", "The events.", ("Events",)),
-                ("400", "`since` is neither a cursor nor a time.", ("EventsError",)),
+                (
+                    "400",
+                    "`since` is neither a cursor nor a time, or the request contains `at`, `from` or `to`.",
+                    ("EventsError", "PastError"),
+                ),
                 ("404", "The cluster does not exist.", ("EventsError",)),
                 ("410", "The cursor is too old. Start again with a time.", ("EventsError",)),
                 ("503", "The tables cannot be read now.", ("EventsError",)),

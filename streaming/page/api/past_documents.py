@@ -6,7 +6,7 @@ from typing import TypedDict
 
 from streaming.evaluation.assignment.drift import StrategyDrift
 from streaming.evaluation.causes.cause import Kind
-from streaming.page.api.documents import GroupFacts, MemberFacts, TopicPartition
+from streaming.page.api.documents import Condition, GroupFacts, MemberFacts, TopicPartition
 from streaming.page.last_rebalances import PastRebalance
 from streaming.past.partition import PastPartition
 
@@ -17,6 +17,8 @@ class CoveredCluster(TypedDict):
     cluster: str
     first_row_ms: int | None
     last_row_ms: int | None
+    is_measured: bool | None
+    last_measured_ms: int | None
     error: str | None
 
 
@@ -62,9 +64,18 @@ class PastGroupList(Past):
     groups: list[PastGroupFields]
 
 
+class LastFindings(TypedDict):
+    """What the last measurement before a moment found out about a group."""
+
+    conditions: list[Condition]
+    cause: StoredCause | None
+    incident_id: str | None
+
+
 class PastGroupDocument(Past, PastGroupFields):
     """One group as of a moment."""
 
+    last_findings: LastFindings | None
     record_timestamp_ms: int | None
     assigned_by: str | None
     members: list[MemberFacts]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import msgspec
 
 from streaming.delta.cells import timestamp_ms
 from streaming.evaluation.facts import Membership
-from streaming.page.api.as_json import drift_json, member_json, partitions_json, summary_json
+from streaming.page.api.as_json import condition_json, drift_json, member_json, partitions_json, summary_json
 from streaming.page.overview import OverviewEntry
 from streaming.page.past.views import CoveredCluster, past_rebalances
 from streaming.past.comparison import Comparison
@@ -25,6 +25,8 @@ def past_json(at_ms: int | None, clusters: Sequence[CoveredCluster]) -> dict[str
             "cluster": one.cluster,
             "first_row_ms": one.coverage.first_ms,
             "last_row_ms": one.coverage.last_ms,
+            "is_measured": None if one.measurement is None else one.measurement.is_recent,
+            "last_measured_ms": None if one.measurement is None else one.measurement.last_ms,
             "error": one.refusal,
         }
         for one in clusters
@@ -55,10 +57,11 @@ def past_group_json(at_ms: int, cluster: CoveredCluster, past: PastGroup) -> dic
     """Return the document of one group as of a moment."""
     group = past.report
     return {
-        **past_json(at_ms, [cluster]),
+        **past_json(at_ms, [replace(cluster, measurement=past.measurement)]),
         "cluster": cluster.cluster,
         **summary_json(group),
-        "cause": _cause(past.cause),
+        "cause": _cause(past.findings.cause),
+        "last_findings": _last_findings(past),
         "record_timestamp_ms": group.membership.record_timestamp_ms,
         "assigned_by": group.assignment.assigned_by,
         "members": [member_json(msgspec.structs.asdict(member)) for member in group.members.each],
@@ -100,6 +103,17 @@ def _generation(generation: Membership) -> Mapping[str, Any]:
         "state": generation.state,
         "protocol": generation.protocol,
         "member_count": generation.members,
+    }
+
+
+def _last_findings(past: PastGroup) -> Mapping[str, Any] | None:
+    """Return the findings of the last measurement. None if the moment was measured."""
+    if past.last_findings is None:
+        return None
+    return {
+        "conditions": [condition_json(one) for one in past.last_findings.conditions],
+        "cause": _cause(past.last_findings.cause),
+        "incident_id": past.last_findings.incident.incident_id if past.last_findings.incident else None,
     }
 
 

@@ -16,9 +16,12 @@ from streaming.evaluation.report import GroupReport
 from streaming.group.members import GroupMember, member_name
 from streaming.group.printable import by_topic
 from streaming.page.last_rebalances import PastRebalance
+from streaming.page.rendering import utc_text
 from streaming.past.coverage import Coverage
 from streaming.past.moments import format_moment
+from streaming.past.report import Findings, PastGroup
 from streaming.past.rows import Row
+from streaming.past.silence import Measurement
 
 HOUR_MS = 3_600_000
 
@@ -53,11 +56,50 @@ def past_moment(at_ms: int, now_ms: int) -> PastMoment:
 
 @dataclass(frozen=True, slots=True)
 class CoveredCluster:
-    """The times that the tables cover for one cluster. If the tables cannot answer, `refusal` is the reason."""
+    """The times that the tables cover for one cluster. If the tables cannot answer, `refusal` is the reason.
+
+    `measurement` is the last measurement before the moment. It is None if the request has no moment or no answer.
+    """
 
     cluster: str
     coverage: Coverage
     refusal: str | None = None
+    measurement: Measurement | None = None
+
+    @property
+    def gap_text(self) -> str | None:
+        """The sentence about a moment without measurements. None if the moment was measured."""
+        return None if self.measurement is None else measurement_gap(self.measurement)
+
+
+def measurement_gap(measurement: Measurement) -> str | None:
+    """Return the sentence about a moment without measurements. None if the moment was measured.
+
+    >>> print(measurement_gap(Measurement()))
+    The tables have no measurement before this time. So lag, status, conditions, causes and incidents are unknown.
+    """
+    if measurement.is_recent:
+        return None
+    last = "The tables have no measurement before this time"
+    if measurement.last_ms is not None:
+        last = f"The last measurement before this time is from {utc_text(measurement.last_ms)}"
+    return f"{last}. So lag, status, conditions, causes and incidents are unknown."
+
+
+def last_findings(past: PastGroup) -> Sequence[str]:
+    """Return sentences about the conditions and the cause of lag at the last measurement.
+
+    The result is empty if the moment was measured.
+    """
+    last = past.last_findings or Findings()
+    sentences = [
+        f"{one.name.replace('_', ' ')} since {utc_text(one.since_ms)}{f': {one.detail}' if one.detail else ''}"
+        for one in last.conditions
+    ]
+    if last.cause is not None:
+        since = utc_text(timestamp_ms(last.cause["since_time"]))
+        sentences.append(f"cause of the lag since {since}: {last.cause['text'] or ''}")
+    return sentences
 
 
 def past_rebalances(newest_first: Sequence[Row]) -> Sequence[PastRebalance]:

@@ -2,35 +2,40 @@
 
 1. This module answers requests with `?at=`, and requests with `?from=` and `?to=` for a group. All other requests are
    about the present. The paths are the same as for the present.
-2. The status is 400 if a parameter cannot be parsed, or if a list is filtered or sorted by a value that the reports of
-   the past do not have (`WITHOUT_PAST`). It is 404 if the tables do not cover the moment or do not have the
-   group, and 503 if a table cannot be read. The page and the document show the first and the last moment of the tables.
+2. The status is 400 if a parameter cannot be parsed or cannot be used for this address (`past.parameters`). It is also
+   400 if a list is filtered or sorted by a value that the reports of the past do not have (`WITHOUT_PAST`). It is 404
+   if the tables do not cover the moment or do not have the group, and 503 if a table cannot be read. The page and the
+   document show the first and the last moment of the tables.
 3. The answer needs only the tables. So it does not matter whether the monitor is still catching up.
-4. One request at a time reads the tables, because a list of all groups reads much data.
+4. One request at a time reads the tables, because a list of all groups reads much data. `MAX_WAITING_READS` more
+   requests wait. The status of all other requests is 503, and they can be repeated after `RETRY_SECONDS`.
 5. If several clusters have the group, the status is 300, and the request must select one with `?cluster=`.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from streaming.delta.stored_table import NoTableError, TableReadError
-from streaming.page.addresses import (
-    GROUP_API,
-    GROUP_PAGE,
-    MAX_LISTED,
-    Address,
-    addressed_name,
-)
+from streaming.page.addresses import MAX_LISTED, Address, addressed_name
 from streaming.page.api.past_json import comparison_json, past_group_json, past_groups_json, past_json
 from streaming.page.clusters import ClusterView
 from streaming.page.expected import misplaced_in_short
 from streaming.page.finding.search import WITHOUT_PAST, search_of
 from streaming.page.overview import DEFAULT_ROWS, merge_overviews, sorted_overview
-from streaming.page.past.views import CoveredCluster, covered, past_changes, past_members, past_moment, past_rebalances
+from streaming.page.past.parameters import AT, FROM, PARAMETERS, TO, group_prefix, is_answerable, refusal
+from streaming.page.past.views import (
+    CoveredCluster,
+    covered,
+    last_findings,
+    past_changes,
+    past_members,
+    past_moment,
+    past_rebalances,
+)
+from streaming.page.recent_answers import ReadLimit, TooManyReadsError
 from streaming.page.rendering import page
 from streaming.page.routes.answers import BAD_REQUEST, CHOICES, HTML, NOT_FOUND, OK, UNAVAILABLE, Answer, Site, document
 from streaming.past.comparison import Comparison
@@ -38,6 +43,9 @@ from streaming.past.lag import lag_by_partition
 from streaming.past.moments import Generation, parse_moment, parse_moment_or_generation
 from streaming.past.reader import PastReader
 from streaming.past.report import NOT_STORED, PastGroup
+
+MAX_WAITING_READS = 3
+RETRY_SECONDS = 5
 
 _MOMENT_FORMAT = "a time in UTC such as 2026-11-22T22:04"
 _Found = TypeVar("_Found")
@@ -60,43 +68,50 @@ class PastPages:
 
     def __init__(self, site: Site) -> None:
         self._site = site
-        self._lock = threading.Lock()
+        self._limit = ReadLimit(at_once=1, waiting=MAX_WAITING_READS)
 
     def answer(self, path: str, query: str) -> Answer | None:
         """Answer a request about the past. Return None if the request is about the present (rule 1)."""
-        request = self._request(path, query)
-        if request is None:
+        address = Address(path, query)
+        given = [name for name in PARAMETERS if address.argument(name)]
+        if not given or not is_answerable(path):
             return None
+        request = self._request(address)
+        error = refusal(path, given)
+        if error is not None:
+            return self._refusal(request, (), error, BAD_REQUEST)
         if not request.clusters:
             return self._refusal(request, (), "no such cluster", NOT_FOUND)
+        return self._read(request)
+
+    def _read(self, request: PastRequest) -> Answer:
+        """Answer a request from the tables (rule 4)."""
         try:
-            with self._lock:
+            with self._limit.place():
                 if not request.is_group:
                     return self._list_groups(request)
-                return self._compare(request) if request.address.argument("from") else self._show_group(request)
+                return self._compare(request) if request.address.argument(FROM) else self._show_group(request)
         except (NoTableError, TableReadError) as error:
             return self._refusal(request, (), f"the tables cannot be read ({error})", UNAVAILABLE)
+        except TooManyReadsError:
+            text = "too many requests read the tables now: repeat the request in some seconds"
+            refused = self._refusal(request, (), text, UNAVAILABLE)
+            return replace(refused, headers=(("Retry-After", str(RETRY_SECONDS)),))
 
-    def _request(self, path: str, query: str) -> PastRequest | None:
-        address = Address(path, query)
-        has_at = address.argument("at") != ""
-        has_two = address.argument("from") != "" and address.argument("to") != ""
-        prefix = next((prefix for prefix in (GROUP_API, GROUP_PAGE) if path.startswith(prefix)), None)
-        is_listing = path in {"/", "/api/v1/groups"}
-        if not (has_at and (prefix or is_listing)) and not (has_two and prefix):
-            return None
-        clusters = self._site.select_clusters(query)
+    def _request(self, address: Address) -> PastRequest:
+        path, prefix = address.path, group_prefix(address.path)
+        clusters = self._site.select_clusters(address.query)
         return PastRequest(
             address=address,
             is_json=path.startswith("/api/"),
             is_group=prefix is not None,
-            group_id=addressed_name(path.removeprefix(prefix), query) if prefix else None,
+            group_id=addressed_name(path.removeprefix(prefix), address.query) if prefix else None,
             clusters=clusters,
             now_ms=max((one.watch().now_ms for one in clusters), default=0),
         )
 
     def _list_groups(self, request: PastRequest) -> Answer:
-        at_ms = parse_moment(request.address.argument("at"))
+        at_ms = parse_moment(request.address.argument(AT))
         if at_ms is None:
             return self._refusal(request, (), f"`at` must be {_MOMENT_FORMAT}", BAD_REQUEST)
         search = search_of(request.address)
@@ -108,6 +123,10 @@ class PastPages:
         if not covered(clusters):
             return self._refusal(request, clusters, "the tables have no answer for this moment", NOT_FOUND)
         readers = {one.cluster: _reader(self._view(one)) for one in covered(clusters)}
+        clusters = [
+            replace(one, measurement=readers[one.cluster].measurement(at_ms)) if one.cluster in readers else one
+            for one in clusters
+        ]
         overviews = [
             sorted_overview(reader.groups(at_ms), cluster, is_fresh=True) for cluster, reader in readers.items()
         ]
@@ -130,11 +149,13 @@ class PastPages:
             overview=overview,
             matches=matches,
             rows=rows,
+            search=search,
+            address=request.address,
             causes=causes,
         )
 
     def _show_group(self, request: PastRequest) -> Answer:
-        at_ms = parse_moment(request.address.argument("at"))
+        at_ms = parse_moment(request.address.argument(AT))
         if at_ms is None:
             return self._refusal(request, (), f"`at` must be {_MOMENT_FORMAT}", BAD_REQUEST)
         clusters = self._coverage(request, at_ms)
@@ -146,10 +167,11 @@ class PastPages:
         cluster, past = found[0]
         if request.is_json:
             return document(past_group_json(at_ms, cluster, past))
+        cluster = replace(cluster, measurement=past.measurement)
         return self._page("past_group.html", request, [cluster], at_ms=at_ms, **_group_values(past))
 
     def _compare(self, request: PastRequest) -> Answer:
-        ends = [parse_moment_or_generation(request.address.argument(name)) for name in ("from", "to")]
+        ends = [parse_moment_or_generation(request.address.argument(name)) for name in (FROM, TO)]
         known = [end for end in ends if end is not None]
         if len(known) < len(ends):
             return self._refusal(request, (), f"`from` and `to` must be {_MOMENT_FORMAT}, or generations", BAD_REQUEST)
@@ -196,7 +218,7 @@ class PastPages:
 
     def _refusal(self, request: PastRequest, clusters: Sequence[CoveredCluster], error: str, status: str) -> Answer:
         if request.is_json:
-            at_ms = parse_moment(request.address.argument("at"))
+            at_ms = parse_moment(request.address.argument(AT))
             return document({**past_json(at_ms, clusters), "error": error}, status)
         return self._page("past_refused.html", request, clusters, status, error=error)
 
@@ -224,7 +246,7 @@ class PastPages:
             not_stored=NOT_STORED,
             is_group=request.is_group,
             group_id=request.group_id,
-            given={name: request.address.argument(name) for name in ("at", "from", "to", "q")},
+            given={name: request.address.argument(name) for name in PARAMETERS},
             **values,
         )
         return Answer(body, HTML, http_status)
@@ -251,7 +273,9 @@ def _group_values(past: PastGroup) -> Mapping[str, Any]:
         "members": past_members(group, lag_by_partition(past.partitions)),
         "misplaced": misplaced_in_short(own, names) if own else (),
         "rebalances": past_rebalances(past.rebalances),
-        "cause": past.cause,
+        "cause": past.findings.cause,
+        "last_findings": last_findings(past),
+        "incident": (past.last_findings or past.findings).incident,
     }
 
 

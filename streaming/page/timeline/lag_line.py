@@ -16,62 +16,83 @@ last row of each partition.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from assignors import TopicPartition
 from streaming.page.timeline.history import LagPoint, Span
+from streaming.page.timeline.lag_rows import LagPartitions, LagRows, Lags, is_first_of_run
 from streaming.page.timeline.window import Window
 
 LAG_INTERVALS: Final = 240
-Lags = Mapping[TopicPartition, int | None]
-"""The lag of each partition. None: unknown."""
 
 _RECORDS, _KNOWN, _UNKNOWN, _MISSING = range(4)
 """The columns of a total: the lag, and the numbers of partitions whose lag is known, unknown, or missing (rule 3)."""
 _NOTHING = (0, 0, 0, 0)
+_Times = NDArray[np.int64]
 _Totals = NDArray[np.int64]
 
 
-class LagRows(NamedTuple):
-    """Rows of `group_lag` as columns. `codes` are indices into `partitions`.
+class LagLine:
+    """Computes the lag of each interval of the window.
 
-    `records` is the lag. If `is_known` is False, it has no meaning. `is_end` is True for an end row. `ended_before` are
-    the partitions whose last row in the look-back is an end row. `ages` are the ages of the next records in seconds, or
-    NaN if no record waits or the age is unknown. `earlier_ages` has the time and the age of the last row in the
-    look-back.
+    `add` gets the rows of the window in pieces, in the order of time. `present` is the lag in the report of the group,
+    or None if it is unknown.
     """
 
-    sampled_ms: NDArray[np.int64]
-    codes: NDArray[np.int64]
-    records: NDArray[np.int64]
-    is_known: NDArray[np.bool_]
-    partitions: Sequence[TopicPartition]
-    is_end: NDArray[np.bool_]
-    ages: NDArray[np.float64]
-    ended_before: Collection[TopicPartition] = frozenset()
-    earlier_ages: Mapping[TopicPartition, tuple[int, float]] = {}
+    def __init__(self, partitions: LagPartitions, present: Lags | None, window: Window) -> None:
+        earlier, with_rows = partitions.earlier, set(partitions.with_rows)
+        starts = [
+            _NOTHING if one in partitions.ended_before else _total(earlier.get(one), is_stored=one in earlier)
+            for one in partitions.with_rows
+        ]
+        constant = [
+            _total(records, is_stored=True)
+            for one, records in {**(present or {}), **earlier}.items()
+            if one not in with_rows and (present is None or one in present)
+        ]
+        self._is_bound = present is None
+        self._window = window
+        self._last_ms = partitions.last_ms
+        self._is_ended = np.array([present is not None and one not in present for one in partitions.with_rows], bool)
+        self._values = _totals(starts)
+        """The last known value of each partition."""
+        self._times = [np.array([window.from_ms], dtype=np.int64)]
+        self._changes = [np.sum(_totals([*starts, *constant]), axis=0).reshape(1, 4)]
 
+    def add(self, rows: LagRows) -> None:
+        """Add the change of the total at each row.
 
-def lag_points(
-    rows: LagRows, earlier: Lags, present: Lags | None, silences: Sequence[Span], window: Window
-) -> tuple[LagPoint, ...]:
-    """Return the lag of each interval of the window.
+        After the last row of a partition that ends, its lag is subtracted (rule 4).
+        """
+        order = np.lexsort((rows.sampled_ms, rows.codes))
+        codes, times, after = rows.codes[order], rows.sampled_ms[order], _values_of(rows)[order]
+        is_first = is_first_of_run(codes)
+        is_last = np.append(is_first[1:], True)[: len(codes)]
+        before = np.roll(after, 1, axis=0)
+        before[is_first] = self._values[codes[is_first]]
+        self._values[codes[is_last]] = after[is_last]
+        ends = is_last & self._is_ended[codes] & (times == self._last_ms[codes])
+        changed_at, changes = _sum_by_time(
+            np.concatenate([times, times[ends] + 1]), np.vstack([after - before, -after[ends]])
+        )
+        self._times.append(changed_at)
+        self._changes.append(changes)
 
-    `rows` are the rows in the window. `earlier` has the last row of each partition in the look-back. `present` is the
-    lag in the report of the group, or None if it is unknown.
-    """
-    times, totals = _totals(rows, earlier, present, window)
-    edges = [window.from_ms + window.span_ms * number // LAG_INTERVALS for number in range(LAG_INTERVALS + 1)]
-    last = np.searchsorted(times, edges, side="right") - 1
-    return tuple(
-        _point(edges[number], edges[number + 1], totals[first : until + 1], silences, is_bound=present is None)
-        for number, (first, until) in enumerate(pairwise(last.tolist()))
-    )
+    def points(self, silences: Sequence[Span]) -> tuple[LagPoint, ...]:
+        """Return the lag of each interval."""
+        window = self._window
+        times, changes = _sum_by_time(np.concatenate(self._times), np.vstack(self._changes))
+        totals = np.cumsum(changes, axis=0)
+        edges = [window.from_ms + window.span_ms * number // LAG_INTERVALS for number in range(LAG_INTERVALS + 1)]
+        last = np.searchsorted(times, edges, side="right") - 1
+        return tuple(
+            _point(edges[number], edges[number + 1], totals[first : until + 1], silences, is_bound=self._is_bound)
+            for number, (first, until) in enumerate(pairwise(last.tolist()))
+        )
 
 
 def _point(start: int, end: int, totals: _Totals, silences: Sequence[Span], *, is_bound: bool) -> LagPoint:
@@ -83,54 +104,29 @@ def _point(start: int, end: int, totals: _Totals, silences: Sequence[Span], *, i
     return LagPoint(start, end, int(highest[_RECORDS]), is_bound or bool(highest[_MISSING]))
 
 
-def _totals(rows: LagRows, earlier: Lags, present: Lags | None, window: Window) -> tuple[NDArray[np.int64], _Totals]:
-    """Return the total at the start of the window and after each time with a change."""
-    with_rows = set(rows.partitions)
-    starts = [
-        _NOTHING if partition in rows.ended_before else _total(*_earlier(partition, earlier))
-        for partition in rows.partitions
-    ]
-    constant = {**(present or {}), **earlier}
-    at_start = starts + [
-        _total(records, is_stored=True)
-        for partition, records in constant.items()
-        if partition not in with_rows and (present is None or partition in present)
-    ]
-    times, changes = _changes(rows, np.array(starts, dtype=np.int64).reshape(-1, 4), present)
-    sums = np.cumsum(np.vstack([np.sum(np.array(at_start, dtype=np.int64).reshape(-1, 4), axis=0), changes]), axis=0)
-    times = np.concatenate([[window.from_ms], times])
-    is_last = np.append(times[1:] != times[:-1], True)
-    return times[is_last], sums[is_last]
+def _values_of(rows: LagRows) -> _Totals:
+    values = np.zeros((len(rows.codes), 4), dtype=np.int64)
+    values[:, _RECORDS] = np.where(rows.is_known, rows.records, 0)
+    values[:, _KNOWN], values[:, _UNKNOWN] = rows.is_known, ~rows.is_known
+    values[rows.is_end] = _NOTHING
+    return values
 
 
-def _changes(rows: LagRows, starts: _Totals, present: Lags | None) -> tuple[NDArray[np.int64], _Totals]:
-    """Return the change of the total at each row, sorted by time.
-
-    After the last row of a partition that ends, its lag is subtracted (rule 4).
-    """
-    order = np.lexsort((rows.sampled_ms, rows.codes))
-    codes, times, is_known = rows.codes[order], rows.sampled_ms[order], rows.is_known[order]
-    after = np.zeros((len(order), 4), dtype=np.int64)
-    after[:, _RECORDS] = np.where(is_known, rows.records[order], 0)
-    after[:, _KNOWN], after[:, _UNKNOWN] = is_known, ~is_known
-    after[rows.is_end[order]] = _NOTHING
-    before = np.roll(after, 1, axis=0)
-    is_first = np.append(True, codes[1:] != codes[:-1])[: len(order)]
-    before[is_first] = starts[codes[is_first]]
-    is_last = np.append(codes[1:] != codes[:-1], True)[: len(order)]
-    is_ended = np.array([present is not None and one not in present for one in rows.partitions], dtype=bool)
-    ends = is_last & is_ended[codes] if len(order) else is_last
-    changes = np.vstack([after - before, -after[ends]])
-    all_times = np.concatenate([times, times[ends] + 1])
-    by_time = np.argsort(all_times, kind="stable")
-    return all_times[by_time], changes[by_time]
+def _sum_by_time(times: _Times, changes: _Totals) -> tuple[_Times, _Totals]:
+    """Return the different times, sorted, and the sum of the changes at each time."""
+    if not len(times):
+        return times, changes
+    order = np.argsort(times, kind="stable")
+    times = times[order]
+    firsts = np.flatnonzero(is_first_of_run(times))
+    return times[firsts], np.add.reduceat(changes[order], firsts, axis=0)
 
 
-def _earlier(partition: TopicPartition, earlier: Lags) -> tuple[int | None, bool]:
-    return earlier.get(partition), partition in earlier
-
-
-def _total(records: int | None, is_stored: bool) -> tuple[int, int, int, int]:
+def _total(records: int | None, *, is_stored: bool) -> tuple[int, int, int, int]:
     if not is_stored:
         return 0, 0, 0, 1
     return (0, 0, 1, 0) if records is None else (records, 1, 0, 0)
+
+
+def _totals(each: Sequence[tuple[int, int, int, int]]) -> _Totals:
+    return np.array(each, dtype=np.int64).reshape(-1, 4)

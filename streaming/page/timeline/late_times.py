@@ -18,51 +18,82 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming.page.timeline.history import Span
-from streaming.page.timeline.lag_line import LagRows, Lags
+from streaming.page.timeline.lag_rows import LagPartitions, LagRows, Lags, is_first_of_run
 from streaming.page.timeline.window import Window
 
 _Times = NDArray[np.int64]
+_Ages = NDArray[np.float64]
 
 
-def times_above_limit(
-    rows: LagRows, limit_seconds: float, present: Lags | None, silences: Sequence[Span], window: Window
-) -> tuple[Span, ...]:
-    """Return the times above the limit, sorted. `present` is the lag in the report, or None if it is unknown."""
-    starts, ends = _late_rows(rows, limit_seconds, present, window)
-    return tuple(_without(silences, _union(starts, ends, window)))
+class LateTimes:
+    """Finds the times above the limit.
 
-
-def _late_rows(rows: LagRows, limit_seconds: float, present: Lags | None, window: Window) -> tuple[_Times, _Times]:
-    """Return the starts and the ends of the periods above the limit (rules 1 and 3).
-
-    Each period starts after a row, and ends before the next row of the same partition. Some rows have no such period.
+    `add` gets the rows of the window in pieces, in the order of time. `present` is the lag in the report of the group,
+    or None if it is unknown.
     """
-    partitions = list({**dict.fromkeys(rows.partitions), **dict.fromkeys(rows.earlier_ages)})
-    code_of = {one: code for code, one in enumerate(partitions)}
-    earlier = [(code_of[one], at_ms, age) for one, (at_ms, age) in rows.earlier_ages.items()]
-    codes = np.concatenate([np.array([code for code, _, _ in earlier], dtype=np.int64), rows.codes])
-    times = np.concatenate([np.array([at_ms for _, at_ms, _ in earlier], dtype=np.int64), rows.sampled_ms])
-    ages = np.concatenate([np.array([age for _, _, age in earlier], dtype=np.float64), rows.ages])
-    order = np.lexsort((times, codes))
-    codes, times, ages = codes[order], times[order], ages[order]
-    starts = times + np.maximum(0, 1000 * (limit_seconds - np.nan_to_num(ages))).astype(np.int64)
-    is_present = np.array([present is None or one in present for one in partitions], dtype=bool)
-    last_ends = np.where(is_present[codes], window.to_ms, times) if len(codes) else times
-    is_last = np.append(codes[1:] != codes[:-1], True)[: len(codes)]
-    ends = np.where(is_last, last_ends, np.append(times[1:], window.to_ms)[: len(codes)])
-    is_late = ~np.isnan(ages) & (starts < ends)
-    return starts[is_late], ends[is_late]
+
+    def __init__(self, partitions: LagPartitions, limit_seconds: float, present: Lags | None, window: Window) -> None:
+        self._limit_seconds = limit_seconds
+        self._window = window
+        earlier = [partitions.earlier_ages.get(one, (window.from_ms, np.nan)) for one in partitions.with_rows]
+        self._times, self._ages = _columns(earlier)
+        """The last row of each partition. Without a row in the look-back, its age is NaN."""
+        self._is_present = np.array([present is None or one in present for one in partitions.with_rows], dtype=bool)
+        self._starts, self._ends = list[_Times](), list[_Times]()
+        with_rows = set(partitions.with_rows)
+        constant = [
+            row
+            for one, row in partitions.earlier_ages.items()
+            if one not in with_rows and (present is None or one in present)
+        ]
+        self._put(*_columns(constant), np.full(len(constant), window.to_ms, dtype=np.int64))
+
+    def add(self, rows: LagRows) -> None:
+        """Add the periods that end at a row. The period of the last row of each partition ends in a later piece."""
+        changed = np.unique(rows.codes)
+        codes = np.concatenate([changed, rows.codes])
+        times = np.concatenate([self._times[changed], rows.sampled_ms])
+        ages = np.concatenate([self._ages[changed], rows.ages])
+        order = np.lexsort((times, codes))
+        codes, times, ages = codes[order], times[order], ages[order]
+        is_last = np.append(is_first_of_run(codes)[1:], True)[: len(codes)]
+        self._times[codes[is_last]], self._ages[codes[is_last]] = times[is_last], ages[is_last]
+        has_next = np.flatnonzero(~is_last)
+        self._put(times[has_next], ages[has_next], times[has_next + 1])
+
+    def spans(self, silences: Sequence[Span]) -> tuple[Span, ...]:
+        """Return the times above the limit, sorted."""
+        until = np.full(len(self._times), self._window.to_ms, dtype=np.int64)
+        self._put(self._times[self._is_present], self._ages[self._is_present], until[self._is_present])
+        starts, ends = _union(np.concatenate(self._starts), np.concatenate(self._ends))
+        window = self._window
+        clipped = (
+            Span(window.clip(start), window.clip(end))
+            for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
+            if end > window.from_ms and start < window.to_ms
+        )
+        return tuple(_without(silences, clipped))
+
+    def _put(self, times: _Times, ages: _Ages, ends: _Times) -> None:
+        """Put the periods above the limit between these rows and these ends (rule 1)."""
+        starts = times + np.maximum(0, 1000 * (self._limit_seconds - np.nan_to_num(ages))).astype(np.int64)
+        is_late = ~np.isnan(ages) & (starts < ends)
+        starts, ends = _union(starts[is_late], ends[is_late])
+        self._starts.append(starts)
+        self._ends.append(ends)
 
 
-def _union(starts: _Times, ends: _Times, window: Window) -> Iterator[Span]:
-    """Yield the union of the periods, clipped to the window."""
+def _columns(rows: Sequence[tuple[int, float]]) -> tuple[_Times, _Ages]:
+    times = np.array([at_ms for at_ms, _ in rows], dtype=np.int64)
+    return times, np.array([age for _, age in rows], dtype=np.float64)
+
+
+def _union(starts: _Times, ends: _Times) -> tuple[_Times, _Times]:
+    """Return the union of the periods, sorted."""
     order = np.argsort(starts)
     starts, ends = starts[order], np.maximum.accumulate(ends[order]) if len(ends) else ends
     is_new = np.append(True, starts[1:] > ends[:-1])[: len(starts)]
-    lasts = np.append(ends[:-1][is_new[1:]], ends[-1:])
-    for start, end in zip(starts[is_new].tolist(), lasts.tolist(), strict=True):
-        if end > window.from_ms and start < window.to_ms:
-            yield Span(window.clip(start), window.clip(end))
+    return starts[is_new], np.append(ends[:-1][is_new[1:]], ends[-1:])
 
 
 def _without(silences: Sequence[Span], spans: Iterator[Span]) -> Iterator[Span]:

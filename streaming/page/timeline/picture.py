@@ -22,6 +22,7 @@ from itertools import pairwise
 from math import ceil
 from typing import Final
 
+from streaming.group.printable import printable
 from streaming.page.heat_map import LEVELS
 from streaming.page.rendering import whole
 from streaming.page.timeline.axes import clock, moment, nice_limit, tick_text, time_ticks
@@ -98,11 +99,11 @@ class _Drawing:
     def _row(self, name: str, css: str = "tl-name") -> float:
         """Add the name of a row, and return the vertical position of its content."""
         top, layout = self.y, self.layout
+        shown = shorten(printable(name), layout.label_width - 8 if layout.label_width else layout.width)
         if layout.label_width:
-            shown = shorten(name, layout.label_width - 8)
             self.rows.append(Text(0, top + layout.row_height - 5, shown, css, title=name))
         else:
-            self.rows.append(Text(0, top + 11, shorten(name, layout.width), css, title=name))
+            self.rows.append(Text(0, top + 11, shown, css, title=name))
             top += _LABEL_HEIGHT
         self.y = top + layout.row_height + _ROW_GAP
         return top

@@ -2,34 +2,31 @@
 
 The number of rows that become Python objects is limited: a rebalance storm of seven days can have ten thousand rows
 with hundreds of members each. So `changes` and `generations` first read the times of all rows. Then they read the
-members and the details of one row per column of the picture.
+members and the details of one row per column of the picture. `lag` returns rows in pieces.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from assignors import TopicPartition
 from streaming.delta.cells import timestamp_ms, utc
 from streaming.delta.stored_at import sampled_times
 from streaming.delta.stored_table import StoredTable, where
 from streaming.delta.tables import COMMIT_GAPS, GROUP_CONDITIONS, GROUP_GENERATIONS, GROUP_LAG, REBALANCES
-from streaming.delta.tables.lag import OFFSET_DELETED
 from streaming.evaluation.rebalances.rebalance_words import describe_rebalance
 from streaming.group.members import member_name
 from streaming.group.snapshot import OVER, UNKNOWN
 from streaming.page.timeline.history import Change, ConditionRow, Gap, Generation, Holding, Mark, marks
-from streaming.page.timeline.lag_line import LagRows, Lags
+from streaming.page.timeline.lag_rows import LagPartitions, LagRows, lag_partitions, lag_rows, pieces
 from streaming.page.timeline.window import HOUR_MS, Window
 from streaming.past.silence import LOOK_BACK_MS
 
+_LAG_COLUMNS: Final = "sampled_time, topic, partition, lag, unknown_reason, lag_seconds"
 _GAP_LOOK_BACK_MS: Final = HOUR_MS
 """A commit gap that ends in the window can belong to a rebalance before the window."""
 
@@ -95,22 +92,34 @@ class GroupTables:
         picked = [*table.query(last).to_pylist(), *picked]
         return _with_members(picked, table, f"({is_read} OR {before})")
 
-    def lag_rows(self, window: Window) -> tuple[LagRows, Lags]:
-        """Return the rows of the window, and the last row of each partition in the look-back.
+    def lag(self, window: Window) -> tuple[LagPartitions, Iterator[LagRows]]:
+        """Return the partitions, and the rows of the window in pieces of about `ROWS_AT_ONCE` rows.
 
-        Partitions whose last row in the look-back is an end row are only in `LagRows.ended_before`.
+        All rows come from the same version of the table.
         """
         table, before = StoredTable(self._root, GROUP_LAG), Window(window.from_ms - LOOK_BACK_MS, window.from_ms)
-        columns = "sampled_time, topic, partition, lag, unknown_reason, lag_seconds"
-        rows = table.query(f"SELECT {columns} FROM stored WHERE {self._where('sampled_time', window)}")  # noqa: S608 - quoted
-        last = table.query(
-            f"SELECT DISTINCT ON (topic, partition) {columns} FROM stored"  # noqa: S608 - quoted
+        last = table.rows(
+            f"SELECT DISTINCT ON (topic, partition) {_LAG_COLUMNS} FROM stored"  # noqa: S608 - quoted
             f" WHERE {self._where('sampled_time', before)} ORDER BY topic, partition, sampled_time DESC"
         )
-        earlier = {(row["topic"], row["partition"]): row for row in last.to_pylist()}
-        ended = {key for key, row in earlier.items() if row["unknown_reason"] == OFFSET_DELETED}
-        ages = {key: (timestamp_ms(row["sampled_time"]), _age(row)) for key, row in earlier.items()}
-        return _lag_rows(rows, ended, ages), {key: row["lag"] for key, row in earlier.items() if key not in ended}
+        inside = table.rows(
+            "SELECT topic, partition, max(sampled_time) AS last_time FROM stored"  # noqa: S608 - quoted
+            f" WHERE {self._where('sampled_time', window)} GROUP BY topic, partition"
+        )
+        partitions = lag_partitions(inside, last)
+        pieces = self._pieces(table, window)
+        return partitions, (lag_rows(self._lag_rows(table, piece), partitions.with_rows) for piece in pieces)
+
+    def _lag_rows(self, table: StoredTable, piece: Window) -> pa.Table:
+        return table.query(f"SELECT {_LAG_COLUMNS} FROM stored WHERE {self._where('sampled_time', piece)}")  # noqa: S608 - quoted
+
+    def _pieces(self, table: StoredTable, window: Window) -> Sequence[Window]:
+        """Divide the window so that each piece has at most `ROWS_AT_ONCE` rows, if its minutes allow it."""
+        minutes = table.rows(
+            "SELECT date_trunc('minute', sampled_time) AS minute, count(*) AS rows FROM stored"  # noqa: S608 - quoted
+            f" WHERE {self._where('sampled_time', window)} GROUP BY minute ORDER BY minute"
+        )
+        return pieces([(timestamp_ms(row["minute"]), row["rows"]) for row in minutes], window)
 
     def measured_ms(self, window: Window) -> Sequence[int]:
         """Return the times of the window at which the monitor measured any group of the cluster, sorted."""
@@ -176,47 +185,3 @@ def _members(row: Mapping[str, Any], members: Sequence[Holding]) -> tuple[Holdin
     if row["state"] in OVER:
         return ()
     return None if row["is_unknown"] or row["state"] == UNKNOWN else tuple(members)
-
-
-def _age(row: Mapping[str, Any]) -> float:
-    """Return the age of the next record in seconds, or NaN."""
-    return float(row["lag_seconds"]) if row["lag"] and row["lag_seconds"] is not None else float("nan")
-
-
-def _lag_rows(
-    rows: pa.Table,
-    ended_before: Collection[TopicPartition],
-    earlier_ages: Mapping[TopicPartition, tuple[int, float]],
-) -> LagRows:
-    topics = rows["topic"].cast(pa.string()).combine_chunks().dictionary_encode()
-    numbers = rows["partition"].to_numpy().astype(np.int64)
-    keys, codes = np.unique(
-        topics.indices.to_numpy(zero_copy_only=False).astype(np.int64) * (1 << 32) + numbers, return_inverse=True
-    )
-    names = topics.dictionary.to_pylist()
-    return LagRows(
-        sampled_ms=_milliseconds(rows["sampled_time"]),
-        codes=codes.astype(np.int64),
-        records=pc.fill_null(rows["lag"], 0).to_numpy().astype(np.int64),
-        is_known=pc.is_valid(rows["lag"]).to_numpy(),
-        partitions=[(names[key >> 32], key & 0xFFFFFFFF) for key in keys.tolist()],
-        is_end=pc.fill_null(pc.equal(rows["unknown_reason"].cast(pa.string()), OFFSET_DELETED), fill_value=False)
-        .to_numpy()
-        .astype(bool),
-        ages=_ages(rows),
-        ended_before=ended_before,
-        earlier_ages=earlier_ages,
-    )
-
-
-def _ages(rows: pa.Table) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Apply `_age` to all rows."""
-    waits = pc.fill_null(pc.greater(rows["lag"], 0), fill_value=False)
-    ages = pc.if_else(waits, rows["lag_seconds"].cast(pa.float64()), None)
-    found: np.ndarray[Any, np.dtype[np.float64]] = pc.fill_null(ages, float("nan")).to_numpy().astype(np.float64)
-    return found
-
-
-def _milliseconds(times: pa.ChunkedArray) -> np.ndarray[Any, np.dtype[np.int64]]:
-    milliseconds: np.ndarray[Any, np.dtype[np.int64]] = times.cast(pa.int64()).to_numpy() // 1000
-    return milliseconds

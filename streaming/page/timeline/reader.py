@@ -5,9 +5,12 @@
    group's present members held their partitions during the whole window. Then no file is read for the members.
 2. If `group_lag` contains more than `MAX_LAG_ROWS` rows of all groups for the window and the look-back, the lag is not
    read. A query of these rows would need several seconds of processor time, at each reload of the page.
-3. The result is cached. If the span is one hour, it is cached for 10 s. For longer spans, it is cached for at most
+3. The rows of `group_lag` are read in pieces, because the rows of one large group need several GB of memory. At most
+   `MAX_READS` timelines of a cluster are read at the same time, and `MAX_WAITING_READS` more requests wait. Further
+   requests show the reason instead of a timeline. So parallel requests do not multiply the memory.
+4. The result is cached. If the span is one hour, it is cached for 10 s. For longer spans, it is cached for at most
    `MAX_CACHE_SECONDS`.
-4. If a table cannot be read, the part of the timeline that needs this table is missing, and the timeline contains the
+5. If a table cannot be read, the part of the timeline that needs this table is missing, and the timeline contains the
    reason. A query for a group id with a lone surrogate also fails, because no table can contain such an id.
 """
 
@@ -25,19 +28,21 @@ from streaming.errors import RemedyError
 from streaming.evaluation.group_update import GroupState
 from streaming.evaluation.report import GroupReport
 from streaming.group.snapshot import UNKNOWN
-from streaming.page.recent_answers import RecentAnswers
+from streaming.page.recent_answers import ReadLimit, RecentAnswers, TooManyReadsError
 from streaming.page.timeline.history import (
     Generation,
     Holding,
     LagPoint,
+    MemberRows,
     Span,
     Timeline,
     condition_bars,
     gaps_between,
     silences,
 )
-from streaming.page.timeline.lag_line import Lags, lag_points
-from streaming.page.timeline.late_times import times_above_limit
+from streaming.page.timeline.lag_line import LagLine
+from streaming.page.timeline.lag_rows import Lags
+from streaming.page.timeline.late_times import LateTimes
 from streaming.page.timeline.member_rows import member_rows
 from streaming.page.timeline.queries import GroupTables
 from streaming.page.timeline.window import SPANS, Window, utc_date
@@ -45,6 +50,8 @@ from streaming.page.watched import READY, WatchedCluster
 from streaming.past.silence import LOOK_BACK_MS
 
 MAX_LAG_ROWS: Final = 50_000_000
+MAX_READS: Final = 2
+MAX_WAITING_READS: Final = 4
 MAX_CACHE_SECONDS: Final = 60.0
 _CACHED_SHARE: Final = 360
 
@@ -62,6 +69,7 @@ class TimelineReader:
         self._root = root
         self._cluster = cluster
         self._recent = RecentAnswers[tuple[str, str], Timeline](monotonic_seconds)
+        self._limit = ReadLimit(MAX_READS, MAX_WAITING_READS)
 
     def read(self, watched: WatchedCluster, group_id: str, span: str) -> Timeline | None:
         """Return the timeline. None if the group does not exist."""
@@ -70,11 +78,17 @@ class TimelineReader:
             return None
         window = Window(watched.now_ms - SPANS[span], watched.now_ms)
         tables = GroupTables(self._root, self._cluster, group_id)
-        return self._recent.get(
-            (group_id, span),
-            min(MAX_CACHE_SECONDS, SPANS[span] / 1000 / _CACHED_SHARE),
-            lambda: _Reading(tables, span, window).timeline(watched, report),
-        )
+        key, valid_seconds = (group_id, span), min(MAX_CACHE_SECONDS, SPANS[span] / 1000 / _CACHED_SHARE)
+        known = self._recent.known(key)
+        if known is not None:
+            return known
+        try:
+            with self._limit.place():
+                return self._recent.get(
+                    key, valid_seconds, lambda: _Reading(tables, span, window).timeline(watched, report)
+                )
+        except TooManyReadsError:
+            return _not_read(span, window)
 
 
 class _LagHistory(NamedTuple):
@@ -147,16 +161,21 @@ class _Reading:
             )
             return _LagHistory()
         measured_ms = self._read(GROUP_LAG, lambda: self._tables.measured_ms(read), ())
-        rows = self._read(GROUP_LAG, lambda: self._tables.lag_rows(self._window), None)
         silent = silences(measured_ms, self._window)
-        if rows is None:
-            return _LagHistory(silences=silent, proved_until_ms=max(measured_ms, default=None))
-        return _LagHistory(
-            points=lag_points(*rows, present, silent, self._window),
-            above_limit=times_above_limit(rows[0], limit_seconds, present, silent, self._window),
-            silences=silent,
-            proved_until_ms=max(measured_ms, default=None),
-        )
+        points, above_limit = self._read(GROUP_LAG, lambda: self._lag_line(present, limit_seconds, silent), ((), ()))
+        return _LagHistory(points, above_limit, silent, max(measured_ms, default=None))
+
+    def _lag_line(
+        self, present: Lags | None, limit_seconds: float, silent: Sequence[Span]
+    ) -> tuple[tuple[LagPoint, ...], tuple[Span, ...]]:
+        """Return the lag and the times above the limit. One piece of the rows is in memory at a time (rule 3)."""
+        partitions, pieces = self._tables.lag(self._window)
+        line = LagLine(partitions, present, self._window)
+        late = LateTimes(partitions, limit_seconds, present, self._window)
+        for rows in pieces:
+            line.add(rows)
+            late.add(rows)
+        return line.points(silent), late.spans(silent)
 
     def _read(self, table: Table, query: Callable[[], Value], otherwise: Other) -> Value | Other:
         try:
@@ -172,6 +191,13 @@ class _Reading:
         return [
             f"Parts of the timeline are missing, because these tables cannot be read: {', '.join(self._unreadable)}."
         ]
+
+
+def _not_read(span: str, window: Window) -> Timeline:
+    """Return the timeline of a request that would wait too long (rule 3)."""
+    error = "The timeline is not shown, because too many requests read timelines now. Reload the page in some seconds."
+    unknown = MemberRows(unknown=(Span(window.from_ms, window.to_ms),))
+    return Timeline(span, window, marks=None, members=unknown, errors=(error,))
 
 
 def _present_members(report: GroupReport) -> tuple[Holding, ...] | None:

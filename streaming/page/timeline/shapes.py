@@ -7,7 +7,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 CHARACTER_WIDTH = 7.2
-"""Estimated width of a character in the picture. Wide characters (for example Chinese) need twice as much."""
+"""Estimated width of a character in the picture. Wide characters (for example Chinese) need twice as much.
+
+A combining mark also has this width, although it is drawn above a different character. Otherwise, a name of marks would
+never be shortened.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +78,7 @@ def shorten(text: str, width: float) -> str:
     The ends remain, because the ends of names distinguish members.
 
     >>> shorten("billing-service-7f9c@10.4.5.98", 100), shorten("app", 100)
-    ('billing….4.5.98', 'app')
+    ('billin…4.5.98', 'app')
     """
     if text_width(text) <= width:
         return text
@@ -93,6 +97,4 @@ def _take(text: str, cells: int) -> str:
 
 
 def _cells(character: str) -> int:
-    if unicodedata.combining(character):
-        return 0
     return 2 if unicodedata.east_asian_width(character) in {"W", "F"} else 1

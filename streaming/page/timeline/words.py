@@ -64,12 +64,13 @@ def _rebalances(timeline: Timeline) -> Iterator[str]:
 
 
 def _conditions(timeline: Timeline) -> Iterator[str]:
-    active = [words(bars.name) for bars in timeline.conditions if bars.spans[-1].to_ms == timeline.window.to_ms]
-    ended = [words(bars.name) for bars in timeline.conditions if words(bars.name) not in active]
-    if active:
-        yield f"Active now: {', '.join(active)}."
-    if ended:
-        yield f"Ended: {', '.join(ended)}."
+    last = {words(bars.name): bars.spans[-1] for bars in timeline.conditions}
+    unknown = [name for name, span in last.items() if not span.is_end_known]
+    active = [name for name, span in last.items() if span.is_end_known and span.to_ms == timeline.window.to_ms]
+    ended = [name for name in last if name not in {*unknown, *active}]
+    for phrase, names in (("Active now", active), ("Possibly still active", unknown), ("Ended", ended)):
+        if names:
+            yield f"{phrase}: {', '.join(names)}."
 
 
 def _gaps(timeline: Timeline) -> Iterator[str]:
@@ -145,7 +146,7 @@ def mark_times(mark: Mark, window: Window) -> str:
 
 def times(span: Span, window: Window) -> str:
     """Return the start and the end of a span. The end of an active condition is `now`."""
-    end = "now" if span.to_ms == window.to_ms else moment(span.to_ms, window)
+    end = "now" if span.to_ms == window.to_ms and span.is_end_known else moment(span.to_ms, window)
     return f"{moment(span.from_ms, window)} to {end}{'' if span.is_end_known else ' or later'}"
 
 
@@ -153,7 +154,7 @@ def condition_text(span: Span, window: Window) -> str:
     """Return the text in the bar of a condition: its duration, or its start if it is active now."""
     if span.count > 1:
         return f"{span.count} times"
-    if span.to_ms == window.to_ms and span.from_ms > window.from_ms:
+    if span.to_ms == window.to_ms and span.from_ms > window.from_ms and span.is_end_known:
         return f"since {moment(span.from_ms, window)}"
     is_longer = span.from_ms == window.from_ms or not span.is_end_known
     return f"{'more than ' if is_longer else ''}{duration((span.to_ms - span.from_ms) / 1000)}"

@@ -9,8 +9,13 @@ import pytest
 from click.testing import CliRunner, Result
 
 from streaming.cli.history import history
+from streaming.delta.incident_rows import incident_row
+from streaming.delta.tables import INCIDENTS
+from streaming.evaluation.incidents.evidence import Evidence
+from streaming.evaluation.incidents.incident import Incident, make_incident_id
+from streaming.evaluation.incidents.story import headline, story
 from tests.streaming.groups import emptied, member, tombstoned, written
-from tests.streaming.past.history import lag_row, write_condition, write_lag, write_life, write_status
+from tests.streaming.past.history import lag_row, write_condition, write_lag, write_life, write_rows, write_status
 
 A, B = member("a", {"orders": [0, 1]}), member("b", {"orders": [2, 3]})
 ALL = member("a", {"orders": [0, 1, 2, 3]})
@@ -48,6 +53,27 @@ def test_the_group_is_described_as_of_a_moment(tables: Path) -> None:
         "1970-01-01T00:00:10  generation 1: seen for the first time; 2 members",
         "The tables cover 1970-01-01T00:00:10 to 1970-01-01T00:00:40 UTC",
     ]
+
+
+def test_the_incident_of_the_group_is_named(tables: Path) -> None:
+    fact = Evidence("condition", "rebalance_storm", "g", "storm", 11_500)
+    incident = Incident(make_incident_id("prod", fact), "prod", 11_500, (fact,), ("g",))
+    write_rows(tables, {INCIDENTS: [incident_row(11_500, incident, story(incident, str))]})
+    named = f"part of the incident {incident.incident_id}: {headline(incident)}"
+    assert named in run(tables, "g", "--at", DURING).stdout.splitlines()
+    assert f"at the last measurement: {named}" in run(tables, "g", "--at", "1970-01-01T02:04").stdout.splitlines()
+
+
+def test_what_was_active_before_a_stop_of_the_monitor_is_not_active_during_the_stop(tables: Path) -> None:
+    lines = run(tables, "g", "--at", "1970-01-01T00:00:39").stdout.splitlines()
+    assert "trouble: rebalance storm: rebalance_storm of g" in lines
+    lines = run(tables, "g", "--at", "1970-01-01T02:04").stdout.splitlines()
+    assert not any("trouble: rebalance storm" in line for line in lines)
+    assert (
+        "not measured: The last measurement before this time is from 1970-01-01 00:00:11 UTC. So lag, status,"
+        " conditions, causes and incidents are unknown." in lines
+    )
+    assert "at the last measurement: rebalance storm since 1970-01-01 00:00:01 UTC: rebalance_storm of g" in lines
 
 
 @pytest.mark.parametrize("ends", [("1", "2"), ("2", "1"), (DURING, "2"), (DURING, "1970-01-01T00:00:20Z")])
@@ -97,7 +123,17 @@ def test_json_is_the_document_of_the_api(tables: Path) -> None:
     (line,) = run(tables, "g", "--at", DURING, "--json").stdout.splitlines()
     document = json.loads(line)
     assert (document["at_ms"], document["cluster"], document["group_id"]) == (12_000, "prod", "g")
-    assert document["clusters"] == [{"cluster": "prod", "first_row_ms": 10_000, "last_row_ms": 40_000, "error": None}]
+    assert document["clusters"] == [
+        {
+            "cluster": "prod",
+            "first_row_ms": 10_000,
+            "last_row_ms": 40_000,
+            "is_measured": True,
+            "last_measured_ms": 11_000,
+            "error": None,
+        }
+    ]
+    assert document["last_findings"] is None
     (line,) = run(tables, "g", "--between", "1", "2", "--json").stdout.splitlines()
     document = json.loads(line)
     assert (document["moved_partitions"], document["fewest_moves"], document["fewest_is_exact"]) == (2, 2, True)

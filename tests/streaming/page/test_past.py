@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import doctest
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
+import streaming.page.routes.past
+from streaming.delta.incident_rows import incident_row
 from streaming.delta.rows import lag_cause_end, lag_cause_row
-from streaming.delta.tables import LAG_CAUSES
+from streaming.delta.tables import INCIDENTS, LAG_CAUSES
 from streaming.evaluation.causes.cause import Cause
+from streaming.evaluation.incidents.evidence import Evidence
+from streaming.evaluation.incidents.incident import Incident, make_incident_id
+from streaming.evaluation.incidents.story import story
 from streaming.page.addresses import GROUP_API, group_address, parse_address
 from streaming.page.application import Pages
+from streaming.page.past import parameters, views
+from streaming.page.rendering import utc_text
+from streaming.past.coverage import Coverage
 from streaming.past.moments import format_moment
+from streaming.past.reader import PastReader
 from streaming.past.report import NOT_STORED
 from streaming.state.monitor_state import MonitorState
 from tests.streaming.groups import emptied, member, tombstoned, written
@@ -78,6 +91,30 @@ def test_a_list_is_not_filtered_by_values_that_it_does_not_have(pages: Pages, qu
         assert ask(pages, f"{path}?at={UNFAIR}&sort=lag&state=Stable&topic=").status == "200 OK"
 
 
+def test_a_filter_without_a_match_is_not_a_moment_without_groups(pages: Pages) -> None:
+    """The page showed "The tables have no group for this moment", and did not show the filter `state`."""
+    answer = ask(pages, f"/?at={UNFAIR}&state=Dead&q=<b>&strategy=range")
+    seen = Seen(answer.text)
+    assert "No group matches the filters." in seen.text
+    assert "The tables have no group" not in seen.text
+    for shown in ("state: Dead ×", "name: <b> ×", "strategy: range ×"):  # noqa: RUF001 - the page shows this cross
+        assert shown in seen.text
+    at = f"at={quote(UNFAIR)}"
+    assert f"/?{at}&q=%3Cb%3E&strategy=range" in seen.links, "a link removes the filter `state`"
+    assert f"/?{at}" in seen.links, "a link removes all filters"
+    one = Seen(ask(pages, f"/?at={UNFAIR}&trouble=rebalance%20storm&sort=lag").text)
+    assert "1 group matches the filters. A group" in one.text
+    assert "trouble: rebalance storm" in one.text
+    assert "0 of 2 shown" in Seen(ask(pages, f"/?at={UNFAIR}&limit=0").text).text
+
+
+def test_a_moment_without_groups_is_not_a_filter_without_a_match(tmp_path: Path) -> None:
+    write_life(tmp_path, LIFE)
+    text = Seen(ask(pages_of(tmp_path), f"/?at={OVER}&q=x").text).text
+    assert "The tables have no group for this moment." in text
+    assert "name: x" in text
+
+
 def test_a_group_is_shown_with_its_owners_and_the_expected_assignment(pages: Pages) -> None:
     text = Seen(ask(pages, f"/groups/g?at={UNFAIR}").text).text
     assert "2 partitions are not assigned as range requires" in text
@@ -116,7 +153,9 @@ def test_the_documents_have_the_field_names_of_the_present(pages: Pages) -> None
     """The report has the same type, so a client can read both with the same code."""
     document = ask(pages, f"/api/v1/groups?at={UNFAIR}").json()
     assert (document["at_ms"], document["total_groups"]) == (22_000, 2)
-    assert document["clusters"] == [{"cluster": PROD, "first_row_ms": 10_000, "last_row_ms": 40_000, "error": None}]
+    (cluster,) = document["clusters"]
+    assert (cluster["cluster"], cluster["first_row_ms"], cluster["last_row_ms"]) == (PROD, 10_000, 40_000)
+    assert (cluster["is_measured"], cluster["last_measured_ms"], cluster["error"]) == (True, 11_000, None)
     worst = document["groups"][0]
     assert (worst["cause"]["cause"], worst["cause"]["since_ms"]) == ("slow_member", 21_000)
     assert document["groups"][1]["cause"] is None, "the cause ended before the moment"
@@ -232,6 +271,123 @@ def test_a_group_without_members_is_not_a_group_with_unknown_members(pages: Page
     assert "orders -0 none 7" in text, "the partition has no owner, and this is known"
 
 
+def test_findings_from_before_a_stop_of_the_monitor_are_unknown_during_the_stop(tmp_path: Path) -> None:
+    """The monitor ran until 00:00:30. At 01:30, the page showed a storm and a cause of lag as if they were active."""
+    write_life(tmp_path, LIFE[:2])
+    write_life(tmp_path, LIFE[:1], "calm")
+    write_lag(tmp_path, lag_row(30_000, 0, seconds=0.0, group_id="calm"))
+    write_condition(tmp_path, 21_000, "rebalance_storm", active=True)
+    cause = Cause("slow_member", member="a@h")
+    write_rows(tmp_path, {LAG_CAUSES: [lag_cause_row(PROD, 21_000, "g", cause)]})
+    pages, during = pages_of(tmp_path), "1970-01-01T01:30"
+    for at, is_active in ((UNFAIR, False), ("1970-01-01T00:00:31", True), (during, False)):
+        document = ask(pages, f"{GROUP_API}g?at={at}").json()
+        (cluster,) = document["clusters"]
+        assert cluster["is_measured"] == is_active
+        assert [one["condition"] for one in document["conditions"]] == ["rebalance_storm"] * is_active
+        assert (document["cause"] is None, document["last_findings"] is None) == (not is_active, is_active)
+        (listed,) = [one for one in ask(pages, f"/api/v1/groups?at={at}").json()["groups"] if one["group_id"] == "g"]
+        assert (listed["conditions"], listed["cause"]) == (document["conditions"], document["cause"])
+    assert cluster["last_measured_ms"] == 30_000
+    assert document["last_findings"]["conditions"][0]["condition"] == "rebalance_storm"
+    assert document["last_findings"]["cause"]["text"] == cause.text
+    gap = "The last measurement before this time is from 1970-01-01 00:00:30 UTC."
+    text = Seen(ask(pages, f"/groups/g?at={during}").text).text
+    assert gap in text
+    assert "Cause of the lag." not in text
+    assert "The last measurement found this. It is unknown whether it was still true at this time." in text
+    assert "rebalance storm since 1970-01-01 00:00:01 UTC: rebalance_storm of g" in text
+    assert f"cause of the lag since 1970-01-01 00:00:21 UTC: {cause.text}" in text
+    calm = Seen(ask(pages, f"/groups/calm?at={during}").text).text
+    assert "The tables show no problem of this group." not in calm
+    listing = Seen(ask(pages, f"/?at={during}").text).text
+    assert gap in listing
+    assert "storm" not in listing
+    assert cause.text not in listing
+
+
+def incident_of(first: str, *groups: str, since_ms: int, end_ms: int | None = None) -> Incident:
+    facts = tuple(Evidence("condition", "rebalance_storm", one, "storm", since_ms, end_ms) for one in (first, *groups))
+    return Incident(make_incident_id(PROD, facts[0]), PROD, since_ms, facts, (first, *groups), (), end_ms, end_ms)
+
+
+def write_incidents(tables: Path, sampled_ms: int, *incidents: Incident) -> None:
+    rows = [incident_row(sampled_ms, one, story(one, utc_text)) for one in incidents]
+    write_rows(tables, {INCIDENTS: rows})
+
+
+def test_the_incident_of_a_group_is_shown_while_it_is_open(tmp_path: Path) -> None:
+    """The page listed incidents under "The tables do not contain", although a table contains them."""
+    write_life(tmp_path, LIFE[:1])
+    write_life(tmp_path, LIFE[:1], "calm")
+    write_lag(tmp_path, lag_row(11_000, 0, seconds=0.0), lag_row(45_000, 0, partition=1, seconds=0.0))
+    alone, both = incident_of("g", since_ms=15_000), incident_of("calm", "g", since_ms=12_000)
+    write_incidents(tmp_path, 15_000, alone)
+    write_incidents(tmp_path, 20_000, both)
+    ended = [replace(one, quiet_since_ms=30_000, end_ms=30_000) for one in (alone, both)]
+    write_incidents(tmp_path, 40_000, *ended)
+    pages = pages_of(tmp_path)
+    expected = {14: (None, None), 15: (alone, None), 20: (both, both), 39: (both, both), 40: (None, None)}
+    for second, of_groups in expected.items():
+        at = f"1970-01-01T00:00:{second}"
+        listed = {one["group_id"]: one for one in ask(pages, f"/api/v1/groups?at={at}").json()["groups"]}
+        for group_id, incident in zip(("g", "calm"), of_groups, strict=True):
+            document = ask(pages, f"{GROUP_API}{group_id}?at={at}").json()
+            ids = {document["incident_id"], listed[group_id]["incident_id"]}
+            assert ids == {incident.incident_id if incident else None}
+            seen = Seen(ask(pages, f"/groups/{group_id}?at={at}").text)
+            links = [link for link in seen.links if link.startswith("/incidents/")]
+            assert links == ([f"/incidents/{incident.incident_id}"] if incident else [])
+            assert (incident is not None) == ("Part of the incident" in seen.text)
+            assert (incident is None) == ("The tables show no problem" in seen.text)
+    text = Seen(ask(pages, "/?at=1970-01-01T00:00:20").text).text
+    assert "part of an incident" in text
+    assert "incidents" not in ask(pages, f"{GROUP_API}g?at={FIRST}").json()["not_stored"]
+
+
+def test_an_incident_from_before_a_stop_of_the_monitor_is_possibly_over(tmp_path: Path) -> None:
+    """Two days later, the monitor still did not run. The incident is found, but nobody knows whether it is open."""
+    write_life(tmp_path, LIFE[:1])
+    write_lag(tmp_path, lag_row(11_000, 0, seconds=0.0))
+    incident = incident_of("g", since_ms=12_000)
+    write_incidents(tmp_path, 12_000, incident)
+    at, now_ms = "1970-01-03T00:00", 10**12
+    pages = Pages([cluster_view(PROD, MonitorState(), tmp_path, now_ms)], ())
+    document = ask(pages, f"{GROUP_API}g?at={at}").json()
+    assert (document["incident_id"], document["last_findings"]["incident_id"]) == (None, incident.incident_id)
+    seen = Seen(ask(pages, f"/groups/g?at={at}").text)
+    assert "At the last measurement, part of the incident" in seen.text
+    assert f"/incidents/{incident.incident_id}" in seen.links
+
+
+@pytest.mark.parametrize("waiting", [0, 1])
+def test_too_many_requests_are_refused_instead_of_waiting(
+    tables: Path, monkeypatch: pytest.MonkeyPatch, waiting: int
+) -> None:
+    """Each waiting request used one of the 16 places of the port, so `/metrics` was delayed by many slow reads."""
+    is_reading, may_continue, original = threading.Event(), threading.Event(), PastReader.coverage
+
+    def coverage(reader: PastReader) -> Coverage:
+        is_reading.set()
+        assert may_continue.wait(60)
+        return original(reader)
+
+    monkeypatch.setattr(PastReader, "coverage", coverage)
+    monkeypatch.setattr(streaming.page.routes.past, "MAX_WAITING_READS", waiting)
+    pages = pages_of(tables)
+    with ThreadPoolExecutor(2) as threads:
+        reading = threads.submit(ask, pages, f"/?at={UNFAIR}")
+        assert is_reading.wait(60)
+        other = threads.submit(ask, pages, f"/api/v1/groups?at={UNFAIR}")
+        if not waiting:
+            assert other.result(60).status == "503 Service Unavailable"
+        may_continue.set()
+        assert reading.result(60).status == "200 OK"
+        answer = other.result(60)
+    assert (answer.headers.get("Retry-After"), "error" in answer.json()) == ((None, False) if waiting else ("5", True))
+    assert ask(pages, f"/?at={UNFAIR}").status == "200 OK", "each place is free again"
+
+
 def test_tables_that_cannot_be_read_are_an_error(tmp_path: Path) -> None:
     answer = ask(pages_of(tmp_path), f"/groups/g?at={FIRST}")
     assert answer.status == "503 Service Unavailable"
@@ -240,9 +396,33 @@ def test_tables_that_cannot_be_read_are_an_error(tmp_path: Path) -> None:
 
 def test_requests_without_a_moment_are_about_the_present(pages: Pages) -> None:
     """The monitor of these pages is still catching up."""
-    for address in ("/", "/groups/g", "/groups/g?from=1", "/?at=", "/style.css?at=x"):
+    for address in ("/", "/groups/g", "/groups/g?at=&from=", "/?at=", "/style.css?at=x", "/-/healthy?at=x"):
         assert "from the tables" not in ask(pages, address).text
     assert ask(pages, f"{GROUP_API}g").status == "503 Service Unavailable"
+
+
+@pytest.mark.parametrize(
+    ("address", "reason"),
+    [
+        ("/groups/g?from=41", "A comparison needs both `from` and `to`"),
+        ("/api/v1/groups/g?to=41", "a comparison needs both `from` and `to`"),
+        (f"/groups/g?at={FIRST}&from=1&to=2", "`at` cannot be used together with `from` and `to`"),
+        ("/?from=1&to=2", "`from` and `to` can only be used for one group"),
+        (f"/api/v1/groups?at={FIRST}&from=1", "`from` and `to` can only be used for one group"),
+        *(
+            (f"{path}?at={FIRST}", "his address does not show the past, so it cannot be used with `at`")
+            for path in ("/topics/orders", "/hosts/h", "/incidents", "/incidents/0123456789ab")
+        ),
+        ("/api/v1/incidents?from=1&to=2", "cannot be used with `from` and `to`"),
+        (f"/api/v1/incidents/0123456789ab?at={FIRST}", "cannot be used with `at`"),
+        (f"/api/v1/events?at={FIRST}", "cannot be used with `at`"),
+    ],
+)
+def test_a_parameter_of_the_past_that_has_no_effect_is_refused(pages: Pages, address: str, reason: str) -> None:
+    """The response was 200 with the values of the present, and nothing showed that the parameter was ignored."""
+    answer = ask(pages, address)
+    assert answer.status == "400 Bad Request"
+    assert reason in (answer.json()["error"] if address.startswith("/api/") else Seen(answer.text).text)
 
 
 def test_several_clusters_are_merged_and_a_group_of_two_clusters_must_be_selected(tmp_path: Path) -> None:
@@ -283,3 +463,8 @@ def test_hostile_names_stay_text_on_every_page(tmp_path: Path, name: str) -> Non
 
 def test_a_lone_surrogate_in_an_address_is_no_group(pages: Pages) -> None:
     assert ask(pages, parse_address(group_address("\ud800")).change(at=FIRST)).status == "404 Not Found"
+
+
+@pytest.mark.parametrize("module", [parameters, views])
+def test_the_examples_in_the_docstrings_are_correct(module: object) -> None:
+    assert doctest.testmod(module).failed == 0  # type: ignore[arg-type]

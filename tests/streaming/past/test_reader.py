@@ -17,6 +17,7 @@ from streaming.past.coverage import Coverage
 from streaming.past.moments import Generation
 from streaming.past.reader import PastReader
 from streaming.past.report import UNKNOWN_TYPE
+from streaming.past.silence import Measurement
 from tests.streaming.groups import emptied, member, tombstoned, written
 from tests.streaming.page.scene import HOSTILE_NAMES
 from tests.streaming.past.history import (
@@ -253,6 +254,7 @@ def test_a_group_that_ended_has_no_lag_although_its_last_rows_show_one(tmp_path:
 
 def test_a_condition_is_active_from_its_start_to_its_end(tmp_path: Path) -> None:
     write_life(tmp_path, LIFE[:1])
+    write_lag(tmp_path, lag_row(11_000, 0))
     write_condition(tmp_path, 12_000, "rebalance_storm", active=True)
     write_condition(tmp_path, 15_000, "rebalance_storm", active=False)
     write_condition(tmp_path, 15_000, "flapping_member", active=False)
@@ -270,6 +272,27 @@ def test_a_condition_is_active_from_its_start_to_its_end(tmp_path: Path) -> None
         14_999: ["rebalance_storm"],
         15_000: ["flapping_member"],
     }
+
+
+@pytest.mark.parametrize(
+    ("at_ms", "expected"),
+    [
+        (DAY_MS - 1, Measurement()),
+        (DAY_MS, Measurement(DAY_MS, is_recent=True)),
+        (DAY_MS + 180_000, Measurement(DAY_MS, is_recent=True)),
+        (DAY_MS + 180_001, Measurement(DAY_MS)),
+        (DAY_MS + 3 * 3_600_000, Measurement(DAY_MS)),  # longer ago than the look-back
+        (4 * DAY_MS + 4_999, Measurement(DAY_MS)),  # the row of this date is later
+        (4 * DAY_MS + 5_000, Measurement(4 * DAY_MS + 5_000, is_recent=True)),
+    ],
+)
+def test_the_last_measurement_is_found_no_matter_how_old_it_is(
+    tmp_path: Path, at_ms: int, expected: Measurement
+) -> None:
+    write_life(tmp_path, LIFE[:1])
+    assert PastReader(str(tmp_path), CLUSTER).measurement(at_ms) == Measurement(), "there is no table of lag"
+    write_lag(tmp_path, lag_row(DAY_MS, 7), lag_row(4 * DAY_MS + 5_000, 7), lag_row(at_ms, 7, cluster="us"))
+    assert PastReader(str(tmp_path), CLUSTER).measurement(at_ms) == expected
 
 
 def test_clusters_in_one_folder_are_separate(tmp_path: Path) -> None:

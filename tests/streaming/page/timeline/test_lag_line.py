@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ from hypothesis import strategies as st
 
 from assignors import TopicPartition
 from streaming.page.timeline.history import LagPoint, Span
-from streaming.page.timeline.lag_line import LAG_INTERVALS, LagRows, lag_points
+from streaming.page.timeline.lag_line import LAG_INTERVALS, LagLine
+from streaming.page.timeline.lag_rows import LagPartitions, LagRows, Lags
 from streaming.page.timeline.window import Window
 
 WINDOW = Window(0, LAG_INTERVALS * 1_000)
@@ -22,21 +24,35 @@ Row = tuple[int, TopicPartition, int | None]
 """A row of `group_lag`: time in seconds, partition, lag."""
 
 
-def columns(rows: Sequence[Row], *, ended_before: bool = False) -> LagRows:
-    partitions = sorted({partition for _, partition, _ in rows})
+def points(  # noqa: PLR0913 - the inputs of a line
+    rows: Sequence[Row],
+    earlier: Lags,
+    present: Lags | None,
+    silences: Sequence[Span] = (),
+    window: Window = WINDOW,
+    *,
+    ended_before: Collection[TopicPartition] = (),
+    cuts: Collection[int] = (),
+) -> tuple[LagPoint, ...]:
+    """Return the line. `cuts` are the seconds at which a new piece of the rows starts."""
+    names = sorted({partition for _, partition, _ in rows})
+    last_ms = np.array([max(1_000 * second for second, one, _ in rows if one == name) for name in names], np.int64)
+    line = LagLine(LagPartitions(names, last_ms, earlier, {}, ended_before), present, window)
+    edges = [-1, *sorted(cuts), 10**9]
+    for start, end in pairwise(edges):
+        line.add(columns([row for row in rows if start <= row[0] < end], names))
+    return line.points(silences)
+
+
+def columns(rows: Sequence[Row], names: Sequence[TopicPartition]) -> LagRows:
     return LagRows(
         np.array([1_000 * second for second, _, _ in rows], dtype=np.int64),
-        np.array([partitions.index(partition) for _, partition, _ in rows], dtype=np.int64),
+        np.array([names.index(partition) for _, partition, _ in rows], dtype=np.int64),
         np.array([lag or 0 for _, _, lag in rows], dtype=np.int64),
         np.array([lag not in {None, END} for _, _, lag in rows], dtype=bool),
-        partitions,
         np.array([lag == END for _, _, lag in rows], dtype=bool),
         np.full(len(rows), np.nan),
-        [A] if ended_before else [],
     )
-
-
-Lags = Mapping[TopicPartition, int | None]
 
 
 @pytest.mark.parametrize(
@@ -62,8 +78,8 @@ def test_the_lag_of_a_group_is_the_sum_of_the_last_row_of_each_partition(
     at_10: tuple[int | None, bool],
     at_100: tuple[int | None, bool],
 ) -> None:
-    points = lag_points(columns(rows), earlier, present, [], WINDOW)
-    assert [(point.records, point.is_bound and point.records is not None) for point in (points[10], points[100])] == [
+    found = points(rows, earlier, present)
+    assert [(point.records, point.is_bound and point.records is not None) for point in (found[10], found[100])] == [
         at_10,
         at_100,
     ]
@@ -71,29 +87,29 @@ def test_the_lag_of_a_group_is_the_sum_of_the_last_row_of_each_partition(
 
 def test_a_partition_does_not_count_after_its_end_row() -> None:
     """Rule 4: an offset expired at 77 s. The report is unknown, so only the end row shows that it no longer exists."""
-    points = lag_points(columns([(50, A, 9), (77, A, END), (90, B, 4)]), {A: 3, B: 1}, None, [], WINDOW)
-    assert [points[number].records for number in (10, 60, 80, 100)] == [4, 10, 1, 4]
-    points = lag_points(columns([(77, A, END)]), {A: 3}, None, [], WINDOW)
-    assert [points[number].records for number in (10, 80)] == [3, None], "no committed offset: no lag, not 0"
+    found = points([(50, A, 9), (77, A, END), (90, B, 4)], {A: 3, B: 1}, None)
+    assert [found[number].records for number in (10, 60, 80, 100)] == [4, 10, 1, 4]
+    found = points([(77, A, END)], {A: 3}, None)
+    assert [found[number].records for number in (10, 80)] == [3, None], "no committed offset: no lag, not 0"
 
 
 def test_a_partition_that_ended_before_the_window_is_not_missing() -> None:
     """Rule 4: the group commits again at 50 s. Before this row, the sum of the other partitions is exact."""
-    points = lag_points(columns([(50, A, 9)], ended_before=True), {B: 1}, {A: 9, B: 1}, [], WINDOW)
-    assert [(points[number].records, points[number].is_bound) for number in (10, 100)] == [(1, False), (10, False)]
+    found = points([(50, A, 9)], {B: 1}, {A: 9, B: 1}, ended_before=[A])
+    assert [(found[number].records, found[number].is_bound) for number in (10, 100)] == [(1, False), (10, False)]
 
 
 def test_a_peak_between_two_intervals_is_not_lost() -> None:
     """Rule 5: seven days have intervals of 42 minutes. A peak of one minute is the reason for the page call."""
-    points = lag_points(columns([(50, A, 9_000), (51, A, 3)]), {A: 1}, {A: 3}, [], Window(0, 100 * 240_000))
-    assert max(point.records or 0 for point in points) == 9_000
-    assert points[-1].records == 3
+    found = points([(50, A, 9_000), (51, A, 3)], {A: 1}, {A: 3}, [], Window(0, 100 * 240_000))
+    assert max(point.records or 0 for point in found) == 9_000
+    assert found[-1].records == 3
 
 
 def test_without_measurements_the_line_breaks() -> None:
     """Rule 5: the last value before a stop of the monitor is not the value during the stop."""
-    points = lag_points(columns([(50, A, 7)]), {A: 3}, {A: 7}, [Span(60_000, 90_000)], WINDOW)
-    known = [number for number, point in enumerate(points) if point.records is not None]
+    found = points([(50, A, 7)], {A: 3}, {A: 7}, [Span(60_000, 90_000)])
+    known = [number for number, point in enumerate(found) if point.records is not None]
     assert known == [*range(60), *range(90, LAG_INTERVALS)]
 
 
@@ -107,30 +123,34 @@ partitions = st.sampled_from([A, B, C])
     st.dictionaries(st.tuples(seconds, partitions), lags | st.just(END), max_size=12),
     st.dictionaries(partitions, lags),
     st.none() | st.dictionaries(partitions, lags),
+    st.sets(seconds, max_size=5),
 )
 def test_the_line_is_the_same_as_in_a_model_that_replays_the_rows(
-    changes: Mapping[tuple[int, TopicPartition], int | None], earlier: Lags, present: Lags | None
+    changes: Mapping[tuple[int, TopicPartition], int | None],
+    earlier: Lags,
+    present: Lags | None,
+    cuts: Collection[int],
 ) -> None:
+    """The rows come in pieces. It does not matter where a piece starts."""
     rows = [(second, partition, lag) for (second, partition), lag in changes.items()]
-    points = lag_points(columns(rows), earlier, present, [], WINDOW)
-    assert list(points) == model(rows, earlier, present)
+    assert list(points(rows, earlier, present, cuts=cuts)) == model(rows, earlier, present)
 
 
 def model(rows: Sequence[Row], earlier: Lags, present: Lags | None) -> list[LagPoint]:
     """Replay the rows second by second, and take the highest total of each interval of one second."""
     totals = [total_at(1_000 * second, rows, earlier, present) for second in range(LAG_INTERVALS + 1)]
     after_ends = [total_at(1_000 * second + 1, rows, earlier, present) for second in range(LAG_INTERVALS + 1)]
-    points = []
+    expected = []
     for second in range(LAG_INTERVALS):
         candidates = [totals[second], after_ends[second], totals[second + 1]]
         known = [(lag, missing) for lag, missing in candidates if lag is not None]
         if not known:
-            points.append(LagPoint(1_000 * second, 1_000 * (second + 1), None))
+            expected.append(LagPoint(1_000 * second, 1_000 * (second + 1), None))
             continue
         highest = max(lag for lag, _ in known)
         missing = next(missing for lag, missing in known if lag == highest)
-        points.append(LagPoint(1_000 * second, 1_000 * (second + 1), highest, present is None or missing))
-    return points
+        expected.append(LagPoint(1_000 * second, 1_000 * (second + 1), highest, present is None or missing))
+    return expected
 
 
 def total_at(at_ms: int, rows: Sequence[Row], earlier: Lags, present: Lags | None) -> tuple[int | None, bool]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -12,8 +13,8 @@ from hypothesis import strategies as st
 
 from assignors import TopicPartition
 from streaming.page.timeline.history import Span
-from streaming.page.timeline.lag_line import LagRows
-from streaming.page.timeline.late_times import times_above_limit
+from streaming.page.timeline.lag_rows import LagPartitions, LagRows, Lags
+from streaming.page.timeline.late_times import LateTimes
 from streaming.page.timeline.window import Window
 
 A, B = ("t", 0), ("t", 1)
@@ -22,17 +23,31 @@ Row = tuple[int, TopicPartition, float]
 """A row of `group_lag`: seconds since the start of the window, partition, age of the next record in seconds."""
 
 
-def columns(rows: Sequence[Row], earlier: Mapping[TopicPartition, tuple[int, float]] = {}) -> LagRows:
-    partitions = sorted({partition for _, partition, _ in rows})
+def late_times(
+    rows: Sequence[Row],
+    earlier: Mapping[TopicPartition, tuple[int, float]] = {},
+    present: Lags | None = None,
+    silences: Sequence[Span] = (),
+    cuts: Collection[int] = (),
+) -> list[tuple[int, int]]:
+    """Return the times above the limit. `cuts` are the seconds at which a new piece of the rows starts."""
+    names = sorted({partition for _, partition, _ in rows})
+    ages = {one: (WINDOW.from_ms + 1_000 * second, age) for one, (second, age) in earlier.items()}
+    partitions = LagPartitions(names, np.array([], dtype=np.int64), {}, ages, ())
+    late = LateTimes(partitions, LIMIT_SECONDS, present, WINDOW)
+    for start, end in pairwise([-1, *sorted(cuts), 10**9]):
+        late.add(columns([row for row in rows if start <= row[0] < end], names))
+    return seconds(late.spans(silences))
+
+
+def columns(rows: Sequence[Row], names: Sequence[TopicPartition]) -> LagRows:
     return LagRows(
         sampled_ms=np.array([WINDOW.from_ms + 1_000 * second for second, _, _ in rows], dtype=np.int64),
-        codes=np.array([partitions.index(partition) for _, partition, _ in rows], dtype=np.int64),
+        codes=np.array([names.index(partition) for _, partition, _ in rows], dtype=np.int64),
         records=np.array([0 if math.isnan(age) else 7 for _, _, age in rows], dtype=np.int64),
         is_known=np.ones(len(rows), dtype=bool),
-        partitions=partitions,
         is_end=np.zeros(len(rows), dtype=bool),
         ages=np.array([age for _, _, age in rows], dtype=np.float64),
-        earlier_ages={one: (WINDOW.from_ms + 1_000 * second, age) for one, (second, age) in earlier.items()},
     )
 
 
@@ -64,21 +79,20 @@ PRESENT = {A: 7, B: 7}
 def test_the_lag_is_above_the_limit_from_the_time_that_the_age_proves(
     rows: Sequence[Row], earlier: Mapping[TopicPartition, tuple[int, float]], found: list[tuple[int, int]]
 ) -> None:
-    assert seconds(times_above_limit(columns(rows, earlier), LIMIT_SECONDS, PRESENT, [], WINDOW)) == found
+    assert late_times(rows, earlier, PRESENT) == found
 
 
 def test_a_deleted_partition_counts_until_its_last_row() -> None:
     """Rule 3: the topic was deleted while the group was late."""
-    rows = columns([(100, A, 90.0), (150, A, 140.0)])
-    assert seconds(times_above_limit(rows, LIMIT_SECONDS, {B: 0}, [], WINDOW)) == [(100, 150)]
-    assert seconds(times_above_limit(rows, LIMIT_SECONDS, None, [], WINDOW)) == [(100, 600)], "the report is unknown"
+    rows = [(100, A, 90.0), (150, A, 140.0)]
+    assert late_times(rows, {}, {B: 0}) == [(100, 150)]
+    assert late_times(rows, {}, None) == [(100, 600)], "the report is unknown"
 
 
 def test_a_time_without_measurements_proves_nothing() -> None:
     """Rule 4: the monitor did not run. Possibly the group caught up and fell behind again."""
     silences = [Span(WINDOW.from_ms + 200_000, WINDOW.from_ms + 300_000)]
-    found = times_above_limit(columns([(100, A, 90.0)]), LIMIT_SECONDS, PRESENT, silences, WINDOW)
-    assert seconds(found) == [(100, 200), (300, 600)]
+    assert late_times([(100, A, 90.0)], {}, PRESENT, silences) == [(100, 200), (300, 600)]
 
 
 all_rows = st.dictionaries(
@@ -88,9 +102,10 @@ all_rows = st.dictionaries(
 ).map(lambda found: [(second, partition, age) for (second, partition), age in sorted(found.items())])
 
 
-@given(rows=all_rows)
-def test_each_second_is_as_a_plain_reading_of_the_rows_says(rows: Sequence[Row]) -> None:
-    found = seconds(times_above_limit(columns(rows), LIMIT_SECONDS, PRESENT, [], WINDOW))
+@given(rows=all_rows, cuts=st.sets(st.integers(0, 600), max_size=4))
+def test_each_second_is_as_a_plain_reading_of_the_rows_says(rows: Sequence[Row], cuts: Collection[int]) -> None:
+    """The rows come in pieces. It does not matter where a piece starts."""
+    found = late_times(rows, {}, PRESENT, (), cuts)
     assert found == sorted(found)
     for second in range(600):
         assert any(start <= second + 0.5 < end for start, end in found) == _is_late(rows, second + 0.5)

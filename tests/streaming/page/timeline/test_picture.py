@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 from collections import Counter
 
 import pytest
@@ -9,6 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streaming.evaluation.rebalances.rebalances import BECAME_EMPTY, DELETED, REBALANCE, UPGRADED
+from streaming.page.timeline import axes, history, lag_rows, shapes, words
+from streaming.page.timeline import member_rows as rows_of_members
+from streaming.page.timeline import window as time_range
 from streaming.page.timeline.axes import time_ticks
 from streaming.page.timeline.history import (
     Change,
@@ -26,7 +30,7 @@ from streaming.page.timeline.history import (
 from streaming.page.timeline.member_rows import member_rows
 from streaming.page.timeline.picture import NARROW, WIDE, Layout, picture
 from streaming.page.timeline.section import section_of
-from streaming.page.timeline.shapes import Line, Picture, Rect, Text
+from streaming.page.timeline.shapes import CHARACTER_WIDTH, Line, Picture, Rect, Text
 from streaming.page.timeline.window import COLUMNS, HOUR_MS, SPANS, Window
 
 END_MS = 1_795_300_000_000
@@ -197,6 +201,22 @@ def test_names_are_shortened_in_the_picture_and_complete_in_its_title() -> None:
     assert len(label.text) < len(name)
 
 
+@pytest.mark.parametrize("layout", [WIDE, NARROW], ids=["wide", "narrow"])
+@pytest.mark.parametrize(
+    "name", ["\u200b" * 60, "a" + "\u0301" * 200, "\ud800" * 60], ids=["invisible", "marks", "surrogates"]
+)
+def test_a_hostile_name_is_as_short_as_any_other_name(layout: Layout, name: str) -> None:
+    """A page shows 20 zero-width spaces as 120 characters, and they covered the bars of all members.
+
+    A name of combining marks was never shortened.
+    """
+    generations = [Generation(HOUR.from_ms, (Holding("m", name, "/h", 3),))]
+    drawn = picture(Timeline("1h", HOUR, members=member_rows(generations, HOUR)), layout)
+    (label,) = [shape for shape in drawn.shapes if isinstance(shape, Text) and shape.title == name]
+    assert label.text.isprintable(), "the page would replace characters, so the text would become longer"
+    assert len(label.text) * CHARACTER_WIDTH <= (layout.label_width or layout.width)
+
+
 @given(window=windows, most=st.integers(2, 20))
 def test_the_time_axis_has_few_round_times_inside_the_window(window: Window, most: int) -> None:
     ticks = time_ticks(window, most)
@@ -237,9 +257,34 @@ def test_the_legend_explains_every_symbol_and_no_other(timeline: Timeline) -> No
     assert "tl-key-blank" in explained
 
 
+def test_a_condition_whose_end_is_unknown_has_not_ended() -> None:
+    """The monitor stopped during a storm. The summary listed this storm under "Ended"."""
+    spans = {
+        "rebalance_storm": Span(HOUR.from_ms, END_MS - 600_000, is_end_known=False),
+        "stuck_rebalance": Span(HOUR.from_ms, END_MS, is_end_known=False),
+        "silent_group": Span(HOUR.from_ms, END_MS),
+        "long_commit_gap": Span(HOUR.from_ms, END_MS - 600_000),
+    }
+    bars = tuple(ConditionBars(name, (span,)) for name, span in spans.items())
+    section = section_of(Timeline("1h", HOUR, conditions=bars))
+    assert section.summary[:3] == [
+        "Active now: silent group.",
+        "Possibly still active: rebalance storm, stuck rebalance.",
+        "Ended: long commit gap.",
+    ]
+    times_of = {fact.name: fact.time for fact in section.facts}
+    assert times_of["stuck rebalance"] == "21:26:40 to 22:26:40 or later", "not until now"
+
+
 def test_now_is_not_the_time_of_the_last_measurement() -> None:
     """The monitor stopped ten minutes ago. "Now" would suggest that its values are of this moment."""
     measured = Timeline("1h", HOUR, measured_ms=END_MS - 600_000)
     assert "Last measurement: 22:16:40 UTC." in section_of(measured).summary
     texts = {shape.text for shape in picture(measured, WIDE).shapes if isinstance(shape, Text)}
     assert "now, 22:26" in texts
+
+
+@pytest.mark.parametrize("module", [axes, history, lag_rows, rows_of_members, shapes, time_range, words])
+def test_the_examples_in_the_docstrings_are_correct(module: object) -> None:
+    """The example of `shorten` was wrong, because nothing ran it."""
+    assert doctest.testmod(module).failed == 0  # type: ignore[arg-type]

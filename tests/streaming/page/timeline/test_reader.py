@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,8 +14,10 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+import streaming.page.timeline.lag_rows
 import streaming.page.timeline.reader
 from streaming.delta.cells import utc
+from streaming.delta.stored_table import StoredTable
 from streaming.delta.tables import (
     COMMIT_GAPS,
     GROUP_CONDITIONS,
@@ -23,7 +28,7 @@ from streaming.delta.tables import (
     Table,
 )
 from streaming.evaluation.conditions.condition_tracker import Condition
-from streaming.page.timeline.history import Timeline
+from streaming.page.timeline.history import Mark, Timeline
 from streaming.page.timeline.queries import GroupTables
 from streaming.page.timeline.reader import TimelineReader
 from streaming.page.timeline.section import section_of
@@ -151,7 +156,7 @@ def test_only_files_of_the_needed_dates_are_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("missing", [REBALANCES, COMMIT_GAPS, GROUP_CONDITIONS, GROUP_GENERATIONS, GROUP_LAG])
 def test_if_one_table_is_missing_the_other_parts_are_shown(tmp_path: Path, missing: Table) -> None:
-    """Rule 4."""
+    """Rule 5."""
     cluster = watched(tmp_path, 3 * HOUR, 1_800)
     write_all(tmp_path)
     (tmp_path / missing.name).rename(tmp_path / "moved")
@@ -208,7 +213,7 @@ def test_an_active_condition_comes_from_the_report_even_without_a_row(tmp_path: 
 
 
 def test_the_timeline_is_cached_for_a_short_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rule 3: a page reloads every 15 s, and ten engineers open it in an incident."""
+    """Rule 4: a page reloads every 15 s, and ten engineers open it in an incident."""
     reads = list[str]()
     original = streaming.page.timeline.reader.GroupTables.marks
 
@@ -235,7 +240,7 @@ def test_a_group_that_does_not_exist_has_no_timeline(tmp_path: Path) -> None:
 
 
 def test_a_group_id_that_no_table_can_contain_is_an_unreadable_table(tmp_path: Path) -> None:
-    """Rule 4: a query with a lone surrogate cannot be encoded. The page must still be shown."""
+    """Rule 5: a query with a lone surrogate cannot be encoded. The page must still be shown."""
     watched(tmp_path, 600)
     write_all(tmp_path)
     timeline = read(tmp_path, watched(tmp_path, 600, group_id="\ud800"), group_id="\ud800")
@@ -265,6 +270,63 @@ def test_too_many_rows_of_lag_are_not_read(tmp_path: Path, monkeypatch: pytest.M
     assert timeline.errors == (
         "The lag is not shown: the table group_lag contains 2,892 rows for this time. Select a shorter time.",
     )
+
+
+def test_the_rows_of_a_large_group_are_never_in_memory_at_the_same_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rule 3: a group with 1,000 partitions has 20 million rows in seven days, and the monitor needed several GB."""
+    cluster = watched(tmp_path, 3 * HOUR)
+    write_all(tmp_path)
+    write_lag(tmp_path, "g", 3_000, 1_500, int, range(12), "audit")
+    expected, sizes, original = read(tmp_path, cluster), list[int](), StoredTable.query
+
+    def query(table: StoredTable, sql: str) -> pa.Table:
+        found = original(table, sql)
+        if "lag_seconds FROM stored" in sql:
+            sizes.append(found.num_rows)
+        return found
+
+    monkeypatch.setattr(StoredTable, "query", query)
+    monkeypatch.setattr(streaming.page.timeline.lag_rows, "ROWS_AT_ONCE", 100)
+    assert read(tmp_path, cluster) == expected
+    assert {point.records for point in expected.lag} > {120, 120 + 12 * 2_400}
+    assert len(sizes) > 15
+    assert max(sizes) <= 100
+
+
+def test_too_many_timelines_are_not_read_at_the_same_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rule 3: without a limit, each parallel request needs memory of its own."""
+    cluster, is_reading, may_continue = watched(tmp_path, 600), threading.Event(), threading.Event()
+    write_all(tmp_path)
+    original = GroupTables.marks
+
+    def wait(tables: GroupTables, window: Window) -> Sequence[Mark]:
+        is_reading.set()
+        assert may_continue.wait(60)
+        return original(tables, window)
+
+    monkeypatch.setattr(GroupTables, "marks", wait)
+    monkeypatch.setattr(streaming.page.timeline.reader, "MAX_READS", 1)
+    monkeypatch.setattr(streaming.page.timeline.reader, "MAX_WAITING_READS", 0)
+    reader = TimelineReader(str(tmp_path), CLUSTER, Clock())
+    with ThreadPoolExecutor(1) as threads:
+        first = threads.submit(reader.read, cluster, "g", "1h")
+        assert is_reading.wait(60)
+        refused = reader.read(cluster, "g", "6h")
+        may_continue.set()
+        read_first = first.result(60)
+    assert refused is not None
+    assert refused.errors == (
+        "The timeline is not shown, because too many requests read timelines now. Reload the page in some seconds.",
+    )
+    section = section_of(refused)
+    assert section.summary == ["The lag is unknown.", "The rebalances are unknown."]
+    assert any(one.text == "hatched rows: the members are unknown" for one in section.legend)
+    assert reader.read(cluster, "g", "1h") is read_first
+    again = reader.read(cluster, "g", "6h")
+    assert again is not None
+    assert again.errors == (), "a refusal is not cached"
 
 
 @pytest.mark.slow

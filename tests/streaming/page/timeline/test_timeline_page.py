@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from streaming.evaluation.conditions.condition_tracker import Condition
 from streaming.page.application import Pages
 from streaming.page.clusters import ClusterView
 from streaming.page.rebalances import RebalanceReader
@@ -25,7 +26,7 @@ from tests.streaming.page.scene import (
     simulate,
 )
 from tests.streaming.page.test_application import ask
-from tests.streaming.page.timeline.stored import write_condition, write_gap, write_lag
+from tests.streaming.page.timeline.stored import ago_ms, write_condition, write_gap, write_lag
 
 SVG_ELEMENTS = {"svg", "defs", "pattern", "rect", "polyline", "text", "title"}
 HOSTILE_CLIENTS = ("</title></text></svg><script>alert(1)</script>", '"><image href=x onerror=alert(1)>', "{{ 7 * 7 }}")
@@ -79,6 +80,7 @@ def pages_of(tables: Path, group_id: str, clients: tuple[str, ...]) -> Pages:
         write_lag(tables, group_id, 7_200, 0, int, range(12))
         write_gap(tables, group_id, 1_200, 1_230, 1_190)
         write_condition(tables, group_id, "flapping_member", 1_100)
+        monitor_state.put_conditions({group_id: (Condition("flapping_member", ago_ms(1_100), "it came and went"),)})
     cluster = ClusterView(
         CLUSTER,
         lambda: WatchedCluster(CLUSTER, monitor_state.view(), NOW_MS, 60_000),

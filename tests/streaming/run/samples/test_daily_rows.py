@@ -7,7 +7,7 @@ from pathlib import Path
 from streaming.cli.text.conditions import read_condition_changes
 from streaming.past.reader import PastReader
 from tests.streaming.groups import written
-from tests.streaming.past.history import write_life
+from tests.streaming.past.history import lag_row, write_lag, write_life
 from tests.streaming.run.samples.orders import STEP_SECONDS, Orders
 from tests.streaming.run.samples.test_conditions import MINUTE_MS, SHARED, Monitor, storm
 
@@ -32,6 +32,7 @@ def test_an_active_condition_has_a_row_on_each_date(tmp_path: Path) -> None:
     monitor.tables.tidy(rows[-1]["date"])
     reader = PastReader(str(monitor.root / "tables"), "prod")
     write_life(monitor.root / "tables", [written(0, 1, SHARED)], "g", "prod")
+    write_lag(monitor.root / "tables", lag_row(monitor.cluster.now_ms, 7))  # without a measurement, it is unknown
     past = reader.group("g", monitor.cluster.now_ms)
     assert past is not None
     assert [one.name for one in past.report.conditions] == ["rebalance_storm"]

@@ -1,0 +1,55 @@
+"""The parameters `at`, `from` and `to`, and the requests with these parameters that have no answer.
+
+1. `at` is possible for the list of groups and for one group. `from` and `to` are possible for one group, both together
+   and without `at`.
+2. The pages and documents of topics, hosts, incidents and events do not show the past. With one of the three
+   parameters, the response would show the present, and a reader would not notice it. So such a request is refused.
+3. An empty parameter counts as missing. Other addresses (style sheet, probes) ignore the parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+from streaming.page.addresses import GROUP_API, GROUP_PAGE, HOST_PAGE, TOPIC_PAGE
+
+AT, FROM, TO = "at", "from", "to"
+PARAMETERS: Final = (AT, FROM, TO)
+LISTS: Final = ("/", "/api/v1/groups")
+_WITHOUT_PAST: Final = ("/incidents", "/api/v1/incidents", "/api/v1/events")
+
+
+def group_prefix(path: str) -> str | None:
+    """Return the part of the path before the id of a group. None if the path is not that of a group."""
+    return next((prefix for prefix in (GROUP_API, GROUP_PAGE) if path.startswith(prefix)), None)
+
+
+def is_answerable(path: str) -> bool:
+    """Return True if a request for this path can ask about the past, or is refused (rules 1 and 2).
+
+    >>> [is_answerable(path) for path in ("/", "/groups/a", "/topics/a", "/incidents/0a", "/style.css")]
+    [True, True, True, True, False]
+    """
+    return path in LISTS or group_prefix(path) is not None or _is_without_past(path)
+
+
+def refusal(path: str, given: Collection[str]) -> str | None:
+    """Return the reason why a request with these parameters has no answer. None if it has one.
+
+    >>> refusal("/groups/a", [FROM]), refusal("/groups/a", [FROM, TO])
+    ('a comparison needs both `from` and `to`', None)
+    """
+    if _is_without_past(path):
+        names = " and ".join(f"`{name}`" for name in given)
+        return f"this address does not show the past, so it cannot be used with {names}"
+    if path in LISTS:
+        return "`from` and `to` can only be used for one group" if {FROM, TO} & {*given} else None
+    if AT in given and len(given) > 1:
+        return "`at` cannot be used together with `from` and `to`"
+    return "a comparison needs both `from` and `to`" if len(given) == 1 and AT not in given else None
+
+
+def _is_without_past(path: str) -> bool:
+    is_place = path.startswith((TOPIC_PAGE, HOST_PAGE))
+    return is_place or any(path == one or path.startswith(f"{one}/") for one in _WITHOUT_PAST)
