@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 from streaming.delta.cells import Row, timestamp_ms, utc
 from streaming.evaluation.incidents.evidence import Evidence
@@ -36,7 +37,7 @@ def incident_row(sampled_at_ms: int, incident: Incident, story: Sequence[str], *
     }
 
 
-def restore_incident(row: Row) -> Incident:
+def restore_incident(row: Mapping[str, Any]) -> Incident:
     """Return the incident that a row describes. If the row has no column `evidence`, the incident has no evidence."""
     return Incident(
         incident_id=row["incident_id"],
