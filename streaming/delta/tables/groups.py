@@ -140,9 +140,10 @@ REBALANCES = Table(
                 pa.list_(pa.string()),
                 "causes that the records prove. The most important cause comes first. The values are"
                 " strategy_changed, member_gone (left, timed out or fenced: these look the same in the records),"
-                " member_joined, subscription_changed, metadata_changed, cooperative_followup, unexplained. If only"
-                " the group coordinator reported a change of the strategy, and no record shows it, the list contains"
-                " strategy_changed, too. Null if records are missing",
+                " member_joined, subscription_changed, metadata_changed (a topic has more partitions than before),"
+                " cooperative_followup, unexplained (for example, a topic was deleted). If only the group coordinator"
+                " reported a change of the strategy, and no record shows it, the list contains strategy_changed, too."
+                " Null if records are missing",
             ),
             column("members", pa.int32(), "number of members after the rebalance"),
             column("protocol", pa.string(), "the strategy after the rebalance"),
@@ -165,7 +166,7 @@ REBALANCES = Table(
                 "fewest_moves",
                 pa.int32(),
                 "smallest number of moves to reach an assignment that is at least as balanced as the actual"
-                " assignment. Null if a partition has no owner or two owners",
+                " assignment. Null if the column unowned is not empty, or if a partition has two owners",
             ),
             column(
                 "fewest_is_exact", pa.bool_(), "true if fewest_moves is exact. false if fewest_moves is a lower bound"
@@ -173,10 +174,16 @@ REBALANCES = Table(
             column(
                 "withheld_partitions",
                 pa.int32(),
-                "number of partitions that one member must give up before a different member gets them. This is the"
-                " first round of a cooperative rebalance (KIP-429)",
+                "number of partitions that a member must give up and that no member gets in this round. This is the"
+                " first round of a cooperative rebalance (KIP-429). Usually a different member gets them in the next"
+                " round. If their topic was deleted, no member gets them",
             ),
-            column("unowned", NAMED_PARTITIONS, "partitions without an owner. Withheld partitions are included"),
+            column(
+                "unowned",
+                NAMED_PARTITIONS,
+                "partitions that had an owner, or that a member claims, and that are not assigned now. Withheld"
+                " partitions are included. The records do not show whether these partitions still exist",
+            ),
             column(
                 "unowned_before_partitions",
                 pa.int32(),

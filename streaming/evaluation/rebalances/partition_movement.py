@@ -1,8 +1,14 @@
 """Count the partitions that a rebalance moved, the necessary moves, and the partitions without an owner.
 
 The counts come only from records: the assigned partitions show which partitions a topic has. So a row does not depend
-on the time of a sample. If a topic has a gap, `fewest_moves` is unknown. A gap is a partition that is not assigned
-although a partition with a higher number is assigned.
+on the time of a sample. A monitor that catches up writes the same rows as a monitor that follows the log. If a topic
+has a gap, `fewest_moves` is unknown. A gap is a partition that is not assigned although a partition with a higher
+number is assigned.
+
+No record shows that a topic was deleted, or created again with fewer partitions. So if a classic group no longer
+assigns a partition, the partition possibly does not exist any more. The counts include such a partition as a partition
+without an owner, and `fewest_moves` is unknown. In a KIP-848 group, the coordinator knows the topics. So if no target
+contains a topic, the partitions of this topic are left out.
 """
 
 from __future__ import annotations
@@ -34,9 +40,10 @@ class PartitionMovement(msgspec.Struct, frozen=True):
         fewest_moves: the smallest possible number of moves. None if `moved_partitions` is None, or if a partition has
             no owner or several owners.
         is_exact: False if `fewest_moves` is only a lower bound.
-        withheld: partitions that a member must revoke before a different member gets them (KIP-429, first round).
+        withheld: partitions that a member must revoke and that no member gets in this round (KIP-429, first round).
         unowned: partitions without an owner after the rebalance. Their topics are subscribed. A partition is included
-            only if it had an owner or was unowned before the rebalance, or if a member claims it.
+            only if it had an owner or was unowned before the rebalance, or if a member claims it. It is possible that
+            the partition does not exist any more.
         unowned_before_partitions: number of partitions in `unowned` that already had no owner after the previous
             rebalance.
 
@@ -112,7 +119,9 @@ def movement(owners_before: OwnersBefore, now: Sequence[GroupMember], after: Gro
         *claims.values(),
         owners_before.unowned,
     )
-    unowned = sorted(at for at in set(had) - assigned if at[0] in subscribed and _exists(after, at))
+    if after.modern is not None:
+        subscribed.intersection_update(topic for topic, _ in assigned)
+    unowned = sorted(at for at in set(had) - assigned if at[0] in subscribed)
     withheld = (
         _withheld(unowned, [claims, _of_remaining_members(owners_before.held_last, held)])
         if _may_withhold(after)
@@ -127,12 +136,6 @@ def movement(owners_before: OwnersBefore, now: Sequence[GroupMember], after: Gro
         return unmoved
     moved, fewest, is_exact = count_moves_between(owners_before.held, held, now, after.protocol, is_whole=not unowned)
     return msgspec.structs.replace(unmoved, moved_partitions=moved, fewest_moves=fewest, is_exact=is_exact)
-
-
-def _exists(after: GroupSnapshot, topic_partition: TopicPartition) -> bool:
-    """Return False if a sample shows that the partition no longer exists."""
-    sampled = after.topics.get(topic_partition[0])
-    return sampled is None or topic_partition[1] < (sampled.partitions or 0)
 
 
 def _may_withhold(after: GroupSnapshot) -> bool:
@@ -201,8 +204,8 @@ def whole_topics(held: Iterable[TopicPartitions]) -> Mapping[str, int | None]:
     }
 
 
-def metadata_changed(then: Sequence[GroupMember], now: Sequence[GroupMember], after: GroupSnapshot) -> bool:
-    """Return True if the number of assigned partitions of a topic changed (`rebalances`, rule 6).
+def metadata_changed(then: Sequence[GroupMember], now: Sequence[GroupMember]) -> bool:
+    """Return True if the number of assigned partitions of a topic rose (`rebalances`, rule 6).
 
     A topic is compared only if members subscribe to it both before and after the rebalance.
     """
@@ -212,13 +215,10 @@ def metadata_changed(then: Sequence[GroupMember], now: Sequence[GroupMember], af
     partitions = whole_topics([*targets_by_member(now).values(), *claims_by_member(now).values()])
     subscribed = {topic for member in then for topic in member.subscribed_topics or ()}
     return any(
-        _has_changed(before.get(topic, 0), partitions.get(topic, 0), topic, after)
+        _has_grown(before.get(topic, 0), partitions.get(topic, 0))
         for topic in subscribed.intersection(topic for member in now for topic in member.subscribed_topics or ())
     )
 
 
-def _has_changed(then: int | None, now: int | None, topic: str, after: GroupSnapshot) -> bool:
-    if then is None or now is None or then == now:
-        return False
-    sampled = after.topics.get(topic)
-    return now > then or (sampled is not None and (sampled.partitions or 0) == now)
+def _has_grown(then: int | None, now: int | None) -> bool:
+    return then is not None and now is not None and now > then

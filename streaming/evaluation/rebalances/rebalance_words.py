@@ -22,7 +22,7 @@ Row = Mapping[str, Any]
 
 _CONTINUES = frozenset({words.UPGRADED, words.DOWNGRADED})
 _GROUP_CAUSES = {
-    words.METADATA_CHANGED: "the number of assigned partitions of a subscribed topic changed",
+    words.METADATA_CHANGED: "the number of assigned partitions of a subscribed topic rose",
     words.COOPERATIVE_FOLLOWUP: "the next round of a cooperative rebalance",
     words.UNEXPLAINED: "no record shows a cause",
 }
@@ -140,7 +140,7 @@ def _names(row: Row, change: str) -> str:
 def _moves(row: Row) -> Iterator[str]:
     moved, fewest = row["moved_partitions"], row["fewest_moves"]
     if row["withheld_partitions"]:
-        yield f"{counted(row['withheld_partitions'], 'partition')} will move in the next round"
+        yield f"{counted(row['withheld_partitions'], 'partition')} withheld until the next round"
     elif moved is None:
         yield "number of moved partitions unknown"
     elif not moved:
@@ -155,7 +155,7 @@ def _moves(row: Row) -> Iterator[str]:
 def _unowned(row: Row) -> Iterator[str]:
     unowned = len(row["unowned"] or ()) - (row["withheld_partitions"] or 0)
     if unowned > 0:
-        yield f"{counted(unowned, 'partition')} without an owner"
+        yield f"{counted(unowned, 'partition')} no longer assigned"
 
 
 def _sync_time(row: Row) -> Iterator[str]:

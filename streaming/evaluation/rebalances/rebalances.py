@@ -18,15 +18,18 @@ Rules:
 5. A rebalance has one or more causes: `strategy_changed`, `member_gone`, `member_joined`, `subscription_changed`,
    `metadata_changed`, `cooperative_followup`, or `unexplained`. `member_gone`: the member left, timed out or was
    fenced. The records do not show which of the three happened. `cooperative_followup`: members rejoin to get the
-   partitions that the previous round withheld. `unexplained`: the records show no other cause. If there are several
-   causes, the *primary* cause is the first in this list. A change of the whole group comes before a change of one
-   member. `member_gone` comes before `member_joined`, because a new member often replaces a lost member.
+   partitions that the previous round withheld from a different member. If these partitions return to their earlier
+   owners, this is no proof, because the topic may have been deleted and created again. `unexplained`: the records show
+   no other cause. If there are several causes, the *primary* cause is the first in this list. A change of the whole
+   group comes before a change of one member. `member_gone` comes before `member_joined`, because a new member often
+   replaces a lost member.
 6. `metadata_changed`: members subscribe to a topic before and after the rebalance, and the number of assigned
-   partitions of the topic has changed. Neither of the two assignments has a gap in this topic. If the number has
-   decreased, a sample must also show that the topic has fewer partitions. A sample alone does not prove this cause.
-   After the record of an upgrade or downgrade, this cause cannot be proven, because that record does not contain the
-   partitions of members that left. In a share group, this cause cannot be proven, because partitions of a topic are
-   added to the group one by one.
+   partitions of the topic has risen. Neither of the two assignments has a gap in this topic. If the number has fallen,
+   the records do not show the reason. Either the topic was deleted or created again with fewer partitions, or the
+   leader left partitions without an owner. So this cause is not proven. A sample does not prove it either, and only a
+   monitor that followed the log would have it. After the record of an upgrade or downgrade, this cause cannot be
+   proven, because that record does not contain the partitions of members that left. In a share group, this cause cannot
+   be proven, because partitions of a topic are added to the group one by one.
 7. A partition has moved if it has a present owner and this owner is different from its previous owner. If a partition
    had no previous owner, it has not moved. If a cooperative round withholds partitions, its moves are not counted. The
    next round is compared with the owners before the first round, so each move is counted once. `assignors.fairness`
@@ -326,15 +329,20 @@ def _proven(
     had_all = after.group_type in {CLASSIC, CONSUMER} and baseline is not None and not baseline.is_partial
     return {
         STRATEGY_CHANGED: None not in {before.protocol, after.protocol} and before.protocol != after.protocol,
-        METADATA_CHANGED: had_all and metadata_changed(then, now, after),
+        METADATA_CHANGED: had_all and metadata_changed(then, now),
         COOPERATIVE_FOLLOWUP: baseline is not None and _hands_over(baseline, now),
     }
 
 
 def _hands_over(baseline: RebalanceBaseline, now: Iterable[GroupMember]) -> bool:
-    """Return True if a member gets a partition that the previous cooperative round withheld."""
-    withheld = set(baseline.unowned) if baseline.owners_before is not None else set()
-    return any(not withheld.isdisjoint(member.target or ()) for member in now)
+    """Return True if a member gets a partition that the previous cooperative round withheld from a different member."""
+    if baseline.owners_before is None:
+        return False
+    withheld = set(baseline.unowned)
+    return any(
+        not withheld.difference(baseline.owners_before.get(member_key(member), ())).isdisjoint(member.target or ())
+        for member in now
+    )
 
 
 def _causes(

@@ -241,7 +241,7 @@ ROUND_ONE = cooperative(1, 2, member("a", {"orders": [0, 1]}, owned=[("orders", 
         ),
         (
             [cooperative(0, 1, ALL), ROUND_ONE],
-            f"{CLIENT_B} joined; 2 members; 2 partitions will move in the next round",
+            f"{CLIENT_B} joined; 2 members; 2 partitions withheld until the next round",
         ),
         (
             [cooperative(0, 1, ALL), ROUND_ONE, cooperative(2, 3, A, B)],
@@ -253,7 +253,7 @@ ROUND_ONE = cooperative(1, 2, member("a", {"orders": [0, 1]}, owned=[("orders", 
         ),
         (
             [written(0, 1, [A, B]), written(1, 2, [A, member("b", {"orders": [2]})])],
-            "no record shows a cause; 2 members; no partition moved; 1 partition without an owner",
+            "no record shows a cause; 2 members; no partition moved; 1 partition no longer assigned",
         ),
         (
             [written(0, 1, [A, B]), cooperative(1, 2, A, B)],

@@ -170,7 +170,7 @@ ON_BOTH = {"topics": ["orders", "sales"]}
             BEFORE,
             [a(0, 1), b(2)],
             ["unexplained"],
-            "one partition is not assigned, and no sample shows that the topic shrank",
+            "one partition is not assigned, and no record shows whether the topic shrank",
         ),
         (
             written(0, 1, [a(0), b(2, 3)]),
@@ -206,9 +206,97 @@ def test_a_strategy_change_comes_before_all_other_causes() -> None:
     assert (rebalance.previous_protocol, rebalance.protocol) == ("range", "cooperative-sticky")
 
 
-def test_a_topic_that_shrank_is_a_cause_only_with_a_sample() -> None:
-    """The topic was recreated with fewer partitions. Without a sample a partition may only be unassigned."""
-    assert last(BEFORE, sampled(500, orders=3), written(1, 2, [a(0, 1), b(2)])).causes == ("metadata_changed",)
+GONE, GONE_AGAIN = sampled(1_500, orders=None), sampled(2_500, orders=3)
+CLAIMED = [("orders", number) for number in range(4)]
+
+
+@pytest.mark.parametrize(
+    ("events", "samples", "why"),
+    [
+        ([BEFORE, written(1, 2, [a(), b()])], [GONE], "range: the topic was deleted, and the group has no partitions"),
+        ([BEFORE, written(1, 2, [a(0, 1), b(2)])], [GONE_AGAIN], "range: created again with three partitions"),
+        (
+            [cooperative(0, 1, a(0, 1), b(2, 3)), cooperative(1, 2, a(owned=CLAIMED[:2]), b(owned=CLAIMED[2:]))],
+            [GONE],
+            "cooperative-sticky: the topic was deleted",
+        ),
+        (
+            [
+                cooperative(0, 1, a(0, 1), b(2, 3)),
+                cooperative(1, 2, a(owned=CLAIMED[:2]), b(owned=CLAIMED[2:])),
+                cooperative(2, 3, a(0, 1), b(2, 3)),
+            ],
+            [GONE, GONE_AGAIN],
+            "cooperative-sticky: created again",
+        ),
+    ],
+)
+@pytest.mark.parametrize("at_record", [1, 2])
+def test_a_sample_does_not_change_a_row(
+    events: list[GroupEvent], samples: list[GroupEvent], why: str, at_record: int
+) -> None:
+    """Before, the rows of a monitor that followed the log differed from the rows of a monitor that caught up.
+
+    A sample before or after the record of the rebalance changed causes, moves and unowned partitions.
+    """
+    followed = [*events[:at_record], *samples, *events[at_record:]]
+    assert rebalances_of(followed) == rebalances_of(events), why
+
+
+def test_the_records_do_not_show_why_partitions_are_no_longer_assigned() -> None:
+    """Rule 6. The topic was deleted, or the leader left its partitions without an owner."""
+    row = last(BEFORE, written(1, 2, [a(), b()]))
+    assert row.causes == ("unexplained",)
+    found = row.movement
+    assert (found.moved_partitions, found.fewest_moves, len(found.unowned)) == (0, None, 4)
+
+
+def test_partitions_that_return_to_their_owners_are_no_cooperative_followup() -> None:
+    """Rule 5. The topic was deleted and created again. Before, the cause was `cooperative_followup`."""
+    deleted = cooperative(1, 2, a(owned=CLAIMED[:2]), b(owned=CLAIMED[2:]))
+    rounds = [cooperative(0, 1, a(0, 1), b(2, 3)), deleted]
+    assert last(*rounds, cooperative(2, 3, a(0, 1), b(2, 3))).causes == ("unexplained",)
+    assert last(*rounds, cooperative(2, 3, a(), b()), cooperative(3, 4, a(0, 1), b(2, 3))).causes == (
+        "metadata_changed",
+    ), "the members join again at once, because they gave up their partitions"
+    assert last(*rounds, cooperative(2, 3, a(0, 1, 2), b(3))).causes == ("cooperative_followup",)
+
+
+def test_a_deleted_topic_of_a_kip_848_group_leaves_no_partitions_without_an_owner() -> None:
+    """The coordinator knows the topics. A monitor that catches up does not know the name of a deleted topic."""
+    known = TopicsSampled({"orders": TopicMetadata(2, 4_500, topic_id="id")})
+    gone = TopicsSampled({"orders": TopicMetadata(None, 20_000)})
+    without = [epoch(5, 4), target(6, "m", ()), target_epoch(7, 4)]
+    followed, caught_up = ([*formed(0), *samples, *without, gone] for samples in ([known], []))
+    assert {last(*events).movement for events in (followed, caught_up)} == {
+        PartitionMovement(moved_partitions=0, fewest_moves=0, is_exact=True)
+    }
+
+
+GENERATIONS = st.lists(
+    st.tuples(
+        st.lists(st.integers(0, 3), max_size=4, unique=True),
+        st.lists(st.integers(0, 3), max_size=4, unique=True),
+        st.lists(st.integers(0, 3), max_size=2, unique=True),
+        st.sampled_from([None, 2, 3, 4]),
+    ),
+    min_size=2,
+    max_size=5,
+)
+
+
+@given(GENERATIONS, st.sampled_from(["range", "cooperative-sticky"]))
+def test_rows_do_not_depend_on_samples(
+    generations: list[tuple[list[int], list[int], list[int], int | None]], protocol: str
+) -> None:
+    """Live and caught-up tables are equal, whatever the samples show."""
+    records: list[GroupEvent] = []
+    followed: list[GroupEvent] = []
+    for number, (of_a, of_b, claimed, count) in enumerate(generations):
+        members = a(*of_a, owned=[("orders", at) for at in claimed]), b(*of_b)
+        records.append(GroupMetadataWritten(at(number), metadata(number, members, protocol=protocol)))
+        followed += [records[-1], sampled(number * SECOND_MS + 500, orders=count)]
+    assert rebalances_of(followed) == rebalances_of(records)
 
 
 def test_changed_members_are_listed_with_lost_and_gained_partitions() -> None:
@@ -308,10 +396,6 @@ def test_partitions_that_stay_unassigned_are_counted() -> None:
     left_out = [a(0, 1), b(2)]
     found = last(BEFORE, written(1, 2, left_out), written(2, 3, left_out)).movement
     assert (found.unowned, found.unowned_before_partitions) == ((("orders", 3),), 1)
-
-
-def test_partitions_of_a_deleted_topic_are_not_unassigned() -> None:
-    assert last(BEFORE, sampled(500, orders=None), written(1, 2, [a(), b()])).movement.unowned == ()
 
 
 @pytest.mark.parametrize(
