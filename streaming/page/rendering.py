@@ -27,7 +27,7 @@ from streaming.page.addresses import (
 )
 from streaming.page.expected import verdict_in_words
 from streaming.page.finding.search import found_names
-from streaming.page.links.grafana import group_dashboard, topic_dashboard
+from streaming.page.links.grafana import group_dashboard, past_group_dashboard, topic_dashboard
 from streaming.page.links.runbook import runbook_link, section_link
 from streaming.past.moments import format_moment
 
@@ -168,6 +168,7 @@ def _environment() -> Environment:
         host_address=host_address,
         host_name=host_name,
         group_dashboard=group_dashboard,
+        past_group_dashboard=past_group_dashboard,
         topic_dashboard=topic_dashboard,
         section_link=lambda section, links: section_link(links, section),
         runbook_link=lambda trouble, links: runbook_link(links, trouble),

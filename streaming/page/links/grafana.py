@@ -21,19 +21,31 @@ def group_dashboard(grafana_url: str, cluster: str, group_id: str, span: str = "
     >>> group_dashboard("https://grafana", "eu", "a&b", "6h")
     'https://grafana/d/rebalance-monitor-group?var-cluster=eu&var-group=a%26b&from=now-6h&to=now'
     """
-    return _dashboard(grafana_url, GROUP_UID, cluster, "group", group_id, span)
+    return _dashboard(grafana_url, GROUP_UID, cluster, "group", group_id, _until_now(span))
+
+
+def past_group_dashboard(grafana_url: str, cluster: str, group_id: str, from_ms: int, to_ms: int) -> str | None:
+    """Return the address of a group's dashboard for a time range in the past. None as in `group_dashboard`.
+
+    >>> past_group_dashboard("https://grafana", "eu", "a", 1_795_381_440_000, 1_795_385_040_000)
+    'https://grafana/d/rebalance-monitor-group?var-cluster=eu&var-group=a&from=1795381440000&to=1795385040000'
+    """
+    return _dashboard(grafana_url, GROUP_UID, cluster, "group", group_id, f"from={from_ms:d}&to={to_ms:d}")
 
 
 def topic_dashboard(grafana_url: str, cluster: str, topic: str, span: str = "") -> str | None:
     """Return the address of a topic's dashboard. Return None if the address of Grafana is not configured."""
-    return _dashboard(grafana_url, TOPIC_UID, cluster, "topic", topic, span)
+    return _dashboard(grafana_url, TOPIC_UID, cluster, "topic", topic, _until_now(span))
 
 
-def _dashboard(grafana_url: str, uid: str, cluster: str, variable: str, name: str, span: str) -> str | None:  # noqa: PLR0913, PLR0917 - the parts of an address
+def _dashboard(grafana_url: str, uid: str, cluster: str, variable: str, name: str, time_range: str) -> str | None:  # noqa: PLR0913, PLR0917 - the parts of an address
     if not grafana_url:
         return None
-    time_range = f"from=now-{span if span in TIME_RANGES else TIME_RANGES[0]}&to=now"
     return f"{grafana_url}/d/{uid}?var-cluster={_encode(cluster)}&var-{variable}={_encode(name)}&{time_range}"
+
+
+def _until_now(span: str) -> str:
+    return f"from=now-{span if span in TIME_RANGES else TIME_RANGES[0]}&to=now"
 
 
 def _encode(text: str) -> str:

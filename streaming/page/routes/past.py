@@ -39,7 +39,7 @@ from streaming.page.recent_answers import ReadLimit, TooManyReadsError
 from streaming.page.rendering import page
 from streaming.page.routes.answers import BAD_REQUEST, CHOICES, HTML, NOT_FOUND, OK, UNAVAILABLE, Answer, Site, document
 from streaming.page.timeline.section import TimelineSection, section_of
-from streaming.page.timeline.window import span_of
+from streaming.page.timeline.window import SPANS, span_of
 from streaming.past.comparison import Comparison
 from streaming.past.lag import lag_by_partition
 from streaming.past.moments import Generation, parse_moment, parse_moment_or_generation
@@ -175,14 +175,16 @@ class PastPages:
         if request.is_json:
             return document(past_group_json(at_ms, cluster, past))
         cluster = replace(cluster, measurement=past.measurement)
-        timeline = self._timeline(request, self._view(cluster), past, at_ms)
-        return self._page("past_group.html", request, [cluster], at_ms=at_ms, timeline=timeline, **_group_values(past))
-
-    def _timeline(self, request: PastRequest, view: ClusterView, past: PastGroup, at_ms: int) -> TimelineSection:
-        """Return the section with the timeline that ends at the moment."""
-        present = view.watch().reports.get(past.report.group_id)
         span = span_of(request.address.argument("span"))
-        return section_of(view.timelines.read_past(past, present.limits if present else None, at_ms, span))
+        return self._page(
+            "past_group.html",
+            request,
+            [cluster],
+            at_ms=at_ms,
+            from_ms=at_ms - SPANS[span],
+            timeline=_timeline(self._view(cluster), past, at_ms, span),
+            **_group_values(past),
+        )
 
     def _compare(self, request: PastRequest) -> Answer:
         ends = [parse_moment_or_generation(request.address.argument(name)) for name in (FROM, TO)]
@@ -292,6 +294,12 @@ def _group_values(past: PastGroup) -> Mapping[str, Any]:
         "last_findings": last_findings(past),
         "incident": (past.last_findings or past.findings).incident,
     }
+
+
+def _timeline(view: ClusterView, past: PastGroup, at_ms: int, span: str) -> TimelineSection:
+    """Return the section with the timeline that ends at the moment."""
+    present = view.watch().reports.get(past.report.group_id)
+    return section_of(view.timelines.read_past(past, present.limits if present else None, at_ms, span))
 
 
 def _comparison_values(comparison: Comparison) -> Mapping[str, Any]:
