@@ -59,15 +59,16 @@ class StoredTable:
         except Exception as error:
             raise read_error(self._path, error) from error
 
-    def rows_sampled_since(self, since: datetime) -> int:
-        """Return the number of rows in all files with samples at or after this time. No file is opened.
+    def rows_sampled_between(self, since: datetime, until: datetime) -> int:
+        """Return the number of rows in all files with samples between these times. No file is opened.
 
-        The numbers are in the log of the table. If the log does not contain the time of a file's last sample, the rows
-        of this file count, too.
+        The numbers are in the log of the table. If the log does not contain the times of a file's first and last
+        sample, the rows of this file count, too.
         """
         files = self.files()
         is_since = pc.fill_null(pc.greater_equal(files["max.sampled_time"], pa.scalar(since)), fill_value=True)
-        return pc.sum(files.filter(is_since)["num_records"]).as_py() or 0
+        is_until = pc.fill_null(pc.less_equal(files["min.sampled_time"], pa.scalar(until)), fill_value=True)
+        return pc.sum(files.filter(pc.and_(is_since, is_until))["num_records"]).as_py() or 0
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
         """Return the result of a query as rows. Raises TableReadError."""

@@ -186,7 +186,7 @@ class PastReader:
         today = utc(last_ms).date()
         dates = {today, today - timedelta(days=1)}
         rows = self._active(INCIDENTS, ("incident_id",), utc(at_ms), dates=dates)
-        newest_first = sorted(map(restore_incident, rows), key=lambda one: one.age_order, reverse=True)
+        newest_first = sorted((restore_incident({**row}) for row in rows), key=lambda one: one.age_order, reverse=True)
         return {group_id: one for one in newest_first for group_id in one.shown_at_groups}
 
     def groups(self, at_ms: int) -> Sequence[GroupReport]:

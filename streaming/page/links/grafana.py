@@ -13,8 +13,6 @@ GROUP_UID: Final = "rebalance-monitor-group"
 TOPIC_UID: Final = "rebalance-monitor-topic"
 TIME_RANGES: Final = ("1h", "6h", "24h", "7d")
 """The time ranges of a page (`?span=`), the default first. Grafana uses the same notation."""
-MARGIN_MS: Final = 10 * 60_000
-"""A dashboard of an incident also shows the time before its start and after its end."""
 
 
 def group_dashboard(grafana_url: str, cluster: str, group_id: str, span: str = "") -> str | None:
@@ -26,17 +24,20 @@ def group_dashboard(grafana_url: str, cluster: str, group_id: str, span: str = "
     return _dashboard(grafana_url, GROUP_UID, cluster, "group", group_id, _until_now(span))
 
 
-def group_dashboard_between(
-    grafana_url: str, cluster: str, group_id: str, since_ms: int, until_ms: int | None
+def group_dashboard_between(  # noqa: PLR0913, PLR0917 - the parts of an address
+    grafana_url: str, cluster: str, group_id: str, from_ms: int, to_ms: int | None, margin_ms: int = 0
 ) -> str | None:
-    """Return the address of a group's dashboard for a time range with a margin. If `until_ms` is None, it ends now.
+    """Return the address of a group's dashboard for a time range. If `to_ms` is None, the range ends now.
 
-    >>> group_dashboard_between("https://grafana", "eu", "a", 1_600_000, None)
+    `margin_ms` is added before and after the range.
+
+    >>> group_dashboard_between("https://grafana", "eu", "a", 1_600_000, None, margin_ms=600_000)
     'https://grafana/d/rebalance-monitor-group?var-cluster=eu&var-group=a&from=1000000&to=now'
     """
-    end = "now" if until_ms is None else until_ms + MARGIN_MS
-    time_range = f"from={max(0, since_ms - MARGIN_MS)}&to={end}"
-    return _dashboard(grafana_url, GROUP_UID, cluster, "group", group_id, time_range)
+    end = "now" if to_ms is None else to_ms + margin_ms
+    return _dashboard(
+        grafana_url, GROUP_UID, cluster, "group", group_id, f"from={max(0, from_ms - margin_ms)}&to={end}"
+    )
 
 
 def topic_dashboard(grafana_url: str, cluster: str, topic: str, span: str = "") -> str | None:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from streaming.delta.stored_table import NoTableError, TableReadError
-from streaming.page.addresses import MAX_LISTED, Address, addressed_name
+from streaming.page.addresses import MAX_LISTED, Address, addressed_name, group_address
 from streaming.page.api.past_json import comparison_json, past_group_json, past_groups_json, past_json
 from streaming.page.clusters import ClusterView
 from streaming.page.expected import misplaced_in_short
@@ -38,6 +38,8 @@ from streaming.page.past.views import (
 from streaming.page.recent_answers import ReadLimit, TooManyReadsError
 from streaming.page.rendering import page
 from streaming.page.routes.answers import BAD_REQUEST, CHOICES, HTML, NOT_FOUND, OK, UNAVAILABLE, Answer, Site, document
+from streaming.page.timeline.section import TimelineSection, section_of
+from streaming.page.timeline.window import SPANS, span_of
 from streaming.past.comparison import Comparison
 from streaming.past.lag import lag_by_partition
 from streaming.past.moments import Generation, parse_moment, parse_moment_or_generation
@@ -61,6 +63,12 @@ class PastRequest:
     group_id: str | None
     clusters: Sequence[ClusterView]
     now_ms: int
+
+    @property
+    def shown_address(self) -> Address:
+        """The address with a percent-encoded path. Links change its parameters."""
+        path = self.address.path if self.group_id is None else group_address(self.group_id).partition("?")[0]
+        return Address(path, self.address.query)
 
 
 class PastPages:
@@ -150,7 +158,6 @@ class PastPages:
             matches=matches,
             rows=rows,
             search=search,
-            address=request.address,
             causes=causes,
         )
 
@@ -168,7 +175,16 @@ class PastPages:
         if request.is_json:
             return document(past_group_json(at_ms, cluster, past))
         cluster = replace(cluster, measurement=past.measurement)
-        return self._page("past_group.html", request, [cluster], at_ms=at_ms, **_group_values(past))
+        span = span_of(request.address.argument("span"))
+        return self._page(
+            "past_group.html",
+            request,
+            [cluster],
+            at_ms=at_ms,
+            from_ms=at_ms - SPANS[span],
+            timeline=_timeline(self._view(cluster), past, at_ms, span),
+            **_group_values(past),
+        )
 
     def _compare(self, request: PastRequest) -> Answer:
         ends = [parse_moment_or_generation(request.address.argument(name)) for name in (FROM, TO)]
@@ -246,7 +262,8 @@ class PastPages:
             not_stored=NOT_STORED,
             is_group=request.is_group,
             group_id=request.group_id,
-            given={name: request.address.argument(name) for name in PARAMETERS},
+            given={name: request.address.argument(name) for name in (*PARAMETERS, "span")},
+            address=request.shown_address,
             **values,
         )
         return Answer(body, HTML, http_status)
@@ -277,6 +294,12 @@ def _group_values(past: PastGroup) -> Mapping[str, Any]:
         "last_findings": last_findings(past),
         "incident": (past.last_findings or past.findings).incident,
     }
+
+
+def _timeline(view: ClusterView, past: PastGroup, at_ms: int, span: str) -> TimelineSection:
+    """Return the section with the timeline that ends at the moment."""
+    present = view.watch().reports.get(past.report.group_id)
+    return section_of(view.timelines.read_past(past, present.limits if present else None, at_ms, span))
 
 
 def _comparison_values(comparison: Comparison) -> Mapping[str, Any]:

@@ -7,8 +7,8 @@
    lasted at least until the rebalance, and is drawn until the rebalance. All other unknown gaps are counted and not
    drawn. Gaps that touch or are in the same column are one span.
 3. **Conditions.** The row of the end of a condition also contains its start. If the report of the group contains the
-   condition, the condition lasts until now. If it does not, and no end is stored, the end is unknown. Then the bar ends
-   at the last measurement (rule 4).
+   condition, the condition lasts until the end of the window. If it does not, and no end is stored, the end is unknown.
+   Then the bar ends at the last measurement (rule 4).
 4. **Proof of measurements.** A row of `group_lag` of any group of the cluster proves that the monitor measured at this
    time. The monitor writes only changed rows. So a long period without such a row has two possible reasons: the monitor
    did not run, or no offset of the whole cluster changed. The tables do not show which reason is true. The picture
@@ -167,8 +167,8 @@ class Timeline:
     """Everything that happened to a group in a window, as far as the tables prove it.
 
     `errors` are the reasons why a part is missing. `marks` is None if the rebalances are unknown. `above_limit` are the
-    times at which the lag was above the limit `max_lag_seconds`. `measured_ms` is the time of the last measurement, or
-    None if it is before the window.
+    times at which the lag was above the limit. `max_lag_seconds` is this limit, or None if it is unknown. `measured_ms`
+    is the time of the last measurement, or None if it is before the window.
     """
 
     span: str
@@ -180,7 +180,7 @@ class Timeline:
     lag: tuple[LagPoint, ...] = ()
     silences: tuple[Span, ...] = ()
     above_limit: tuple[Span, ...] = ()
-    max_lag_seconds: float = 0.0
+    max_lag_seconds: float | None = None
     measured_ms: int | None = None
     errors: tuple[str, ...] = ()
 

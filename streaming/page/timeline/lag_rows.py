@@ -70,8 +70,9 @@ def pieces(rows_by_minute: Iterable[tuple[int, int]], window: Window) -> Sequenc
 
     A piece has at most `ROWS_AT_ONCE` rows, except if it is a single minute. There is always a last piece.
 
-    >>> pieces([(0, 400_000), (60_000, 90_000), (120_000, 20_000)], Window(5, 150_000))
-    [Window(from_ms=5, to_ms=119999), Window(from_ms=120000, to_ms=150000)]
+    >>> found = pieces([(0, 400_000), (60_000, 90_000), (120_000, 20_000)], Window(5, 150_000))
+    >>> [(one.from_ms, one.to_ms) for one in found]
+    [(5, 119999), (120000, 150000)]
     """
     found, from_ms, rows_in_piece = [], window.from_ms, 0
     for minute_ms, rows in rows_by_minute:

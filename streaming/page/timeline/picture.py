@@ -238,10 +238,10 @@ class _Drawing:
             self.below.append(Line(((x, 0), (x, self.y)), "tl-grid"))
             if left + half <= x <= right - half - (80 if left else 30):
                 self.rows.append(Text(x, baseline, text, "tl-faint", "middle"))
-        now = f"now, {clock(self.timeline.window.to_ms)}" if left else "now"
-        self.rows.append(
-            Text(right, baseline, now, "tl-faint", "end", moment(self.timeline.window.to_ms, self.timeline.window))
-        )
+        window = self.timeline.window
+        now = ["now"] if window.ends_now else []
+        end = ", ".join([*now, clock(window.to_ms)] if left or not now else now)
+        self.rows.append(Text(right, baseline, end, "tl-faint", "end", moment(window.to_ms, window)))
         if left:
             self.rows.append(Text(0, baseline, "UTC", "tl-faint"))
         self.y += _AXIS_HEIGHT

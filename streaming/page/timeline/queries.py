@@ -127,8 +127,8 @@ class GroupTables:
         return [timestamp_ms(time) for time in sampled_times(self._root, GROUP_LAG, since, until, self._cluster)]
 
     def lag_rows_stored(self, window: Window) -> int:
-        """Return the number of rows of all groups since the start of the window. The result can be too large."""
-        return StoredTable(self._root, GROUP_LAG).rows_sampled_since(utc(window.from_ms))
+        """Return the number of rows of all groups in the window. The result can be too large."""
+        return StoredTable(self._root, GROUP_LAG).rows_sampled_between(utc(window.from_ms), utc(window.to_ms))
 
     def _where(self, column: str, window: Window) -> str:
         return _between(where({"group_id": self._group_id, "cluster": self._cluster}, window.dates()), column, window)

@@ -2,7 +2,7 @@
 
 1. Only the files of certain dates are read: the dates of the window, the dates of the look-back and, for generations,
    the date of the newest rebalance before the window. If the last record of the group is older than the window, the
-   group's present members held their partitions during the whole window. Then no file is read for the members.
+   members at the end of the window held their partitions during the whole window. Then no file is read for the members.
 2. If `group_lag` contains more than `MAX_LAG_ROWS` rows of all groups for the window and the look-back, the lag is not
    read. A query of these rows would need several seconds of processor time, at each reload of the page.
 3. The rows of `group_lag` are read in pieces, because the rows of one large group need several GB of memory. At most
@@ -25,13 +25,11 @@ from deltalake.exceptions import DeltaError
 from streaming.delta.cells import utc
 from streaming.delta.tables import COMMIT_GAPS, GROUP_CONDITIONS, GROUP_GENERATIONS, GROUP_LAG, REBALANCES, Table
 from streaming.errors import RemedyError
-from streaming.evaluation.group_update import GroupState
-from streaming.evaluation.report import GroupReport
-from streaming.group.snapshot import UNKNOWN
+from streaming.evaluation.limits import GroupLimits
 from streaming.page.recent_answers import ReadLimit, RecentAnswers, TooManyReadsError
+from streaming.page.timeline.group_at_end import GroupAtEnd, past_group, present_group
 from streaming.page.timeline.history import (
     Generation,
-    Holding,
     LagPoint,
     MemberRows,
     Span,
@@ -46,7 +44,8 @@ from streaming.page.timeline.late_times import LateTimes
 from streaming.page.timeline.member_rows import member_rows
 from streaming.page.timeline.queries import GroupTables
 from streaming.page.timeline.window import SPANS, Window, utc_date
-from streaming.page.watched import READY, WatchedCluster
+from streaming.page.watched import WatchedCluster
+from streaming.past.report import PastGroup
 from streaming.past.silence import LOOK_BACK_MS
 
 MAX_LAG_ROWS: Final = 50_000_000
@@ -55,6 +54,8 @@ MAX_WAITING_READS: Final = 4
 MAX_CACHE_SECONDS: Final = 60.0
 _CACHED_SHARE: Final = 360
 
+_Key = tuple[str, str, int | None]
+"""The group, the span and the end of the window. The end is None if the window ends now."""
 Value = TypeVar("Value")
 Other = TypeVar("Other")
 
@@ -68,25 +69,32 @@ class TimelineReader:
     def __init__(self, root: str, cluster: str, monotonic_seconds: Callable[[], float]) -> None:
         self._root = root
         self._cluster = cluster
-        self._recent = RecentAnswers[tuple[str, str], Timeline](monotonic_seconds)
+        self._recent = RecentAnswers[_Key, Timeline](monotonic_seconds)
         self._limit = ReadLimit(MAX_READS, MAX_WAITING_READS)
 
     def read(self, watched: WatchedCluster, group_id: str, span: str) -> Timeline | None:
-        """Return the timeline. None if the group does not exist."""
+        """Return the timeline that ends now. None if the group does not exist."""
         report = watched.reports.get(group_id)
         if report is None:
             return None
         window = Window(watched.now_ms - SPANS[span], watched.now_ms)
-        tables = GroupTables(self._root, self._cluster, group_id)
-        key, valid_seconds = (group_id, span), min(MAX_CACHE_SECONDS, SPANS[span] / 1000 / _CACHED_SHARE)
+        return self._cached((group_id, span, None), window, lambda: present_group(watched, report))
+
+    def read_past(self, past: PastGroup, limits: GroupLimits | None, at_ms: int, span: str) -> Timeline:
+        """Return the timeline that ends at a moment in the past. `limits` are the present limits of the group."""
+        window = Window(at_ms - SPANS[span], at_ms, ends_now=False)
+        return self._cached((past.report.group_id, span, at_ms), window, lambda: past_group(past, limits))
+
+    def _cached(self, key: _Key, window: Window, at_end: Callable[[], GroupAtEnd]) -> Timeline:
         known = self._recent.known(key)
         if known is not None:
             return known
+        group_id, span, _ = key
+        tables = GroupTables(self._root, self._cluster, group_id)
+        valid_seconds = min(MAX_CACHE_SECONDS, SPANS[span] / 1000 / _CACHED_SHARE)
         try:
             with self._limit.place():
-                return self._recent.get(
-                    key, valid_seconds, lambda: _Reading(tables, span, window).timeline(watched, report)
-                )
+                return self._recent.get(key, valid_seconds, lambda: _Reading(tables, span, window).timeline(at_end()))
         except TooManyReadsError:
             return _not_read(span, window)
 
@@ -110,15 +118,14 @@ class _Reading:
         self._unreadable: list[str] = []
         self._errors: list[str] = []
 
-    def timeline(self, watched: WatchedCluster, report: GroupReport) -> Timeline:
+    def timeline(self, group: GroupAtEnd) -> Timeline:
         window, tables = self._window, self._tables
         marks = self._read(REBALANCES, lambda: tables.marks(window), None)
         gaps = gaps_between(self._read(COMMIT_GAPS, lambda: tables.gaps(window), ()), window)
-        generations = self._generations(watched.view.groups.get(report.group_id), report)
-        lag = self._lag(_present_lag(watched, report), report.limits.max_lag_seconds)
-        sampled_ms = watched.view.sample.sampled_at_ms if watched.phase == READY and watched.view.sample else None
-        measured_ms = max((one for one in (lag.proved_until_ms, sampled_ms) if one is not None), default=None)
-        active = [(one.name, one.since_ms, one.detail) for one in report.conditions]
+        generations = self._generations(group)
+        lag = self._lag(group.lag, group.max_lag_seconds)
+        measured_ms = max((one for one in (lag.proved_until_ms, group.sampled_ms) if one is not None), default=None)
+        active = [(one.name, one.since_ms, one.detail) for one in group.report.conditions]
         rows = self._read(GROUP_CONDITIONS, lambda: tables.conditions(window), ())
         return Timeline(
             span=self._span,
@@ -130,26 +137,24 @@ class _Reading:
             lag=lag.points,
             silences=lag.silences,
             above_limit=lag.above_limit,
-            max_lag_seconds=report.limits.max_lag_seconds,
+            max_lag_seconds=group.max_lag_seconds,
             measured_ms=measured_ms if measured_ms is not None and measured_ms >= window.from_ms else None,
             errors=(*self._table_errors(), *self._errors),
         )
 
-    def _generations(self, record: GroupState | None, report: GroupReport) -> Sequence[Generation]:
+    def _generations(self, group: GroupAtEnd) -> Sequence[Generation]:
         """Return the generations of the window, and the one before it (rule 1)."""
-        if record is None or record.snapshot.position is None:
+        last_ms, from_ms = group.last_record_ms, self._window.from_ms
+        if last_ms is None:
             return ()
-        last_ms = record.snapshot.position.timestamp_ms
-        if last_ms < self._window.from_ms:
-            return [Generation(last_ms, _present_members(report))]
-        before = [
-            one.timestamp_ms for one in record.rebalance_history.recent if one.timestamp_ms < self._window.from_ms
-        ]
-        newest = utc(max(before, default=self._window.from_ms)).date()
-        earlier: Sequence[date] = (newest, newest + timedelta(1), utc_date(self._window.from_ms) - timedelta(1))
+        if last_ms < from_ms:
+            return [Generation(last_ms, group.members)]
+        before = [at_ms for at_ms in group.rebalances_ms if at_ms < from_ms]
+        newest = utc(max(before, default=from_ms)).date()
+        earlier: Sequence[date] = (newest, newest + timedelta(1), utc_date(from_ms) - timedelta(1))
         return self._read(GROUP_GENERATIONS, lambda: self._tables.generations(self._window, earlier), ())
 
-    def _lag(self, present: Lags | None, limit_seconds: float) -> _LagHistory:
+    def _lag(self, present: Lags | None, limit_seconds: float | None) -> _LagHistory:
         read = self._window.extend(LOOK_BACK_MS)
         stored = self._read(GROUP_LAG, lambda: self._tables.lag_rows_stored(read), None)
         if stored is None:
@@ -166,16 +171,17 @@ class _Reading:
         return _LagHistory(points, above_limit, silent, max(measured_ms, default=None))
 
     def _lag_line(
-        self, present: Lags | None, limit_seconds: float, silent: Sequence[Span]
+        self, present: Lags | None, limit_seconds: float | None, silent: Sequence[Span]
     ) -> tuple[tuple[LagPoint, ...], tuple[Span, ...]]:
         """Return the lag and the times above the limit. One piece of the rows is in memory at a time (rule 3)."""
         partitions, pieces = self._tables.lag(self._window)
         line = LagLine(partitions, present, self._window)
-        late = LateTimes(partitions, limit_seconds, present, self._window)
+        late = None if limit_seconds is None else LateTimes(partitions, limit_seconds, present, self._window)
         for rows in pieces:
             line.add(rows)
-            late.add(rows)
-        return line.points(silent), late.spans(silent)
+            if late is not None:
+                late.add(rows)
+        return line.points(silent), late.spans(silent) if late is not None else ()
 
     def _read(self, table: Table, query: Callable[[], Value], otherwise: Other) -> Value | Other:
         try:
@@ -198,18 +204,3 @@ def _not_read(span: str, window: Window) -> Timeline:
     error = "The timeline is not shown, because too many requests read timelines now. Reload the page in some seconds."
     unknown = MemberRows(unknown=(Span(window.from_ms, window.to_ms),))
     return Timeline(span, window, marks=None, members=unknown, errors=(error,))
-
-
-def _present_members(report: GroupReport) -> tuple[Holding, ...] | None:
-    if report.members.snapshot is None or report.membership.state == UNKNOWN:
-        return None
-    return tuple(
-        Holding(one.member_id, one.name, one.client_host, None if one.assigned is None else len(one.assigned))
-        for one in report.members.each
-    )
-
-
-def _present_lag(watched: WatchedCluster, report: GroupReport) -> Lags | None:
-    if watched.view.lag is None or not watched.is_fresh or report.is_blocked:
-        return None
-    return watched.view.lag.by_partition.get(report.group_id, {})

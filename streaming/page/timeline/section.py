@@ -34,20 +34,19 @@ class LegendEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TimelineSection:
-    """Everything that the section shows. `spans` are the values of the parameter `span` with their words."""
+    """Everything that the section shows. `spans` are the values of the parameter `span` with their words.
+
+    `words` are the words of the selected span, and the end of the window if it is in the past.
+    """
 
     span: str
+    words: str
     spans: Sequence[tuple[str, str]]
     summary: Sequence[str]
     pictures: Sequence[Picture]
     facts: Sequence[FactRow]
     errors: Sequence[str]
     legend: Sequence[LegendEntry]
-
-    @property
-    def words(self) -> str:
-        """The words of the selected span."""
-        return dict(self.spans)[self.span]
 
 
 def timeline_section(
@@ -62,6 +61,7 @@ def section_of(timeline: Timeline) -> TimelineSection:
     """Return the section of a timeline."""
     return TimelineSection(
         span=timeline.span,
+        words=words.SPAN_WORDS[timeline.span] + words.before_text(timeline.window),
         spans=[(span, words.SPAN_WORDS[span]) for span in SPANS],
         summary=words.summary(timeline),
         pictures=[picture(timeline, layout) for layout in (WIDE, NARROW)],

@@ -29,10 +29,11 @@ def span_of(argument: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The time from `from_ms` to `to_ms`."""
+    """The time from `from_ms` to `to_ms`. If `ends_now` is False, it ends at a moment in the past."""
 
     from_ms: int
     to_ms: int
+    ends_now: bool = True
 
     @property
     def span_ms(self) -> int:
@@ -57,7 +58,7 @@ class Window:
 
     def extend(self, earlier_ms: int) -> Window:
         """Return a window that starts earlier."""
-        return Window(self.from_ms - earlier_ms, self.to_ms)
+        return Window(self.from_ms - earlier_ms, self.to_ms, self.ends_now)
 
     def dates(self) -> Sequence[date]:
         """Return the UTC dates that the window touches.

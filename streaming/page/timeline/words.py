@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Final
 
 from streaming.evaluation.phrases import in_words
-from streaming.page.rendering import duration
+from streaming.page.rendering import duration, utc_text
 from streaming.page.timeline.axes import moment, time_ticks
 from streaming.page.timeline.history import LagPoint, Mark, Span, Timeline
 from streaming.page.timeline.window import Window
@@ -24,6 +24,15 @@ _LAG_ROWS: Final = 13
 def words(name: str) -> str:
     """Return the name of a cause, kind or condition as words."""
     return name.replace("_", " ")
+
+
+def before_text(window: Window) -> str:
+    """Return the words for the end of a window in the past. Empty if the window ends now.
+
+    >>> before_text(Window(0, 3_600_000, ends_now=False)), before_text(Window(0, 3_600_000))
+    (' before 1970-01-01 01:00:00 UTC', '')
+    """
+    return "" if window.ends_now else f" before {utc_text(window.to_ms)}"
 
 
 def counted(count: int, noun: str) -> str:
@@ -68,7 +77,8 @@ def _conditions(timeline: Timeline) -> Iterator[str]:
     unknown = [name for name, span in last.items() if not span.is_end_known]
     active = [name for name, span in last.items() if span.is_end_known and span.to_ms == timeline.window.to_ms]
     ended = [name for name in last if name not in {*unknown, *active}]
-    for phrase, names in (("Active now", active), ("Possibly still active", unknown), ("Ended", ended)):
+    now = "now" if timeline.window.ends_now else "at the end"
+    for phrase, names in ((f"Active {now}", active), ("Possibly still active", unknown), ("Ended", ended)):
         if names:
             yield f"{phrase}: {', '.join(names)}."
 
@@ -107,7 +117,7 @@ def _total_ms(spans: Sequence[Span]) -> int:
 
 def above_limit_text(timeline: Timeline) -> str:
     """Return the words for the times at which the lag was above the limit of the group."""
-    return f"lag was above the limit of {in_words(1000 * timeline.max_lag_seconds)}"
+    return f"lag was above the limit of {in_words(1000 * (timeline.max_lag_seconds or 0))}"
 
 
 def lag_text(point: LagPoint) -> str:
@@ -146,7 +156,8 @@ def mark_times(mark: Mark, window: Window) -> str:
 
 def times(span: Span, window: Window) -> str:
     """Return the start and the end of a span. The end of an active condition is `now`."""
-    end = "now" if span.to_ms == window.to_ms and span.is_end_known else moment(span.to_ms, window)
+    is_now = window.ends_now and span.to_ms == window.to_ms and span.is_end_known
+    end = "now" if is_now else moment(span.to_ms, window)
     return f"{moment(span.from_ms, window)} to {end}{'' if span.is_end_known else ' or later'}"
 
 

@@ -12,6 +12,7 @@ from urllib.parse import quote
 import pytest
 
 import streaming.page.routes.past
+from streaming.config.links import LinkSettings
 from streaming.delta.incident_rows import incident_row
 from streaming.delta.rows import lag_cause_end, lag_cause_row
 from streaming.delta.tables import INCIDENTS, LAG_CAUSES
@@ -173,6 +174,36 @@ def test_the_documents_have_the_field_names_of_the_present(pages: Pages) -> None
     assert [one["member_id"] for one in single["members"]] == ["a", "b"]
     assert (single["partitions"][0]["lag"], single["partitions"][0]["row_time_ms"]) == (7, 11_000)
     assert [one["generation_id"] for one in single["rebalances"]] == [2, 1]
+
+
+def test_links_to_grafana_have_the_time_range_of_the_page(tables: Path) -> None:
+    """The dashboard showed the last hour, although the page shows an hour of last week."""
+    views = [cluster_view(PROD, MonitorState(), tables, NOW_MS)]
+    pages = Pages(views, (), LinkSettings(grafana_url="https://grafana.example.com"))
+    dashboard = "https://grafana.example.com/d/rebalance-monitor-group?var-cluster=prod&var-group=g"
+    hour_ms = 3_600_000
+    for query, from_ms, to_ms in (
+        (f"at={OVER}", 1_800_000 - hour_ms, 1_800_000),
+        (f"at={OVER}&span=6h", 1_800_000 - 6 * hour_ms, 1_800_000),
+        ("from=1&to=2", 10_000, 20_000),
+    ):
+        links = Seen(ask(pages, f"/groups/g?{query}").text).links
+        assert f"{dashboard}&from={from_ms}&to={to_ms}" in links
+    assert "Grafana" not in ask(pages_of(tables), f"/groups/g?at={OVER}").text, "no address is configured"
+
+
+@pytest.mark.parametrize(
+    ("query", "sections"),
+    [
+        (f"at={UNFAIR}", ["timeline", "members", "expected", "lag", "rebalances"]),
+        ("from=1&to=2", ["generations", "members", "rebalances"]),
+    ],
+)
+def test_each_section_has_an_anchor(pages: Pages, query: str, sections: list[str]) -> None:
+    """A link in a chat leads to the section that its author means."""
+    text = ask(pages, f"/groups/g?{query}").text
+    assert [link[1:] for link in Seen(text).links if link.startswith("#")] == sections
+    assert all(text.count(f' id="{section}"') == 1 for section in sections)
 
 
 def test_two_generations_are_compared(pages: Pages) -> None:
@@ -454,7 +485,7 @@ def test_hostile_names_stay_text_on_every_page(tmp_path: Path, name: str) -> Non
         seen = Seen(answer.text)
         assert {*seen.elements} <= {*ALLOWED_ELEMENTS}
         assert not {"onerror", "onclick", "style"} & {*seen.attributes}
-        assert all(link.startswith("/") for link in seen.links)
+        assert all(link.startswith(("/", "#")) for link in seen.links)
     listed = Seen(ask(pages, "/?at=1970-01-01T00:00:20").text)
     assert {*listed.elements} <= {*ALLOWED_ELEMENTS}
     (link,) = [link for link in listed.links if link.startswith("/groups/") and "at=" in link]
