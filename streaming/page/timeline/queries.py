@@ -22,7 +22,8 @@ from streaming.evaluation.rebalances.rebalance_words import describe_rebalance
 from streaming.group.members import member_name
 from streaming.group.snapshot import OVER, UNKNOWN
 from streaming.page.timeline.history import Change, ConditionRow, Gap, Generation, Holding, Mark, marks
-from streaming.page.timeline.lag_rows import LagPartitions, LagRows, lag_partitions, lag_rows, pieces
+from streaming.page.timeline.lag_pieces import lag_partitions, lag_rows, pieces
+from streaming.page.timeline.lag_rows import LagPartitions, LagRows
 from streaming.page.timeline.window import HOUR_MS, Window
 from streaming.past.silence import LOOK_BACK_MS
 
