@@ -35,9 +35,7 @@ def group_dashboard_between(  # noqa: PLR0913, PLR0917 - the parts of an address
     'https://grafana/d/rebalance-monitor-group?var-cluster=eu&var-group=a&from=1000000&to=now'
     """
     end = "now" if to_ms is None else to_ms + margin_ms
-    return _dashboard(
-        grafana_url, GROUP_UID, cluster, "group", group_id, f"from={max(0, from_ms - margin_ms)}&to={end}"
-    )
+    return _dashboard(grafana_url, GROUP_UID, cluster, "group", group_id, f"from={from_ms - margin_ms}&to={end}")
 
 
 def topic_dashboard(grafana_url: str, cluster: str, topic: str, span: str = "") -> str | None:
