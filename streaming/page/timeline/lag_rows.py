@@ -1,14 +1,21 @@
-"""The rows of `group_lag` of one group, as columns. The rows of a window come in pieces (`lag_pieces`)."""
+"""The rows of `group_lag` of one group, as columns.
+
+A group with 1,000 partitions has 20 million rows in seven days. These rows need several GB of memory. So the rows of a
+window come in pieces, in the order of time. The computations add one piece at a time (`LagLine`, `LateTimes`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from assignors import TopicPartition
+from streaming.page.timeline.window import Window
+
+ROWS_AT_ONCE: Final = 500_000
 
 Lags = Mapping[TopicPartition, int | None]
 """The lag of each partition. None: unknown."""
@@ -52,3 +59,21 @@ def is_first_of_run(sorted_values: NDArray[np.int64]) -> NDArray[np.bool_]:
     ([True, False, True], [])
     """
     return np.append(True, sorted_values[1:] != sorted_values[:-1])[: len(sorted_values)]
+
+
+def pieces(rows_by_minute: Iterable[tuple[int, int]], window: Window) -> Sequence[Window]:
+    """Divide the window into pieces. `rows_by_minute` has the start and the number of rows of each minute, sorted.
+
+    A piece has at most `ROWS_AT_ONCE` rows, except if it is a single minute. There is always a last piece.
+
+    >>> found = pieces([(0, 400_000), (60_000, 90_000), (120_000, 20_000)], Window(5, 150_000))
+    >>> [(one.from_ms, one.to_ms) for one in found]
+    [(5, 119999), (120000, 150000)]
+    """
+    found, from_ms, rows_in_piece = [], window.from_ms, 0
+    for minute_ms, rows in rows_by_minute:
+        if rows_in_piece and rows_in_piece + rows > ROWS_AT_ONCE:
+            found.append(Window(from_ms, minute_ms - 1))
+            from_ms, rows_in_piece = minute_ms, 0
+        rows_in_piece += rows
+    return [*found, Window(from_ms, window.to_ms)]

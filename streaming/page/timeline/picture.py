@@ -1,7 +1,8 @@
 """Draws a timeline: values in, shapes out.
 
 1. Time runs to the right. From top to bottom: conditions, rebalances, commit gaps, members, lag, time axis.
-2. All shapes are inside the view box. The width of text is estimated, so the browser cuts off text outside of the box.
+2. All shapes are inside the view box. The width of text is estimated. So the browser cuts off text outside of the box,
+   and names that would be above the bars.
 3. There are two layouts: `WIDE` has names on the left side. `NARROW` is for phones and has names above the rows.
 4. A mark is one vertical line from its text to the lag. The line is behind the bands of the members, so it does not cut
    the band of a member that kept its partitions. The text is the cause, or the number of rebalances. Marks that are
@@ -88,7 +89,8 @@ class _Drawing:
         lag_from = self._lag()
         self._through_everything(lag_from)
         self._time_axis()
-        return Picture(self.layout.name, self.layout.width, self.y, (*self.below, *self.rows))
+        layout = self.layout
+        return Picture(layout.name, layout.width, self.y, layout.label_width, (*self.below, *self.rows))
 
     def x(self, at_ms: float) -> float:
         """Return the horizontal position of a time."""

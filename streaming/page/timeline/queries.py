@@ -12,18 +12,21 @@ from dataclasses import replace
 from datetime import date
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from assignors import TopicPartition
 from streaming.delta.cells import timestamp_ms, utc
 from streaming.delta.stored_at import sampled_times
 from streaming.delta.stored_table import StoredTable, where
 from streaming.delta.tables import COMMIT_GAPS, GROUP_CONDITIONS, GROUP_GENERATIONS, GROUP_LAG, REBALANCES
+from streaming.delta.tables.lag import OFFSET_DELETED
 from streaming.evaluation.rebalances.rebalance_words import describe_rebalance
 from streaming.group.members import member_name
 from streaming.group.snapshot import OVER, UNKNOWN
 from streaming.page.timeline.history import Change, ConditionRow, Gap, Generation, Holding, Mark, marks
-from streaming.page.timeline.lag_pieces import lag_partitions, lag_rows, pieces
-from streaming.page.timeline.lag_rows import LagPartitions, LagRows
+from streaming.page.timeline.lag_rows import LagPartitions, LagRows, pieces
 from streaming.page.timeline.window import HOUR_MS, Window
 from streaming.past.silence import LOOK_BACK_MS
 
@@ -107,11 +110,11 @@ class GroupTables:
             "SELECT topic, partition, max(sampled_time) AS last_time FROM stored"  # noqa: S608 - quoted
             f" WHERE {self._where('sampled_time', window)} GROUP BY topic, partition"
         )
-        partitions = lag_partitions(inside, last)
+        partitions = _lag_partitions(inside, last)
         pieces = self._pieces(table, window)
-        return partitions, (lag_rows(self._lag_rows(table, piece), partitions.with_rows) for piece in pieces)
+        return partitions, (_lag_rows(self._piece(table, piece), partitions.with_rows) for piece in pieces)
 
-    def _lag_rows(self, table: StoredTable, piece: Window) -> pa.Table:
+    def _piece(self, table: StoredTable, piece: Window) -> pa.Table:
         return table.query(f"SELECT {_LAG_COLUMNS} FROM stored WHERE {self._where('sampled_time', piece)}")  # noqa: S608 - quoted
 
     def _pieces(self, table: StoredTable, window: Window) -> Sequence[Window]:
@@ -186,3 +189,50 @@ def _members(row: Mapping[str, Any], members: Sequence[Holding]) -> tuple[Holdin
     if row["state"] in OVER:
         return ()
     return None if row["is_unknown"] or row["state"] == UNKNOWN else tuple(members)
+
+
+def _lag_partitions(inside: Sequence[Mapping[str, Any]], last_before: Sequence[Mapping[str, Any]]) -> LagPartitions:
+    """Return the partitions from the time of the last row of each partition in the window, and the last rows before."""
+    inside = sorted(inside, key=_partition)
+    ended = {_partition(row) for row in last_before if row["unknown_reason"] == OFFSET_DELETED}
+    return LagPartitions(
+        with_rows=[_partition(row) for row in inside],
+        last_ms=np.array([timestamp_ms(row["last_time"]) for row in inside], dtype=np.int64),
+        earlier={_partition(row): row["lag"] for row in last_before if _partition(row) not in ended},
+        earlier_ages={_partition(row): (timestamp_ms(row["sampled_time"]), _age(row)) for row in last_before},
+        ended_before=ended,
+    )
+
+
+def _lag_rows(rows: pa.Table, with_rows: Sequence[TopicPartition]) -> LagRows:
+    """Convert rows of the table. `with_rows` are sorted."""
+    topics = rows["topic"].cast(pa.string()).combine_chunks().dictionary_encode()
+    numbers = {topic: number for number, topic in enumerate(sorted({topic for topic, _ in with_rows}))}
+    keys = np.array([_key(numbers[topic], partition) for topic, partition in with_rows], dtype=np.int64)
+    topic_numbers = np.array([numbers[topic] for topic in topics.dictionary.to_pylist()], dtype=np.int64)
+    of_topic = topic_numbers[topics.indices.to_numpy(zero_copy_only=False)]
+    partitions = rows["partition"].to_numpy().astype(np.int64)
+    waits = pc.fill_null(pc.greater(rows["lag"], 0), fill_value=False)
+    ages = pc.if_else(waits, rows["lag_seconds"].cast(pa.float64()), None)
+    is_end = pc.equal(rows["unknown_reason"].cast(pa.string()), OFFSET_DELETED)
+    return LagRows(
+        sampled_ms=rows["sampled_time"].cast(pa.int64()).to_numpy() // 1000,
+        codes=np.searchsorted(keys, _key(of_topic, partitions)),
+        records=pc.fill_null(rows["lag"], 0).to_numpy().astype(np.int64),
+        is_known=pc.is_valid(rows["lag"]).to_numpy(),
+        is_end=pc.fill_null(is_end, fill_value=False).to_numpy().astype(bool),
+        ages=pc.fill_null(ages, float("nan")).to_numpy().astype(np.float64),
+    )
+
+
+def _key(topic_number: Any, partition: Any) -> Any:  # noqa: ANN401 - numbers or arrays of numbers
+    return topic_number * (1 << 32) + partition
+
+
+def _partition(row: Mapping[str, Any]) -> TopicPartition:
+    return row["topic"], row["partition"]
+
+
+def _age(row: Mapping[str, Any]) -> float:
+    """Return the age of the next record in seconds, or NaN."""
+    return float(row["lag_seconds"]) if row["lag"] and row["lag_seconds"] is not None else float("nan")

@@ -55,11 +55,16 @@ Shape = Rect | Line | Text
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """The shapes of a timeline, in the order of drawing. `name` is different for each picture of a page."""
+    """The shapes of a timeline, in the order of drawing. `name` is different for each picture of a page.
+
+    Names of rows are cut off at `names_width`, because their estimated width can be too small. If it is 0, the names
+    are above the rows.
+    """
 
     name: str
     width: float
     height: float
+    names_width: float
     shapes: tuple[Shape, ...]
 
 

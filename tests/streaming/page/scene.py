@@ -63,16 +63,22 @@ HOSTILE_NAMES = (
     " ",
 )
 """Group names that Kafka allows and that could break a page."""
+HOSTILE_GROUP = "hostile-clients"
+"""A group whose topics, client ids and client hosts are the hostile names."""
 
 
 @dataclass(frozen=True)
 class Member:
-    """A member of a generation. Without `held`, the strategy computes its partitions."""
+    """A member of a generation. Without `held`, the strategy computes its partitions.
+
+    The client id is the part of the name before the last hyphen. Without `host`, the host depends on the name.
+    """
 
     name: str
     topics: Sequence[str]
     instance_id: str | None = None
     held: Mapping[str, Sequence[int]] | None = None
+    host: str | None = None
 
     def with_share(self, share: Iterable[tuple[str, int]]) -> ClassicMember:
         """Return the member as the coordinator records it."""
@@ -82,7 +88,7 @@ class Member:
             member_id=f"{self.name}-7f3a9c2e-41d8-4b6e-9d57-{own:012x}",
             group_instance_id=self.instance_id,
             client_id=self.name.rpartition("-")[0] or self.name,
-            client_host=f"/10.4.{len(self.name)}.{ord(self.name[-1])}",
+            client_host=f"/{self.host or f'10.4.{len(self.name)}.{ord(self.name[-1])}'}",
             rebalance_timeout_ms=300_000,
             session_timeout_ms=45_000,
             subscription=Subscription(3, tuple(self.topics), None, (), -1, None),
@@ -274,6 +280,15 @@ def _events_by_group() -> dict[str, list[GroupEvent]]:
         }
     )
     return events_by_group
+
+
+def add_hostile_group(monitor_state: MonitorState, tables: Path) -> None:
+    """Add the group with hostile topics, client ids and client hosts. Tables cannot contain lone surrogates."""
+    storable = [name for name in HOSTILE_NAMES if "\ud800" not in name]
+    for group_id, names, folder in ((HOSTILE_GROUP, storable, tables), ("surrogates", HOSTILE_NAMES, None)):
+        members = [Member(f"{name}-a", [name], held={name: [0, 1]}, host=name) for name in names]
+        events = [generation(1, 3_000, "range", members[1:]), generation(2, 1_000, "range", members)]
+        monitor_state.put_batch([record_of(group_id, events, folder)], [])
 
 
 def put_incidents(monitor_state: MonitorState) -> None:

@@ -127,7 +127,7 @@ ALLOWED_ELEMENTS = {
     "a", "bdi", "body", "button", "code", "dd", "div", "dl", "dt", "footer", "form", "h1", "h2", "h3", "head", "header",
     "html", "input", "label", "li", "link", "main", "meta", "nav", "ol", "option", "p", "q", "section", "select",
     "small", "span", "strong", "table", "tbody", "td", "th", "thead", "time", "title", "tr", "ul",
-    "details", "defs", "pattern", "polyline", "rect", "summary", "svg", "text",
+    "clippath", "details", "defs", "pattern", "polyline", "rect", "summary", "svg", "text",
 }  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,16 +11,27 @@ from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
+from streaming.group.printable import printable
 from streaming.http.port import MetricsServer
-from streaming.page.addresses import group_address
+from streaming.page.addresses import group_address, host_address, topic_address
 from streaming.page.application import Pages
 from streaming.page.clusters import ClusterView
 from streaming.page.rebalances import RebalanceReader
+from streaming.page.timeline.picture import WIDE
 from streaming.page.watched import WatchedCluster
+from streaming.past.moments import format_moment
 from streaming.prometheus.metrics import Exporter
 from tests.streaming.groups import member, written
 from tests.streaming.page.browser import DESKTOP, PHONE, Scheme, chromium, open_page, save_picture
-from tests.streaming.page.scene import CLUSTER, HOSTILE_NAMES, NOW_MS, STRATEGIES, scene
+from tests.streaming.page.scene import (
+    CLUSTER,
+    HOSTILE_GROUP,
+    HOSTILE_NAMES,
+    NOW_MS,
+    STRATEGIES,
+    add_hostile_group,
+    scene,
+)
 from tests.streaming.page.timeline.stored import write_condition, write_gap, write_lag
 from tests.streaming.past import history
 
@@ -48,6 +59,11 @@ ADDRESSES = (
     f"/groups/payments?at={AT}",
     "/groups/payments?from=1&to=2",
     BEFORE_THE_FIRST_ROW,
+    f"/groups/{HOSTILE_GROUP}",
+    f"/groups/{HOSTILE_GROUP}?at={format_moment(NOW_MS)}",
+    f"/groups/{HOSTILE_GROUP}?from=1&to=2",
+    topic_address(HOSTILE_NAMES[0]),
+    host_address(HOSTILE_NAMES[0]),
 )
 
 
@@ -66,6 +82,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     write_gap(page_scene.tables, "clickstream", 500, 560, 330)
     write_condition(page_scene.tables, "clickstream", "long_commit_gap", 480, 320)
     write_past(page_scene.tables)
+    add_hostile_group(page_scene.monitor_state, page_scene.tables)
     cluster = ClusterView(
         CLUSTER,
         lambda: WatchedCluster(CLUSTER, page_scene.monitor_state.view(), NOW_MS, STALE_AFTER_MS),
@@ -192,6 +209,44 @@ def test_hostile_names_are_shown_and_linked_and_never_run(browser: Chrome, site:
         assert browser.find_element(By.TAG_NAME, "h1").text.strip('"“”') == text.strip('"“”')
         assert browser.find_elements(By.CSS_SELECTOR, "script, img, iframe, object") == []
     assert browser.get_log("browser") == []  # type: ignore[no-untyped-call]
+
+
+@pytest.mark.parametrize(("kind", "address_of"), [("Topic", topic_address), ("Client host", host_address)])
+def test_hostile_topics_and_hosts_are_shown_and_never_run(
+    browser: Chrome, site: str, kind: str, address_of: Callable[[str], str]
+) -> None:
+    """A client chooses its client id and its host name. A record can contain any topic."""
+    for name in HOSTILE_NAMES:
+        open_page(browser, site + address_of(name))
+        title = browser.find_element(By.TAG_NAME, "h1").text
+        assert title.startswith(kind)
+        assert "".join(printable(name).split()) in "".join(title.split())
+        assert browser.find_elements(By.CSS_SELECTOR, "script, img, iframe, object") == []
+    assert browser.get_log("browser") == []  # type: ignore[no-untyped-call]
+
+
+@pytest.mark.parametrize("query", ["", f"?at={format_moment(NOW_MS)}"])
+def test_hostile_client_ids_are_text_in_tables_and_in_the_timeline(browser: Chrome, site: str, query: str) -> None:
+    open_page(browser, f"{site}/groups/{HOSTILE_GROUP}{query}")
+    text = browser.find_element(By.TAG_NAME, "body").text
+    for name in HOSTILE_NAMES:
+        if "\ud800" not in name:
+            assert printable(name).strip() in text
+    assert browser.find_elements(By.CSS_SELECTOR, "script, img, image, iframe, object, foreignObject") == []
+    assert browser.get_log("browser") == []  # type: ignore[no-untyped-call]
+
+
+def test_names_in_the_timeline_end_before_the_bars(browser: Chrome, site: str) -> None:
+    """A name of zero-width spaces covered the bars of all members. The font decides how wide a name is."""
+    open_page(browser, f"{site}/groups/{HOSTILE_GROUP}")
+    found = browser.execute_script(
+        "const cut = document.querySelector('#names-wide rect').getBBox().width;"
+        "return [...document.querySelectorAll('svg.tl-wide text.tl-name')].map("
+        "one => [one.getBBox().width, getComputedStyle(one).clipPath, cut])"
+    )
+    assert len(found) > 5
+    assert max(width for width, _, _ in found) > WIDE.label_width, "this name is cut off"
+    assert {(clip, cut) for _, clip, cut in found} == {('url("#names-wide")', WIDE.label_width - 4)}
 
 
 def test_the_policy_stops_markup_that_was_not_escaped(browser: Chrome, site: str) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streaming.evaluation.rebalances.rebalances import BECAME_EMPTY, DELETED, REBALANCE, UPGRADED
-from streaming.page.timeline import axes, history, lag_pieces, lag_rows, shapes, words
+from streaming.page.timeline import axes, history, lag_rows, shapes, words
 from streaming.page.timeline import member_rows as rows_of_members
 from streaming.page.timeline import window as time_range
 from streaming.page.timeline.axes import time_ticks
@@ -284,7 +284,7 @@ def test_now_is_not_the_time_of_the_last_measurement() -> None:
     assert "now, 22:26" in texts
 
 
-@pytest.mark.parametrize("module", [axes, history, lag_pieces, lag_rows, rows_of_members, shapes, time_range, words])
+@pytest.mark.parametrize("module", [axes, history, lag_rows, rows_of_members, shapes, time_range, words])
 def test_the_examples_in_the_docstrings_are_correct(module: object) -> None:
     """The example of `shorten` was wrong, because nothing ran it."""
     assert doctest.testmod(module).failed == 0  # type: ignore[arg-type]

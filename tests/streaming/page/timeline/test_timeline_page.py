@@ -28,7 +28,7 @@ from tests.streaming.page.scene import (
 from tests.streaming.page.test_application import ask
 from tests.streaming.page.timeline.stored import ago_ms, write_condition, write_gap, write_lag
 
-SVG_ELEMENTS = {"svg", "defs", "pattern", "rect", "polyline", "text", "title"}
+SVG_ELEMENTS = {"svg", "defs", "pattern", "clippath", "rect", "polyline", "text", "title"}
 HOSTILE_CLIENTS = ("</title></text></svg><script>alert(1)</script>", '"><image href=x onerror=alert(1)>', "{{ 7 * 7 }}")
 
 
