@@ -10,7 +10,8 @@ identifies a batch by the checkpoint.
    checkpoint.
 2. At the start, and at each renewal, a monitor reads the records of other writers of the same cluster. A writer on this
    machine is alive if its process exists. A writer on a different machine is alive if it renews its record during the
-   check. Clocks are never compared. A starting monitor waits for other writers for at most `WATCH_SECONDS`. So a
+   check. Clocks are never compared. The start time of a process is a number of clock ticks since boot, so it stays the
+   same if the clock of the machine is set. A starting monitor waits for other writers for at most `WATCH_SECONDS`. So a
    crashed writer does not block a new writer for a long time.
 3. If two writers are alive, one of them stops (`gives_way`). If one writer is starting and the other already writes,
    the starting writer stops. Otherwise, the writer that started later stops.
@@ -25,6 +26,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import logging
+import os
 import socket
 import threading
 import time
@@ -34,7 +36,6 @@ from pathlib import Path
 from types import TracebackType
 
 import msgspec
-import psutil
 from py4j.protocol import Py4JError
 from typing_extensions import Self
 
@@ -62,7 +63,8 @@ class SecondWriterError(RemedyError):
 class Writer(msgspec.Struct, frozen=True):
     """One run of a monitor that writes rows.
 
-    `machine` is empty if this process cannot see the processes of other runs.
+    `machine` is empty if this process cannot see the processes of other runs. `process_start_ticks` is None if the
+    operating system does not provide it, or if an earlier version of the monitor wrote the record.
     """
 
     run_id: str
@@ -71,8 +73,8 @@ class Writer(msgspec.Struct, frozen=True):
     host: str
     machine: str
     pid: int
-    process_started_seconds: float
     began_ms: int
+    process_start_ticks: int | None = None
     is_writing: bool = False
     renewals: int = 0
 
@@ -103,16 +105,16 @@ class WriterClaim:
         self._stop = stop
         self._own_name = _name(cluster, checkpoint)
         self._prefix = _digest(cluster)
-        me = psutil.Process()
+        pid = os.getpid()
         self._mine = Writer(
             run_id=uuid.uuid4().hex,
             cluster=cluster,
             checkpoint=without_credentials(checkpoint),
             host=socket.gethostname(),
             machine=_machine(),
-            pid=me.pid,
-            process_started_seconds=me.create_time(),
+            pid=pid,
             began_ms=now_ms(),
+            process_start_ticks=_process_start_ticks(pid),
         )
         self._renewals: dict[str, int] = {}
         self._is_reported = False
@@ -199,13 +201,15 @@ class WriterClaim:
 
     def _is_alive(self, name: str, other: Writer) -> bool:
         if self._is_here(other):
-            return _is_running(other)
+            return _process_start_ticks(other.pid) == other.process_start_ticks
         before = self._renewals.setdefault(name, other.renewals)
         self._renewals[name] = other.renewals
         return other.renewals != before
 
     def _is_here(self, other: Writer) -> bool:
-        return bool(other.machine) and other.machine == self._mine.machine
+        """Return True if this process can see whether the process of the other writer exists."""
+        is_known = bool(other.machine) and other.process_start_ticks is not None
+        return is_known and other.machine == self._mine.machine
 
     def _others(self) -> dict[str, Writer]:
         others = {}
@@ -251,11 +255,16 @@ class WriterClaim:
         self._is_reported = True
 
 
-def _is_running(other: Writer) -> bool:
+def _process_start_ticks(pid: int) -> int | None:
+    """Return the start time of a process in clock ticks since boot (field 22 of `/proc/PID/stat`).
+
+    Return None if the process does not exist, or if the operating system has no `/proc`. Field 2 is the name of the
+    program in brackets. The name can contain spaces and brackets.
+    """
     try:
-        return bool(abs(psutil.Process(other.pid).create_time() - other.process_started_seconds) < 1)
-    except psutil.Error:
-        return False
+        return int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[19])
+    except OSError:
+        return None
 
 
 def _machine() -> str:

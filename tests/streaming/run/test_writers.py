@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
+import psutil
 import pytest
 
 from streaming.run import writers
@@ -135,9 +136,34 @@ def test_a_killed_writer_on_this_machine_blocks_no_other_writer(files: LocalFile
 
 def test_a_new_process_with_the_pid_of_a_killed_writer_is_not_the_writer(files: LocalFiles) -> None:
     claim(files, "/first").__enter__()
-    change(files, "/first", lambda record: msgspec.structs.replace(record, process_started_seconds=1.0))
+    change(files, "/first", lambda record: msgspec.structs.replace(record, process_start_ticks=1))
     with claim(files, "/second"):
         assert list(records(files)) == ["/second"]
+
+
+def test_a_step_of_the_clock_makes_no_running_writer_look_dead(
+    files: LocalFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The start time of a process from psutil depends on the clock of the machine.
+
+    After a step of one second, a second monitor removed the record of the first monitor. Then both monitors wrote.
+    """
+    with claim(files, "/first"):
+        before = psutil.Process().create_time()
+        monkeypatch.setattr(psutil.Process, "create_time", lambda _: before + 2)
+        with pytest.raises(SecondWriterError, match="/first"), claim(files, "/second", began_ms=2):
+            pass
+
+
+def test_a_record_of_an_earlier_version_is_alive_only_if_it_is_renewed(files: LocalFiles) -> None:
+    """Earlier versions stored the start time of the process by the clock, which proves nothing after a clock step."""
+    with claim(files, "/first"):
+        for path in (files.folder / "_writers").glob("*.json"):
+            record = msgspec.json.decode(path.read_bytes())
+            del record["process_start_ticks"]
+            path.write_bytes(msgspec.json.encode({**record, "process_started_seconds": 1_700_000_000.5}))
+        with claim(files, "/second"):
+            assert list(records(files)) == ["/second"]
 
 
 def test_a_writer_on_another_machine_is_alive_only_if_it_renews_its_record(
@@ -239,7 +265,7 @@ def test_of_two_writers_exactly_one_gives_way(
     mine: tuple[bool, int, str], other: tuple[bool, int, str], why: str
 ) -> None:
     one, two = (
-        Writer(run_id, "c", "/p", "host", "", 1, 0.0, began_ms, is_writing=is_writing)
+        Writer(run_id, "c", "/p", "host", "", 1, began_ms, is_writing=is_writing)
         for is_writing, began_ms, run_id in (mine, other)
     )
     assert gives_way(one, two), why
