@@ -101,6 +101,7 @@ class QueryKeeper:
                 await_query(self._query, lambda: stop.is_set() or claim.refusal is not None or self._has_grown())
             except (PySparkException, Py4JError, NoCoordinatorError) as failure:
                 if not stop.is_set():
+                    claim.check()
                     check_restart_helps(self._shared_resources.session, self._files, tables)
                     cause = sink.failure or failure
                     self._report_failed(cause, is_new=retry_state.record_failure(cause))

@@ -21,6 +21,7 @@ from streaming.delta.table_files import log_entry
 from streaming.delta.tables import GROUP_GENERATIONS, PARTITIONED_BY, QUARANTINE, SCHEMA_VERSION, TABLES
 from streaming.evaluation.group_update import GroupState, apply_batch
 from streaming.group.snapshot import GroupSnapshot
+from streaming.run.writers import SecondWriterError
 from tests.streaming.groups import written
 
 DAY_MS = 86_400_000
@@ -140,6 +141,21 @@ def test_each_failed_append_is_reported_to_the_checkpoint_that_wrote(
     monkeypatch.setattr(delta_module, "_commit", original_commit)
     writers["one"].append(QUARANTINE, rows_at([1]))
     assert failures == {"one": 2, "two": 1}, "the successful append does not count"
+
+
+def test_a_monitor_that_lost_the_right_to_write_appends_nothing(root: Path) -> None:
+    """A monitor that paused appended rows that a second monitor had already written (`run/writers.py`, rule 6)."""
+    tables = open_tables(root).for_checkpoint("two")
+
+    def refuse() -> None:
+        raise SecondWriterError("removed")
+
+    tables.before_append = refuse
+    with pytest.raises(SecondWriterError):
+        tables.append(QUARANTINE, rows_at([1]))
+    with pytest.raises(SecondWriterError):
+        tables.append_batches({QUARANTINE: rows_at([1])}, 0)
+    assert stored_offsets(root) == []
 
 
 def test_an_append_without_rows_commits_nothing(root: Path) -> None:

@@ -216,6 +216,65 @@ def test_a_monitor_stops_if_a_later_run_takes_over_its_checkpoint(files: LocalFi
         assert list(records(files)) == ["/shared"], "the record of the later run stays"
 
 
+def test_a_writer_that_paused_stops_before_its_next_append(files: LocalFiles) -> None:
+    """A machine was suspended for more than 40 s. A second monitor removed its record and wrote.
+
+    The first monitor treated the missing record as normal. Both wrote until one of them stopped at a renewal.
+    """
+    first = claim(files, "/first")
+    first.__enter__()
+    first.check()
+    change(files, "/first", on_other_machine)
+    with claim(files, "/second", began_ms=2) as second:
+        with pytest.raises(SecondWriterError, match="the record of this monitor is missing") as stopped:
+            first.check()
+        assert stopped.value.exit_code == 78
+        assert first.refusal is not None, "the query ends, too"
+        second.check()
+        second.renew()
+        first.__exit__(None, None, None)
+        assert list(records(files)) == ["/second"]
+
+
+def test_a_monitor_that_paused_during_its_start_does_not_begin_to_write(
+    files: LocalFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = claim(files, "/first")
+    others: list[WriterClaim] = []
+
+    def pause(_: WriterClaim) -> None:
+        monkeypatch.undo()
+        change(files, "/first", on_other_machine)
+        others.append(claim(files, "/second", began_ms=2).__enter__())
+
+    monkeypatch.setattr(writers, "WATCH_SECONDS", 0.05)
+    monkeypatch.setattr(WriterClaim, "_await_others", pause)
+    with pytest.raises(SecondWriterError, match="is missing"), first:
+        pass
+    assert list(records(files)) == ["/second"]
+
+
+def test_a_record_that_is_missing_because_its_own_write_failed_stops_no_writer(files: LocalFiles) -> None:
+    """Some storages replace a file in two steps. If the second step fails, the file is missing."""
+    with claim(files, "/first") as first:
+        path = next((files.folder / "_writers").glob("*.json"))
+        write, files.write = files.write, _delete_and_fail(path)  # type: ignore[method-assign]
+        with pytest.raises(OSError, match="disk"):
+            first.renew()
+        files.write = write  # type: ignore[method-assign]
+        first.check()
+        first.renew()
+        assert list(records(files)) == ["/first"]
+
+
+def _delete_and_fail(path: Path) -> Callable[[str, bytes], None]:
+    def write(name: str, content: bytes) -> None:  # noqa: ARG001 - as the real one
+        path.unlink()
+        raise OSError("disk")
+
+    return write
+
+
 def test_a_storage_failure_stops_no_writer_and_is_logged_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
