@@ -22,11 +22,12 @@ from streaming.combine.boundaries import (
     find_membership_change,
 )
 from streaming.combine.commits import COMMIT_SCHEMA, TOMBSTONE, key_codes, last_per_slot
+from streaming.combine.decode_failures import DecodeFailures
 from streaming.combine.own_partitions import OwnPartitions
-from streaming.combine.partition_state import DecodeFailure, PartitionBatch, commits_bytes, encode_partition_event
+from streaming.combine.partition_state import PartitionBatch, commits_bytes, encode_partition_event
 from streaming.combine.runs import RUN_SCHEMA, join_runs, reduce_to_runs
 from streaming.combine.wire import BoolArray, Int64Array
-from streaming.events import LogEvent, Position, encode_event
+from streaming.events import LogEvent, encode_event
 from streaming.events.from_records import decode_failed_event, log_event
 from streaming.protocol import RecordType, UndecodableRecord, decode
 from streaming.protocol.classic import Refusal
@@ -62,7 +63,7 @@ class _Span:
     last_offset: int
     last_missing_offset: int = -1
     records_read: Counter[str] = field(default_factory=Counter)
-    decode_failures: list[DecodeFailure] = field(default_factory=list)
+    decode_failures: DecodeFailures = field(default_factory=DecodeFailures)
     foreign_records: int = 0
     boundaries: list[Boundary] = field(default_factory=list)
     membership_changes: list[MembershipChange] = field(default_factory=list)
@@ -162,7 +163,7 @@ class Combiner:
                     span.foreign_records += 1
                     refusals.clear()
         except UndecodableRecord as undecodable:
-            span.decode_failures.append(_decode_failure(position, key, value, undecodable))
+            span.decode_failures.add(position, key, value, undecodable)
             # The record may be a generation. So a skipped generation number here does not prove a failed rebalance.
             span.last_missing_offset = max(span.last_missing_offset, position.offsets_topic_offset)
             batch.mark_missing(position)
@@ -170,8 +171,9 @@ class Combiner:
                 self._add_group_event(*grouped)
         else:
             _count(span, RecordType(record.key_type), 1, is_tombstone=record.value is None)
-            # A record gets one row even if several members wrote undecodable bytes: the row has the whole record.
-            span.decode_failures += [_decode_failure(position, key, value, refusal) for _, refusal in refusals[:1]]
+            # A record gets one row even if several members wrote undecodable bytes: the row is about the whole record.
+            for _, refusal in refusals[:1]:
+                span.decode_failures.add(position, key, value, refusal)
 
     def _add_group_event(self, group_id: str, event: LogEvent) -> bool:
         """If the record is in the group's own partition, add the event and return True. Otherwise return False."""
@@ -230,20 +232,6 @@ def _count(span: _Span, record_type: RecordType, records: int, *, is_tombstone: 
         span.records_read[record_type.name.lower() + ("_tombstone" if is_tombstone else "")] += records
 
 
-def _decode_failure(
-    position: Position, key: bytes | None, value: bytes | None, undecodable: UndecodableRecord
-) -> DecodeFailure:
-    return DecodeFailure(
-        position.offsets_topic_partition,
-        position.offsets_topic_offset,
-        position.timestamp_ms,
-        key,
-        value,
-        undecodable.reason,
-        undecodable.field,
-    )
-
-
 def _encode_span(offsets_topic_partition: int, span: _Span, commits: pa.Table, runs: pa.Table) -> bytes:
     return encode_partition_event(
         PartitionBatch(
@@ -252,12 +240,13 @@ def _encode_span(offsets_topic_partition: int, span: _Span, commits: pa.Table, r
             last_offset=span.last_offset,
             last_missing_offset=span.last_missing_offset,
             records_read=dict(span.records_read),
-            decode_failures=tuple(span.decode_failures),
+            decode_failures=span.decode_failures.kept(),
             commits=commits_bytes(commits),
             boundaries=tuple(span.boundaries),
             membership_changes=tuple(span.membership_changes),
             runs=commits_bytes(runs),
             clock=encode_steps(span.clock_steps),
             foreign_records=span.foreign_records,
+            failure_summaries=span.decode_failures.summaries(),
         )
     )

@@ -19,6 +19,7 @@ from streaming.combine.gaps import CommitGap, GapTotals
 from streaming.combine.live import LIVE_SCHEMA, update_live_commits
 from streaming.combine.partition_gaps import GapInputs, MergedGaps, PartitionGaps, merge_gaps
 from streaming.combine.runs import RUN_SCHEMA, select_runs
+from streaming.events import Position
 from streaming.group.codec import StateCodec
 
 STUCK_AFTER_SECONDS = 300
@@ -30,7 +31,10 @@ FOREIGN_PARTITION = "foreign_partition"
 
 
 class DecodeFailure(msgspec.Struct, frozen=True):
-    """A record that could not be decoded: its key, its value, and the reason."""
+    """A record that could not be decoded: the reason, and the first bytes of its key and value with their full sizes.
+
+    A size is None if there is no key or value.
+    """
 
     offsets_topic_partition: int
     offsets_topic_offset: int
@@ -39,6 +43,17 @@ class DecodeFailure(msgspec.Struct, frozen=True):
     value: bytes | None
     reason: str
     field: str | None
+    key_bytes: int | None = None
+    value_bytes: int | None = None
+
+
+class FailureSummary(msgspec.Struct, frozen=True):
+    """The records with the same reason that a batch does not keep one by one (`decode_failures`, rule 3)."""
+
+    reason: str
+    records: int
+    first_offset: int
+    last: Position
 
 
 class PartitionBatch(msgspec.Struct, frozen=True, tag="batch"):
@@ -67,6 +82,7 @@ class PartitionBatch(msgspec.Struct, frozen=True, tag="batch"):
     runs: bytes = b""
     clock: bytes = b""
     foreign_records: int = 0
+    failure_summaries: tuple[FailureSummary, ...] = ()
 
 
 class CommitsVanished(msgspec.Struct, frozen=True, tag="commits_vanished"):
@@ -168,6 +184,7 @@ def _merge_batch(
     missing_between = batch.first_offset - 1 if batch.first_offset > snapshot.last_offset + 1 else -1
     missing_before = max(snapshot.last_missing_offset, missing_between)
     skipped = Counter(record.reason for record in batch.decode_failures)
+    skipped += Counter({summary.reason: summary.records for summary in batch.failure_summaries})
     skipped += Counter({FOREIGN_PARTITION: batch.foreign_records})
     runs = table_of(batch.runs, RUN_SCHEMA)
     known = live_table(snapshot.commits if batch.commits or batch.boundaries else b"")

@@ -62,7 +62,8 @@ class DeltaTables:
     """All tables in one root folder. `checkpoint_id` identifies the writer in Delta's transaction identifiers.
 
     Several checkpoints append batches to the same tables. For each checkpoint, `for_checkpoint` returns a separate
-    object. A lock per table allows one append at a time. `on_write_failure` is called for each append that fails.
+    object. A lock per table allows one append at a time. `before_append` is called before each append. If it raises
+    an error, nothing is appended. `on_write_failure` is called for each append that fails.
     """
 
     def __init__(self, root: str, checkpoint_id: str = "", versions_kept_hours: int = VERSIONS_KEPT_HOURS) -> None:
@@ -70,6 +71,7 @@ class DeltaTables:
         self._checkpoint_id = checkpoint_id
         self._versions_kept_hours = versions_kept_hours
         self._open: dict[str, _OpenTable] = {}
+        self.before_append: Callable[[], None] = _ignore
         self.on_write_failure: Callable[[], None] = _ignore
 
     def open_all(self) -> None:
@@ -127,6 +129,7 @@ class DeltaTables:
 
     def append_batch(self, table: Table, rows: pa.Table, batch_id: int) -> bool:
         """Append the rows of a batch once. Returns False if the table already has this batch."""
+        self.before_append()
         with self._reporting_failure():
             return self._open[table.name].append(rows, Transaction(self._application_id(table), batch_id))
 
@@ -144,6 +147,7 @@ class DeltaTables:
     def append(self, table: Table, rows: pa.Table) -> None:
         """Append rows of a sample. The append has no batch id, because a sample is written only once."""
         if rows.num_rows:
+            self.before_append()
             with self._reporting_failure():
                 self._open[table.name].append(rows)
 

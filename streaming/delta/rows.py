@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streaming.combine.gaps import CommitGap
-from streaming.combine.partition_state import DecodeFailure
+from streaming.combine.partition_state import DecodeFailure, FailureSummary
 from streaming.delta.cells import LAST_MS, Row, record_cells, utc
 from streaming.delta.fairness_rows import alternative_rows, partition_rows
 from streaming.delta.tables import (
@@ -62,8 +62,10 @@ def update_rows(cluster: str, updates: Iterable[GroupUpdate], decisions: SkipDec
     return rows
 
 
-def quarantine_rows(cluster: str, records: Iterable[DecodeFailure]) -> Mapping[Table, list[Row]]:
-    """Return the rows of records that could not be decoded."""
+def quarantine_rows(
+    cluster: str, records: Iterable[DecodeFailure], summaries: Iterable[FailureSummary] = ()
+) -> Mapping[Table, list[Row]]:
+    """Return the rows of records that could not be decoded, and of the summaries of such records."""
     rows = [
         {
             **record_cells(
@@ -73,8 +75,21 @@ def quarantine_rows(cluster: str, records: Iterable[DecodeFailure]) -> Mapping[T
             "value": record.value,
             "reason": record.reason,
             "field": record.field,
+            "key_bytes": record.key_bytes,
+            "value_bytes": record.value_bytes,
+            "records": 1,
+            "first_offset": record.offsets_topic_offset,
         }
         for record in records
+    ]
+    rows += [
+        {
+            **record_cells(cluster, summary.last),
+            "reason": summary.reason,
+            "records": summary.records,
+            "first_offset": summary.first_offset,
+        }
+        for summary in summaries
     ]
     return {QUARANTINE: rows}
 

@@ -20,7 +20,8 @@ import pyarrow as pa
 
 from streaming.combine.combiner import GROUP_KIND, PARTITION_KIND, StateRow
 from streaming.combine.commits import COMMIT_SCHEMA, TOMBSTONE
-from streaming.combine.partition_state import DecodeFailure, PartitionBatch, commits_bytes, encode_partition_event
+from streaming.combine.decode_failures import DecodeFailures
+from streaming.combine.partition_state import PartitionBatch, commits_bytes, encode_partition_event
 from streaming.events import POLLED_PARTITION, GroupDescribed, GroupTombstoned, Position, encode_event
 from streaming.group.advance import advance
 from streaming.group.listing import DescribedGroup, GroupNotFound, OffsetsByPartition, Unanswered
@@ -97,7 +98,7 @@ class _GroupEvents:
         self.next_number = first_number
         self.rows: list[StateRow] = []
         self.counts: Counter[str] = Counter()
-        self.decode_failures: list[DecodeFailure] = []
+        self.decode_failures = DecodeFailures()
         self._polled_at_ms = polled_at_ms
 
     def add_description(
@@ -111,19 +112,13 @@ class _GroupEvents:
             event, refusals = described_event(group_id, description, position)
             if advance(known, event).position != known.position:
                 self._add(group_id, event, "group_described")
-                self.decode_failures += [
-                    DecodeFailure(*_position_fields(position), None, raw, refusal.reason, refusal.field)
-                    for raw, refusal in refusals
-                ]
+                for raw, refusal in refusals:
+                    self.decode_failures.add(position, None, raw, refusal)
 
     def _add(self, group_id: str, event: GroupDescribed | GroupTombstoned, kind: str) -> None:
         self.rows.append((GROUP_KIND, group_id, encode_event(event)))
         self.counts[kind] += 1
         self.next_number += 1
-
-
-def _position_fields(position: Position) -> tuple[int, int, int]:
-    return position.offsets_topic_partition, position.offsets_topic_offset, position.timestamp_ms
 
 
 def _changed_commits(poll: Poll, known: Mapping[str, Offsets]) -> Iterator[Commit]:
@@ -179,7 +174,8 @@ def _state_rows(span: _Span, events: _GroupEvents, commits: Iterable[Commit]) ->
             last_offset=span.last_number,
             last_missing_offset=-1,
             records_read=dict(+counts),
-            decode_failures=tuple(events.decode_failures) if is_first else (),
+            decode_failures=events.decode_failures.kept() if is_first else (),
+            failure_summaries=events.decode_failures.summaries() if is_first else (),
             commits=commits_bytes(_commits_table(partition, span, of_partition)),
         )
         yield PARTITION_KIND, str(partition), encode_partition_event(batch)

@@ -101,6 +101,7 @@ class ClusterRun:
         session, settings = self._shared_resources.session, self._settings
         with raising_checkpoint_errors(settings.paths.checkpoint):
             tables, bootstrap = prepare_checkpoint(session, settings, self._files, self._shared_resources.tables)
+            tables.before_append = claim.check
             tables.on_write_failure = self._monitor_state.count_table_write_failure
             self._keeper.use_partitions(len(self._cluster_session.partitions))
             restore(session, settings, self._files, self._monitor_state, self._committed_offsets)

@@ -10,7 +10,8 @@ identifies a batch by the checkpoint.
    checkpoint.
 2. At the start, and at each renewal, a monitor reads the records of other writers of the same cluster. A writer on this
    machine is alive if its process exists. A writer on a different machine is alive if it renews its record during the
-   check. Clocks are never compared. A starting monitor waits for other writers for at most `WATCH_SECONDS`. So a
+   check. Clocks are never compared. The start time of a process is a number of clock ticks since boot, so it stays the
+   same if the clock of the machine is set. A starting monitor waits for other writers for at most `WATCH_SECONDS`. So a
    crashed writer does not block a new writer for a long time.
 3. If two writers are alive, one of them stops (`gives_way`). If one writer is starting and the other already writes,
    the starting writer stops. Otherwise, the writer that started later stops.
@@ -18,6 +19,12 @@ identifies a batch by the checkpoint.
    contain a user name or a password.
 5. If a record cannot be read or written, the monitor continues. The monitor logs the failure once. In this case, a
    second writer is not detected.
+6. A writer on a different machine can pause for more than `WATCH_SECONDS`, for example because its machine was
+   suspended. Then a new writer treats it as crashed, removes its record and writes. So before each append, a monitor
+   reads its own record. If the record is missing or belongs to a different run, the monitor stops without the append.
+   Two cases remain. If the pause begins between the check and the end of the append, the rows of this append are
+   written twice. If the pause begins in a renewal, after the check and before the write of the record, the renewal
+   stores the record again. Then both monitors write until one of them stops (rule 3).
 """
 
 from __future__ import annotations
@@ -25,6 +32,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import logging
+import os
 import socket
 import threading
 import time
@@ -34,12 +42,12 @@ from pathlib import Path
 from types import TracebackType
 
 import msgspec
-import psutil
 from py4j.protocol import Py4JError
 from typing_extensions import Self
 
 from streaming.config.redaction import without_credentials
 from streaming.errors import STAYS, RemedyError
+from streaming.spark.causes import is_spark_gone, plain_cause
 from streaming.spark.files import Files
 
 FOLDER = "_writers"
@@ -49,6 +57,10 @@ WATCH_SECONDS = 40.0
 
 _CHECK_SECONDS = 2.0
 _STORAGE_ERRORS = (OSError, Py4JError)
+
+_REMEDY = (
+    "The tables would have every row twice: stop one of the two monitors, or set a different paths.tables for this one"
+)
 
 _log = logging.getLogger(__name__)
 
@@ -62,7 +74,8 @@ class SecondWriterError(RemedyError):
 class Writer(msgspec.Struct, frozen=True):
     """One run of a monitor that writes rows.
 
-    `machine` is empty if this process cannot see the processes of other runs.
+    `machine` is empty if this process cannot see the processes of other runs. `process_start_ticks` is None if the
+    operating system does not provide it, or if an earlier version of the monitor wrote the record.
     """
 
     run_id: str
@@ -71,8 +84,8 @@ class Writer(msgspec.Struct, frozen=True):
     host: str
     machine: str
     pid: int
-    process_started_seconds: float
     began_ms: int
+    process_start_ticks: int | None = None
     is_writing: bool = False
     renewals: int = 0
 
@@ -103,18 +116,21 @@ class WriterClaim:
         self._stop = stop
         self._own_name = _name(cluster, checkpoint)
         self._prefix = _digest(cluster)
-        me = psutil.Process()
+        pid = os.getpid()
         self._mine = Writer(
             run_id=uuid.uuid4().hex,
             cluster=cluster,
             checkpoint=without_credentials(checkpoint),
             host=socket.gethostname(),
             machine=_machine(),
-            pid=me.pid,
-            process_started_seconds=me.create_time(),
+            pid=pid,
             began_ms=now_ms(),
+            process_start_ticks=_process_start_ticks(pid),
         )
         self._renewals: dict[str, int] = {}
+        self._is_stored = False
+        self._record_lock = threading.Lock()
+        """No other thread may read the own record while it is replaced."""
         self._is_reported = False
         self.refusal: SecondWriterError | None = None
 
@@ -123,9 +139,10 @@ class WriterClaim:
         try:
             self._write()
             self._await_others()
+            self._check_record()
             self._write(is_writing=True)
         except SecondWriterError:
-            self._remove(self._own_name)
+            self._remove_own()
             raise
         except _STORAGE_ERRORS as error:
             self._report(error)
@@ -135,10 +152,7 @@ class WriterClaim:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """Remove the record if it still belongs to this run."""
-        with contextlib.suppress(*_STORAGE_ERRORS):
-            record = self._read(self._own_name)
-            if record is not None and record.run_id == self._mine.run_id:
-                self._remove(self._own_name)
+        self._remove_own()
 
     def keep(self, stop: threading.Event) -> None:
         """Renew the record until `stop` is set, or until this writer must stop."""
@@ -151,19 +165,41 @@ class WriterClaim:
                 self._report(error)
 
     def check(self) -> None:
-        """Raise SecondWriterError if this writer must stop."""
+        """Raise SecondWriterError if this writer must stop. Call this method before each append (rule 6)."""
+        with self._record_lock:
+            if self.refusal is None:
+                try:
+                    self._check_record()
+                except SecondWriterError as refusal:
+                    self.refusal = refusal
+                except _STORAGE_ERRORS as error:
+                    self._report(error)
         if self.refusal is not None:
             raise self.refusal
 
     def renew(self) -> None:
         """Check for other writers, then renew the record. Raises SecondWriterError if this writer must stop."""
-        record = self._read(self._own_name)
+        with self._record_lock:
+            self._check_record()
+            for name, other in self._others().items():
+                if self._is_alive(name, other) and gives_way(self._mine, other):
+                    raise self._second_writer_error(name, other, "writes with")
+            self._write()
+
+    def _check_record(self) -> None:
+        """Raise SecondWriterError if a different run replaced or removed the record of this run.
+
+        If the last write of the record failed, the missing record proves nothing.
+        """
+        content = self._files.read(self._own_name)
+        record = _decode(content)
         if record is not None and record.run_id != self._mine.run_id:
             raise self._second_writer_error(self._own_name, record, "took over")
-        for name, other in self._others().items():
-            if self._is_alive(name, other) and gives_way(self._mine, other):
-                raise self._second_writer_error(name, other, "writes with")
-        self._write()
+        if content is None and self._is_stored:
+            raise SecondWriterError(
+                f"{self._files.uri(self._own_name)}: the record of this monitor is missing. After a pause of more than"
+                f" {WATCH_SECONDS:.0f} s, a second monitor removes it and writes. {_REMEDY}"
+            )
 
     def _await_others(self) -> None:
         """Wait until this monitor knows which other writers are alive (rule 2). Remove the records of dead writers."""
@@ -199,13 +235,15 @@ class WriterClaim:
 
     def _is_alive(self, name: str, other: Writer) -> bool:
         if self._is_here(other):
-            return _is_running(other)
+            return _process_start_ticks(other.pid) == other.process_start_ticks
         before = self._renewals.setdefault(name, other.renewals)
         self._renewals[name] = other.renewals
         return other.renewals != before
 
     def _is_here(self, other: Writer) -> bool:
-        return bool(other.machine) and other.machine == self._mine.machine
+        """Return True if this process can see whether the process of the other writer exists."""
+        is_known = bool(other.machine) and other.process_start_ticks is not None
+        return is_known and other.machine == self._mine.machine
 
     def _others(self) -> dict[str, Writer]:
         others = {}
@@ -220,16 +258,20 @@ class WriterClaim:
 
         The next renewal replaces a damaged record.
         """
-        stored = self._files.read(name)
-        try:
-            return None if stored is None else msgspec.json.decode(stored, type=Writer)
-        except msgspec.MsgspecError:
-            return None
+        return _decode(self._files.read(name))
 
     def _write(self, *, is_writing: bool | None = None) -> None:
         writing = self._mine.is_writing if is_writing is None else is_writing
         self._mine = msgspec.structs.replace(self._mine, renewals=self._mine.renewals + 1, is_writing=writing)
+        self._is_stored = False
         self._files.write(self._own_name, msgspec.json.encode(self._mine))
+        self._is_stored = True
+
+    def _remove_own(self) -> None:
+        with contextlib.suppress(*_STORAGE_ERRORS):
+            record = self._read(self._own_name)
+            if record is not None and record.run_id == self._mine.run_id:
+                self._remove(self._own_name)
 
     def _remove(self, name: str) -> None:
         with contextlib.suppress(*_STORAGE_ERRORS):
@@ -239,23 +281,32 @@ class WriterClaim:
         writer = (
             f"process {other.pid} on {other.host} {verb} checkpoint {other.checkpoint} for cluster {other.cluster!r}"
         )
-        return SecondWriterError(
-            f"{self._files.uri(name)}: {writer}. The tables would have every row twice: stop one of the two monitors,"
-            " or set a different paths.tables for this one"
-        )
+        return SecondWriterError(f"{self._files.uri(name)}: {writer}. {_REMEDY}")
 
     def _report(self, error: Exception) -> None:
-        level = logging.DEBUG if self._is_reported else logging.WARNING
-        reason = str(error).partition("\n")[0]
-        _log.log(level, "%s: cannot check for a second writer: %s: %s", self._mine.cluster, self._own_name, reason)
+        level = logging.DEBUG if self._is_reported or is_spark_gone(error) else logging.WARNING
+        cause = plain_cause(error)
+        _log.log(level, "%s: cannot check for a second writer: %s: %s", self._mine.cluster, self._own_name, cause)
         self._is_reported = True
 
 
-def _is_running(other: Writer) -> bool:
+def _decode(content: bytes | None) -> Writer | None:
     try:
-        return bool(abs(psutil.Process(other.pid).create_time() - other.process_started_seconds) < 1)
-    except psutil.Error:
-        return False
+        return None if content is None else msgspec.json.decode(content, type=Writer)
+    except msgspec.MsgspecError:
+        return None
+
+
+def _process_start_ticks(pid: int) -> int | None:
+    """Return the start time of a process in clock ticks since boot (field 22 of `/proc/PID/stat`).
+
+    Return None if the process does not exist, or if the operating system has no `/proc`. Field 2 is the name of the
+    program in brackets. The name can contain spaces and brackets.
+    """
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[19])
+    except OSError:
+        return None
 
 
 def _machine() -> str:

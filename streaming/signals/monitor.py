@@ -80,8 +80,8 @@ RECORDS_SKIPPED: Final = Signal(
     labels=(*OF_A_CLUSTER, "reason"),
     granularity=CLUSTER,
     help="Number of records that the monitor ignored, by reason. The monitor ignores either the whole record or the"
-    " part for one member. The table `quarantine` has a row for each ignored record, except for records with the"
-    " reason foreign_partition.",
+    " part for one member. The table `quarantine` describes the ignored records, except for records with the reason"
+    " foreign_partition.",
     unknown="The monitor has not ignored any record for this reason.",
     example="increase(rebalance_monitor_records_skipped_total[1h]) > 0",
 )

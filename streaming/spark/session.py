@@ -3,7 +3,7 @@
 1. If the monitor runs alone, it starts Spark. In this case, `settings.spark` defines the master and the memory.
 2. If `spark-submit` started the monitor, Spark is already running. In this case, spark-submit has already set the
    master, the memory, the jars, the addresses and the JVM options (`SUBMITTED`). The monitor ignores these settings in
-   `settings.spark`. The monitor uses all other settings.
+   `settings.spark`, and it does not set `spark.driver.maxResultSize`. The monitor uses all other settings.
 3. If the master is `local...`, driver and executors run on one machine and use the loopback address. With other
    masters, they do not use the loopback address.
 4. Each cluster has its own query. With several clusters, `local[n]` means n tasks per cluster, and each query has its

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any
 
 import pandas as pd
@@ -15,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql.streaming.state import GroupState as SparkState
 
 from assignors import AS_JAVA_LEADER
-from streaming.combine.combiner import GROUP_KIND, STATE_ROW_SCHEMA, Combiner
+from streaming.combine.combiner import GROUP_KIND, STATE_ROW_SCHEMA, Combiner, StateRow
 from streaming.combine.own_partitions import OwnPartitions
 from streaming.combine.partition_state import (
     PARTITION_CODEC,
@@ -46,11 +45,10 @@ from streaming.spark.freed_memory import LARGE_BYTES, return_freed_memory
 PandasChunks = Iterable[pd.DataFrame]
 
 ROWS_PER_BATCH = 256
-"""Maximum number of state rows in one Arrow batch.
-
-The number is not larger, because a payload can have several megabytes. The number is not smaller, because many tiny
-batches take more time.
+"""Maximum number of state rows in one Arrow batch. The number is not smaller, because many tiny batches take more time.
 """
+BATCH_BYTES = 16 << 20
+"""After a batch has this size, the next row is in a new batch. A payload can have several megabytes."""
 
 
 @dataclass(frozen=True)
@@ -79,10 +77,23 @@ class CombineFunction:
         for batch in batches:
             combiner.add(batch)
             read_bytes += batch.nbytes
-        rows = combiner.rows()
-        while several := list(islice(rows, ROWS_PER_BATCH)):
+        for several in split_rows(combiner.rows()):
             yield pa.record_batch([list(column) for column in zip(*several, strict=True)], schema=STATE_ROW_SCHEMA)
         return read_bytes
+
+
+def split_rows(rows: Iterable[StateRow]) -> Iterator[list[StateRow]]:
+    """Split the rows into batches of at most `ROWS_PER_BATCH` rows. A batch ends as soon as it has `BATCH_BYTES`."""
+    batch: list[StateRow] = []
+    batch_bytes = 0
+    for row in rows:
+        batch.append(row)
+        batch_bytes += len(row[2])
+        if len(batch) == ROWS_PER_BATCH or batch_bytes >= BATCH_BYTES:
+            yield batch
+            batch, batch_bytes = [], 0
+    if batch:
+        yield batch
 
 
 @dataclass(frozen=True)

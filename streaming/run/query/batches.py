@@ -183,7 +183,8 @@ class BatchSink:
         decisions = decide_skips(self._monitor_state.view().decided_skips, history, partition_states)
         rows: dict[Table, list[Row]] = {**update_rows(self._cluster, updates, decisions)}
         decode_failures = (record for batch in partition_batches for record in batch.decode_failures)
-        rows.update(quarantine_rows(self._cluster, decode_failures))
+        summaries = (summary for batch in partition_batches for summary in batch.failure_summaries)
+        rows.update(quarantine_rows(self._cluster, decode_failures, summaries))
         rows.update(commit_gap_rows(self._cluster, gaps))
         already_written = self._tables.append_batches(
             {

@@ -101,6 +101,7 @@ class QueryKeeper:
                 await_query(self._query, lambda: stop.is_set() or claim.refusal is not None or self._has_grown())
             except (PySparkException, Py4JError, NoCoordinatorError) as failure:
                 if not stop.is_set():
+                    claim.check()
                     cause = sink.failure or failure
                     is_new = retry_state.record_failure(cause)
                     check_restart_helps(self._shared_resources.session, self._files, tables, is_new=is_new)

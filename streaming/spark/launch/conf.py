@@ -16,6 +16,7 @@ from streaming.config.settings import SparkSettings
 _LOGGING = Path(__file__).parents[1] / "log4j2.properties"
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 CLASS_PATH = "spark.driver.extraClassPath"
+MAX_RESULT_SIZE = "spark.driver.maxResultSize"
 _REDACTION = "spark.redaction.regex"
 _REDACTED_BY_SPARK = "(?i)secret|password|token|access[.]?key"
 _LAUNCH_ONLY = re.compile(r"spark\.(driver\.(extra|default)|jars|files|archives|submit|plugins|master|redaction|log)")
@@ -28,6 +29,7 @@ SUBMITTED = frozenset(
         "spark.jars",
         CLASS_PATH,
         "spark.driver.memory",
+        MAX_RESULT_SIZE,
         JAVA_OPTIONS,
         "spark.driver.host",
         "spark.driver.bindAddress",
@@ -104,6 +106,9 @@ def _conf(settings: SparkSettings, jars: Sequence[Path], folder: Path) -> Mappin
     return {
         **_jar_conf(settings.master, [str(jar) for jar in jars]),
         "spark.driver.memory": settings.driver_memory,
+        # The rows of a batch go through the driver's heap, so a larger heap must allow a larger batch. Spark's default
+        # is 1g for every heap.
+        MAX_RESULT_SIZE: settings.driver_memory,
         # Workers start with pandas, Arrow and the steps imported. This saves 2 CPU seconds in the first batch.
         "spark.python.daemon.module": "streaming.spark.daemon",
         # Throughput is more important than latency: G1 needs 37 CPU seconds for 2 million records, this collector 35.
@@ -129,6 +134,9 @@ def _conf(settings: SparkSettings, jars: Sequence[Path], folder: Path) -> Mappin
         "spark.sql.adaptive.enabled": "false",
         # Large Arrow batches halve the time of the combine step. After this step, rows are few and small.
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+        # With Spark's default of 256 MB, two tasks that read records of 1 MB need more than 1 GB outside the heap. Java
+        # limits this memory to the size of the heap. A full batch of commits has 8 MB, so this limit costs nothing.
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(32 << 20),
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
         "spark.sql.streaming.metricsEnabled": "false",
         # A source that waits for a dead broker cannot be interrupted. Without this timeout a stop took 44 s.

@@ -22,6 +22,7 @@ from streaming.delta.tables import GROUP_GENERATIONS, PARTITIONED_BY, QUARANTINE
 from streaming.evaluation.group_update import GroupState, apply_batch
 from streaming.group.snapshot import GroupSnapshot
 from streaming.spark.folder import LocalFolder
+from streaming.run.writers import SecondWriterError
 from tests.streaming.groups import written
 
 DAY_MS = 86_400_000
@@ -150,6 +151,21 @@ def test_an_append_that_lost_its_last_line_is_damage(root: Path) -> None:
     assert find_table_damage(LocalFolder(root / QUARANTINE.name)) is None
     entry.write_text(entry.read_text().rpartition("\n")[0])
     assert str(find_table_damage(LocalFolder(root / QUARANTINE.name))) == f"{log_entry(1)} is cut off"
+
+
+def test_a_monitor_that_lost_the_right_to_write_appends_nothing(root: Path) -> None:
+    """A monitor that paused appended rows that a second monitor had already written (`run/writers.py`, rule 6)."""
+    tables = open_tables(root).for_checkpoint("two")
+
+    def refuse() -> None:
+        raise SecondWriterError("removed")
+
+    tables.before_append = refuse
+    with pytest.raises(SecondWriterError):
+        tables.append(QUARANTINE, rows_at([1]))
+    with pytest.raises(SecondWriterError):
+        tables.append_batches({QUARANTINE: rows_at([1])}, 0)
+    assert stored_offsets(root) == []
 
 
 def test_an_append_without_rows_commits_nothing(root: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from assignors import assignor_named
 from streaming.combine.gaps import CommitGap
-from streaming.combine.partition_state import DecodeFailure, PartitionSnapshot
+from streaming.combine.partition_state import DecodeFailure, FailureSummary, PartitionSnapshot
 from streaming.delta.cells import utc
 from streaming.delta.fairness_rows import work_rows
 from streaming.delta.rows import arrow_table, commit_gap_rows, lag_rows, quarantine_rows, update_rows
@@ -240,6 +240,30 @@ def test_any_record_with_a_decode_failure_has_a_row_with_every_byte(
     assert table is QUARANTINE
     stored = arrow_table(QUARANTINE, rows).to_pylist()
     assert [(row["key"], row["value"]) for row in stored] == [(key, value) for _, key, value in records]
+
+
+def test_the_records_of_a_summary_have_one_row_at_the_offset_of_the_last_record() -> None:
+    """A new checkpoint writes no row for an offset that has one. At the first offset, later records would get none."""
+    kept = DecodeFailure(3, 5, 0, b"k", b"v", "truncated", "key.group", 1, 70_000)
+    summary = FailureSummary("missing_key", 12, 6, Position(3, 20, 1_000))
+    rows = arrow_table(QUARANTINE, quarantine_rows("c", [kept], [summary])[QUARANTINE]).to_pylist()
+    assert [[row[name] for name in _OF_A_DECODE_FAILURE] for row in rows] == [
+        [5, b"k", b"v", "truncated", "key.group", 1, 70_000, 1, 5],
+        [20, None, None, "missing_key", None, None, None, 12, 6],
+    ]
+
+
+_OF_A_DECODE_FAILURE = (
+    "offsets_topic_offset",
+    "key",
+    "value",
+    "reason",
+    "field",
+    "key_bytes",
+    "value_bytes",
+    "records",
+    "first_offset",
+)
 
 
 @given(histories())

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
+import psutil
 import pytest
 
 from streaming.run import writers
@@ -146,9 +147,34 @@ def test_the_records_of_many_killed_writers_do_not_remain(files: LocalFiles) -> 
 
 def test_a_new_process_with_the_pid_of_a_killed_writer_is_not_the_writer(files: LocalFiles) -> None:
     claim(files, "/first").__enter__()
-    change(files, "/first", lambda record: msgspec.structs.replace(record, process_started_seconds=1.0))
+    change(files, "/first", lambda record: msgspec.structs.replace(record, process_start_ticks=1))
     with claim(files, "/second"):
         assert list(records(files)) == ["/second"]
+
+
+def test_a_step_of_the_clock_makes_no_running_writer_look_dead(
+    files: LocalFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The start time of a process from psutil depends on the clock of the machine.
+
+    After a step of one second, a second monitor removed the record of the first monitor. Then both monitors wrote.
+    """
+    with claim(files, "/first"):
+        before = psutil.Process().create_time()
+        monkeypatch.setattr(psutil.Process, "create_time", lambda _: before + 2)
+        with pytest.raises(SecondWriterError, match="/first"), claim(files, "/second", began_ms=2):
+            pass
+
+
+def test_a_record_of_an_earlier_version_is_alive_only_if_it_is_renewed(files: LocalFiles) -> None:
+    """Earlier versions stored the start time of the process by the clock, which proves nothing after a clock step."""
+    with claim(files, "/first"):
+        for path in (files.folder / "_writers").glob("*.json"):
+            record = msgspec.json.decode(path.read_bytes())
+            del record["process_start_ticks"]
+            path.write_bytes(msgspec.json.encode({**record, "process_started_seconds": 1_700_000_000.5}))
+        with claim(files, "/second"):
+            assert list(records(files)) == ["/second"]
 
 
 def test_a_writer_on_another_machine_is_alive_only_if_it_renews_its_record(
@@ -201,6 +227,65 @@ def test_a_monitor_stops_if_a_later_run_takes_over_its_checkpoint(files: LocalFi
         assert list(records(files)) == ["/shared"], "the record of the later run stays"
 
 
+def test_a_writer_that_paused_stops_before_its_next_append(files: LocalFiles) -> None:
+    """A machine was suspended for more than 40 s. A second monitor removed its record and wrote.
+
+    The first monitor treated the missing record as normal. Both wrote until one of them stopped at a renewal.
+    """
+    first = claim(files, "/first")
+    first.__enter__()
+    first.check()
+    change(files, "/first", on_other_machine)
+    with claim(files, "/second", began_ms=2) as second:
+        with pytest.raises(SecondWriterError, match="the record of this monitor is missing") as stopped:
+            first.check()
+        assert stopped.value.exit_code == 78
+        assert first.refusal is not None, "the query ends, too"
+        second.check()
+        second.renew()
+        first.__exit__(None, None, None)
+        assert list(records(files)) == ["/second"]
+
+
+def test_a_monitor_that_paused_during_its_start_does_not_begin_to_write(
+    files: LocalFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = claim(files, "/first")
+    others: list[WriterClaim] = []
+
+    def pause(_: WriterClaim) -> None:
+        monkeypatch.undo()
+        change(files, "/first", on_other_machine)
+        others.append(claim(files, "/second", began_ms=2).__enter__())
+
+    monkeypatch.setattr(writers, "WATCH_SECONDS", 0.05)
+    monkeypatch.setattr(WriterClaim, "_await_others", pause)
+    with pytest.raises(SecondWriterError, match="is missing"), first:
+        pass
+    assert list(records(files)) == ["/second"]
+
+
+def test_a_record_that_is_missing_because_its_own_write_failed_stops_no_writer(files: LocalFiles) -> None:
+    """Some storages replace a file in two steps. If the second step fails, the file is missing."""
+    with claim(files, "/first") as first:
+        path = next((files.folder / "_writers").glob("*.json"))
+        write, files.write = files.write, _delete_and_fail(path)  # type: ignore[method-assign]
+        with pytest.raises(OSError, match="disk"):
+            first.renew()
+        files.write = write  # type: ignore[method-assign]
+        first.check()
+        first.renew()
+        assert list(records(files)) == ["/first"]
+
+
+def _delete_and_fail(path: Path) -> Callable[[str, bytes], None]:
+    def write(name: str, content: bytes) -> None:  # noqa: ARG001 - as the real one
+        path.unlink()
+        raise OSError("disk")
+
+    return write
+
+
 def test_a_storage_failure_stops_no_writer_and_is_logged_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -250,7 +335,7 @@ def test_of_two_writers_exactly_one_gives_way(
     mine: tuple[bool, int, str], other: tuple[bool, int, str], why: str
 ) -> None:
     one, two = (
-        Writer(run_id, "c", "/p", "host", "", 1, 0.0, began_ms, is_writing=is_writing)
+        Writer(run_id, "c", "/p", "host", "", 1, began_ms, is_writing=is_writing)
         for is_writing, began_ms, run_id in (mine, other)
     )
     assert gives_way(one, two), why

@@ -33,7 +33,7 @@ from streaming.evaluation.rebalances.detectors import Limits
 from streaming.events import GroupEvent, GroupForgotten, SkipSettled, encode_event
 from streaming.group.snapshot import DEAD, GroupTotals
 from streaming.spark.query import STORED_STATE
-from streaming.spark.steps import ROWS_PER_BATCH, CombineFunction, StateFunction
+from streaming.spark.steps import BATCH_BYTES, ROWS_PER_BATCH, CombineFunction, StateFunction, split_rows
 from tests.streaming.combine.plain_model import merged_partitions
 from tests.streaming.combine.strategies import logs, pieces
 from tests.streaming.groups import advanced, sampled, tombstoned, written
@@ -71,6 +71,15 @@ def test_many_membership_rows_are_sent_in_few_arrow_batches() -> None:
     batches = list(combine([record_batch(records)]))
     assert [batch.num_rows for batch in batches] == [ROWS_PER_BATCH] * 3 + [1]
     assert all(batch.schema == STATE_ROW_SCHEMA for batch in batches)
+
+
+def test_state_rows_with_large_payloads_are_sent_in_small_arrow_batches() -> None:
+    """256 rows of 1 MB were one Arrow batch, which Spark's JVM reads as a whole, outside its heap."""
+    large, small = bytes(BATCH_BYTES // 2), b"small"
+    rows = [(GROUP_KIND, str(at), payload) for at, payload in enumerate([large] * 5 + [small] * 2)]
+    batches = list(split_rows(rows))
+    assert [len(batch) for batch in batches] == [2, 2, 3]
+    assert [row for batch in batches for row in batch] == rows
 
 
 def state_of(stored: tuple[int, bytes] | None) -> SparkState:

@@ -46,6 +46,21 @@ def test_jars_of_an_operator_come_after_the_monitors_jars() -> None:
     assert options["spark.driver.extraClassPath"] == "/jars/a.jar:/jars/b.jar:/opt/s3a/*"
 
 
+def test_a_larger_heap_allows_a_larger_batch() -> None:
+    """Spark's limit is 1 GB for every heap. A batch above it failed at every start, and more memory did not help."""
+    options = session_conf(SparkSettings(driver_memory="4g"), JARS, FOLDER, submitted=False)
+    assert options["spark.driver.maxResultSize"] == "4g"
+
+
+def test_the_arrow_buffers_of_two_tasks_fit_into_the_memory_beside_the_heap() -> None:
+    """Spark's limit of 256 MB per Arrow batch needed more than 1 GB. 1,000 records of 1 MB failed at every start.
+
+    Arrow doubles a full buffer and copies it, so a batch can need three times its size.
+    """
+    options = session_conf(SparkSettings(), JARS, FOLDER, submitted=False)
+    assert 2 * 3 * int(options["spark.sql.execution.arrow.maxBytesPerBatch"]) < 1 << 28
+
+
 def test_with_spark_submit_its_master_memory_and_jars_are_used():
     """Rule 2: `builder.master` overrides `spark-submit --master`. So a cluster's job would run on the driver alone."""
     settings = SparkSettings(master="local[3]", conf={"spark.driver.memory": "9g", "spark.executor.cores": "2"})

@@ -1,0 +1,71 @@
+"""Collects the records of one `__consumer_offsets` partition that could not be decoded, within limits.
+
+A batch can have 2 million records, and each can have some megabytes. If a batch with undecodable records were too large
+for the driver, every restart would fail at the same batch.
+
+1. Of each key and of each value, the first `PREFIX_BYTES` are kept, and the full size.
+2. The records of one partition in one batch take at most `KEPT_BYTES`. `FIXED_BYTES` is the estimated size of a record
+   without its key and value.
+3. If the records exceed this limit, the later records are only summarized: one summary for each reason. So each record
+   counts, and the positions of the first and the last record of a summary are known.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from streaming.combine.partition_state import DecodeFailure, FailureSummary
+from streaming.events import Position
+from streaming.protocol import UndecodableRecord
+
+PREFIX_BYTES = 16 << 10
+KEPT_BYTES = 1 << 20
+FIXED_BYTES = 256
+
+
+class DecodeFailures:
+    """Collects decode failures. Call `add` in offset order."""
+
+    def __init__(self) -> None:
+        self._kept: list[DecodeFailure] = []
+        self._kept_bytes = 0
+        self._summaries: dict[str, FailureSummary] = {}
+
+    def add(self, position: Position, key: bytes | None, value: bytes | None, undecodable: UndecodableRecord) -> None:
+        """Add a record, or only count it if the limit is reached."""
+        prefixes = _prefix(key), _prefix(value)
+        self._kept_bytes += FIXED_BYTES + sum(len(prefix or b"") for prefix in prefixes)
+        if self._kept_bytes > KEPT_BYTES:
+            self._summarize(position, undecodable.reason)
+            return
+        self._kept.append(
+            DecodeFailure(
+                position.offsets_topic_partition,
+                position.offsets_topic_offset,
+                position.timestamp_ms,
+                *prefixes,
+                undecodable.reason,
+                undecodable.field,
+                *(None if content is None else len(content) for content in (key, value)),
+            )
+        )
+
+    def kept(self) -> tuple[DecodeFailure, ...]:
+        """Return the records within the limit, in offset order."""
+        return tuple(self._kept)
+
+    def summaries(self) -> tuple[FailureSummary, ...]:
+        """Return one summary for each reason."""
+        return tuple(self._summaries.values())
+
+    def _summarize(self, position: Position, reason: str) -> None:
+        known = self._summaries.get(reason)
+        self._summaries[reason] = (
+            FailureSummary(reason, 1, position.offsets_topic_offset, position)
+            if known is None
+            else msgspec.structs.replace(known, records=known.records + 1, last=position)
+        )
+
+
+def _prefix(content: bytes | None) -> bytes | None:
+    return None if content is None else content[:PREFIX_BYTES]
