@@ -41,7 +41,7 @@ def pending_facts(
         topics |= _pending_topics(waiting, sample)
         in_future.update(topic for topic in topics if _is_in_future(waiting, topic, topics[topic], sample))
     sampled = TopicsSampled({topic: topics[topic] for topic in topics if topic not in in_future})
-    corrected = TopicsSampled({topic: topics[topic] for topic in in_future}, is_time_corrected=True)
+    corrected = TopicsSampled({topic: topics[topic] for topic in sorted(in_future)}, is_time_corrected=True)
     return (*(event for event in (sampled, corrected) if event.topics), *settlements(snapshot, decisions))
 
 

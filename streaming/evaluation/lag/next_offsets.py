@@ -215,6 +215,8 @@ class NextOffsets:
     def forget_topics(self, topics: Iterable[str]) -> None:
         """Remove everything about topics whose end offset went back (rule 6)."""
         forgotten = set(topics)
+        if not forgotten:
+            return
         self._known = {commit: tail for commit, tail in self._known.items() if commit[0] not in forgotten}
         self._with_transactions -= forgotten
 
