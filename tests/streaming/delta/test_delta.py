@@ -21,8 +21,8 @@ from streaming.delta.table_files import find_table_damage, log_entry
 from streaming.delta.tables import GROUP_GENERATIONS, PARTITIONED_BY, QUARANTINE, SCHEMA_VERSION, TABLES
 from streaming.evaluation.group_update import GroupState, apply_batch
 from streaming.group.snapshot import GroupSnapshot
-from streaming.spark.folder import LocalFolder
 from streaming.run.writers import SecondWriterError
+from streaming.spark.folder import LocalFolder
 from tests.streaming.groups import written
 
 DAY_MS = 86_400_000
