@@ -132,6 +132,9 @@ RUN: Mapping[str, Mapping[str, str]] = {
         _SERVER,
     ),
     "docs/LIMITS.md": {"rebalance-monitor config check --group": _LIMITS},
+    "docs/SCALING.md": {
+        "make bench": "tests/bench/test_run.py::test_a_small_fill_is_read_and_its_figures_agree_with_each_other",
+    },
     "docs/SECURITY.md": {
         "rebalance-monitor doctor": "tests/end_to_end/test_security.py"
         "::test_doctor_prints_commands_that_grant_exactly_what_is_missing",

@@ -15,7 +15,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
@@ -205,7 +205,9 @@ def test_a_command_of_the_runbook_works(alerting: Alerting, alert: dict[str, Any
 def test_doctor_finds_scrape_rules_and_alertmanager_and_its_test_alerts_arrive(alerting: Alerting):
     """Prometheus names the Alertmanager. Alertmanager names the receivers, and the alerts reach exactly these."""
     options = ("--prometheus", alerting.prometheus.address, "--send-test-alert", "--alert-label", "team=payments")
-    lines = alerting.monitor.run_command("doctor", "--json", *options).splitlines()
+    port = {"METRICS__PORT": str(alerting.monitor.port)}  # users have a fixed port
+    with_port = replace(alerting.monitor, environment={**alerting.monitor.environment, **port})
+    lines = with_port.run_command("doctor", "--json", *options).splitlines()
     points = {point["point"]: point for point in map(json.loads, lines)}
     assert [point for point in points.values() if point["status"] == "failed"] == []
     for point, text in {

@@ -15,6 +15,15 @@ from streaming.run.samples.readiness import Readiness
 from streaming.state.monitor_state import MonitorState
 
 
+class _ClaimThatStays:
+    """The claim of a monitor that is the only writer."""
+
+    refusal = None
+
+    def check(self) -> None:
+        """Do nothing, because no other monitor writes."""
+
+
 def test_a_query_that_fails_for_one_reason_is_logged_once_until_it_was_ready_again(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -39,7 +48,7 @@ def test_a_query_that_fails_for_one_reason_is_logged_once_until_it_was_ready_aga
     monkeypatch.setattr(run, "_start_query", fail)
     monkeypatch.setattr("streaming.run.query.keeper.check_restart_helps", lambda *_, **__: None)
     with caplog.at_level(logging.ERROR):
-        run.keep(None, None, None, stop)  # type: ignore[arg-type]
+        run.keep(None, None, _ClaimThatStays(), stop)  # type: ignore[arg-type]
     assert len(started) == 5
     assert [message.partition(": ")[0] for message in caplog.messages] == ["eu", "eu"]
     assert (monitor_state.view().health.ready, monitor_state.view().health.query_restarts) == (False, 4)

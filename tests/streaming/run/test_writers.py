@@ -138,7 +138,7 @@ def test_the_records_of_many_killed_writers_do_not_remain(files: LocalFiles) -> 
     """A monitor that is killed every day, and gets a new checkpoint each time, must not fill the folder."""
     for number in range(30):
         claim(files, f"/{number}").__enter__()
-        change(files, f"/{number}", lambda record: msgspec.structs.replace(record, process_started_seconds=1.0))
+        change(files, f"/{number}", lambda record: msgspec.structs.replace(record, process_start_ticks=1))
     assert len(records(files)) == 1
     with claim(files, "/last"):
         assert list(records(files)) == ["/last"]
