@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 from assignors import assignor_named
-from streaming.delta.rows import arrow_table, update_rows
+from streaming.delta.rows import arrow_table
 from streaming.delta.tables import REBALANCES
 from streaming.evaluation.group_update import GROUP_CODEC, GroupState, apply_batch
 from streaming.evaluation.rebalances.rebalance_history import RebalanceHistory
@@ -19,6 +19,7 @@ from streaming.group.snapshot import GroupSnapshot
 from streaming.run.query.prepare import InitialState, _read_bootstrap, _rebalance_history, latest_by_group
 from tests.streaming.evaluation.rebalances.test_rebalance_history import generations
 from tests.streaming.run.test_poller import Folder
+from tests.streaming.table_rows import update_rows
 
 
 @given(generations())
