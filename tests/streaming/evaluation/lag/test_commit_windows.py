@@ -324,6 +324,15 @@ def test_a_commit_that_replaces_the_oldest_does_not_take_its_lag() -> None:
     assert [(entry.committed_offset, entry.lag) for entry in entries(windows)] == [(20, None), (40, None)]
 
 
+def test_at_most_a_quarter_of_the_windows_is_unused() -> None:
+    """The number of windows doubled. For 300,000 partitions, the unused half took 70 MB."""
+    windows = CommitWindows()
+    for row in range(0, 10_000, 100):
+        now = np.array([row])
+        windows.put(now, now, now, now)
+        assert len(windows._tombstoned_at) <= max(1024, 1.25 * (row + 100))
+
+
 def test_a_restore_does_not_overwrite_known_windows() -> None:
     windows, stored = CommitWindows(LENGTH, SLOT_MS), CommitWindows(LENGTH, SLOT_MS)
     for one, end_offset in ((windows, 15), (stored, 99)):
