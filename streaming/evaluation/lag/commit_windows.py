@@ -272,7 +272,7 @@ class CommitWindows:
         before_slot[starts] = known_slots[:, -1]
         extends = (commits.log_offsets > before_order) & (slots >= before_slot)
         extends &= commits.committed_offsets != TOMBSTONE
-        extends[starts] &= (slots[starts] > known_slots.max(axis=1)) | (slots[starts] == known_slots[:, -1])
+        extends[starts] &= known_slots[:, -1] == known_slots.max(axis=1)  # otherwise, a commit may return to a slot
         of_rows: BoolArray = np.logical_and.reduceat(extends, starts)
         return np.repeat(of_rows, commits.counts)
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from streaming.combine.commits import COMMIT_SCHEMA, TOMBSTONE, last_per_slot
@@ -271,7 +271,11 @@ STEPS = st.lists(
 
 
 @given(STEPS)
+@example(
+    [("put", [(1, Entry(0, 1_000, 0)), (1, Entry(0, 0, 1))]), ("put", [(1, Entry(0, 0, 2)), (1, Entry(0, 1_000, 3))])]
+)
 def test_windows_in_bulk_equal_windows_one_by_one(steps: list[tuple[str, object]]) -> None:
+    """In the example, the clock goes back and returns. The window once had two entries of one slot (rule 3)."""
     windows, plain = CommitWindows(LENGTH, SLOT_MS), [PlainWindow() for _ in range(3)]
     for step, drawn in steps:
         if step == "put":
