@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 import pyarrow as pa
@@ -36,30 +36,65 @@ from streaming.group.members import GroupMember, TopicPartitions, members
 from streaming.group.not_known import not_known
 from streaming.group.snapshot import GroupSnapshot
 
+CELLS_PER_PART = 5_000
+"""Number of cells and list elements after which rows are converted to Arrow.
 
-def arrow_table(table: Table, rows: Sequence[Row]) -> pa.Table:
-    """Return the rows as an Arrow table with the schema of the table."""
-    return pa.Table.from_pylist(list(rows), schema=table.schema)
+Rows in Python need several times the memory of rows in Arrow. A row of a group with 1,000 members needs 7 MB.
+"""
 
 
-def update_rows(cluster: str, updates: Iterable[GroupUpdate], decisions: SkipDecisions) -> Mapping[Table, list[Row]]:
+def arrow_table(table: Table, rows: Iterable[Row]) -> pa.Table:
+    """Return the rows as an Arrow table with the schema of the table. Only some of the rows exist at a time."""
+    parts = [pa.Table.from_pylist(part, schema=table.schema) for part in _parts(rows)]
+    return pa.concat_tables(parts) if parts else table.schema.empty_table()
+
+
+def _parts(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    part: list[Row] = []
+    cells = 0
+    for row in rows:
+        part.append(row)
+        cells += sum(len(cell) if isinstance(cell, list) else 1 for cell in row.values())
+        if cells >= CELLS_PER_PART:
+            yield part
+            part, cells = [], 0
+    if part:
+        yield part
+
+
+def update_rows(
+    cluster: str, updates: Sequence[GroupUpdate], decisions: SkipDecisions
+) -> Mapping[Table, Iterator[Row]]:
     """Return the rows that one batch of group updates adds to the tables.
 
     `decisions` shows which skipped generations were failed rebalances.
     """
-    tables = (GROUP_GENERATIONS, REBALANCES, ASSIGNMENT_DRIFT, ASSIGNMENT_IMBALANCE, WHAT_IF)
-    rows: dict[Table, list[Row]] = {table: [] for table in tables}
-    for update in updates:
-        group_id = update.record.snapshot.group_id
-        rows[GROUP_GENERATIONS] += [_generation_row(cluster, snapshot, decisions) for snapshot in update.history]
-        rows[REBALANCES] += [_rebalance_row(cluster, group_id, reported) for reported in update.rebalances]
-        for evaluation in update.evaluations:
-            key = {**record_cells(cluster, evaluation.position), "group_id": group_id}
-            rows[ASSIGNMENT_DRIFT] += [_drift_row(key, evaluation, drift) for drift in evaluation.drifts]
-            rows[ASSIGNMENT_IMBALANCE] += partition_rows(key, evaluation)
-        if update.alternatives is not None:
-            rows[WHAT_IF] += alternative_rows(cluster, group_id, update.alternatives)
-    return rows
+    ids = [update.record.snapshot.group_id for update in updates]
+    evaluations = [
+        ({**record_cells(cluster, evaluation.position), "group_id": group_id}, evaluation)
+        for group_id, update in zip(ids, updates, strict=True)
+        for evaluation in update.evaluations
+    ]
+    return {
+        GROUP_GENERATIONS: (
+            _generation_row(cluster, snapshot, decisions) for update in updates for snapshot in update.history
+        ),
+        REBALANCES: (
+            _rebalance_row(cluster, group_id, reported)
+            for group_id, update in zip(ids, updates, strict=True)
+            for reported in update.rebalances
+        ),
+        ASSIGNMENT_DRIFT: (
+            _drift_row(key, evaluation, drift) for key, evaluation in evaluations for drift in evaluation.drifts
+        ),
+        ASSIGNMENT_IMBALANCE: (row for key, evaluation in evaluations for row in partition_rows(key, evaluation)),
+        WHAT_IF: (
+            row
+            for group_id, update in zip(ids, updates, strict=True)
+            if update.alternatives is not None
+            for row in alternative_rows(cluster, group_id, update.alternatives)
+        ),
+    }
 
 
 def quarantine_rows(

@@ -17,6 +17,7 @@ from streaming.evaluation.rebalances.detectors import Limits
 from streaming.evaluation.rebalances.rebalance_history import RebalanceHistory, ReportedRebalance, extend_history
 from streaming.evaluation.snapshot_evaluation import Evaluation, evaluate_snapshot, keeps_verdict
 from streaming.events import ExternalFact, GroupEvent, GroupForgotten, LogEvent, Position, TopicsSampled
+from streaming.events.compression import compressed_if_large, decompressed_if_large
 from streaming.group.advance import advance
 from streaming.group.codec import StateCodec
 from streaming.group.history import is_reread, should_report, was_reported
@@ -94,14 +95,14 @@ _UPDATE_DECODER = msgspec.msgpack.Decoder(GroupUpdate)
 def encode_update(update: GroupUpdate) -> bytes:
     """Encode a group's update, to send it to the driver.
 
-    The format has no version, because the bytes are never stored.
+    The format has no version, because the bytes are never stored. A large update is compressed.
     """
-    return _UPDATE_ENCODER.encode(update)
+    return compressed_if_large(_UPDATE_ENCODER.encode(update))
 
 
 def decode_update(encoded: bytes) -> GroupUpdate:
     """Decode the result of `encode_update`."""
-    return _UPDATE_DECODER.decode(encoded)
+    return _UPDATE_DECODER.decode(decompressed_if_large(encoded))
 
 
 DEFAULT_LIMITS = Limits()

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import msgspec
 
+from streaming.events.compression import compressed_if_large, decompressed_if_large
 from streaming.protocol.classic import GroupMetadata
 from streaming.protocol.modern import IdPartitions, MemberAssignment, ModernMember
 
@@ -261,8 +262,8 @@ _DECODER = msgspec.msgpack.Decoder(GroupEvent)
 
 
 def encode_event(event: GroupEvent) -> bytes:
-    """Encode an event as MessagePack, with a tag for its kind. The encoding is stable."""
-    return _ENCODER.encode(event)
+    """Encode an event as MessagePack, with a tag for its kind. A large event is compressed. The encoding is stable."""
+    return compressed_if_large(_ENCODER.encode(event))
 
 
 def decode_event(encoded: bytes) -> GroupEvent:
@@ -270,5 +271,5 @@ def decode_event(encoded: bytes) -> GroupEvent:
 
     Raises `msgspec.DecodeError` if the bytes are not an encoded event.
     """
-    event: GroupEvent = _DECODER.decode(encoded)
+    event: GroupEvent = _DECODER.decode(decompressed_if_large(encoded))
     return event

@@ -12,9 +12,9 @@ from types import MappingProxyType
 from typing import Generic, TypeVar
 
 import msgspec
-import pyarrow as pa
 
 from streaming.errors import STAYS, RemedyError
+from streaming.events.compression import compressed, decompressed
 
 Stored = TypeVar("Stored")
 
@@ -50,7 +50,7 @@ class StateCodec(Generic[Stored]):
     def encode(self, value: Stored) -> tuple[int, bytes]:
         """Encode a value in the present version."""
         encoded = self._encoder.encode(value)
-        return self.version, _compressed(encoded) if self._is_compressed else encoded
+        return self.version, compressed(encoded) if self._is_compressed else encoded
 
     def check(self, version: int) -> None:
         """Raise StateVersionError if this codec cannot decode bytes of this version."""
@@ -68,16 +68,4 @@ class StateCodec(Generic[Stored]):
         self.check(version)
         for older in range(version, self.version):
             encoded = self._migrations[older](encoded)
-        return self._decoder.decode(_decompressed(encoded) if self._is_compressed else encoded)
-
-
-def _compressed(encoded: bytes) -> bytes:
-    """Return the uncompressed length in four bytes, then one Zstandard frame."""
-    frame: bytes = pa.compress(encoded, codec="zstd", asbytes=True)
-    return len(encoded).to_bytes(4, "big") + frame
-
-
-def _decompressed(compressed: bytes) -> bytes:
-    length = int.from_bytes(compressed[:4], "big")
-    encoded: bytes = pa.decompress(compressed[4:], decompressed_size=length, codec="zstd", asbytes=True)
-    return encoded
+        return self._decoder.decode(decompressed(encoded) if self._is_compressed else encoded)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from sys import intern
 
 import numpy as np
 import pyarrow as pa
@@ -245,8 +246,8 @@ class CommittedOffsets:
 
     def _add_row(self, group_id: str, topic: str, partition: int) -> int:
         row = len(self._group_ids)
-        self._group_ids.append(group_id)
-        self._topics.append(topic)
+        self._group_ids.append(intern(group_id))  # a name occurs in many keys
+        self._topics.append(intern(topic))
         self._partitions.append(partition)
         self._homes.append(self._home(group_id))
         if row >= self._numbers.shape[1]:

@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from streaming.cli.text.conditions import active_sentence
 from streaming.cli.text.reported import reported_cells
-from streaming.delta.rows import condition_rows, lag_cause_row, lag_rows, update_rows
+from streaming.delta.rows import condition_rows, lag_cause_row, lag_rows
 from streaming.delta.tables import ASSIGNMENT_DRIFT, ASSIGNMENT_IMBALANCE, GROUP_GENERATIONS, GROUP_LAG, REBALANCES
 from streaming.evaluation.conditions.condition_tracker import ConditionChange
 from streaming.evaluation.rebalances.rebalance_words import describe_rebalance
@@ -29,6 +29,7 @@ from tests.streaming.page.test_application import STRATEGIES as PAGE_STRATEGIES
 from tests.streaming.page.test_application import Seen, ask, cluster_view
 from tests.streaming.prometheus.test_metrics import named
 from tests.streaming.situations import CLUSTER, GROUP, NOW_MS, SITUATIONS, Shown, Situation, shown
+from tests.streaming.table_rows import update_rows
 
 STALE_AFTER_MS = 30_000
 """The value that `cluster_view` of the pages uses."""

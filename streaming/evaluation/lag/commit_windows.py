@@ -226,10 +226,11 @@ class CommitWindows:
     def _grow(self, rows: int) -> None:
         missing = rows - len(self._tombstoned_at)
         if missing > 0:
-            more = max(missing, len(self._tombstoned_at))
+            more = max(missing, len(self._tombstoned_at) // 4)
             blank = np.full((more, self.length), _NONE, dtype=np.int64)
             self._tombstoned_at = np.concatenate([self._tombstoned_at, blank[:, 0]])
-            self._matrices = {name: np.concatenate([matrix, blank]) for name, matrix in self._matrices.items()}
+            for name, matrix in self._matrices.items():  # one at a time, so that only one matrix exists twice
+                self._matrices[name] = np.concatenate([matrix, blank])
 
     def _place_of(self, orders: Int64Array, log_offsets: Int64Array) -> Int64Array:
         """Return the column of each commit's entry.
@@ -271,7 +272,7 @@ class CommitWindows:
         before_slot[starts] = known_slots[:, -1]
         extends = (commits.log_offsets > before_order) & (slots >= before_slot)
         extends &= commits.committed_offsets != TOMBSTONE
-        extends[starts] &= (slots[starts] > known_slots.max(axis=1)) | (slots[starts] == known_slots[:, -1])
+        extends[starts] &= known_slots[:, -1] == known_slots.max(axis=1)  # otherwise, a commit may return to a slot
         of_rows: BoolArray = np.logical_and.reduceat(extends, starts)
         return np.repeat(of_rows, commits.counts)
 

@@ -103,11 +103,23 @@ class BatchSink:
             return_freed_memory()
 
     def _apply(self, batch: DataFrame, batch_id: int) -> int:
-        """Apply a batch and return its size in bytes.
-
-        The batch is collected only once, because a second Spark action would run the stateful plan again.
-        """
+        """Apply a batch and return its size in bytes."""
         started = time.monotonic()
+        new_rows, batch_bytes = self._update_state(batch, batch_id)
+        for table in self._tables.append_batches(new_rows, batch_id):
+            _log.info("%s: batch %d is already in table %s", self._cluster, batch_id, table.name)
+        self._progress_file.store()
+        batch_seconds = time.monotonic() - started
+        self._monitor_state.put_batch_end(batch_seconds, self._clock.monitor_ms())
+        _log.debug("%s: batch %d took %.2f s", self._cluster, batch_id, batch_seconds)
+        return batch_bytes + sum(int(rows.nbytes) for rows in new_rows.values())
+
+    def _update_state(self, batch: DataFrame, batch_id: int) -> tuple[Mapping[Table, pa.Table], int]:
+        """Apply a batch to the monitor state. Return the new rows of the tables, and the size of the batch in bytes.
+
+        The batch is collected only once, because a second Spark action would run the stateful plan again. When this
+        method returns, the decoded batch is freed. An append needs as much memory again.
+        """
         updates, partition_events, batch_bytes = _split_by_kind(batch.toArrow())
         received_ms = self._clock.monitor_ms()
         partition_batches = [event for event in partition_events if isinstance(event, PartitionBatch)]
@@ -123,18 +135,10 @@ class BatchSink:
         self._foreign_records.report(partition_batches)
         self._monitor_state.put_health(batch_id=batch_id, positions=positions)
         gaps = [gap for event in closed for gap in event.gaps]
-        self._write_tables(updates, partition_batches, gaps, partition_states, batch_id)
-        batch_seconds = time.monotonic() - started
-        self._monitor_state.put_batch_end(batch_seconds, self._clock.monitor_ms())
         _log.debug(
-            "%s: batch %d: %d groups, %d partitions, %.2f s",
-            self._cluster,
-            batch_id,
-            len(updates),
-            len(partition_states),
-            batch_seconds,
+            "%s: batch %d: %d groups, %d partitions", self._cluster, batch_id, len(updates), len(partition_states)
         )
-        return batch_bytes
+        return self._new_rows(updates, partition_batches, gaps, partition_states), batch_bytes
 
     def _apply_commits(self, event: PartitionEvent) -> Int64Array:
         """Apply the commits of one event. Return the positions and times of its last records, one row per record.
@@ -171,37 +175,26 @@ class BatchSink:
             changed[batch.offsets_topic_partition] = merge_partition(known, msgspec.structs.replace(batch, commits=b""))
         return changed
 
-    def _write_tables(
+    def _new_rows(
         self,
         updates: list[GroupUpdate],
         partition_batches: list[PartitionBatch],
         gaps: list[CommitGap],
         partition_states: Mapping[int, PartitionSnapshot],
-        batch_id: int,
-    ) -> None:
+    ) -> Mapping[Table, pa.Table]:
         history = (snapshot for update in updates for snapshot in update.history)
         decisions = decide_skips(self._monitor_state.view().decided_skips, history, partition_states)
-        rows: dict[Table, list[Row]] = {**update_rows(self._cluster, updates, decisions)}
+        rows: dict[Table, Iterable[Row]] = {**update_rows(self._cluster, updates, decisions)}
         decode_failures = (record for batch in partition_batches for record in batch.decode_failures)
         summaries = (summary for batch in partition_batches for summary in batch.failure_summaries)
         rows.update(quarantine_rows(self._cluster, decode_failures, summaries))
         rows.update(commit_gap_rows(self._cluster, gaps))
-        already_written = self._tables.append_batches(
-            {
-                table: self._unwritten(table, arrow_table(table, of_table))
-                for table, of_table in rows.items()
-                if of_table
-            },
-            batch_id,
-        )
-        for table in already_written:
-            _log.info("%s: batch %d is already in table %s", self._cluster, batch_id, table.name)
-        self._progress_file.store()
+        return {table: self._unwritten(table, arrow_table(table, of_table)) for table, of_table in rows.items()}
 
     def _unwritten(self, table: Table, rows: pa.Table) -> pa.Table:
         """Return `rows` without the rows that were written to the table before the checkpoint was created."""
         written = self._bootstrap.positions.get(table.name)
-        if written is None or not len(written):
+        if written is None or not len(written) or not rows.num_rows:
             return rows
         positions = position_numbers(rows["offsets_topic_partition"], rows["offsets_topic_offset"])
         unwritten = ~np.isin(positions, written)

@@ -20,7 +20,7 @@ from assignors import assignor_named
 from streaming.cli.history import history
 from streaming.combine.gaps import CommitGap
 from streaming.delta.cells import Row
-from streaming.delta.rows import arrow_table, commit_gap_rows, condition_rows, update_rows
+from streaming.delta.rows import arrow_table, commit_gap_rows, condition_rows
 from streaming.delta.tables import ASSIGNMENT_IMBALANCE, COMMIT_GAPS, GROUP_CONDITIONS, PARTITIONED_BY, REBALANCES
 from streaming.evaluation.conditions.condition_tracker import Condition, ConditionChange
 from streaming.evaluation.group_update import GroupState, apply_batch
@@ -41,6 +41,7 @@ from tests.streaming.groups import (
     written,
 )
 from tests.streaming.groups import epoch as epoch_written
+from tests.streaming.table_rows import update_rows
 
 NAMED = TopicsSampled({"orders": TopicMetadata(9, 10**9, topic_id="id")})
 

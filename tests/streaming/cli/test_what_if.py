@@ -15,12 +15,13 @@ import streaming.cli.text.rolling_change
 import streaming.cli.what_if
 from assignors import assignor_named
 from streaming.cli.what_if import what_if
-from streaming.delta.rows import arrow_table, update_rows
+from streaming.delta.rows import arrow_table
 from streaming.delta.tables import GROUP_GENERATIONS, PARTITIONED_BY
 from streaming.evaluation.group_update import GroupState, apply_batch
 from streaming.events import GroupEvent
 from streaming.group.snapshot import GroupSnapshot
 from tests.streaming.groups import emptied, formed, member, written
+from tests.streaming.table_rows import update_rows
 
 TOPICS = ["t0", "t1", "t2", "t3"]
 FIRST = member("a", {topic: [0, 1] for topic in TOPICS}, TOPICS)

@@ -15,7 +15,7 @@ from deltalake.schema import PrimitiveType
 from streaming.combine.partition_state import DecodeFailure
 from streaming.delta import on_disk as delta_module
 from streaming.delta.on_disk import DeltaTables, TableVersionError
-from streaming.delta.rows import arrow_table, quarantine_rows, update_rows
+from streaming.delta.rows import arrow_table, quarantine_rows
 from streaming.delta.stored import stored_rows
 from streaming.delta.table_files import find_table_damage, log_entry
 from streaming.delta.tables import GROUP_GENERATIONS, PARTITIONED_BY, QUARANTINE, SCHEMA_VERSION, TABLES
@@ -24,6 +24,7 @@ from streaming.group.snapshot import GroupSnapshot
 from streaming.run.writers import SecondWriterError
 from streaming.spark.folder import LocalFolder
 from tests.streaming.groups import written
+from tests.streaming.table_rows import update_rows
 
 DAY_MS = 86_400_000
 LONG_AGO = date(2000, 1, 1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Iterator
 from datetime import date, datetime, timezone
 
 import pyarrow as pa
@@ -12,9 +14,10 @@ from hypothesis import strategies as st
 from assignors import assignor_named
 from streaming.combine.gaps import CommitGap
 from streaming.combine.partition_state import DecodeFailure, FailureSummary, PartitionSnapshot
-from streaming.delta.cells import utc
+from streaming.delta import rows as rows_module
+from streaming.delta.cells import Row, utc
 from streaming.delta.fairness_rows import work_rows
-from streaming.delta.rows import arrow_table, commit_gap_rows, lag_rows, quarantine_rows, update_rows
+from streaming.delta.rows import arrow_table, commit_gap_rows, lag_rows, quarantine_rows
 from streaming.delta.tables import (
     ASSIGNMENT_DRIFT,
     ASSIGNMENT_IMBALANCE,
@@ -38,6 +41,7 @@ from tests.streaming.group.test_advance import histories
 from tests.streaming.groups import advanced, epoch, member, sampled, tombstoned, written
 from tests.streaming.lags import evaluated_lag
 from tests.streaming.polled.answers import answered, classic, classic_member
+from tests.streaming.table_rows import update_rows
 
 STRATEGIES = (assignor_named("range"), assignor_named("roundrobin"))
 INT64 = st.integers(-(2**63), 2**63 - 1)
@@ -240,6 +244,30 @@ def test_any_record_with_a_decode_failure_has_a_row_with_every_byte(
     assert table is QUARANTINE
     stored = arrow_table(QUARANTINE, rows).to_pylist()
     assert [(row["key"], row["value"]) for row in stored] == [(key, value) for _, key, value in records]
+
+
+def test_only_some_of_the_rows_exist_in_python_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rows of a batch existed all at once. 100 generations of 1,000 members needed 1.4 GB in the driver."""
+    monkeypatch.setattr(rows_module, "CELLS_PER_PART", 50)
+
+    class Counted(dict[str, object]):
+        pass
+
+    rows: list[weakref.ref[Counted]] = []
+    most_alive = 0
+
+    def made_rows() -> Iterator[Row]:
+        nonlocal most_alive
+        for at in range(100):
+            row = Counted(offsets_topic_offset=at, reason="truncated")
+            rows.append(weakref.ref(row))
+            most_alive = max(most_alive, sum(one() is not None for one in rows))
+            yield row
+
+    stored = arrow_table(QUARANTINE, made_rows())
+    assert stored["offsets_topic_offset"].to_pylist() == list(range(100))
+    assert most_alive < 60
+    assert arrow_table(QUARANTINE, ()).schema == QUARANTINE.schema
 
 
 def test_the_records_of_a_summary_have_one_row_at_the_offset_of_the_last_record() -> None:

@@ -19,7 +19,7 @@ from deltalake import write_deltalake
 from assignors import BUILT_IN, GroupSpec, MemberSubscription, PartitionAssignor, TopicPartition
 from streaming.combine.gaps import ALL_COMMITTED, CommitGap, GapTotals, add_to_totals
 from streaming.combine.partition_state import GapsClosed
-from streaming.delta.rows import arrow_table, update_rows
+from streaming.delta.rows import arrow_table
 from streaming.delta.tables import GROUP_GENERATIONS, PARTITIONED_BY, REBALANCES, Table
 from streaming.evaluation.conditions.condition_tracker import Condition
 from streaming.evaluation.conditions.condition_words import describe_condition
@@ -39,6 +39,7 @@ from streaming.group.snapshot import GroupSnapshot
 from streaming.protocol.classic import Assignment, ClassicMember, GroupMetadata, Subscription
 from streaming.run.samples.work_watch import WorkWatch
 from streaming.state.monitor_state import MonitorState
+from tests.streaming.table_rows import update_rows
 
 CLUSTER = "prod-eu"
 NOW_MS = 1_795_300_000_000

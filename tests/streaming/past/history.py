@@ -10,12 +10,13 @@ from deltalake import write_deltalake
 
 from assignors import assignor_named
 from streaming.delta.cells import Row, utc
-from streaming.delta.rows import arrow_table, condition_rows, update_rows
+from streaming.delta.rows import arrow_table, condition_rows
 from streaming.delta.tables import GROUP_CONDITIONS, GROUP_LAG, PARTITION_STATUS, PARTITIONED_BY, Table
 from streaming.evaluation.conditions.condition_tracker import Condition, ConditionChange
 from streaming.evaluation.group_update import GroupState, apply_batch
 from streaming.events import GroupEvent, TopicMetadata, TopicsSampled
 from streaming.group.snapshot import GroupSnapshot
+from tests.streaming.table_rows import update_rows
 
 CLUSTER = "prod"
 NAMED = TopicsSampled({"orders": TopicMetadata(4, 10**9, topic_id="id")})

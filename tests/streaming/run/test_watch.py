@@ -12,6 +12,7 @@ from pyspark.errors import PySparkException
 from streaming.run.cluster_clock import ClusterClock
 from streaming.run.query.keeper import QueryKeeper
 from streaming.run.samples.readiness import Readiness
+from streaming.run.writers import SecondWriterError
 from streaming.state.monitor_state import MonitorState
 
 
@@ -31,11 +32,7 @@ def test_a_query_that_fails_for_one_reason_is_logged_once_until_it_was_ready_aga
     monkeypatch.setattr("streaming.run.retry_state.LONGEST_PAUSE_SECONDS", 0.01)
     monkeypatch.setattr("streaming.run.query.keeper.BatchSink", lambda **_: SimpleNamespace(failure=None))
     stop, monitor_state, started = threading.Event(), MonitorState(), []
-    run = object.__new__(QueryKeeper)
-    run._cluster, run._monitor_state, run._clock = "eu", monitor_state, ClusterClock("eu", lambda: 0)
-    run._committed_offsets = run._files = None  # type: ignore[assignment]
-    run._shared_resources = SimpleNamespace(session=None)  # type: ignore[assignment]
-    run._readiness = Readiness(lambda: True)
+    run = _keeper(monitor_state)
 
     def fail(*_: object) -> None:
         started.append(1)
@@ -52,3 +49,28 @@ def test_a_query_that_fails_for_one_reason_is_logged_once_until_it_was_ready_aga
     assert len(started) == 5
     assert [message.partition(": ")[0] for message in caplog.messages] == ["eu", "eu"]
     assert (monitor_state.view().health.ready, monitor_state.view().health.query_restarts) == (False, 4)
+
+
+def test_a_batch_that_may_not_append_ends_the_run_instead_of_a_new_query(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second monitor writes (rule 6 of `writers`). A new query would read the same batch again and again."""
+    monkeypatch.setattr("streaming.run.query.keeper.BatchSink", lambda **_: SimpleNamespace(failure=None))
+    run = _keeper(MonitorState())
+
+    def fail(*_: object) -> None:
+        raise PySparkException("the batch failed")
+
+    def refuse() -> None:
+        raise SecondWriterError("the record of this monitor is missing")
+
+    monkeypatch.setattr(run, "_start_query", fail)
+    with pytest.raises(SecondWriterError):
+        run.keep(None, None, SimpleNamespace(check=refuse), threading.Event())  # type: ignore[arg-type]
+
+
+def _keeper(monitor_state: MonitorState) -> QueryKeeper:
+    run = object.__new__(QueryKeeper)
+    run._cluster, run._monitor_state, run._clock = "eu", monitor_state, ClusterClock("eu", lambda: 0)
+    run._committed_offsets = run._files = None  # type: ignore[assignment]
+    run._shared_resources = SimpleNamespace(session=None)  # type: ignore[assignment]
+    run._readiness = Readiness(lambda: True)
+    return run

@@ -287,3 +287,12 @@ def test_windows_survive_a_restart_for_keys_that_are_still_known() -> None:
     restarted.restore_windows(version, stored)
     assert committed_offsets(restarted) == {"group-1": [10, 30, 40]}
     restarted.restore_windows(*CommittedOffsets().stored_windows())
+
+
+def test_the_name_of_a_group_or_topic_exists_once_in_memory() -> None:
+    """Each key had its own copies. For 500,000 partitions of groups, the copies took 55 MB."""
+    known = CommittedOffsets()
+    known.apply(table([(commit_key("group", "topic", partition), partition, 0) for partition in range(3)]))
+    for names in (known._group_ids, known._topics):
+        assert len(names) == 3
+        assert len({id(name) for name in names}) == 1

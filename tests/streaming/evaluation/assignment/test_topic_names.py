@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assignors import AS_JAVA_LEADER
-from streaming.delta.rows import update_rows
 from streaming.delta.tables import GROUP_GENERATIONS, REBALANCES
 from streaming.evaluation.group_update import GroupState, GroupUpdate, apply_batch
 from streaming.events import GroupEvent, LogEvent, TopicMetadata, TopicsSampled
@@ -17,6 +16,7 @@ from streaming.group.not_known import TOPIC_NAMES
 from streaming.group.snapshot import GroupSnapshot
 from streaming.group.topic_names import NO_TOPIC_NAMES, TopicNames
 from tests.streaming.groups import SECOND_MS, current, epoch, joined, left, modern_member, target, target_epoch
+from tests.streaming.table_rows import update_rows
 
 NOW_MS = 10_000 * SECOND_MS
 NAMES = {"id-orders": "orders", "id-sales": "sales"}

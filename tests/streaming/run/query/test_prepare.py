@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 from assignors import assignor_named
-from streaming.delta.rows import arrow_table, update_rows
+from streaming.delta.rows import arrow_table
 from streaming.delta.tables import REBALANCES
 from streaming.evaluation.group_update import GROUP_CODEC, GroupState, apply_batch
 from streaming.evaluation.rebalances.rebalance_history import RebalanceHistory
@@ -22,6 +22,7 @@ from streaming.spark.checkpoint_files import checksum
 from tests.streaming.evaluation.rebalances.test_rebalance_history import generations
 from tests.streaming.run.test_poller import Folder
 from tests.streaming.spark.test_checkpoint import LocalFiles
+from tests.streaming.table_rows import update_rows
 
 
 @given(generations())

@@ -1,0 +1,64 @@
+"""Tests of the memory that the driver needs for one batch."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Mapping
+from types import SimpleNamespace
+
+import pyarrow as pa
+import pytest
+
+from streaming.combine.combiner import GROUP_KIND, STATE_ROW_SCHEMA
+from streaming.delta.tables import GROUP_GENERATIONS, Table
+from streaming.evaluation.group_update import GroupState, GroupUpdate, apply_batch, decode_update, encode_update
+from streaming.group.snapshot import GroupSnapshot
+from streaming.run.cluster_clock import ClusterClock
+from streaming.run.query import batches
+from streaming.run.query.batches import BatchSink
+from streaming.run.query.prepare import Bootstrap
+from streaming.state.committed_offsets import CommittedOffsets
+from streaming.state.monitor_state import MonitorState
+from tests.streaming.groups import written
+
+
+class _Tracked(GroupUpdate, frozen=True, weakref=True):
+    """A group update whose end of life can be observed."""
+
+
+def test_the_decoded_updates_of_a_batch_are_freed_before_the_append(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An append needs as much memory as the decoded batch. The driver had both at the same time."""
+    alive: list[weakref.ref[_Tracked]] = []
+    alive_in_append: list[bool] = []
+
+    def decode_tracked(payload: bytes) -> GroupUpdate:
+        update = decode_update(payload)
+        tracked = _Tracked(**{name: getattr(update, name) for name in update.__struct_fields__})
+        alive.append(weakref.ref(tracked))
+        return tracked
+
+    def append_batches(rows: Mapping[Table, pa.Table], _: int) -> list[Table]:
+        assert rows[GROUP_GENERATIONS].num_rows == 1
+        gc.collect()
+        alive_in_append.extend(one() is not None for one in alive)
+        return []
+
+    sink = BatchSink(
+        cluster="c",
+        monitor_state=MonitorState(),
+        committed_offsets=CommittedOffsets(),
+        tables=SimpleNamespace(append_batches=append_batches),  # type: ignore[arg-type]
+        files=None,  # type: ignore[arg-type]
+        bootstrap=Bootstrap({}),
+        clock=ClusterClock("c", lambda: 0),
+        on_end=lambda: None,
+    )
+    monkeypatch.setattr(sink, "_positions", lambda _: {})
+    monkeypatch.setattr(batches, "decode_update", decode_tracked)
+    payload = encode_update(apply_batch(GroupState(GroupSnapshot("g")), [written(0, 1)], []))
+    rows = pa.Table.from_pylist(
+        [{"state_kind": GROUP_KIND, "state_key": "g", "payload": payload}], schema=STATE_ROW_SCHEMA
+    )
+    sink(SimpleNamespace(toArrow=lambda: rows), 0)  # type: ignore[arg-type]
+    assert alive_in_append == [False]
