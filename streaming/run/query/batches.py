@@ -106,13 +106,17 @@ class BatchSink:
         """Apply a batch and return its size in bytes."""
         started = time.monotonic()
         new_rows, batch_bytes = self._update_state(batch, batch_id)
-        for table in self._tables.append_batches(new_rows, batch_id):
-            _log.info("%s: batch %d is already in table %s", self._cluster, batch_id, table.name)
-        self._progress_file.store()
+        self._append(new_rows, batch_id)
         batch_seconds = time.monotonic() - started
         self._monitor_state.put_batch_end(batch_seconds, self._clock.monitor_ms())
         _log.debug("%s: batch %d took %.2f s", self._cluster, batch_id, batch_seconds)
         return batch_bytes + sum(int(rows.nbytes) for rows in new_rows.values())
+
+    def _append(self, new_rows: Mapping[Table, pa.Table], batch_id: int) -> None:
+        """Append the rows of a batch to the tables, and then store the progress of the tables."""
+        for table in self._tables.append_batches(new_rows, batch_id):
+            _log.info("%s: batch %d is already in table %s", self._cluster, batch_id, table.name)
+        self._progress_file.store()
 
     def _update_state(self, batch: DataFrame, batch_id: int) -> tuple[Mapping[Table, pa.Table], int]:
         """Apply a batch to the monitor state. Return the new rows of the tables, and the size of the batch in bytes.

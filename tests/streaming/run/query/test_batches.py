@@ -55,6 +55,7 @@ def test_the_decoded_updates_of_a_batch_are_freed_before_the_append(monkeypatch:
         on_end=lambda: None,
     )
     monkeypatch.setattr(sink, "_positions", lambda _: {})
+    monkeypatch.setattr(sink, "_progress_file", SimpleNamespace(store=lambda: None))
     monkeypatch.setattr(batches, "decode_update", decode_tracked)
     payload = encode_update(apply_batch(GroupState(GroupSnapshot("g")), [written(0, 1)], []))
     rows = pa.Table.from_pylist(

@@ -145,7 +145,7 @@ def test_each_batch_writes_the_file_after_its_rows(at: Path) -> None:
     )
     failure = DecodeFailure(0, 7, 0, b"k", None, "truncated", None)
     batch = PartitionBatch(0, 7, 7, -1, {}, (failure,), b"")
-    sink._write_tables([], [batch], [], {}, 5)
+    sink._append(sink._new_rows([], [batch], [], {}), 5)
     stored = msgspec.json.decode(files.read(PROGRESS_FILE) or b"")
     assert stored["progress"][QUARANTINE.name] == [3, 5]
 
