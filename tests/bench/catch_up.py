@@ -170,13 +170,7 @@ def catch_up_figures(records: int, monitor: MonitorReading, baseline: Reading) -
             monitor.complete_at_seconds - ours.started_seconds,
             target=COMPLETE_TARGET if is_cold_run else None,
         ),
-        Figure(
-            "restart with the checkpoint until complete /metrics",
-            "s",
-            monitor.restart_seconds,
-            target=RESTART_TARGET if is_cold_run else None,
-        ),
-        Figure("processor time until then", "CPU s", monitor.restart_cpu_seconds),
+        *_restart(monitor, RESTART_TARGET if is_cold_run else None),
     ]
     if is_warm_run:
         half, baseline_half = (second_half_per_second(reading.batches, records) for reading in (ours, baseline))
@@ -206,6 +200,13 @@ def catch_up_figures(records: int, monitor: MonitorReading, baseline: Reading) -
             baseline_memory,
             WARM_MEMORY_TARGET if is_warm_run else COLD_MEMORY_TARGET if is_cold_run else None,
         ),
+    ]
+
+
+def _restart(monitor: MonitorReading, target: Target | None) -> list[Figure]:
+    return [
+        Figure("restart with the checkpoint until complete /metrics", "s", monitor.restart_seconds, target=target),
+        Figure("processor time of the restart", "CPU s", monitor.restart_cpu_seconds),
     ]
 
 
