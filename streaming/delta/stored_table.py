@@ -124,7 +124,8 @@ def _quote(text: str) -> str:
 def read_error(path: str, error: Exception) -> TableReadError:
     """Return the error for a table that cannot be read. Pages show it, so it contains no credentials."""
     shown = without_credentials(path)
-    cause = hide_credentials(str(error).partition("\n")[0].replace(path, shown).replace(rust_uri(path), shown))
+    # A password can contain a line feed, so credentials are hidden first, and then only the first line is shown.
+    cause = hide_credentials(str(error).replace(path, shown).replace(rust_uri(path), shown)).partition("\n")[0]
     return TableReadError(
         f"{shown} cannot be read ({cause}): check that the storage is reachable and that you may read it"
     )

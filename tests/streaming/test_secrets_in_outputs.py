@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from deltalake.exceptions import DeltaError
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, example, given, settings
 from prometheus_client import generate_latest
 
 import streaming.delta.stored_table
@@ -62,6 +62,7 @@ def pages_with(loaded: Settings, groups: Scene) -> Pages:
 
 
 @pytest.mark.parametrize("error", [OSError, DeltaError])
+@example(document={"paths": {"tables": f"s3a://AKIA:x1{MARKER}\n:y@bucket/tables?sig={MARKER}\n@z"}})
 @settings(
     max_examples=10,
     deadline=None,
