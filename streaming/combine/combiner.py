@@ -43,7 +43,7 @@ If state_kind is `group`, `state_key` is the group id and `payload` is an event.
 `state_key` is the number of the `__consumer_offsets` partition and `payload` is a PartitionBatch.
 """
 
-PENDING_COMMIT_ROWS = 1_000_000
+PENDING_COMMIT_ROWS = 250_000
 """Number of collected commits after which the combiner reduces them.
 
 If many rows remain after a reduction, the next reduction starts at twice that number of rows. So memory use depends on

@@ -45,7 +45,7 @@ from streaming.delta.tables import (
 )
 from streaming.evaluation.fairness.imbalance import PARTITIONS
 from streaming.evaluation.fairness.participants import MEMBER
-from streaming.evaluation.incidents.incident import Incident
+from streaming.evaluation.incidents.incident import Incident, incident_by_group
 from streaming.evaluation.rebalances.rebalance_words import without_upgrade_tombstones
 from streaming.evaluation.report import GroupReport
 from streaming.group.snapshot import OVER
@@ -176,7 +176,7 @@ class PastReader:
         )
 
     def _incidents(self, at_ms: int) -> Mapping[str, Incident]:
-        """Return the oldest open incident that each group shows, by group id.
+        """Return the open incident that each group shows, by group id.
 
         Each open incident has a row on the date of the last measurement or on the date before.
         """
@@ -186,8 +186,7 @@ class PastReader:
         today = utc(last_ms).date()
         dates = {today, today - timedelta(days=1)}
         rows = self._active(INCIDENTS, ("incident_id",), utc(at_ms), dates=dates)
-        newest_first = sorted((restore_incident({**row}) for row in rows), key=lambda one: one.age_order, reverse=True)
-        return {group_id: one for one in newest_first for group_id in one.shown_at_groups}
+        return incident_by_group(restore_incident({**row}) for row in rows)
 
     def groups(self, at_ms: int) -> Sequence[GroupReport]:
         """Return the reports of all groups that existed at a moment, in no order. They do not list the members."""

@@ -25,7 +25,7 @@ from streaming.evaluation.conditions.condition_tracker import Condition
 from streaming.evaluation.conditions.unowned import UnownedNow
 from streaming.evaluation.evaluate import RecordedGroup, SampleValues, evaluate, with_sample
 from streaming.evaluation.facts import GroupLag
-from streaming.evaluation.incidents.incident import Incident
+from streaming.evaluation.incidents.incident import Incident, incident_by_group
 from streaming.evaluation.lag.group_lags import GROUP_LAGS_SCHEMA
 from streaming.evaluation.lag.lag import NO_FRESH_SAMPLE, ClusterSample
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation
@@ -120,9 +120,9 @@ class Reports(Mapping[str, GroupReport]):
 
     @cached_property
     def _incident_ids(self) -> Mapping[str, str]:
-        """The id of the oldest open incident that each group shows (`Incident.shown_at_groups`)."""
-        newest_first = reversed(self._sample_values.incidents)
-        return {group_id: one.incident_id for one in newest_first for group_id in one.shown_at_groups}
+        """The id of the open incident that each group shows."""
+        shown = incident_by_group(self._sample_values.incidents)
+        return {group_id: one.incident_id for group_id, one in shown.items()}
 
     def __getitem__(self, group_id: str) -> GroupReport:
         """Return the report of a group, with the values from the sample. Raises KeyError."""

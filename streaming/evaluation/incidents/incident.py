@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final, Literal, NamedTuple
@@ -92,6 +93,12 @@ class Incident:
     def age_order(self) -> tuple[int, str]:
         """The sort key: the oldest incident comes first (rule 11)."""
         return self.since_ms, self.incident_id
+
+
+def incident_by_group(incidents: Iterable[Incident]) -> Mapping[str, Incident]:
+    """Return the incident that each group shows, by group id. If several incidents show a group, the oldest counts."""
+    newest_first = sorted(incidents, key=lambda one: one.age_order, reverse=True)
+    return {group_id: one for one in newest_first for group_id in one.shown_at_groups}
 
 
 def make_incident_id(cluster: str, first: Evidence) -> str:

@@ -14,6 +14,20 @@ from streaming.config.redaction import is_public
 from streaming.config.settings import SparkSettings
 
 _LOGGING = Path(__file__).parents[1] / "log4j2.properties"
+_COLLECTOR = "-XX:+UseSerialGC -XX:NewRatio=8 -XX:MinHeapFreeRatio=10 -XX:MaxHeapFreeRatio=20"
+"""A small young generation, and a heap that grows only when it must and shrinks again.
+
+Compared with ParallelGC and its default sizes, 10 million records need 15 % fewer CPU seconds and 300 MiB less memory.
+"""
+_COMPILER = (
+    "-XX:Tier4InvocationThreshold=15000 -XX:Tier4MinInvocationThreshold=1800"
+    " -XX:Tier4CompileThreshold=45000 -XX:Tier4BackEdgeThreshold=120000"
+)
+"""C2 compiles a method after three times as many calls as by default. So it compiles less during a start.
+
+A monitor compiles most methods only for its start. Compared with the defaults, 2 million records need 6 % fewer CPU
+seconds, and 10 million records need no more. Without C2, 10 million records need more CPU seconds.
+"""
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 CLASS_PATH = "spark.driver.extraClassPath"
 MAX_RESULT_SIZE = "spark.driver.maxResultSize"
@@ -111,9 +125,8 @@ def _conf(settings: SparkSettings, jars: Sequence[Path], folder: Path) -> Mappin
         MAX_RESULT_SIZE: settings.driver_memory,
         # Workers start with pandas, Arrow and the steps imported. This saves 2 CPU seconds in the first batch.
         "spark.python.daemon.module": "streaming.spark.daemon",
-        # Throughput is more important than latency: G1 needs 37 CPU seconds for 2 million records, this collector 35.
         JAVA_OPTIONS: (
-            f"-XX:+UseParallelGC -Dlog4j2.configurationFile={_LOGGING} -Drebalance.monitor.log.level={level}"
+            f"{_COLLECTOR} {_COMPILER} -Dlog4j2.configurationFile={_LOGGING} -Drebalance.monitor.log.level={level}"
             f' "-Djava.io.tmpdir={folder}"'  # Spark's default folder for temporary files
         ),
         "spark.scheduler.mode": "FAIR",
