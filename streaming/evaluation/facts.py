@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -37,6 +37,9 @@ from streaming.group.members import (
 )
 from streaming.group.snapshot import UNKNOWN, GroupSnapshot
 
+NO_LEADER: Final = -1
+"""The coordinator of a group whose partition of `__consumer_offsets` has no leader. Kafka uses the same number."""
+
 
 @dataclass(frozen=True, slots=True)
 class Membership:
@@ -45,7 +48,7 @@ class Membership:
     `protocol` is the name of the group's strategy. `protocol_source` is the source of `protocol`: `records`, or
     `broker` if only the coordinator reported the strategy. If the strategy is unknown, `protocol_source` is None.
     `record_timestamp_ms` is the time at which the coordinator wrote the last record of the group. `coordinator` is the
-    id of the broker that coordinates the group.
+    id of the broker that coordinates the group, or NO_LEADER.
     """
 
     group_type: str
@@ -205,9 +208,9 @@ class GroupLag(NamedTuple):
     """The lag of a group, summed over its committed partitions.
 
     The fields are in the same order as in GROUP_LAGS_SCHEMA. If the lag of a partition is unknown, `unknown` contains
-    the reason. Without a fresh sample, it contains only NO_FRESH_SAMPLE. If `seconds_is_bound` is True, `seconds` is a
-    lower bound. `worst_topic` and `worst_partition` identify the partition with the largest lag in seconds.
-    `offsets_expire_ms` is None if the group has members.
+    the reason. Without a fresh sample, it contains only NO_FRESH_SAMPLE. While the cluster is not ready, it contains
+    only LOG_NOT_READ. If `seconds_is_bound` is True, `seconds` is a lower bound. `worst_topic` and `worst_partition`
+    identify the partition with the largest lag in seconds. `offsets_expire_ms` is None if the group has members.
     """
 
     records: int | None = None

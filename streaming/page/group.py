@@ -95,7 +95,7 @@ def group_detail(watched: WatchedCluster, group_id: str) -> GroupDetail | None:
         commit_gaps=commit_gaps(group.rebalances.commit_gaps),
         produce_rates=group_produce_rates(rows, group.members.each, sample) if sample and watched.is_fresh else {},
         members=member_facts(group),
-        without_commit=_without_commit(group, lag) if watched.view.lag and watched.is_fresh else (),
+        without_commit=_without_commit(group, lag) if watched.lag else (),
     )
 
 
@@ -106,9 +106,9 @@ def _without_commit(group: GroupReport, committed: Container[TopicPartition]) ->
 
 def _lag_rows(watched: WatchedCluster, group: GroupReport) -> Sequence[Mapping[str, Any]]:
     """Return the evaluated partitions of a group. Empty if they are unknown (rule 1)."""
-    if watched.view.lag is None or not watched.is_fresh or group.is_blocked:
+    if watched.lag is None or group.is_blocked:
         return ()
-    return watched.view.lag.rows_of(group.group_id)
+    return watched.lag.rows_of(group.group_id)
 
 
 def _partition_lags(rows: Sequence[Mapping[str, Any]], group: GroupReport) -> tuple[PartitionLag, ...]:

@@ -19,11 +19,11 @@ DEFAULT_ROWS = 100
 
 @dataclass(frozen=True, slots=True)
 class OverviewEntry:
-    """One group of a cluster. `is_fresh` is True if the last sample of the cluster is fresh."""
+    """One group of a cluster. `is_lag_known` is True if the cluster is ready."""
 
     group: GroupReport
     cluster: str
-    is_fresh: bool
+    is_lag_known: bool
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Overview:
         """Return the groups that match all filters, sorted as requested (`finding.search`).
 
         >>> from streaming.evaluation.facts import Membership
-        >>> orders = OverviewEntry(GroupReport("Orders", Membership("classic")), "prod", is_fresh=True)
+        >>> orders = OverviewEntry(GroupReport("Orders", Membership("classic")), "prod", is_lag_known=True)
         >>> [Overview((orders,), 0).find(Search({"q": text})) == [orders] for text in ("order", "x")]
         [True, False]
         """
@@ -61,13 +61,13 @@ def overview(watched: WatchedCluster) -> Overview:
 
     The result is empty until the monitor has read the log of the cluster to its end for the first time.
     """
-    return sorted_overview(watched.reports.values(), watched.cluster, is_fresh=watched.is_fresh)
+    return sorted_overview(watched.reports.values(), watched.cluster, is_lag_known=watched.is_lag_known)
 
 
-def sorted_overview(group_reports: Iterable[GroupReport], cluster: str, *, is_fresh: bool) -> Overview:
+def sorted_overview(group_reports: Iterable[GroupReport], cluster: str, *, is_lag_known: bool) -> Overview:
     """Sort the groups of a cluster, the worst first."""
     reports = sorted(group_reports, key=attrgetter("place"))
-    groups = tuple(OverviewEntry(report, cluster, is_fresh) for report in reports)
+    groups = tuple(OverviewEntry(report, cluster, is_lag_known) for report in reports)
     worst = [report.troubles[0].rule for report in reports if report.troubles]
     unknown = worst.count(UNKNOWN_RULE)
     return Overview(groups, len(worst) - unknown, unknown)

@@ -7,7 +7,7 @@ The phase is the first of these phases that applies:
 2. `stale`: the last sample of the brokers is older than `stale_after_ms`, or there is no sample. Values from samples
    (lag, status, listings, conditions) are unknown. Members and assignments come from the last records.
 3. `not_ready`: the query failed, a partition of `__consumer_offsets` has no leader, or the brokers did not answer the
-   last request. All values are still shown.
+   last request. New commits can be missing, so the lag is unknown.
 4. `ready`.
 """
 
@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from streaming.evaluation.lag.lag_evaluation import LagEvaluation
 from streaming.state.monitor_view import MonitorView
 from streaming.state.reports import ReportCache, Reports
 
@@ -59,6 +60,16 @@ class WatchedCluster:
         """True if there is a sample and the age of the sample is at most `stale_after_ms`."""
         age_ms = self.sample_age_ms
         return age_ms is not None and age_ms <= self.stale_after_ms
+
+    @property
+    def lag(self) -> LagEvaluation | None:
+        """The lag at the last sample. None if it is unknown."""
+        return self.view.lag if self.is_lag_known else None
+
+    @property
+    def is_lag_known(self) -> bool:
+        """True if the cluster is ready. Otherwise, commits can be missing, or the last sample is too old."""
+        return self.is_fresh and self.view.health.ready
 
     @property
     def sample_age_ms(self) -> int | None:

@@ -5,9 +5,11 @@
    The reason for the unknown lag is NO_FRESH_SAMPLE, so each group has a trouble. The report still contains the id of
    the incident that was open at the last sample. Groups that only commit offsets still have a report, because their
    commits are in the log.
-3. A deleted group has no report. But if a client still commits offsets under the name of the group, the group has a
+3. While the cluster is not ready, the monitor may have missed commits. So lag, status, causes of lag and measured work
+   are unknown. The reason is LOG_NOT_READ. The report still contains conditions, listed states and the coordinator.
+4. A deleted group has no report. But if a client still commits offsets under the name of the group, the group has a
    report.
-4. The part of a report that comes from records is cached until its inputs change. The part that comes from a sample is
+5. The part of a report that comes from records is cached until its inputs change. The part that comes from a sample is
    added when a caller requests the report of the group. Most scrapes request only the reports of groups with a
    condition.
 """
@@ -24,10 +26,10 @@ from streaming.evaluation.causes.late_group import ExplainedLag
 from streaming.evaluation.conditions.condition_tracker import Condition
 from streaming.evaluation.conditions.unowned import UnownedNow
 from streaming.evaluation.evaluate import RecordedGroup, SampleValues, evaluate, with_sample
-from streaming.evaluation.facts import GroupLag
+from streaming.evaluation.facts import NO_LEADER, GroupLag
 from streaming.evaluation.incidents.incident import Incident, incident_by_group
 from streaming.evaluation.lag.group_lags import GROUP_LAGS_SCHEMA
-from streaming.evaluation.lag.lag import NO_FRESH_SAMPLE, ClusterSample
+from streaming.evaluation.lag.lag import LOG_NOT_READ, NO_FRESH_SAMPLE, ClusterSample
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation
 from streaming.evaluation.limits import LimitsOf, default_limits
 from streaming.evaluation.rebalances.skips import decide_skips
@@ -36,7 +38,7 @@ from streaming.group.listing import GroupListing, shown_state
 from streaming.state.monitor_view import MonitorView, WorkShares
 
 
-def _no_coordinator(_: str) -> int | None:
+def _unknown_coordinator(_: str) -> int | None:
     return None
 
 
@@ -54,7 +56,7 @@ class _SampleValues(NamedTuple):
     listing: GroupListing | None = None
     rebalancing_since_ms: Mapping[str, int] = MappingProxyType({})
     work: Mapping[str, WorkShares] = MappingProxyType({})
-    coordinator_of: Callable[[str], int | None] = _no_coordinator
+    coordinator_of: Callable[[str], int | None] = _unknown_coordinator
     conditions: Mapping[str, tuple[Condition, ...]] = MappingProxyType({})
     unowned: Mapping[str, UnownedNow] = MappingProxyType({})
     explained_lags: Mapping[str, ExplainedLag] = MappingProxyType({})
@@ -62,20 +64,16 @@ class _SampleValues(NamedTuple):
 
 
 def _sample_values(view: MonitorView) -> _SampleValues:
-    since_ms = view.rebalancing_since_ms
-    coordinator_of = _coordinators(view.sample)
-    return _SampleValues(
-        view.lag,
-        _NO_LAG,
-        view.listing,
-        since_ms,
-        view.work,
-        coordinator_of,
-        view.conditions,
-        view.unowned,
-        view.explained_lags,
-        view.incidents,
+    known = _SampleValues(
+        listing=view.listing,
+        rebalancing_since_ms=view.rebalancing_since_ms,
+        coordinator_of=_coordinators(view.sample),
+        conditions=view.conditions,
+        incidents=view.incidents,
     )
+    if not view.health.ready:
+        return known._replace(other_lag=GroupLag(unknown=(LOG_NOT_READ,)))
+    return known._replace(lag=view.lag, work=view.work, unowned=view.unowned, explained_lags=view.explained_lags)
 
 
 def _without_fresh_sample(view: MonitorView) -> _SampleValues:
@@ -84,11 +82,11 @@ def _without_fresh_sample(view: MonitorView) -> _SampleValues:
 
 
 def _coordinators(sample: ClusterSample | None) -> Callable[[str], int | None]:
-    """Return a function that returns the broker id of a group's coordinator, or None if the coordinator is unknown."""
+    """Return a function that returns the broker id of a group's coordinator, NO_LEADER, or None if it is unknown."""
     if sample is None or not sample.offsets_topic_partitions:
-        return _no_coordinator
+        return _unknown_coordinator
     leaders, partitions = sample.offsets_topic_leaders, sample.offsets_topic_partitions
-    return lambda group_id: leaders.get(coordinator_partition(group_id, partitions))
+    return lambda group_id: leaders.get(coordinator_partition(group_id, partitions), NO_LEADER)
 
 
 class Reports(Mapping[str, GroupReport]):
@@ -182,7 +180,7 @@ class ReportCache:
         return reports
 
     def _recorded(self, view: MonitorView, sample_values: _SampleValues) -> Iterator[RecordedGroup]:
-        """Yield the inputs of each group's report, sorted by group id (rules 2 and 3)."""
+        """Yield the inputs of each group's report, sorted by group id (rules 2 and 4)."""
         is_blocked, gap_totals = view.blocked_groups(), view.gap_totals
         listing, work, since_ms = sample_values.listing, sample_values.work, sample_values.rebalancing_since_ms
         coordinator_of = sample_values.coordinator_of

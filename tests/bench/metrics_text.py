@@ -151,6 +151,7 @@ class SyntheticMonitor:
             log_start_offsets=dict.fromkeys(partitions, FIRST_OFFSET + self._samples),
             offsets_topic={at: LogEnds(1_000, 1_000) for at in range(_OFFSETS_TOPIC_PARTITIONS)},
             offsets_topic_partitions=_OFFSETS_TOPIC_PARTITIONS,
+            offsets_topic_leaders={at: at % 3 for at in range(_OFFSETS_TOPIC_PARTITIONS)},
             brokers=3,
         )
 

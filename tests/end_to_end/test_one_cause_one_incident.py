@@ -183,12 +183,16 @@ def test_all_groups_of_the_dead_broker_are_one_incident_and_name_the_broker(disa
     assert disaster.incident(incidents[STORM])["groups"] == [disaster.ids[STORM]]
     assert disaster.incident(incidents[HOT])["groups"] == [disaster.ids[HOT]]
     assert disaster.incident(incidents[HOT])["cause"] == "hot_partition"
+    for name in ORPHANS:
+        assert disaster.monitor.group_document(disaster.ids[name])["troubles"][0]["word"] == "no coordinator"
 
 
 def test_a_group_that_works_has_no_incident_although_the_log_cannot_be_read(disaster: Disaster) -> None:
     """Spark waits for the partitions without a leader. So the commits of all groups look old. This proves nothing."""
     time.sleep(20)
     assert disaster.incident_of(HEALTHY) is None
+    shown = disaster.monitor.group_document(disaster.ids[HEALTHY])
+    assert (shown["lag"], [one["word"] for one in shown["troubles"]]) == (None, ["lag unknown"])
     assert disaster.monitor.value("rebalance_monitor_ready") == 0
     leaderless = disaster.monitor.value("rebalance_monitor_offsets_topic_leaderless_partitions")
     assert leaderless, "the alert KafkaCoordinatorMissing uses this metric while the monitor is not ready"

@@ -59,7 +59,9 @@ class Advice(NamedTuple):
 ADVICE: Final = MappingProxyType(
     {
         COORDINATOR_GONE: Advice(
-            "Start the broker again, and check the replicas of __consumer_offsets.", "KafkaCoordinatorTrouble"
+            "If the broker is down, start it. Check the replicas of __consumer_offsets. Restart no member until the"
+            " groups can commit again.",
+            "KafkaCoordinatorTrouble",
         ),
         COORDINATOR: Advice(
             "Check the log, the disks and the network of the broker.",
@@ -67,7 +69,9 @@ ADVICE: Final = MappingProxyType(
         ),
         CLIENT_HOST: Advice("Check CPU, memory, disk and network of the host.", "KafkaGroupLagging"),
         NO_COORDINATOR: Advice(
-            "Start the broker that led this partition, and check its replicas.", "KafkaCoordinatorTrouble"
+            "If the broker that led this partition is down, start it. Check the replicas of the partition. Restart no"
+            " member until the group can commit again.",
+            "KafkaCoordinatorTrouble",
         ),
         lag_cause.HOT_PARTITION: Advice("Look at the keys of the records of this topic.", "KafkaGroupLagging"),
         lag_cause.SLOW_HOST: Advice("Check CPU, memory, disk and network of the host.", "KafkaGroupLagging"),
@@ -213,8 +217,8 @@ def _how_bad(incident: Incident) -> str:
     if orphaned:
         groups = _capitalized(f"{at_least}{counted(len(orphaned), 'group')}")
         if not incident.is_active:
-            return f"{groups} could not commit. A member that restarted processed its last records a second time."
-        return f"{groups} cannot commit. A member that restarts processes its last records a second time."
+            return f"{groups} could not commit. If a member restarted, its last records were processed twice."
+        return f"{groups} cannot commit. If a member restarts, its last records are processed twice."
     lost = "The listed facts show no lost records" if incident.is_full else "The monitor has seen no lost records"
     if late:
         whose = "" if incident.group_count == 1 else f" of {at_least}{counted(len(late), 'group')}"

@@ -47,6 +47,8 @@ UNKNOWN_REASONS = (*_SAMPLE_REASONS, MAYBE_ONLY_MARKERS)
 """Reasons for an unknown lag, in the order of the rules."""
 NO_FRESH_SAMPLE = "no_fresh_sample"
 """Reason for an unknown lag of a group: the last sample is too old, or there is no sample."""
+LOG_NOT_READ = "log_not_read"
+"""Reason for an unknown lag of a group: the cluster is not ready, so new commits can be missing."""
 
 LAG_SCHEMA = pa.schema(
     [

@@ -2,8 +2,8 @@
 
 Each rule that applies to the group gives one trouble. The first rule that applies determines the place of the group:
 
-1. A condition is active, for example a storm or a flapping member. `rolling_restart` is not a trouble, because it is a
-   normal deployment.
+1. The group has no coordinator, or a condition is active, for example a storm or a flapping member. `rolling_restart`
+   is not a trouble, because it is a normal deployment.
 2. The assignment violates a common rule (two owners, an owner that does not subscribe) or a rule of the group's own
    strategy (verdict `drift`). Each violated rule is one trouble with the name of that rule.
 3. Partitions have no owner, so no member reads them. If the condition `unowned_partitions` is active, only rule 1
@@ -33,8 +33,8 @@ from dataclasses import dataclass
 from assignors.fairness.invariants import Rule
 from streaming.evaluation.assignment.drift import DRIFT
 from streaming.evaluation.assignment.rule_words import in_a_sentence, short_word
-from streaming.evaluation.facts import GroupFacts
-from streaming.evaluation.lag.lag import NO_FRESH_SAMPLE
+from streaming.evaluation.facts import NO_LEADER, GroupFacts
+from streaming.evaluation.lag.lag import LOG_NOT_READ, NO_FRESH_SAMPLE
 from streaming.evaluation.lag.status import Status
 from streaming.evaluation.phrases import in_words
 from streaming.evaluation.rebalances.detectors import ROLLING_RESTART, UNOWNED_PARTITIONS
@@ -43,10 +43,10 @@ from streaming.group.snapshot import UNKNOWN
 SOON_LOST_SECONDS = 3600
 SOON_EXPIRED_SECONDS = 24 * 3600
 BEHIND_SECONDS = 30
-_STATUS_TEXTS = {
-    Status.REWIND.name: "REWIND: its committed offsets moved backwards",
-    Status.STALL.name: "STALL: it commits the same offset again and again",
-    Status.STOP.name: "STOP: it no longer commits, and records wait",
+_STATUS_WORDS = {
+    Status.REWIND.name: ("rewound", "rewound: its committed offsets moved backwards (REWIND)"),
+    Status.STALL.name: ("stalled", "stalled: it commits the same offset again and again (STALL)"),
+    Status.STOP.name: ("stopped", "stopped: it no longer commits, and records wait (STOP)"),
 }
 UNKNOWN_RULE = 10
 _NO_TROUBLE = 11
@@ -86,6 +86,12 @@ def place(group: GroupFacts, group_troubles: tuple[Trouble, ...]) -> Place:
         -records,
         group.group_id,
     )
+
+
+def _coordinator(group: GroupFacts) -> Iterator[Trouble]:
+    if group.membership.coordinator == NO_LEADER:
+        text = "no coordinator: no member can commit, because the group's partition of __consumer_offsets has no leader"
+        yield Trouble(1, "no coordinator", text)
 
 
 def _conditions(group: GroupFacts) -> Iterator[Trouble]:
@@ -142,9 +148,8 @@ def _expiry(group: GroupFacts) -> Iterator[Trouble]:
 
 
 def _bad_status(group: GroupFacts) -> Iterator[Trouble]:
-    status = group.lag.status
-    if status in _STATUS_TEXTS:
-        yield Trouble(5, status, _STATUS_TEXTS[status])
+    if group.lag.status in _STATUS_WORDS:
+        yield Trouble(5, *_STATUS_WORDS[group.lag.status])
 
 
 def _idle(group: GroupFacts) -> Iterator[Trouble]:
@@ -183,7 +188,7 @@ def _uneven_work(group: GroupFacts) -> Iterator[Trouble]:
 def _slow(group: GroupFacts) -> Iterator[Trouble]:
     lag = group.lag
     if lag.status == Status.WARN.name and (lag.seconds is None or lag.seconds >= BEHIND_SECONDS):
-        yield Trouble(9, "WARN", "WARN: the group reads more slowly than producers write")
+        yield Trouble(9, "too slow", "too slow: the group reads more slowly than producers write (WARN)")
 
 
 def _unknown(group: GroupFacts) -> Iterator[Trouble]:
@@ -192,6 +197,8 @@ def _unknown(group: GroupFacts) -> Iterator[Trouble]:
         yield Trouble(UNKNOWN_RULE, "unknown", f"state unknown: {why}" if why else "state unknown")
     elif NO_FRESH_SAMPLE in group.lag.unknown:
         yield Trouble(UNKNOWN_RULE, "unknown", "lag and conditions unknown: the last sample of the brokers is too old")
+    elif LOG_NOT_READ in group.lag.unknown:
+        yield Trouble(UNKNOWN_RULE, "lag unknown", "lag unknown: the monitor cannot read all of __consumer_offsets now")
     elif group.lag.unknown:
         yield Trouble(UNKNOWN_RULE, "lag unknown", f"lag unknown: {', '.join(group.lag.unknown).replace('_', ' ')}")
 
@@ -201,6 +208,7 @@ def _counted(number: int, noun: str) -> str:
 
 
 _RULES: tuple[Callable[[GroupFacts], Iterator[Trouble]], ...] = (
+    _coordinator,
     _conditions,
     _violations,
     _drift,

@@ -55,7 +55,7 @@ def host_detail(watched: WatchedCluster, host: str) -> HostDetail | None:
 
 
 def _members(watched: WatchedCluster, reports: Iterable[GroupReport], host: str) -> Iterator[MemberOnHost]:
-    lags = watched.view.lag.by_partition if watched.view.lag and watched.is_fresh else {}
+    lags = watched.lag.by_partition if watched.lag else {}
     for report in reports:
         lag_of: Mapping[TopicPartition, int | None] = {} if report.is_blocked else lags.get(report.group_id, {})
         for member in report.members.each:

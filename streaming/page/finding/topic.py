@@ -75,7 +75,7 @@ class TopicDetail:
 def topic_detail(watched: WatchedCluster, topic: str) -> TopicDetail | None:
     """Return the details of a topic. Return None if no group reads it and the last sample does not contain it."""
     sample = watched.view.sample if watched.is_fresh else None
-    lag = watched.view.lag if watched.is_fresh else None
+    lag = watched.lag
     reports = sorted((one for one in watched.reports.values() if topic in one.topics), key=lambda one: one.place)
     sampled = sample.topics.get(topic) if sample else None
     if not reports and sampled is None:

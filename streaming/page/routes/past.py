@@ -136,7 +136,7 @@ class PastPages:
             for one in clusters
         ]
         overviews = [
-            sorted_overview(reader.groups(at_ms), cluster, is_fresh=True) for cluster, reader in readers.items()
+            sorted_overview(reader.groups(at_ms), cluster, is_lag_known=True) for cluster, reader in readers.items()
         ]
         causes = {
             (cluster, group_id): row

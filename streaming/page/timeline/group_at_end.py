@@ -41,8 +41,8 @@ def present_group(watched: WatchedCluster, report: GroupReport) -> GroupAtEnd:
     view, record = watched.view, watched.view.groups.get(report.group_id)
     position = record.snapshot.position if record else None
     lag = None
-    if view.lag is not None and watched.is_fresh and not report.is_blocked:
-        lag = view.lag.by_partition.get(report.group_id, {})
+    if watched.lag is not None and not report.is_blocked:
+        lag = watched.lag.by_partition.get(report.group_id, {})
     return GroupAtEnd(
         report=report,
         members=None if report.members.snapshot is None else _members(report),

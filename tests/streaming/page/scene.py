@@ -194,6 +194,7 @@ def simulate(
             log_start_offsets={(topic, index): 0 for topic, count in TOPICS.items() for index in range(count)},
             offsets_topic={index: LogEnds(1_000, 1_000) for index in range(PARTITIONS)},
             offsets_topic_partitions=PARTITIONS,
+            offsets_topic_leaders=dict.fromkeys(range(PARTITIONS), 1),
         )
         ends.add(sample.end_offsets, at_ms)
         starts.add(sample.log_start_offsets, at_ms)

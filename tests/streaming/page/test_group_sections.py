@@ -165,7 +165,7 @@ def test_every_word_of_a_trouble_has_a_section_that_the_runbook_has() -> None:
     sections = set(re.findall(r"^## (\w+)$", (ROOT / "dashboards" / "RUNBOOK.md").read_text(), re.MULTILINE))
     assert set(runbook.SECTIONS.values()) <= sections
     source = (ROOT / "streaming" / "evaluation" / "severity" / "trouble.py").read_text()
-    words = set(re.findall(r'Trouble\(\d+, "([^"]+)"', source)) | {"REWIND", "STALL", "STOP"}
+    words = set(re.findall(r'Trouble\(\d+, "([^"]+)"', source)) | {"rewound", "stalled", "stopped"}
     comment = GROUP_CONDITIONS.schema.field("condition").metadata[b"comment"].decode().partition("The rules")[0]
     conditions = {name.replace("_", " ") for name in re.findall(r"[a-z]+(?:_[a-z]+)+", comment)}
     assert len(conditions) >= 14, "the names of all conditions"

@@ -31,7 +31,7 @@ def test_the_choices_of_several_clusters_have_the_groups_of_all_clusters() -> No
         return GroupReport(group_id, Membership("classic", "Stable"), limits=GroupLimits(team=team))
 
     clusters = {"eu": [of_team("a", "payments"), of_team("b", "")], "us": [of_team("a", "payments"), of_team("c", "x")]}
-    merged = merge_overviews([sorted_overview(each, name, is_fresh=True) for name, each in clusters.items()])
+    merged = merge_overviews([sorted_overview(each, name, is_lag_known=True) for name, each in clusters.items()])
     assert merged.choices["team"] == {"payments": 2, "x": 1}
     assert merged.choices["state"] == {"Stable": 4}
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from streaming.evaluation.assignment.drift import StrategyDrift
 from streaming.evaluation.conditions.condition_tracker import Condition
-from streaming.evaluation.facts import AssignmentReport, FairnessReport, GroupLag, Membership
+from streaming.evaluation.facts import NO_LEADER, AssignmentReport, FairnessReport, GroupLag, Membership
 from streaming.evaluation.fairness.imbalance import PARTITIONS, THROUGHPUT, Imbalance
 from streaming.evaluation.fairness.participants import MEMBER
 from streaming.evaluation.report import GroupReport
@@ -36,7 +36,7 @@ def group(group_id: str = "g", **facts: object) -> GroupReport:
     throughput = Imbalance(measure=THROUGHPUT, scope=MEMBER, largest=largest, excess=excess)
     report = GroupReport(
         group_id,
-        Membership("classic", protocol="range", **given("state")),
+        Membership("classic", protocol="range", **given("state coordinator")),
         AssignmentReport((own,), **violation_counts),
         FairnessReport((shares, throughput), **given("skewed_topics remedy")),
         lag=GroupLag(**given("records unknown seconds status records_lost seconds_until_lost seconds_until_expiry")),
@@ -51,6 +51,8 @@ def group(group_id: str = "g", **facts: object) -> GroupReport:
     ("changes", "expected", "why"),
     [
         ({}, [], "nothing is wrong"),
+        ({"coordinator": NO_LEADER}, [(1, "no coordinator")], "rule 1: no member can commit"),
+        ({"coordinator": 0}, [], "rule 1: broker 0 is a normal broker"),
         ({"conditions": (STORM,)}, [(1, "rebalance storm")], "rule 1"),
         (
             {"conditions": (Condition("x", 5, "pod-1"),)},
@@ -102,9 +104,9 @@ def group(group_id: str = "g", **facts: object) -> GroupReport:
         ({"seconds_until_expiry": 86_399.0}, [(4, "offsets expire")], "rule 4"),
         ({"seconds_until_expiry": 0.0}, [(4, "offsets expire")], "rule 4: the broker checks every ten minutes"),
         ({"seconds_until_expiry": 86_400.0}, [], "rule 4: a day is enough time"),
-        ({"status": "REWIND"}, [(5, "REWIND")], "rule 5"),
-        ({"status": "STALL"}, [(5, "STALL")], "rule 5"),
-        ({"status": "STOP"}, [(5, "STOP")], "rule 5"),
+        ({"status": "REWIND"}, [(5, "rewound")], "rule 5"),
+        ({"status": "STALL"}, [(5, "stalled")], "rule 5"),
+        ({"status": "STOP"}, [(5, "stopped")], "rule 5"),
         ({"idle": 1, "largest": 2}, [(6, "idle")], "rule 6"),
         ({"idle": 2, "largest": 1}, [], "rule 6: no member has a partition to spare"),
         (
@@ -122,16 +124,17 @@ def group(group_id: str = "g", **facts: object) -> GroupReport:
         ({"work": (400, 100)}, [], "rule 8: 400 instead of 300 is a common difference"),
         ({"work": (800, None)}, [], "rule 8: the fairest assignment is unknown"),
         ({"work": (None, None)}, [], "rule 8: the rate of a partition is unknown"),
-        ({"status": "WARN", "seconds": 30.0}, [(9, "WARN")], "rule 9"),
+        ({"status": "WARN", "seconds": 30.0}, [(9, "too slow")], "rule 9"),
         ({"status": "WARN", "seconds": 29.9}, [], "rule 9: the lag is small"),
-        ({"status": "WARN", "seconds": None}, [(9, "WARN")], "rule 9: an unknown lag does not remove the trouble"),
+        ({"status": "WARN", "seconds": None}, [(9, "too slow")], "rule 9: an unknown lag does not remove the trouble"),
         ({"state": "Unknown", "not_known": ("blocked",)}, [(10, "unknown")], "rule 10"),
         ({"records": None, "unknown": ("topic_deleted",)}, [(10, "lag unknown")], "rule 10"),
         ({"records": None, "unknown": ("no_fresh_sample",)}, [(10, "unknown")], "rule 10: conditions are unknown too"),
+        ({"records": None, "unknown": ("log_not_read",)}, [(10, "lag unknown")], "rule 10: conditions are still known"),
         ({"records": None}, [], "rule 10: a group without commits has no lag"),
         (
             {"status": "STOP", "unowned_partitions": 1, "excess": 4},
-            [(3, "unowned"), (5, "STOP"), (7, "uneven")],
+            [(3, "unowned"), (5, "stopped"), (7, "uneven")],
             "the worst first",
         ),
     ],

@@ -65,7 +65,7 @@ GROUPS = (
 
 
 def _found(query: str) -> list[str]:
-    overview = Overview(tuple(OverviewEntry(group, "prod", is_fresh=True) for group in GROUPS), 0)
+    overview = Overview(tuple(OverviewEntry(group, "prod", is_lag_known=True) for group in GROUPS), 0)
     return [one.group.group_id for one in overview.find(search_of(Address("/", query)))]
 
 
@@ -135,7 +135,7 @@ def test_a_link_finds_the_same_groups_as_the_form_and_can_remove_each_filter(
 
 @given(st.permutations(GROUPS), st.sampled_from(sorted(SORTS)))
 def test_sorting_loses_no_group(groups: list[GroupReport], sort: str) -> None:
-    overview = Overview(tuple(OverviewEntry(group, "prod", is_fresh=True) for group in groups), 0)
+    overview = Overview(tuple(OverviewEntry(group, "prod", is_lag_known=True) for group in groups), 0)
     assert sorted(one.group.group_id for one in overview.find(Search(sort=sort))) == sorted(ALL)
 
 
