@@ -116,11 +116,16 @@ def parse_address(address: str) -> Address:
 
 
 def _parameters(query: str) -> Sequence[tuple[str, str]]:
-    """Return the parameters of a query. The result is empty if the query is invalid."""
+    """Return the parameters of a query. The result is empty if the query is not readable."""
     try:
         return parse_qsl(query, keep_blank_values=True, errors="surrogatepass", max_num_fields=MAX_PARAMETERS)
     except ValueError:
         return []
+
+
+def is_readable(query: str) -> bool:
+    """Return False if a query has more than MAX_PARAMETERS parameters, or bytes that are not UTF-8 (rule 4)."""
+    return bool(_parameters(query)) or not query.strip("&")
 
 
 def overview_address(cluster: str) -> str:

@@ -31,9 +31,11 @@ from streaming.page.addresses import (
     GROUP_API,
     GROUP_PAGE,
     MAX_LISTED,
+    MAX_PARAMETERS,
     Address,
     addressed_name,
     group_address,
+    is_readable,
 )
 from streaming.page.api.as_json import group_json, groups_json
 from streaming.page.api.event_reader import EventReader
@@ -45,6 +47,7 @@ from streaming.page.incidents.listing import open_incidents
 from streaming.page.overview import DEFAULT_ROWS, Overview, OverviewEntry, merge_overviews
 from streaming.page.rendering import asset
 from streaming.page.routes.answers import (
+    BAD_REQUEST,
     CHOICES,
     NOT_FOUND,
     OK,
@@ -122,6 +125,10 @@ class Pages:
             return Answer(b"GET or HEAD\n", TEXT, "405 Method Not Allowed", headers=(("Allow", "GET, HEAD"),))
         path: str = environ["PATH_INFO"]
         query = environ.get("QUERY_STRING", "")
+        if not is_readable(query):
+            text = f"the address has more than {MAX_PARAMETERS} parameters, or text that is not UTF-8"
+            is_api = path.startswith("/api/")
+            return error((), text, BAD_REQUEST) if is_api else Answer(f"{text}\n".encode(), TEXT, BAD_REQUEST)
         if (past := self._past.answer(path, query)) is not None:
             return past
         if path in self._handlers:

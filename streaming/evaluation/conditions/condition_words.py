@@ -39,7 +39,7 @@ def _storm(recent: Sequence[RebalanceSummary], now_ms: int, limits: Limits) -> s
         return text
     cause, times = causes.most_common(1)[0]
     if cause == UNEXPLAINED:
-        return f"{text}; the records show no cause for {times} of them"
+        return f"{text}; __consumer_offsets shows no cause for {times} of them"
     return f"{text}; most common cause: {cause.replace('_', ' ')} ({counted(times, 'time')})"
 
 

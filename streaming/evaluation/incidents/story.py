@@ -59,8 +59,8 @@ class Advice(NamedTuple):
 ADVICE: Final = MappingProxyType(
     {
         COORDINATOR_GONE: Advice(
-            "If the broker is down, start it. Check the replicas of __consumer_offsets. Restart no member until the"
-            " groups can commit again.",
+            "If the broker is down, start it. Check the replicas of __consumer_offsets. Do not restart members until"
+            " the groups can commit again.",
             "KafkaCoordinatorTrouble",
         ),
         COORDINATOR: Advice(
@@ -69,11 +69,14 @@ ADVICE: Final = MappingProxyType(
         ),
         CLIENT_HOST: Advice("Check CPU, memory, disk and network of the host.", "KafkaGroupLagging"),
         NO_COORDINATOR: Advice(
-            "If the broker that led this partition is down, start it. Check the replicas of the partition. Restart no"
-            " member until the group can commit again.",
+            "If the broker that led this partition is down, start it. Check the replicas of the partition. Do not"
+            " restart members until the group can commit again.",
             "KafkaCoordinatorTrouble",
         ),
-        lag_cause.HOT_PARTITION: Advice("Look at the keys of the records of this topic.", "KafkaGroupLagging"),
+        lag_cause.HOT_PARTITION: Advice(
+            "Find the most frequent key in this partition. Divide its records among more keys, or process them faster.",
+            "KafkaGroupLagging",
+        ),
         lag_cause.SLOW_HOST: Advice("Check CPU, memory, disk and network of the host.", "KafkaGroupLagging"),
         lag_cause.SLOW_MEMBER: Advice("Restart the slow member.", "KafkaGroupLagging"),
         lag_cause.ASSIGNMENT: Advice(
@@ -89,7 +92,7 @@ ADVICE: Final = MappingProxyType(
             "Read the logs of the members. Then start or restart the members.", "KafkaGroupStopped"
         ),
         REBALANCE_STORM: Advice(
-            "Read the logs of the members for the reason why they leave or join again.",
+            "Read the logs of the members to find why they leave or join again.",
             "KafkaRebalanceStorm",
         ),
         FLAPPING_MEMBER: Advice(

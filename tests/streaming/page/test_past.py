@@ -150,6 +150,11 @@ def test_links_lead_one_hour_earlier_one_hour_later_and_to_the_present(pages: Pa
     assert not any("02:59" in link for link in links), "an hour later is in the future"
 
 
+def test_the_links_of_a_past_list_keep_its_filters(pages: Pages) -> None:
+    links = Seen(ask(pages, f"/?q=g&at={OVER}").text).links
+    assert {f"/?q=g&at={quote('1970-01-01T01:30')}", "/?q=g"} <= set(links)
+
+
 def test_the_documents_have_the_field_names_of_the_present(pages: Pages) -> None:
     """The report has the same type, so a client can read both with the same code."""
     document = ask(pages, f"/api/v1/groups?at={UNFAIR}").json()
@@ -454,6 +459,15 @@ def test_a_parameter_of_the_past_that_has_no_effect_is_refused(pages: Pages, add
     answer = ask(pages, address)
     assert answer.status == "400 Bad Request"
     assert reason in (answer.json()["error"] if address.startswith("/api/") else Seen(answer.text).text)
+
+
+@pytest.mark.parametrize("query", ["&".join(f"p{number}=1" for number in range(21)), "q=%ff"])
+def test_a_query_that_cannot_be_read_is_refused(pages: Pages, query: str) -> None:
+    """No parameter was read, also not `at`. So the response had the values of the present."""
+    for path in ("/", "/groups/g"):
+        assert ask(pages, f"{path}?at={FIRST}&{query}").status == "400 Bad Request"
+    answer = ask(pages, f"/api/v1/groups?at={FIRST}&{query}")
+    assert (answer.status, "more than 20 parameters" in answer.json()["error"]) == ("400 Bad Request", True)
 
 
 def test_several_clusters_are_merged_and_a_group_of_two_clusters_must_be_selected(tmp_path: Path) -> None:

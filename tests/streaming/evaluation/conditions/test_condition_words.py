@@ -26,7 +26,7 @@ from tests.streaming.evaluation.rebalances.test_detectors import (
         (
             detectors.REBALANCE_STORM,
             every_minute(6),
-            "6 rebalances in 10 minutes; the records show no cause for 6 of them",
+            "6 rebalances in 10 minutes; __consumer_offsets shows no cause for 6 of them",
         ),
         (
             detectors.REBALANCE_STORM,

@@ -111,8 +111,8 @@ def test_the_story_answers_who_since_when_why_how_bad_and_what_now() -> None:
         "The monitor first saw it at 2026-11-21 22:26:40 UTC.",
         "6 groups are affected: g0, g1, g2 and 3 more. 2 groups recovered.",
         "Retention deleted unread records of 1 group: g4.",
-        "If the broker is down, start it. Check the replicas of __consumer_offsets. Restart no member until the groups "
-        "can commit again. The section KafkaCoordinatorTrouble of the runbook describes all steps.",
+        "If the broker is down, start it. Check the replicas of __consumer_offsets. Do not restart members until "
+        "the groups can commit again. The section KafkaCoordinatorTrouble of the runbook describes all steps.",
     )
 
 
