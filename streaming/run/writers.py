@@ -300,13 +300,15 @@ def _decode(content: bytes | None) -> Writer | None:
 def _process_start_ticks(pid: int) -> int | None:
     """Return the start time of a process in clock ticks since boot (field 22 of `/proc/PID/stat`).
 
-    Return None if the process does not exist, or if the operating system has no `/proc`. Field 2 is the name of the
-    program in brackets. The name can contain spaces and brackets.
+    Return None if the process does not exist or has ended, or if the operating system has no `/proc`. The state of an
+    ended process is `Z` (field 3) until its parent asks for its exit code. In a container, the parent may never ask.
+    Field 2 is the name of the program in brackets. The name can contain spaces and brackets.
     """
     try:
-        return int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[19])
+        state, *fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
     except OSError:
         return None
+    return None if state == b"Z" else int(fields[18])
 
 
 def _machine() -> str:

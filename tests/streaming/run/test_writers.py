@@ -6,6 +6,7 @@ import logging
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -132,6 +133,22 @@ def test_a_killed_writer_on_this_machine_blocks_no_other_writer(files: LocalFile
     change(files, "/first", lambda record: msgspec.structs.replace(record, pid=dead.pid))
     with claim(files, "/second"):
         assert list(records(files)) == ["/second"]
+
+
+def test_a_killed_writer_is_dead_although_its_parent_has_not_asked_for_its_exit_code(files: LocalFiles) -> None:
+    """In a container, the first process may never ask. Then each restart after `kill -9` was refused."""
+    zombie = subprocess.Popen([sys.executable, "-c", ""], stdout=subprocess.PIPE)
+    assert zombie.stdout is not None
+    zombie.stdout.read()  # ends when the process has closed all its files
+    stat = Path(f"/proc/{zombie.pid}/stat")
+    while (fields := stat.read_bytes().split())[2] != b"Z":
+        time.sleep(0.01)
+    claim(files, "/first").__enter__()
+    ticks = int(fields[21])
+    change(files, "/first", lambda record: msgspec.structs.replace(record, pid=zombie.pid, process_start_ticks=ticks))
+    with claim(files, "/second"):
+        assert list(records(files)) == ["/second"]
+    zombie.wait()
 
 
 def test_the_records_of_many_killed_writers_do_not_remain(files: LocalFiles) -> None:
