@@ -68,8 +68,9 @@ COORDINATORS: Final = AlertFile(
         Alert(
             "KafkaOffsetsBlockedByTransaction",
             CLUSTER,
-            harm="While the transaction is open, consumers of the groups in this partition cannot start. The monitor "
-            "does not see these groups.",
+            harm="An open transaction blocks a partition of __consumer_offsets. Until the transaction ends, new "
+            "consumers of the groups in this partition cannot start, and the monitor receives no new records of these "
+            "groups.",
             levels=(Level(CRITICAL, _BLOCKED, "15m", "5m"), Level(WARNING, _BLOCKED, "5m", "5m")),
             summary=f"{IN_CLUSTER}an open transaction blocks partition {{{{ $labels.partition }}}} of "
             f"__consumer_offsets",

@@ -109,9 +109,9 @@ def inhibitions(alerts: tuple[Alert, ...]) -> tuple[Inhibition, ...]:
 
 
 def inhibition_rules(alerts: tuple[Alert, ...]) -> Iterator[InhibitionRule]:
-    """Return Alertmanager's rules, so that a source suppresses only targets that are not more severe (rule 2).
+    """Return the inhibition rules of Alertmanager. No source suppresses a more severe target (rule 2).
 
-    A source of severity info suppresses warnings, because the deployment has this severity.
+    Exception: a source with the severity info also suppresses warnings. An example is `KafkaRollingRestart`.
     """
     can_be_critical = {alert.name for alert in alerts if CRITICAL in alert.severities}
     for one in inhibitions(alerts):

@@ -226,7 +226,7 @@ def _usual_interval_ms(partitions: Iterable[PartitionCommits]) -> int | None:
 
 
 def add_first_commits(gap: OpenGap, answers: Iterable[FirstCommit], until_offset: int | None) -> OpenGap:
-    """Add first commits to the open gap, and return the changed gap.
+    """Return the open gap with these first commits added.
 
     Records at or after `until_offset` are ignored. If `until_offset` is None, all records are used.
     """

@@ -166,9 +166,9 @@ def apply_batch(  # noqa: PLR0913 - everything that the update depends on, by na
 
 
 def _makes_row(before: GroupSnapshot, event: GroupEvent, after: GroupSnapshot) -> bool:
-    """Return True if the snapshot after the event needs a table row.
+    """Return True if the table must contain a row for the snapshot `after`.
 
-    Either this batch writes the row, or the row was written before an earlier checkpoint.
+    Either this batch writes the row, or the monitor wrote the row with an earlier checkpoint.
     """
     return should_report(before, event, after) or was_reported(before, event, after)
 

@@ -184,8 +184,8 @@ class TopicMetadata(msgspec.Struct, frozen=True):
 class TopicsSampled(msgspec.Struct, frozen=True, tag="topics_sampled"):
     """Metadata of the topics that a group subscribes to. The Spark driver sends this event.
 
-    `is_time_corrected` is True if the group has samples with a later time. No sample is later than the driver's last
-    sample. So the clock was wrong at these samples, and this event replaces them.
+    `is_time_corrected` is True if the state of the group contains metadata with a later time than the driver's last
+    sample. The clock was wrong when this metadata was sampled, so the event replaces the metadata.
     """
 
     topics: dict[str, TopicMetadata]

@@ -15,7 +15,7 @@ Answer = TypeVar("Answer")
 
 
 class RecentAnswers(Generic[Key, Answer]):
-    """The last answers by key, at most MAX_ANSWERS. All threads of the port use one object.
+    """Stores the last answer for each key, for at most MAX_ANSWERS keys. All threads of the port use one object.
 
     Two threads can read the same answer at the same time. `monotonic_seconds` returns the time of a clock that never
     goes backwards.

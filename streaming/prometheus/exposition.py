@@ -3,8 +3,8 @@
 prometheus-client writes the header lines (`# HELP`, `# TYPE`). The response does not contain families without samples.
 
 During a scrape, Python's garbage collection is paused. The objects of a scrape have no reference cycles, so they need
-no garbage collection. Without the pause, each scrape would start many collections, because a scrape creates many
-thousand text objects. Each collection would go through the complete state of all groups.
+no garbage collection. But a scrape creates many thousand text objects. Without the pause, these objects would start
+many collections. Each collection would go through the complete state of all groups.
 """
 
 from __future__ import annotations

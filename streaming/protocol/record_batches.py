@@ -37,10 +37,10 @@ class AbortedTransaction:
 class Tail:
     """The result of a search for the next record. The search found no record before `next_offset`.
 
-    If `is_record` is True, every consumer reads the record at `read_to`. If `is_record` is False, the search found no
-    record before `read_to` that every consumer reads. If there are records between `next_offset` and `read_to`, they
-    belong to aborted transactions. Consumers with read_committed skip such records. `is_transactional` is True if the
-    search found a transaction marker or a record of a transaction.
+    If `is_record` is True, every consumer reads the record at `read_to`. If `is_record` is False, the search ended at
+    `read_to` and found no record that every consumer reads. In both cases, all records before `read_to` that the search
+    found belong to aborted transactions. Consumers with read_committed skip these records. `is_transactional` is True
+    if the search found a transaction marker or a record of a transaction.
     """
 
     next_offset: int

@@ -187,9 +187,9 @@ UNOWNED_RECORDS: Final = Signal(
 UNEVEN_WORK_RECORDS_PER_SECOND: Final = Signal(
     name="rebalance_monitor_uneven_work_records_per_second",
     unit="records per second",
-    help="Produce rate of the busiest member's partitions, minus the produce rate that the busiest member would have in"
-    " the fairest assignment. The series exists only if the value is at least 10 records per second, and at least half"
-    " of the rate in the fairest assignment.",
+    help="Rate at which producers write to the partitions of the busiest member, minus the rate for the busiest member"
+    " in the fairest assignment. The series exists only if the value is at least 10 records per second, and at least"
+    " half of the rate in the fairest assignment.",
     unknown="The work is even, a hot partition makes it uneven, or the rate of a partition is unknown.",
     example="topk(10, rebalance_monitor_uneven_work_records_per_second)",
 )

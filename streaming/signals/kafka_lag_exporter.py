@@ -51,7 +51,7 @@ GROUP_LAG_SECONDS: Final = Signal(
     granularity=PARTITION,
     family_set=KAFKA_LAG_EXPORTER,
     help="Age of the oldest record in this partition that the group has not committed. The value is a lower bound if"
-    " this record is older than every stored sample.",
+    " this record was written before the monitor's oldest stored sample of the end offset.",
     unknown="The lag of the partition is unknown, or the monitor does not know the time of the oldest uncommitted"
     " record yet."
     f" {_SEE_REASONS}",

@@ -33,7 +33,8 @@ GROUP_LAG_SECONDS_IS_BOUND: Final = Signal(
     name="rebalance_monitor_group_lag_seconds_is_bound",
     unit="boolean",
     help="1 if the group's lag in seconds is a lower bound. The lag is a lower bound if the group's oldest"
-    " uncommitted record is older than every stored sample.",
+    " uncommitted record was written before the monitor's oldest stored sample of the end offset. The lag is then"
+    " at least as long as the time since this sample.",
     unknown="The group's lag in seconds is exact or unknown.",
     example="rebalance_monitor_group_lag_seconds and on (cluster, group) rebalance_monitor_group_lag_seconds_is_bound",
 )

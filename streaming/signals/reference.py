@@ -74,7 +74,7 @@ def _entry(signal: Signal) -> Iterator[str]:
     yield ""
     yield signal.help
     yield ""
-    yield f"- {signal.kind}, unit: {signal.unit}, granularity: {signal.granularity}"
+    yield f"- type: {signal.kind}, unit: {signal.unit}, granularity: {signal.granularity}"
     yield f"- labels: {', '.join(f'`{label}`' for label in signal.labels) or 'none'}"
     for label, values in signal.label_values.items():
         yield f"- `{label}` is one of {', '.join(f'`{value}`' for value in values)}"

@@ -133,9 +133,9 @@ class CommittedOffsets:
         return _NO_PARTITION if home is None else home
 
     def forget(self, keys: Sequence[bytes], offsets_topic_offsets: Sequence[int]) -> None:
-        """Delete the commits that the coordinator removed without writing a record.
+        """Delete the commits with these keys and offsets in `__consumer_offsets`. Their tombstones were not read.
 
-        If a later commit replaced such a commit, keep the later commit.
+        If the stored commit of a key has a different offset, it is a later commit and stays.
         """
         with self._lock:
             for key, offsets_topic_offset in zip(keys, offsets_topic_offsets, strict=True):

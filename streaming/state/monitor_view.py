@@ -69,12 +69,12 @@ class WorkShares:
 class MonitorView:
     """Everything that a scrape shows, at one moment.
 
-    `groups` also contains dead groups while their totals are stored. `rebalancing_since_ms` has one time per group.
-    After the group's last record, one or more listings showed the group in a rebalance. The time of a group is the
-    time of the first such listing. `read_up_to` maps each partition of `__consumer_offsets` to the time up to which
-    the partition was read. For the key -1, the value in `read_up_to` is the time of the last complete poll of the
-    coordinators. `conditions` maps each group to the conditions that were active at the last sample. `unowned` maps
-    each group to its unowned partitions. Groups without conditions are not in `conditions`. Groups without unowned
+    `groups` also contains deleted groups until their state is removed (`GroupForgotten`). `rebalancing_since_ms` has
+    one time per group. After the group's last record, one or more listings showed the group in a rebalance. The time of
+    a group is the time of the first such listing. `read_up_to` maps each partition of `__consumer_offsets` to the time
+    up to which the partition was read. For the key -1, the value in `read_up_to` is the time of the last complete poll
+    of the coordinators. `conditions` maps each group to the conditions that were active at the last sample. `unowned`
+    maps each group to its unowned partitions. Groups without conditions are not in `conditions`. Groups without unowned
     partitions are not in `unowned`. `explained_lags` contains the cause of the lag of each late group. `incidents` are
     the open incidents at the last sample, the oldest first. `gap_totals` maps each group to its totals of commit gaps.
     `work` contains the last measured shares of work. Shares are measured only while the monitor is ready. If the

@@ -125,8 +125,9 @@ ASSIGNMENT_IMBALANCE = Table(
             column(
                 "excess",
                 pa.float64(),
-                "largest amount of work of one member or host, minus the largest amount in the fairest valid"
-                " assignment. The unit depends on the column measure. The value is 0 if both amounts are equal",
+                "largest amount of work of one member or host in this assignment, minus the largest amount in the"
+                " fairest valid assignment. The value is 0 if the largest amount is the same in both assignments. The"
+                " unit depends on the column measure",
             ),
             column(
                 "unknown_reason",
@@ -163,14 +164,14 @@ WHAT_IF = Table(
             column(
                 "change",
                 pa.string(),
-                "change of the group: as it is (no change), 1 member more, or 1 member fewer (without the member that"
-                " has the most partitions)",
+                "change of the group that the row assumes: as it is (no change), 1 member more, or 1 member fewer (the"
+                " member with the most partitions leaves)",
             ),
             column(
                 "strategy",
                 pa.string(),
-                "name of a built-in strategy or of your own strategy. In a row with the name (today), all numbers"
-                " describe the current assignment",
+                "name of a built-in strategy or of your own strategy. If the name is (today), the row describes the"
+                " current assignment",
             ),
             column("is_group_strategy", pa.bool_(), "true if the strategy of this row is the group's own strategy"),
             column("failure", pa.string(), "reason why your own strategy has no result. Otherwise empty"),
@@ -214,7 +215,7 @@ WHAT_IF = Table(
                 "rounds",
                 pa.int32(),
                 "number of rebalances that the group needs to reach the assignment. A cooperative strategy needs two"
-                " rebalances. The number is 0 in a row with the strategy (today)",
+                " rebalances. The number is 0 if the column strategy contains (today)",
             ),
             column(
                 "removes_topic_skew",

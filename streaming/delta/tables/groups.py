@@ -124,11 +124,12 @@ REBALANCES = Table(
             column(
                 "kind",
                 pa.string(),
-                "kind of the change: rebalance; static_rejoin (a static member rejoined with a new member id, which"
-                " is not a rebalance); became_empty (the last member left); first_seen (the monitor knows nothing"
-                " earlier about the group); created (the group was created again); upgraded (to KIP-848); downgraded"
-                " (from KIP-848); deleted (the record is a tombstone of the group). If the next row after deleted is"
-                " upgraded or downgraded, the group still exists",
+                "kind of the change. rebalance: every change that is not of a different kind. static_rejoin: a static"
+                " member rejoined with a new member id. This is not a rebalance. became_empty: the last member left."
+                " first_seen: the monitor knows nothing earlier about the group. created: the group was created again."
+                " upgraded: the group changed to KIP-848. downgraded: the group changed back to the classic protocol."
+                " deleted: the record is a tombstone of the group. If the kind of the group's next row is upgraded or"
+                " downgraded, the tombstone belongs to this change, and the group still exists",
             ),
             column(
                 "primary_cause",
@@ -159,8 +160,9 @@ REBALANCES = Table(
             column(
                 "moved_partitions",
                 pa.int32(),
-                "number of partitions that changed owner. For a cooperative rebalance, only the row of the last round"
-                " has this number. Null if unknown, or if a later round has the number",
+                "number of partitions that changed owner. A cooperative rebalance can have several rounds, with one row"
+                " for each round. The row of the last round contains the number for all rounds, and the earlier rows"
+                " contain null. The value is also null if it is unknown",
             ),
             column(
                 "fewest_moves",

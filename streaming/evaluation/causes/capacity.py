@@ -11,8 +11,8 @@
    the rate of COMPARE_MS ago. The rates are compared once per COMPARE_MS, because two samples in a row differ too
    little.
 4. The capacity of a member that consumes nothing is unknown, because the member has probably stopped.
-5. The capacity of a member is forgotten when its partitions change, when the member leaves the group, and when no
-   records of the group wait any more. So the driver keeps a few numbers per member of a late group.
+5. The driver forgets the capacity of a member when the member's partitions change, when the member leaves the group, or
+   when no records of the group wait any more. So the driver stores capacities only for groups in which records wait.
 """
 
 from __future__ import annotations

@@ -46,11 +46,11 @@ class Cause:
 
     `reason` is set for the kinds `stopped` and `unknown`. `member` is the name of the member. The rates belong to the
     partition (`hot_partition`), the member, the host, or the group. `others_consumed_records_per_second` is the mean
-    consume rate of the other members that receive records. `fair_records_per_second` is the produce rate of the busiest
-    member in the fairest assignment. `rebalances` is the number of rebalances in the last `window_seconds`.
-    `lost_seconds` is the time without commits around these rebalances. `since_ms` is the time of the first sample with
-    this cause. `advice` is a sentence from a weighted what-if (`what_if/advice.py`). It is None if the kind has no
-    advice, or if an input is unknown.
+    consume rate of the other members that receive records. `fair_records_per_second` is the rate at which producers
+    write to the partitions of the busiest member in the fairest assignment. `rebalances` is the number of rebalances in
+    the last `window_seconds`. `lost_seconds` is the time without commits around these rebalances. `since_ms` is the
+    time of the first sample with this cause. `advice` is a sentence from a weighted what-if (`what_if/advice.py`). It
+    is None if the kind has no advice, or if an input is unknown.
     """
 
     kind: Kind

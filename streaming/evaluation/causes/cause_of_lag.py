@@ -80,8 +80,9 @@ class LagFacts:
     """Everything from which the cause is derived, at one sample. None means unknown.
 
     `partitions` are the committed partitions of the group. `work` is None if an owner is unknown. `member_count` is the
-    number of members. `fair_records_per_second` is the produce rate of the busiest member in the fairest assignment.
-    `lost_ms` is the time without commits around the `rebalances` rebalances of the window.
+    number of members. `fair_records_per_second` is the rate at which producers write to the partitions of the busiest
+    member in the fairest assignment. `lost_ms` is the time without commits around the `rebalances` rebalances of the
+    window.
     """
 
     sampled_at_ms: int

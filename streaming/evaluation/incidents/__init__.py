@@ -8,8 +8,9 @@ Evidence (`evidence.py`):
    LEADERLESS_MS. Evidence is identified by its source, its name and the group. If evidence ends and starts again while
    its incident is open, it is the same evidence.
 2. Some facts are not evidence. `rolling_restart` is a normal deployment, and `subscription_mismatch` harms nobody and
-   can last for months. A cause of lag of the kind `unknown` is evidence only if the lag is above the limit. A single
-   rebalance is no evidence, because a group needs rebalances. A group with `ignore_alerts` has no evidence.
+   can last for months. If the cause of a group's lag is `unknown`, it is evidence only while the lag is above the limit
+   `max_lag_seconds`. A single rebalance is no evidence, because a group needs rebalances. A group with `ignore_alerts`
+   has no evidence.
 3. If it is unknown whether evidence is active, the evidence neither starts nor ends. This is the case if an open
    transaction blocks the group, or if the lag of one of its partitions is unknown. Partitions that were deleted do not
    count. While the cluster is not ready, this is also the case for all evidence except a missing coordinator, because

@@ -136,7 +136,10 @@ def is_above_limit(report: GroupReport) -> bool:
 
 
 def has_lag_ended(report: GroupReport) -> bool:
-    """Return True if a lag that was above the limit has ended (rule 3). The lag of each partition must be known."""
+    """Return True if the lag is so low that the evidence "lag above the limit" ends (rule 3).
+
+    The lag of each partition must be known.
+    """
     lag = report.lag
     if lag.seconds is None:
         return not lag.records

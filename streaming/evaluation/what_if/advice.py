@@ -4,15 +4,16 @@
    assignment or by more members.
 2. The *capacity* is the lowest known capacity of a member (`causes/capacity.py`). It applies to every member, also to
    new ones. So a strategy that gives a fast member more than this capacity is not recommended.
-3. An assignment is *sufficient* if the produce rate of its busiest member is at least HEADROOM below the capacity. A
-   smaller difference can be an error of the rates.
+3. An assignment is *sufficient* if producers write to the partitions of its busiest member at a rate that is at least
+   HEADROOM below the capacity. A smaller difference can be an error of the rates.
 4. There is no advice if the capacity is unknown or 0, or if the produce rate of a partition is unknown. There is also
    no advice if the present assignment is sufficient: the group has recovered, or is moving partitions.
 5. Only the built-in strategies of the group's protocol are computed: the client's strategies for a classic group, the
    coordinator's assignors for a KIP-848 group.
-6. Among the sufficient assignments for the present members, the advice is the assignment with the lowest produce rate
-   of the busiest member. If several have this rate, it is the one that moves the fewest partitions. If several of these
-   move equally few, the group's own strategy comes first, and then the order of `BUILT_IN` decides.
+6. Among the sufficient assignments for the present members, the advice is the assignment whose busiest member receives
+   the fewest records per second. If several assignments are equal in this, the one that moves the fewest partitions is
+   the advice. If several of these move equally few, the group's own strategy comes first, and then the order of
+   `BUILT_IN` decides.
 7. If the cause is `assignment`, no built-in strategy is sufficient, and the assignment of `heaviest_first` is
    sufficient, the advice is a strategy that is weighted by rates. `assignors/CUSTOM.md` contains such a strategy. A
    KIP-848 group does not have this advice, because its coordinator computes the assignment. If the subscriptions of the

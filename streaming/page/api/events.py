@@ -52,8 +52,9 @@ class BadSinceError(ValueError):
 class Position(msgspec.Struct, frozen=True, array_like=True):
     """The position in one table: the first `rows` rows of the day, or of the version, are already read.
 
-    `day` is set while the stored events of the snapshot `version` are read. `after` is then the key of the last row
-    (`delta.commit_order`). It is empty at the start of a day, and in cursors of earlier versions of the monitor.
+    While the client reads the stored events, `version` is the snapshot that contains them, and `day` is their day.
+    `after` is the key of the last row of this day that was read (`delta.commit_order`). `after` is empty at the start
+    of a day, and in cursors of earlier versions of the monitor. After the stored events, `day` is empty.
     """
 
     table_id: str

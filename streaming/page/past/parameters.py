@@ -26,7 +26,9 @@ def group_prefix(path: str) -> str | None:
 
 
 def is_answerable(path: str) -> bool:
-    """Return True if a request for this path can ask about the past, or is refused (rules 1 and 2).
+    """Return True if the parameters `at`, `from` and `to` have an effect on a request for this path.
+
+    Either the response shows the past (rule 1), or the request is refused (rule 2).
 
     >>> [is_answerable(path) for path in ("/", "/groups/a", "/topics/a", "/incidents/0a", "/style.css")]
     [True, True, True, True, False]

@@ -242,7 +242,10 @@ def _partition_work(row: Mapping[str, Any], member_id: str) -> PartitionWork:
 
 
 def _fair_rate(group_id: str, record: GroupState | None, view: MonitorView) -> float | None:
-    """Return the produce rate of the busiest member in the fairest assignment, as the report of the group shows it."""
+    """Return the rate at which producers write to the busiest member's partitions, in the fairest assignment.
+
+    The report of the group contains the same value.
+    """
     shares, evaluation = view.work.get(group_id), record.evaluation if record else None
     if shares is None or evaluation is None or shares.position != evaluation.position:
         return None

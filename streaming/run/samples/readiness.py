@@ -65,7 +65,10 @@ class Readiness:
         self._progress.set()
 
     def wait_for_progress(self, seconds: float) -> None:
-        """Wait at most this time for a report of progress that no earlier call has returned."""
+        """Wait until `report_progress` is called, at most for this time.
+
+        If it was called after the previous wait, return immediately.
+        """
         self._progress.wait(seconds)
         self._progress.clear()
 
