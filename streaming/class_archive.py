@@ -6,9 +6,11 @@
    It then reads no class files of these classes.
 2. An archive fits only one Java and one class path. So the name of its file contains a hash of both. If there is no
    file with this name, the JVM starts without an archive.
-3. A truncated archive ends the JVM with SIGBUS, also with `-Xshare:auto`. So the name of the file also contains its
-   size, and only a file of this size is used.
-4. The JVM itself also compares the archive with its version and with the sizes and times of all jars. If the archive
+3. A truncated archive ends the JVM with SIGBUS, also with `-Xshare:auto` and with a check of its checksums. So the name
+   of the file also contains its size, and only a file of this size is used.
+4. The JVM itself also compares the archive with its version and with the sizes and times of all jars. With
+   `-XX:+VerifySharedSpaces`, it also compares the content with checksums in the archive. Without this option, garbage
+   in an archive ends the JVM with SIGSEGV. The check needs 0.04 CPU seconds for the archive of Spark. If the archive
    does not fit, the JVM starts without it and prints nothing about it.
 5. The archives of one Python environment are in one folder of the cache. A new archive replaces the older ones of its
    kind.
@@ -30,7 +32,7 @@ ARCHIVES = "class-archives"
 
 Kind = Literal["spark", "broker"]
 
-_QUIETLY_IF_IT_FITS = ("-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off")
+_QUIETLY_IF_IT_FITS = ("-Xshare:auto", "-XX:+VerifySharedSpaces", "-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 
 
 def writes_archive(options: Sequence[str]) -> bool:

@@ -17,7 +17,8 @@ class RecordsBatch:
 
     `missing_below` contains one value for each row: the highest missing offset that is below the row's offset in the
     same partition, or -1. An offset is missing if Spark returned no record for it. An offset is also missing if the
-    record at this offset could not be decoded. The combiner sets `missing_below`.
+    record at this offset could not be decoded. The combiner sets `missing_below` for offsets without a record.
+    `apply_missing` adds the offsets of undecodable records, all at once, because a batch can contain many of them.
     """
 
     def __init__(self, records: pa.RecordBatch) -> None:
@@ -33,6 +34,8 @@ class RecordsBatch:
         self.is_tombstone = value.length < 0
         self._committed_offset = check.committed_offset
         self._respelled: dict[int, bytes] = {}
+        self._undecodable_rows: list[int] = []
+        self._last_undecodable: dict[int, int] = {}
 
     def record(self, row: int) -> tuple[Position, bytes | None, bytes | None]:
         """Return the position, key and value of one row."""
@@ -52,12 +55,29 @@ class RecordsBatch:
         if (canonical := canonical_key(key)) != key:
             self._respelled[row] = canonical
 
-    def mark_missing(self, position: Position) -> None:
-        """Mark the offset of a record as missing, because the record could not be decoded."""
-        is_later = (self.offsets_topic_partition == position.offsets_topic_partition) & (
-            self.offsets_topic_offset > position.offsets_topic_offset
-        )
-        self.missing_below[is_later] = np.maximum(self.missing_below[is_later], position.offsets_topic_offset)
+    def mark_missing(self, row: int) -> None:
+        """Mark the offset of a record as missing, because the record could not be decoded.
+
+        The rows of a partition must be marked in log order. `missing_below` changes only in `apply_missing`.
+        """
+        self._undecodable_rows.append(row)
+        self._last_undecodable[int(self.offsets_topic_partition[row])] = int(self.offsets_topic_offset[row])
+
+    def missing_below_row(self, row: int) -> int:
+        """Return `missing_below` of a row, with all offsets that were marked as missing until now."""
+        marked = self._last_undecodable.get(int(self.offsets_topic_partition[row]), -1)
+        return max(int(self.missing_below[row]), marked)
+
+    def apply_missing(self) -> None:
+        """Add all marked offsets to `missing_below`. The rows of each partition must be in log order."""
+        if not self._undecodable_rows:
+            return
+        marked = np.full(len(self.missing_below), -1, dtype=np.int64)
+        marked[self._undecodable_rows] = self.offsets_topic_offset[self._undecodable_rows]
+        for offsets_topic_partition in self._last_undecodable:
+            rows = np.flatnonzero(self.offsets_topic_partition == offsets_topic_partition)
+            later, below = rows[1:], np.maximum.accumulate(marked[rows])[:-1]
+            self.missing_below[later] = np.maximum(self.missing_below[later], below)
 
     def commits(self) -> pa.Table:
         """Return all accepted commits in log order (READ_COMMIT_SCHEMA).

@@ -109,6 +109,7 @@ class Combiner:
             self._extend_span(offsets_topic_partition, batch)
         for row in np.flatnonzero(~batch.is_commit):
             self._read_one(batch, int(row))
+        batch.apply_missing()
         for offsets_topic_partition in partitions:
             self._spans[offsets_topic_partition].advance_clock(
                 batch.offsets_topic_partition == offsets_topic_partition, batch
@@ -155,7 +156,7 @@ class Combiner:
             elif (grouped := log_event(record, position, refusals)) is not None:
                 group_id, event = grouped
                 if self._add_group_event(group_id, event):
-                    boundary = find_boundary(key or b"", group_id, event, int(batch.missing_below[row]))
+                    boundary = find_boundary(key or b"", group_id, event, batch.missing_below_row(row))
                     span.boundaries += [boundary] if boundary else []
                     change = find_membership_change(key or b"", event)
                     span.membership_changes += [change] if change else []
@@ -166,7 +167,7 @@ class Combiner:
             span.decode_failures.add(position, key, value, undecodable)
             # The record may be a generation. So a skipped generation number here does not prove a failed rebalance.
             span.last_missing_offset = max(span.last_missing_offset, position.offsets_topic_offset)
-            batch.mark_missing(position)
+            batch.mark_missing(row)
             if key is not None and (grouped := decode_failed_event(key, position)) is not None:
                 self._add_group_event(*grouped)
         else:

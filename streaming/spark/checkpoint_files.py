@@ -81,7 +81,7 @@ def find_disposable(folder: Folder) -> Sequence[DamagedFile]:
     ]
     orphans = [
         DamagedFile(f"{log}/{name}", "belongs to a file that is missing")
-        for log in (QUERY, *(f"{QUERY}/{log}" for log in logs))
+        for log in (FEEDBACK_FOLDER, QUERY, *(f"{QUERY}/{log}" for log in logs))
         for name in _orphaned_checksums(folder.names(log))
     ]
     facts = [f"{FEEDBACK_FOLDER}/{name}" for name in folder.names(FEEDBACK_FOLDER) if name.endswith(".json")]

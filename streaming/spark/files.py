@@ -1,16 +1,30 @@
-"""Read and write small files with Hadoop's client, on any file system that Spark supports. Writes are atomic."""
+"""Read and write small files with Hadoop's client, on any file system that Spark supports.
+
+A write is atomic: after a kill, the file has its old or its new content.
+
+1. On a disk and in HDFS, `write` writes `.NAME.partial` and renames it. The rename replaces the old file. The checksum
+   file of the old content is deleted first, because a file without checksums is valid, and a file with the checksums of
+   other content is not.
+2. A kill can leave `.NAME.partial`. The next write of the same name replaces it. In a folder whose names never repeat,
+   the next start must remove it (`remove_partial_files`).
+3. An object store has no atomic rename. But it stores a file only when the file is closed. So `write` writes the file
+   directly. A storage for which Hadoop has no FileContext is an object store.
+"""
 
 from __future__ import annotations
 
 import errno
-import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
+from streaming.spark.checksums import checksum_name
+
+_PARTIAL = ".partial"
+_STORED_WHEN_CLOSED = "fs.capability.outputstream.abortable"
 _ERROR_NUMBERS = {
     "No space left on device": errno.ENOSPC,
     "Disk quota exceeded": errno.EDQUOT,
@@ -31,6 +45,19 @@ class Files:
         self._root = root.rstrip("/")
         hadoop_conf = session.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001 - as above
         self._fs: JavaObject = self._path("").getFileSystem(hadoop_conf)
+        self._context = self._file_context(hadoop_conf)
+        rename = getattr(self._jvm.org.apache.hadoop.fs, "Options$Rename")  # type: ignore[union-attr]
+        self._replacing = session.sparkContext._gateway.new_array(rename, 1)  # type: ignore[union-attr] # noqa: SLF001 - as above
+        self._replacing[0] = rename.OVERWRITE
+
+    def _file_context(self, hadoop_conf: JavaObject) -> JavaObject | None:
+        """Return Hadoop's client with an atomic rename. Return None for an object store (rule 3)."""
+        if self._fs.hasPathCapability(self._path(""), _STORED_WHEN_CLOSED):
+            return None
+        try:
+            return self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(self._fs.getUri(), hadoop_conf)  # type: ignore[union-attr]
+        except Py4JJavaError:
+            return None
 
     def _path(self, name: str) -> JavaObject:
         return self._jvm.org.apache.hadoop.fs.Path(f"{self._root}/{name}" if name else self._root)  # type: ignore[union-attr]
@@ -61,18 +88,35 @@ class Files:
                 stream.close()
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a file under a temporary name, then rename the file. If the target file exists, it is replaced."""
-        partial = self._path(f"{name.rpartition('/')[0]}/.{uuid.uuid4().hex}.partial".lstrip("/"))
+        """Write a file. If the file exists, it is replaced (rules 1 to 3)."""
+        folder, slash, file = name.rpartition("/")
         target = self._path(name)
         with self._raising_os_errors(name):
-            stream = self._fs.create(partial, True)
-            try:
-                stream.write(content)
-            finally:
-                stream.close()
-            self._fs.delete(target, False)
-            if not self._fs.rename(partial, target):
-                raise OSError(errno.EIO, "cannot be written", self.uri(name))
+            if self._context is None:
+                self._put(target, content)
+                return
+            partial = self._path(f"{folder}{slash}.{file}{_PARTIAL}")
+            self._put(partial, content)
+            self._fs.delete(self._path(checksum_name(name)), False)
+            self._context.rename(partial, target, self._replacing)
+
+    def _put(self, path: JavaObject, content: bytes) -> None:
+        stream = self._fs.create(path, True)
+        try:
+            stream.write(content)
+        except Py4JJavaError:
+            if self._context is None:
+                with suppress(Py4JJavaError):
+                    stream.abort()  # a close would store half of the content
+            raise
+        finally:
+            stream.close()
+
+    def remove_partial_files(self, folder: str) -> None:
+        """Remove the files of interrupted writes from a folder (rule 2). No other thread may write to the folder."""
+        for name in self.names(folder):
+            if name.endswith(_PARTIAL):
+                self.delete(f"{folder}/{name}")
 
     def delete(self, name: str) -> None:
         """Delete the file if it exists."""

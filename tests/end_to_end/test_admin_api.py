@@ -46,7 +46,10 @@ def test_members_assignments_commits_and_lag_agree_with_kafka_without_its_log_an
 
         monitor.kill()
         rows_before = _positions(monitor, name)
+        half_written = monitor.folder / "checkpoint" / "feedback" / ".polled-1-2.json.partial"
+        half_written.write_bytes(b"half")
         monitor.start().wait_until_ready()
+        assert not half_written.exists()
         _agree(monitor, kafka_reference, name, members=3)
         assert monitor.value("rebalance_monitor_rebalances_total", group=name) == counted
         assert _positions(monitor, name) == rows_before

@@ -81,6 +81,24 @@ def test_java_ignores_an_archive_that_it_cannot_use():
     assert java_output(*archive.options).replace(", sharing", "") == java_output().replace(", sharing", "")
 
 
+def test_java_starts_without_an_archive_whose_middle_is_garbage(tmp_path: Path):
+    """Rule 4: after a disk error or a bad copy, the file has the right size. Java ended with SIGSEGV."""
+    archive, partial = ClassArchive("spark", find_java(), []), archives_folder() / "partial"
+    options = ["-cp", str(tmp_path / "absent.jar"), "-XX:+UseParallelGC", "-Xlog:class+load"]
+    java_output(*options[:3], *recording_options(partial))
+    archive.publish(partial)
+    path = archive.find()
+    assert path is not None
+    path.chmod(0o644)
+    third = path.stat().st_size // 3
+    with path.open("r+b") as file:
+        file.seek(third)
+        file.write(bytes((7 * at + 13) % 256 for at in range(third)))
+    loaded = java_output(*options, *archive.options)
+    assert f"-XX:SharedArchiveFile={path}" in archive.options
+    assert "shared objects file (top)" not in loaded
+
+
 def test_a_new_archive_replaces_the_older_one_of_its_kind_only():
     """Rule 5: otherwise, each upgrade would leave 180 MB in the cache."""
     java = find_java()

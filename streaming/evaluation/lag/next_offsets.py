@@ -44,9 +44,10 @@ FEW_OFFSETS offsets of aborted transactions count as records.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from enum import Enum
-from itertools import chain
+from itertools import islice
 from typing import NamedTuple
 
 import msgspec
@@ -55,6 +56,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streaming.combine.wire import BoolArray, Int64Array
+from streaming.evaluation.lag.known_tails import COMMIT, Commit, KnownTails, row_numbers
 from streaming.evaluation.lag.lag import MAYBE_ONLY_MARKERS, LagReport, TopicPartition
 from streaming.protocol.record_batches import Tail
 
@@ -87,7 +89,8 @@ class FetchFailure(Enum):
 
 
 FetchResult = Tail | FetchFailure
-_Commit = tuple[str, int, int]
+_NEVER = -1
+"""A last stable offset that is before every commit."""
 
 
 class UnmovedCommits:
@@ -127,19 +130,28 @@ class UnmovedCommits:
         return unmoved
 
 
-class RowBehind(NamedTuple):
-    """A row of a lag report with unread offsets.
+@dataclass(frozen=True, slots=True)
+class RowsBehind:
+    """Rows of a lag report with unread offsets, one element for each row.
 
-    `at` is the index of the row. `end` is the offset up to which the consumer of this row can read.
+    `at` are the indices of the rows, and `ends` are the offsets up to which their consumers can read. `is_open` is True
+    if this end is the last stable offset and an open transaction begins there.
+
+    After an outage, these can be all 100,000 partitions of all groups at each sample. So no code loops over them.
     """
 
-    at: int
-    commit: _Commit
-    end: int
-    log_start: int
-    unmoved_ms: int
-    is_open: bool
-    """True if `end` is the last stable offset and an open transaction begins there."""
+    at: Int64Array
+    commits: pa.Table
+    ends: Int64Array
+    log_starts: Int64Array
+    unmoved_ms: Int64Array
+    is_open: BoolArray
+
+    @property
+    def committed(self) -> Int64Array:
+        """The committed offsets."""
+        offsets: Int64Array = self.commits["committed_offset"].to_numpy()
+        return offsets
 
 
 def rows_with_lag(report: LagReport, unmoved_ms: Int64Array, is_suspect: BoolArray) -> Int64Array:
@@ -156,28 +168,30 @@ def rows_without_proof(report: LagReport, topics: Iterable[str]) -> Int64Array:
 
 def topic_partitions(report: LagReport, at: Int64Array) -> list[TopicPartition]:
     """Return the topic partitions of the given rows, sorted."""
-    rows = report.partitions.select(["topic", "partition"]).take(pa.array(at))
-    return sorted(set(zip(rows["topic"].to_pylist(), rows["partition"].to_pylist(), strict=True)))
+    rows = report.partitions.select(["topic", "partition"]).take(pa.array(at)).group_by(["topic", "partition"])
+    distinct = rows.aggregate([]).sort_by([("topic", "ascending"), ("partition", "ascending")])
+    return list(zip(distinct["topic"].to_pylist(), distinct["partition"].to_pylist(), strict=True))
 
 
 def rows_behind(
     report: LagReport, at: Int64Array, unmoved_ms: Int64Array, stable: Mapping[TopicPartition, int]
-) -> list[RowBehind]:
+) -> RowsBehind:
     """Return the given rows, with the rows nearest to the end first.
 
     If an open transaction begins in the unread offsets of a row, the transaction is the end of the row (rule 3).
+    Partitions without an open transaction can be absent in `stable`.
     """
     at = at[np.argsort(report.partitions["lag"].fill_null(0).to_numpy()[at], kind="stable")]
-    names = ["topic", "partition", "committed_offset", "end_offset", "log_start_offset"]
-    table = report.partitions.select(names).take(pa.array(at))
-    behind = []
-    rows = zip(at.tolist(), unmoved_ms[at].tolist(), *(column.to_pylist() for column in table.columns), strict=True)
-    for row, unmoved, topic, partition, committed, end, start in rows:
-        last_stable = stable.get((topic, partition), end)
-        is_open = committed <= last_stable < end
-        last = last_stable if is_open else end
-        behind.append(RowBehind(row, (topic, partition, committed), last, start or 0, unmoved, is_open))
-    return behind
+    table = report.partitions.select([*COMMIT, "end_offset", "log_start_offset"]).take(pa.array(at))
+    ends, is_open = table["end_offset"].to_numpy().copy(), np.zeros(len(at), dtype=np.bool_)
+    if stable:
+        topics, partitions = zip(*stable, strict=True)
+        known = pa.table([pa.array(topics, pa.string()), pa.array(partitions, pa.int32())], names=list(COMMIT[:2]))
+        last_stable = np.append(np.fromiter(stable.values(), np.int64), _NEVER)[row_numbers(known, table)]
+        is_open = (table["committed_offset"].to_numpy() <= last_stable) & (last_stable < ends)
+        ends[is_open] = last_stable[is_open]
+    log_starts = table["log_start_offset"].fill_null(0).to_numpy()
+    return RowsBehind(at, table.select(COMMIT), ends, log_starts, unmoved_ms[at], is_open)
 
 
 class StoredTails(msgspec.Struct, frozen=True):
@@ -186,7 +200,7 @@ class StoredTails(msgspec.Struct, frozen=True):
     Each result has the topic, the partition and the committed offset, and the first three fields of its `Tail`.
     """
 
-    results: list[tuple[_Commit, tuple[int, bool, int]]] = []
+    results: list[tuple[Commit, tuple[int, bool, int]]] = []
     topics_with_transactions: list[str] = []
 
 
@@ -198,11 +212,11 @@ class NextOffsets:
     """
 
     def __init__(self, stored: StoredTails | None = None) -> None:
-        self._known: dict[_Commit, Tail] = {}
+        self._known = KnownTails()
         self._refused_at_ms: dict[str, int] = {}
         self._with_transactions: set[str] = set()
         if stored is not None:
-            self._known = {(topic, at, committed): Tail(*tail) for (topic, at, committed), tail in stored.results}
+            self._known.put({commit: Tail(*tail) for commit, tail in stored.results})
             self._with_transactions = set(stored.topics_with_transactions)
 
     def stored(self) -> StoredTails:
@@ -217,7 +231,7 @@ class NextOffsets:
         forgotten = set(topics)
         if not forgotten:
             return
-        self._known = {commit: tail for commit, tail in self._known.items() if commit[0] not in forgotten}
+        self._known.forget_topics(forgotten)
         self._with_transactions -= forgotten
 
     @property
@@ -227,29 +241,30 @@ class NextOffsets:
 
     def add_stable_offsets(
         self, stable: Mapping[TopicPartition, int], end_offsets: Mapping[TopicPartition, int]
-    ) -> None:
-        """Store the topics in which a transaction is open (rule 6).
+    ) -> Mapping[TopicPartition, int]:
+        """Store the topics with open transactions (rule 6). Return the last stable offset of each open transaction.
 
         The last stable offsets must be requested after the end offsets. Otherwise, new records would look like an open
         transaction.
         """
-        self._with_transactions.update(topic for (topic, at), end in stable.items() if end < end_offsets[topic, at])
+        is_open = {at: end for at, end in stable.items() if end < end_offsets[at]}
+        self._with_transactions.update(topic for topic, _ in is_open)
+        return is_open
 
-    def due_fetches(self, report: LagReport, rows: Sequence[RowBehind], now_ms: int) -> list[TailFetch]:
+    def due_fetches(self, report: LagReport, rows: RowsBehind, now_ms: int) -> list[TailFetch]:
         """Return the necessary fetches in the order of rule 5 (rules 1, 2). `rows` is the result of `rows_behind`.
 
         The stored results of commits that are not in the report any more are removed.
         """
         self._remove_outdated(report)
-        first = [row for row in rows if row.commit[0] in self._with_transactions] if self._with_transactions else []
-        due: dict[TailFetch, None] = {}
-        for row in chain(first, rows):
-            fetch = self._due_fetch(row, now_ms)
-            if fetch is not None:
-                due[fetch] = None
-                if len(due) == FETCHES_PER_SAMPLE:
-                    break
-        return list(due)
+        _, is_record, read_to = self._known.of_rows(rows.commits)
+        from_offsets = np.maximum(read_to, rows.log_starts)
+        refused = [topic for topic, at_ms in self._refused_at_ms.items() if 0 <= now_ms - at_ms < REFUSED_FOR_MS]
+        topics = rows.commits["topic"]
+        due = np.flatnonzero((from_offsets < rows.ends) & ~is_record & ~_is_in(topics, refused).to_numpy())
+        is_first = _is_in(topics, self._with_transactions).to_numpy()[due]
+        ordered = np.concatenate([due[is_first], due[~is_first]])
+        return list(islice(_distinct_fetches(rows.commits, from_offsets, ordered), FETCHES_PER_SAMPLE))
 
     def _remove_outdated(self, report: LagReport) -> None:
         names = report.partitions["topic"]
@@ -257,57 +272,37 @@ class NextOffsets:
             topics = set(pc.unique(names).to_pylist())
             self._with_transactions &= topics
             self._refused_at_ms = {topic: at_ms for topic, at_ms in self._refused_at_ms.items() if topic in topics}
-        if not self._known:
-            return
-        of_topics = pa.array(sorted({topic for topic, _, _ in self._known}), pa.string())
-        rows = report.partitions.select(["topic", "partition", "committed_offset"])
-        rows = rows.filter(pc.is_in(names, value_set=of_topics))
-        present = set(zip(*(column.to_pylist() for column in rows.columns), strict=True))
-        self._known = {commit: tail for commit, tail in self._known.items() if commit in present}
-
-    def _due_fetch(self, row: RowBehind, now_ms: int) -> TailFetch | None:
-        known = self._known.get(row.commit)
-        from_offset = max(row.commit[2] if known is None else known.read_to, row.log_start)
-        if from_offset >= row.end or (known is not None and known.is_record):
-            return None
-        refused_at_ms = self._refused_at_ms.get(row.commit[0])
-        if refused_at_ms is not None and 0 <= now_ms - refused_at_ms < REFUSED_FOR_MS:
-            return None
-        return TailFetch(*row.commit, from_offset)
-
-    def _tail_of(self, row: RowBehind) -> Tail:
-        return self._known.get(row.commit) or _nothing_read(row.commit[2])
+        self._known.keep_only(report.partitions)
 
     def add_results(self, results: Mapping[TailFetch, FetchResult], now_ms: int) -> None:
         """Store the results of fetches."""
+        tails = {fetch: result for fetch, result in results.items() if isinstance(result, Tail)}
+        known = self._known.of_commits({_commit_of(fetch) for fetch in tails})
+        self._known.put({_commit_of(fetch): _join(known[_commit_of(fetch)], fetch, tails[fetch]) for fetch in tails})
         for fetch, result in results.items():
             if isinstance(result, Tail):
-                commit = fetch.topic, fetch.partition, fetch.committed_offset
-                self._known[commit] = _join(self._known.get(commit) or _nothing_read(commit[2]), fetch, result)
                 self._refused_at_ms.pop(fetch.topic, None)
                 self._with_transactions.update([fetch.topic] if result.is_transactional else [])
             elif result is FetchFailure.REFUSED:
                 self._refused_at_ms[fetch.topic] = now_ms
 
-    def apply(self, report: LagReport, rows: Sequence[RowBehind]) -> LagReport:
+    def apply(self, report: LagReport, rows: RowsBehind) -> LagReport:
         """Return a report in which lag is counted from the next record (rules 2 to 4)."""
-        table = report.partitions
-        with_transactions = pa.array(sorted(self._with_transactions), pa.string())
-        has_transactions = pc.is_in(table["topic"], value_set=with_transactions).to_numpy()
-        ends = table["end_offset"].fill_null(0).to_numpy()
+        table, at = report.partitions, rows.at
+        has_transactions = _is_in(table["topic"], self._with_transactions).to_numpy()
+        next_of_row, is_record, read_to = self._known.of_rows(rows.commits)
+        next_of_row = np.minimum(np.maximum(next_of_row, rows.committed), rows.ends)
+        unread = rows.ends - next_of_row
         next_offsets = table["committed_offset"].to_numpy().copy()
+        next_offsets[at] = next_of_row
         is_blocked, is_doubted = np.zeros((2, table.num_rows), dtype=np.bool_)
+        is_blocked[at] = (unread == 0) & rows.is_open
+        is_doubtful = (unread > 0) & ((unread <= FEW_OFFSETS) | has_transactions[at])
+        is_doubted[at] = is_doubtful & ~is_record & (rows.unmoved_ms >= DOUBTED_AFTER_MS)
         record_offsets = np.full(table.num_rows, -1, dtype=np.int64)
-        for row in rows:
-            known = self._tail_of(row)
-            next_offset = next_offsets[row.at] = min(max(known.next_offset, row.commit[2]), row.end)
-            unread = row.end - next_offset
-            is_blocked[row.at] = unread == 0 and row.is_open
-            if known.is_record:
-                record_offsets[row.at] = known.read_to
-            elif unread and row.unmoved_ms >= DOUBTED_AFTER_MS:
-                is_doubted[row.at] = unread <= FEW_OFFSETS or has_transactions[row.at]
+        record_offsets[at] = np.where(is_record, read_to, -1)
         was_unknown = pc.is_null(table["lag"]).to_numpy()
+        ends = table["end_offset"].fill_null(0).to_numpy()
         changed = {
             "lag": pa.array(np.where(was_unknown, 0, ends - next_offsets), mask=was_unknown | is_doubted),
             "unknown_reason": pc.if_else(pa.array(is_doubted), MAYBE_ONLY_MARKERS, table["unknown_reason"]),
@@ -320,8 +315,27 @@ class NextOffsets:
         return LagReport(report.sampled_at_ms, pa.table(columns, schema=table.schema))
 
 
-def _nothing_read(committed_offset: int) -> Tail:
-    return Tail(committed_offset, is_record=False, read_to=committed_offset)
+def _is_in(topics: pa.ChunkedArray, names: Iterable[str]) -> pa.ChunkedArray:
+    return pc.is_in(topics, value_set=pa.array(sorted(names), pa.string()))
+
+
+def _distinct_fetches(commits: pa.Table, from_offsets: Int64Array, ordered: Int64Array) -> Iterator[TailFetch]:
+    """Yield the fetch of each row in this order, without repeated fetches. Several groups can have the same commit."""
+    seen: set[TailFetch] = set()
+    for start in range(0, len(ordered), FETCHES_PER_SAMPLE):
+        rows = ordered[start : start + FETCHES_PER_SAMPLE]
+        columns = [
+            *(column.to_pylist() for column in commits.take(pa.array(rows)).columns),
+            from_offsets[rows].tolist(),
+        ]
+        for fetch in map(TailFetch, *columns):
+            if fetch not in seen:
+                seen.add(fetch)
+                yield fetch
+
+
+def _commit_of(fetch: TailFetch) -> Commit:
+    return fetch.topic, fetch.partition, fetch.committed_offset
 
 
 def _join(known: Tail, fetch: TailFetch, result: Tail) -> Tail:

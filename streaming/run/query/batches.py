@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame
 
 from streaming.combine.combiner import GROUP_KIND
@@ -45,10 +46,17 @@ from streaming.run.query.prepare import Bootstrap, position_numbers
 from streaming.run.query.table_progress import ProgressFile
 from streaming.spark.causes import plain_cause
 from streaming.spark.checkpoint import batch_end_positions
+from streaming.spark.file_source_log import shorten_file_source_log
 from streaming.spark.files import Files
 from streaming.spark.freed_memory import LARGE_BYTES, return_freed_memory
 from streaming.state.committed_offsets import CommittedOffsets
 from streaming.state.monitor_state import MonitorState
+
+SHORTEN_BATCHES = 1000
+"""The log of the file source is shortened once in this number of batches. Then it has at most 200 kB.
+
+This is the size for one file in each batch. More than one file is rare.
+"""
 
 _log = logging.getLogger(__name__)
 
@@ -99,6 +107,8 @@ class BatchSink:
             self.failure = failure
             raise BatchFailedError(plain_cause(failure)) from None
         self._on_end()
+        if (batch_id + 1) % SHORTEN_BATCHES == 0:
+            self._shorten_file_source_log()
         if batch_bytes >= LARGE_BYTES:
             return_freed_memory()
 
@@ -111,6 +121,13 @@ class BatchSink:
         self._monitor_state.put_batch_end(batch_seconds, self._clock.monitor_ms())
         _log.debug("%s: batch %d took %.2f s", self._cluster, batch_id, batch_seconds)
         return batch_bytes + sum(int(rows.nbytes) for rows in new_rows.values())
+
+    def _shorten_file_source_log(self) -> None:
+        """If this fails, the log stays long until the next time."""
+        try:
+            shorten_file_source_log(self._files)
+        except (OSError, Py4JError) as failure:
+            _log.debug("%s: the log of the file source was not shortened: %s", self._cluster, plain_cause(failure))
 
     def _append(self, new_rows: Mapping[Table, pa.Table], batch_id: int) -> None:
         """Append the rows of a batch to the tables, and then store the progress of the tables."""

@@ -99,6 +99,7 @@ def prepare_checkpoint(
     check_age(files, own_tables.last_batch())
     ProgressFile(cluster, files, own_tables).check()
     files.make_folder(FEEDBACK_FOLDER)  # the query's second source fails if the folder does not exist
+    files.remove_partial_files(FEEDBACK_FOLDER)
     return own_tables, _read_bootstrap(files, identity.origin)
 
 

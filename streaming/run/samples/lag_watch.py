@@ -115,7 +115,7 @@ class LagWatch:
         self._clock = clock
         self._next_offsets = NextOffsets()
         self._unmoved = (-1, UnmovedCommits())
-        self._suspects: frozenset[int] = frozenset()
+        self._suspects: Int64Array = np.empty(0, dtype=np.int64)
         self._commit_points = (-1, CommitPoints())
         self._committed_offsets = committed_offsets
         self._files = files
@@ -208,7 +208,7 @@ class LagWatch:
         retained = self._retention_inputs(report, before)
         evaluated = evaluate_lag(report, self._ends, self._starts, windows, read_up_to_ms, rules, retained, consumed)
         self._losses = losses(evaluated.partitions, self._losses)
-        self._suspects = frozenset(view.rows[is_suspect(evaluated.partitions)].tolist())
+        self._suspects = view.rows[is_suspect(evaluated.partitions)]
         return replace(evaluated, topic_loads=topic_loads(self._ends, sample))
 
     def _consume_rates(self, view: CommittedOffsetsView, sampled_at_ms: int, read_up_to_ms: Int64Array) -> Float64Array:
@@ -241,15 +241,14 @@ class LagWatch:
     ) -> LagReport:
         """If a fetch found the record that a group reads next, count the lag of the group from this record."""
         if self._unmoved[0] != view.numbering:
-            self._unmoved, self._suspects = (view.numbering, UnmovedCommits()), frozenset()
+            self._unmoved, self._suspects = (view.numbering, UnmovedCommits()), np.empty(0, dtype=np.int64)
         committed, now_ms = report.partitions["committed_offset"].to_numpy(), report.sampled_at_ms
         commit_times_ms = report.partitions["commit_timestamp_ms"].to_numpy()
         unmoved_ms = self._unmoved[1].for_ms(view.rows, committed, now_ms, commit_times_ms)
-        at = rows_with_lag(report, unmoved_ms, np.isin(view.rows, list(self._suspects)))
+        at = rows_with_lag(report, unmoved_ms, np.isin(view.rows, self._suspects))
         asked = np.union1d(at, rows_without_proof(report, self._next_offsets.topics_without_proof))
         stable = self._brokers.last_stable_offsets(topic_partitions(report, asked)) if len(asked) else {}
-        self._next_offsets.add_stable_offsets(stable, end_offsets)
-        rows = rows_behind(report, at, unmoved_ms, stable)
+        rows = rows_behind(report, at, unmoved_ms, self._next_offsets.add_stable_offsets(stable, end_offsets))
         fetches = self._next_offsets.due_fetches(report, rows, now_ms)
         self._next_offsets.add_results(self._brokers.look(fetches) if fetches else {}, now_ms)
         return self._next_offsets.apply(report, rows)

@@ -184,6 +184,14 @@ def test_undamaged_facts_stay(checkpoint: Path, caplog: pytest.LogCaptureFixture
     assert not caplog.messages
 
 
+def test_the_checksums_of_a_half_renamed_feedback_file_are_removed(checkpoint: Path) -> None:
+    """Hadoop renames the file first. A kill then left the checksums of the temporary file for ever."""
+    left = checkpoint / "feedback" / "..a.json.partial.crc"
+    left.write_bytes(b"")
+    check_files(str(checkpoint))
+    assert not left.exists()
+
+
 def test_a_checksum_file_without_its_file_is_removed(checkpoint: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Spark cannot write `offsets/21` if `.21.crc` exists. It failed with "Multiple streaming queries" for ever."""
     (checkpoint / "query/offsets/21").unlink()

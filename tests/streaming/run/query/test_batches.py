@@ -1,4 +1,4 @@
-"""Tests of the memory that the driver needs for one batch."""
+"""Tests of the memory that the driver needs for one batch, and of the log that it keeps short."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from streaming.evaluation.group_update import GroupState, GroupUpdate, apply_bat
 from streaming.group.snapshot import GroupSnapshot
 from streaming.run.cluster_clock import ClusterClock
 from streaming.run.query import batches
-from streaming.run.query.batches import BatchSink
+from streaming.run.query.batches import SHORTEN_BATCHES, BatchSink
 from streaming.run.query.prepare import Bootstrap
 from streaming.state.committed_offsets import CommittedOffsets
 from streaming.state.monitor_state import MonitorState
@@ -63,3 +63,19 @@ def test_the_decoded_updates_of_a_batch_are_freed_before_the_append(monkeypatch:
     )
     sink(SimpleNamespace(toArrow=lambda: rows), 0)  # type: ignore[arg-type]
     assert alive_in_append == [False]
+
+
+def test_the_log_of_the_file_source_is_shortened_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Law: bounded. A failure, for example of the storage, does not fail the batch."""
+    sink, shortened = object.__new__(BatchSink), []
+    sink._on_end, sink._files, sink._cluster = (lambda: None), None, "c"  # type: ignore[assignment]
+    monkeypatch.setattr(sink, "_apply", lambda *_: 0)
+
+    def shorten(_: object) -> None:
+        shortened.append(batch_id)
+        raise OSError(5, "cannot be read", "s3a://bucket/checkpoint")
+
+    monkeypatch.setattr(batches, "shorten_file_source_log", shorten)
+    for batch_id in range(3 * SHORTEN_BATCHES):
+        sink(None, batch_id)  # type: ignore[arg-type]
+    assert shortened == [SHORTEN_BATCHES - 1, 2 * SHORTEN_BATCHES - 1, 3 * SHORTEN_BATCHES - 1]

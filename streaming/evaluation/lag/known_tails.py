@@ -1,0 +1,112 @@
+"""Store what fetches found behind the commits of groups.
+
+After an outage, all 100,000 partitions of all groups can have such a result, and each sample needs all of them. So they
+are columns, and no code loops over them in each sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streaming.combine.wire import BoolArray, Int64Array
+from streaming.protocol.record_batches import Tail
+
+Commit = tuple[str, int, int]
+"""Topic, partition and committed offset."""
+
+COMMIT = ["topic", "partition", "committed_offset"]
+_TAIL = ["next_offset", "is_record", "read_to"]
+_TAILS_SCHEMA = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("committed_offset", pa.int64()),
+        ("next_offset", pa.int64()),
+        ("is_record", pa.bool_()),
+        ("read_to", pa.int64()),
+    ]
+)
+"""A commit, and the first three fields of its `Tail`."""
+
+
+def row_numbers(known: pa.Table, rows: pa.Table) -> Int64Array:
+    """For each row, return the number of the row of `known` with the same values, or -1.
+
+    The columns of `known` are a topic and then numbers. The rows of `known` are distinct.
+    """
+    topics, numbers = pc.unique(known["topic"]), known.column_names[1:]
+
+    def packed(table: pa.Table) -> pa.Array:
+        topic = pc.fill_null(pc.index_in(table["topic"], value_set=topics), -1)
+        columns = [column.to_numpy().astype(np.int64) for column in (topic, *(table[name] for name in numbers))]
+        values = np.column_stack(columns)
+        buffers = [None, pa.py_buffer(values)]
+        return pa.FixedSizeBinaryArray.from_buffers(pa.binary(8 * len(columns)), len(values), buffers)
+
+    found: Int64Array = pc.fill_null(pc.index_in(packed(rows), value_set=packed(known)), -1).to_numpy(
+        zero_copy_only=False
+    )
+    return found
+
+
+class KnownTails:
+    """The result for each commit. If there is no result, no offset behind the commit was read."""
+
+    def __init__(self) -> None:
+        self._table = _TAILS_SCHEMA.empty_table()
+
+    def items(self) -> Iterable[tuple[Commit, Tail]]:
+        """Return each commit with its result."""
+        return _tails(self._table).items()
+
+    def of_rows(self, commits: pa.Table) -> tuple[Int64Array, BoolArray, Int64Array]:
+        """Return the columns `next_offset`, `is_record` and `read_to` for a table with the columns COMMIT."""
+        committed = commits["committed_offset"].to_numpy()
+        columns = committed.copy(), np.zeros(len(committed), dtype=np.bool_), committed.copy()
+        if self._table.num_rows:
+            numbers = row_numbers(self._table.select(COMMIT), commits)
+            found = np.flatnonzero(numbers >= 0)
+            tails = self._table.select(_TAIL).take(pa.array(numbers[found]))
+            for column, values in zip(columns, tails.columns, strict=True):
+                column[found] = values.to_numpy()
+        return columns
+
+    def of_commits(self, commits: Collection[Commit]) -> dict[Commit, Tail]:
+        """Return the results for a few commits."""
+        tails = {commit: Tail(commit[2], is_record=False, read_to=commit[2]) for commit in commits}
+        return {**tails, **_tails(self._table.filter(self._is_of(tails)))}
+
+    def put(self, tails: Mapping[Commit, Tail]) -> None:
+        """Store results. They replace earlier results for the same commits."""
+        if tails:
+            others = self._table.filter(pc.invert(self._is_of(tails)))
+            self._table = pa.concat_tables([others, _tails_table(tails)]).combine_chunks()
+
+    def keep_only(self, commits: pa.Table) -> None:
+        """Remove the results for all commits that are not in a table with the columns COMMIT."""
+        if self._table.num_rows:
+            numbers = row_numbers(self._table.select(COMMIT), commits)
+            self._table = self._table.take(pa.array(np.unique(numbers[numbers >= 0])))
+
+    def forget_topics(self, topics: Collection[str]) -> None:
+        """Remove the results for these topics."""
+        is_of_topic = pc.is_in(self._table["topic"], value_set=pa.array(sorted(topics), pa.string()))
+        self._table = self._table.filter(pc.invert(is_of_topic))
+
+    def _is_of(self, tails: Mapping[Commit, Tail]) -> pa.Array:
+        return pa.array(row_numbers(_tails_table(tails).select(COMMIT), self._table) >= 0)
+
+
+def _tails_table(tails: Mapping[Commit, Tail]) -> pa.Table:
+    rows = [(*commit, tail.next_offset, tail.is_record, tail.read_to) for commit, tail in tails.items()]
+    columns = list(zip(*rows, strict=True)) or [()] * len(_TAILS_SCHEMA)
+    return pa.table(list(map(pa.array, columns, _TAILS_SCHEMA.types)), schema=_TAILS_SCHEMA)
+
+
+def _tails(table: pa.Table) -> Mapping[Commit, Tail]:
+    rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
+    return {(topic, at, committed): Tail(*tail) for topic, at, committed, *tail in rows}

@@ -1,0 +1,78 @@
+"""Shorten the log of the query's file source, `query/sources/N`.
+
+Spark's file source writes one entry for each file that it reads. Every tenth batch with files writes the file
+`<number>.compact`, with the entries of the previous `.compact` file and of all later batches. Spark never removes an
+entry. One file every five seconds would add 2 MB to this file per day, and Spark would write it again every minute.
+
+1. The log is shortened inside a batch. Spark's thread then waits for the end of the batch, and does not use the log.
+   Its next `.compact` file begins with the shortened entries. So the query continues, and no restart is necessary.
+2. An entry is needed while its file exists. Otherwise Spark would read the file again.
+3. An entry is also needed if Spark can still request its batch. After a restart, Spark requests the last batch that
+   was started. This batch begins after the offset of the batch before. All entries after this offset stay.
+4. The file is replaced in one step (`files.py`). After a kill it has all its old entries or only the needed entries.
+   Both are valid.
+5. A log with an unknown format is not changed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from urllib.parse import unquote
+
+from streaming.spark.checkpoint_files import FEEDBACK_FOLDER, QUERY
+from streaming.spark.files import Files
+
+_COMPACT = ".compact"
+_VERSION = b"v1"
+
+
+def shorten_file_source_log(files: Files) -> None:
+    """Remove the entries that Spark does not need from the newest `.compact` file, inside a batch (rule 1).
+
+    Raises OSError.
+    """
+    batches = sorted(int(name) for name in files.names(f"{QUERY}/offsets") if name.isdigit())
+    if len(batches) < 2:
+        return
+    # The first line is the version, the second one the metadata of the batch. Then comes one line for each source. The
+    # file source is the last one.
+    lines = (files.read(f"{QUERY}/offsets/{batches[-2]}") or b"").decode(errors="replace").splitlines()
+    log = f"{QUERY}/sources/{len(lines) - 3}"
+    compact = [name.removesuffix(_COMPACT) for name in files.names(log) if name.endswith(_COMPACT)]
+    newest = max((int(number) for number in compact if number.isdigit()), default=None)
+    offset = _log_offset(lines[-1]) if lines else None
+    if newest is None or offset is None:
+        return
+    name = f"{log}/{newest}{_COMPACT}"
+    entries = files.read(name) or b""  # before the names: a file that is in the log and then missing was read
+    needed = needed_entries(entries, offset, frozenset(files.names(FEEDBACK_FOLDER)))
+    if needed is not None and len(needed) < len(entries):
+        files.write(name, needed)
+
+
+def needed_entries(entries: bytes, offset: int, existing: Collection[str]) -> bytes | None:
+    """Return the content of a `.compact` file without the entries that Spark does not need (rules 2 and 3).
+
+    `existing` has the names of all files that exist. Return None for an unknown format.
+    """
+    version, *lines = entries.split(b"\n")
+    if version != _VERSION:
+        return None
+    needed = [version]
+    for line in lines:
+        try:
+            entry = json.loads(line)
+            is_needed = entry["batchId"] > offset or unquote(entry["path"].rpartition("/")[2]) in existing
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return None
+        if is_needed:
+            needed.append(line)
+    return b"\n".join(needed)
+
+
+def _log_offset(line: str) -> int | None:
+    try:
+        return int(json.loads(line)["logOffset"])
+    except (ValueError, KeyError, TypeError):
+        return None
