@@ -18,6 +18,7 @@ from tests.clients.recount import (
     Partition,
     broken_rules,
     count_moves,
+    handed_over,
     lags,
     newly_assigned_topics,
     proven_causes,
@@ -201,7 +202,8 @@ class GroupComparison:
                 to_hand_over = withheld_partitions(before, now)
                 if self._is_new(row):
                     expected = None if to_hand_over else count_moves(reference, now)
-                    yield from _row_differences(row, before, now, blocked, expected)
+                    handed = handed_over(blocked, reference, now)
+                    yield from _row_differences(row, before, now, handed, expected)
                     yield _row_difference(row, "withheld_partitions", len(to_hand_over))
             reference = reference if to_hand_over else now
             before, blocked = now, to_hand_over
@@ -251,11 +253,11 @@ class GroupComparison:
 
 
 def _row_differences(
-    row: Row, before: Generation, now: Generation, blocked: frozenset[Partition], expected_moves: int | None
+    row: Row, before: Generation, now: Generation, handed: frozenset[Partition], expected_moves: int | None
 ) -> Iterator[Difference]:
     named = set(row["causes"] or ())
     # Two rows do not show if a topic grew, so this cause is accepted if the row names it.
-    proven = proven_causes(before, now, blocked) | named.intersection({GROWN})
+    proven = proven_causes(before, now, handed) | named.intersection({GROWN})
     yield _row_difference(row, "causes", sorted(proven or {UNEXPLAINED}), sorted(named))
     yield _row_difference(row, "moved_partitions", expected_moves)
     yield _row_difference(row, "members", len(now.members))

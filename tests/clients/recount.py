@@ -163,8 +163,22 @@ def withheld_partitions(before: Generation, after: Generation) -> Partitions:
     return frozenset(at for at in _union([*stayed, *claimed]) - after.held() if at[0] in after.topics())
 
 
-def proven_causes(before: Generation, after: Generation, withheld_before: Collection[Partition]) -> frozenset[str]:
+def handed_over(withheld: Collection[Partition], before: Generation, after: Generation) -> Partitions:
+    """Return the withheld partitions that now have a different owner than before the round that withheld them.
+
+    >>> topics, at = frozenset("t"), frozenset({("t", 0)})
+    >>> owned_by_a, owned_by_b = (Generation("cooperative-sticky", {name: Share(topics, at)}) for name in "ab")
+    >>> handed_over(at, owned_by_a, owned_by_b), handed_over(at, owned_by_a, owned_by_a)
+    (frozenset({('t', 0)}), frozenset())
+    """
+    owners, owners_now = before.owners(), after.owners()
+    return frozenset(at for at in withheld if owners_now.get(at, frozenset()) - owners.get(at, frozenset()))
+
+
+def proven_causes(before: Generation, after: Generation, handed: Collection[Partition]) -> frozenset[str]:
     """Return the causes of a rebalance that follow from two generations. They do not show if a topic grew.
+
+    `handed` are the partitions that the previous cooperative round withheld for their present owner.
 
     >>> group = Generation("range", {"a": Share(frozenset("t"), frozenset())})
     >>> sorted(proven_causes(group, Generation("range", {"b": Share(frozenset("t"), frozenset())}), ()))
@@ -178,7 +192,7 @@ def proven_causes(before: Generation, after: Generation, withheld_before: Collec
         GONE: before.members.keys() - after.members.keys(),
         RESUBSCRIBED: any(before.members[member].topics != after.members[member].topics for member in stayed),
         STRATEGY_CHANGED: bool(before.strategy and after.strategy) and before.strategy != after.strategy,
-        FOLLOWUP: after.held().intersection(withheld_before),
+        FOLLOWUP: handed,
     }
     return frozenset(cause for cause, is_proven in proven.items() if is_proven)
 
