@@ -8,6 +8,7 @@ import pytest
 
 from streaming.config.settings import SparkSettings
 from streaming.spark.session import spark_session
+from tests.conftest import SPARK_CONF
 
 pytestmark = pytest.mark.slow
 
@@ -19,7 +20,7 @@ def test_after_a_stop_a_second_session_starts_without_the_jvm_of_the_first():
     trace before the line with the reason of a refused start.
     """
     for _ in range(2):
-        with spark_session(SparkSettings()) as session:
+        with spark_session(SparkSettings.model_validate({"conf": SPARK_CONF})) as session:
             assert session.range(3).count() == 3
             assert py4j.java_gateway.get_return_value is not py4j.protocol.get_return_value
             java_client = session.sparkContext._gateway._gateway_client
