@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,7 +26,7 @@ from streaming.embedded import EmbeddedBroker
 from tests.end_to_end.broken_groups import Scene, storm
 from tests.end_to_end.conftest import QUICK_BROKER, Group
 from tests.end_to_end.monitor_process import MonitorProcess, until
-from tests.streaming.page.browser import DESKTOP, PHONE, Scheme, chromium, open_page, save_picture
+from tests.streaming.page.browser import DESKTOP, PHONE, Scheme, chromium, open_page
 
 pytestmark = pytest.mark.slow
 
@@ -226,7 +225,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", SIZES)
 def test_the_pages_of_real_incidents_fit_each_window(
-    disaster: Disaster, browser: Chrome, tmp_path: Path, size: str, scheme: Scheme
+    disaster: Disaster, browser: Chrome, size: str, scheme: Scheme
 ) -> None:
     """The answers are in the first window, without scrolling: what happened, since when, who, how bad, what now."""
     site = f"http://127.0.0.1:{disaster.monitor.port}"
@@ -236,7 +235,6 @@ def test_the_pages_of_real_incidents_fit_each_window(
         open_page(browser, site + address, SIZES[size], scheme)
         wide, window = browser.execute_script("return [document.documentElement.scrollWidth, window.innerWidth]")
         assert wide <= window, name
-        save_picture(browser, tmp_path / f"{name}.png")
         if name in pages:
             bottom = browser.execute_script(
                 "return document.querySelector('.story .now').getBoundingClientRect().bottom"
