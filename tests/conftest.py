@@ -27,7 +27,15 @@ SHARING = {
 }
 """Files of `end_to_end` that share a broker or a monitor. One process runs all files of a group."""
 
-_C1_ONLY = "-XX:TieredStopAtLevel=1"
+C1_ONLY = "-XX:TieredStopAtLevel=1"
+"""The compiler of the JVMs of slow tests. C2 pays off only after a minute.
+
+Without C2, the start of a monitor takes a third less processor time. For a JVM that does not get the options below, set
+`JDK_JAVA_OPTIONS` to this value. Only its launcher reads this variable, and its first line of output names it.
+"""
+
+SPARK_CONF = {"spark.driver.extraJavaOptions": C1_ONLY}
+"""The setting `spark.conf` of slow tests. A session that gets `SparkSettings()` does not read the environment."""
 
 LONGEST = ("tests/end_to_end/test_survives_kills.py", "tests/streaming/demo/test_demo_command.py")
 """The longest files. They run first, so that no process waits for them at the end."""
@@ -63,13 +71,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Let the JVMs of slow tests compile with C1 only, if their options are not set already.
-
-    The compiler C2 pays off only after a minute. Without it, the start of a monitor takes a third less processor time.
-    """
+    """Let the JVMs of slow tests compile with C1 only, if their options are not set already."""
     if _has_slow(session.items):
-        os.environ.setdefault("KAFKA_JVM_PERFORMANCE_OPTS", _C1_ONLY)
-        os.environ.setdefault("REBALANCE_MONITOR_SPARK__CONF", json.dumps({"spark.driver.extraJavaOptions": _C1_ONLY}))
+        os.environ.setdefault("KAFKA_JVM_PERFORMANCE_OPTS", C1_ONLY)
+        os.environ.setdefault("REBALANCE_MONITOR_SPARK__CONF", json.dumps(SPARK_CONF))
 
 
 def _has_slow(items: Sequence[pytest.Item]) -> bool:

@@ -21,6 +21,7 @@ from streaming.child_process import ChildProcess
 from streaming.jars import BROKER_SETS, KAFKA_VERSION, resolve
 from streaming.jars.ivy import pyspark_jars_folder
 from streaming.java import find_java
+from tests.conftest import C1_ONLY
 from tests.end_to_end.group_description import GroupDescription, of_kafka
 from tests.end_to_end.members import RACK, Consuming, Joining, OpenClient, Regex
 from tests.end_to_end.monitor_process import until
@@ -42,7 +43,8 @@ class JavaClients:
         self._folder = folder
         jars = (_py4j_jar(), *resolve(BROKER_SETS[kafka_version]), *resolve("streams"))
         class_path = os.pathsep.join(map(str, jars))
-        command = [str(find_java()), "-Xmx256m", "-cp", class_path, "py4j.GatewayServer", "--enable-auth", "0"]
+        jvm = [str(find_java()), "-Xmx256m", C1_ONLY, "-XX:+UseSerialGC", "-cp", class_path]
+        command = [*jvm, "py4j.GatewayServer", "--enable-auth", "0"]
         self._process = ChildProcess(command, folder / "java-clients.out")
         port, token = until("the gateway's port", self._port_and_token, 30)
         # Without memory management, objects that Python frees stay in the JVM, which has room for them. py4j's

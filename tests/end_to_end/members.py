@@ -176,7 +176,7 @@ class _KafkaPython(Consuming):
             client_id=joining.client_id,
             partition_assignment_strategy=list(assignors),
             auto_offset_reset="earliest",
-            auto_commit_interval_ms=300,
+            auto_commit_interval_ms=1_000,  # it also commits offsets that have not changed
             heartbeat_interval_ms=300,
             metrics_enabled=False,
         )

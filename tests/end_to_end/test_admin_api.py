@@ -26,13 +26,17 @@ def polling(broker: EmbeddedBroker, folder: Path) -> MonitorProcess:
 def test_members_assignments_commits_and_lag_agree_with_kafka_without_its_log_and_across_a_kill(
     broker: EmbeddedBroker, kafka_reference: KafkaReference, folder: Path, name: str
 ):
-    """Rules 2 and 3 with the scenario of the log source. After a kill nothing is counted or written twice."""
+    """Rules 2 and 3 with the scenario of the log source. After a kill nothing is counted or written twice.
+
+    While the monitor is killed, one group loses a member and the calm group does not change.
+    """
     topics = {f"{name}-a": 3, f"{name}-b": 3}
     create_topics(broker, topics)
-    group = Group(broker.bootstrap_servers, name)
+    group, calm = Group(broker.bootstrap_servers, name), Group(broker.bootstrap_servers, f"{name}-calm")
     monitor = polling(broker, folder)
     for _ in range(2):
         group.join(list(topics))
+    calm.join(list(topics))
     try:
         monitor.start().wait_until_ready()
         _agree(monitor, kafka_reference, name, members=2)
@@ -44,21 +48,21 @@ def test_members_assignments_commits_and_lag_agree_with_kafka_without_its_log_an
         assert counted is not None
         assert counted >= 1
 
-        monitor.kill()
-        rows_before = _positions(monitor, name)
-        half_written = monitor.folder / "checkpoint" / "feedback" / ".polled-1-2.json.partial"
-        half_written.write_bytes(b"half")
-        monitor.start().wait_until_ready()
-        assert not half_written.exists()
-        _agree(monitor, kafka_reference, name, members=3)
-        assert monitor.value("rebalance_monitor_rebalances_total", group=name) == counted
-        assert _positions(monitor, name) == rows_before
+        _agree(monitor, kafka_reference, calm.group_id, members=1)
+        counted_of_calm = monitor.value("rebalance_monitor_rebalances_total", group=calm.group_id)
 
         monitor.kill()
+        rows_before, rows_of_calm = _positions(monitor, name), _positions(monitor, calm.group_id)
+        half_written = monitor.folder / "checkpoint" / "feedback" / ".polled-1-2.json.partial"
+        half_written.write_bytes(b"half")
         group.leave()
         monitor.start().wait_until_ready()
+        assert not half_written.exists()
         _agree(monitor, kafka_reference, name, members=2)
         assert monitor.value("rebalance_monitor_rebalances_total", group=name) == counted + 1
+        _agree(monitor, kafka_reference, calm.group_id, members=1)
+        assert monitor.value("rebalance_monitor_rebalances_total", group=calm.group_id) == counted_of_calm
+        assert _positions(monitor, calm.group_id) == rows_of_calm
 
         assert monitor.stop() == 0
         monitor.run_command("rebuild")
@@ -71,6 +75,7 @@ def test_members_assignments_commits_and_lag_agree_with_kafka_without_its_log_an
         until("lag", lambda: monitor.value("rebalance_monitor_group_lag", group=name) == 6 * 7)
     finally:
         group.leave_all()
+        calm.leave_all()
     _lag_agrees(monitor, kafka_reference, name)
     assert monitor.value("rebalance_monitor_empty_transitions_total", group=name) == 1
     _check_unknown_values(monitor, name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ import psutil
 import pytest
 
 from streaming.embedded import EmbeddedBroker
+from tests.conftest import C1_ONLY
 from tests.end_to_end.conftest import Group, create_topics
 from tests.end_to_end.monitor_process import MonitorProcess, until
 
@@ -24,7 +26,8 @@ NOWHERE = "127.0.0.1:9"
 def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Build the image's files below /opt. They are 1 GB, so they are deleted after the tests."""
     prefix = tmp_path_factory.mktemp("image") / "rebalance-monitor"
-    completed = subprocess.run([BUILD, prefix], capture_output=True, text=True, check=False)
+    environment = {**os.environ, "JDK_JAVA_OPTIONS": C1_ONLY}  # the class archive needs two JVMs
+    completed = subprocess.run([BUILD, prefix], capture_output=True, text=True, check=False, env=environment)
     assert completed.returncode == 0, completed.stderr[-3000:]
     yield prefix
     shutil.rmtree(prefix)

@@ -18,6 +18,7 @@ from streaming.config.settings import SparkSettings
 from streaming.delta.tables import TABLES
 from streaming.embedded import EmbeddedBroker
 from streaming.spark.session import spark_session
+from tests.conftest import SPARK_CONF
 from tests.end_to_end.broken_groups import PARTITIONS, TROUBLES, Scene, healthy
 from tests.end_to_end.conftest import create_topics, produce
 from tests.end_to_end.monitor_process import MonitorProcess, until
@@ -187,13 +188,18 @@ ANSWERS = (
 
 @pytest.fixture(scope="module")
 def spark(broken: tuple[Scene, MonitorProcess]) -> Iterator[SparkSession]:
-    """Open Spark on the monitor's tables, as a user does. The monitor is paused, because two Sparks are slow."""
-    _, monitor = broken
-    with monitor.paused(), spark_session(SparkSettings()) as session:
-        for table in TABLES:
-            path = str(monitor.folder / "tables" / table.name)
-            session.read.format("delta").load(path).createOrReplaceTempView(table.name)
-        yield session
+    """Open Spark on the monitor's tables, as a user does. The monitor is paused, because two Sparks are slow.
+
+    Then the groups end. The monitor does not see it, so the tables still show all problems.
+    """
+    scene, monitor = broken
+    with monitor.paused():
+        scene.closing.close()
+        with spark_session(SparkSettings.model_validate({"conf": SPARK_CONF})) as session:
+            for table in TABLES:
+                path = str(monitor.folder / "tables" / table.name)
+                session.read.format("delta").load(path).createOrReplaceTempView(table.name)
+            yield session
 
 
 def test_every_example_query_names_the_groups_it_asks_for(broken: tuple[Scene, MonitorProcess], spark: SparkSession):

@@ -44,6 +44,7 @@ from streaming.security.secrets_file import secrets_file
 from streaming.spark.session import spark_session
 from streaming.state.committed_offsets import CommittedOffsets
 from streaming.state.monitor_view import MonitorView
+from tests.conftest import SPARK_CONF
 from tests.end_to_end.conftest import OFFSETS_TOPIC_PARTITIONS, Group, create_topics
 from tests.end_to_end.members import Joining, Member, librdkafka
 from tests.end_to_end.monitor_process import MonitorProcess, until
@@ -113,6 +114,7 @@ def test_the_minimal_rights_are_enough_and_no_output_has_a_secret(secure: Secure
         "spark.ui.port": f"{ui_port}",
         "spark.sql.ui.explainMode": "extended",
         "spark.sql.debug.maxToStringFields": "999",
+        **SPARK_CONF,
         "spark.hadoop.fs.azure.account.key.mine": "hedge of an account",
         "spark.hadoop.fs.azure.sas.container.mine": "sv=1&sig=hedge",
     }
@@ -404,7 +406,7 @@ def connected(bootstrap_servers: str, security: SecuritySettings, connect_timeou
 
 @pytest.fixture(scope="module")
 def session() -> Iterator[SparkSession]:
-    with spark_session(SparkSettings()) as started:
+    with spark_session(SparkSettings.model_validate({"conf": SPARK_CONF})) as started:
         yield started
 
 

@@ -21,6 +21,7 @@ from streaming.child_process import ChildProcess
 from streaming.embedded import EmbeddedBroker
 from streaming.embedded.ports import free_port
 from streaming.jars import resolve
+from tests.conftest import C1_ONLY
 from tests.end_to_end.conftest import Group, create_topics
 from tests.end_to_end.kafka_reference import KafkaReference
 from tests.end_to_end.monitor_process import MonitorProcess, until
@@ -30,7 +31,9 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 SPARK_HOME = Path(pyspark.__file__).parent
 WORKERS = ("Worker-1", "Worker-2")
-LOOPBACK = {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_HOME": str(SPARK_HOME)}
+JVM_OPTIONS = f"{C1_ONLY} -XX:+UseSerialGC"
+JVMS = {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_HOME": str(SPARK_HOME), "JDK_JAVA_OPTIONS": JVM_OPTIONS}
+"""The environment of master, workers, executors, driver. `spark-submit` ignores the options of `tests/conftest.py`."""
 
 
 @pytest.fixture
@@ -50,7 +53,7 @@ def master(tmp_path: Path) -> Iterator[str]:
                 f"org.apache.spark.deploy.{kind.lower()}.{kind}",
                 *options,
             ]
-            started = ChildProcess(command, tmp_path / f"{name}.log", {**os.environ, **LOOPBACK})
+            started = ChildProcess(command, tmp_path / f"{name}.log", {**os.environ, **JVMS})
             stack.callback(started.kill)
         log = tmp_path / "Master.log"
         until("the workers", lambda: log.read_text().count("Registering worker") == len(WORKERS))
@@ -66,7 +69,7 @@ def submitted(
     Its settings contain only Spark's UI port and a master that must be ignored.
     """
     jars = ":".join(map(str, resolve("spark")))
-    for name, value in {**LOOPBACK, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}.items():
+    for name, value in {**JVMS, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}.items():
         monkeypatch.setenv(name, value)
     command = [
         "setsid",  # its own process group: `tini -g` signals both the JVM and the driver's Python

@@ -23,6 +23,7 @@ from streaming.demo.environment import DemoEnvironment
 from streaming.demo.figures import Figures
 from streaming.demo.folder import MARKER
 from streaming.embedded.ports import free_port
+from tests.conftest import C1_ONLY
 
 pytestmark = pytest.mark.slow
 
@@ -40,7 +41,9 @@ class _Demo:
         command = [sys.executable, "-m", "streaming.cli", "demo", "--folder", str(folder)]
         if "--metrics-port" not in arguments:
             command += ["--metrics-port", str(self.metrics_port)]
-        environment = {**os.environ, _TAG: self.tag, "COLUMNS": "100", "LINES": "40", "TERM": "xterm"}
+        terminal_settings = {"COLUMNS": "100", "LINES": "40", "TERM": "xterm"}
+        # The demo removes the settings of the tests from the environment of its monitor.
+        environment = {**os.environ, **terminal_settings, _TAG: self.tag, "JDK_JAVA_OPTIONS": C1_ONLY}
         self._master, slave = os.openpty() if terminal else os.pipe()
         self.process = subprocess.Popen(
             [*command, *arguments], stdout=slave, stderr=slave, env=environment, start_new_session=True

@@ -19,6 +19,7 @@ from streaming.spark.file_source_log import shorten_file_source_log
 from streaming.spark.files import Files
 from streaming.spark.session import spark_session
 from streaming.spark.source import feedback_rows, state_rows_file
+from tests.conftest import SPARK_CONF
 
 pytestmark = pytest.mark.slow
 
@@ -36,7 +37,7 @@ class Spark:
 @pytest.fixture(scope="module")
 def spark() -> Iterator[Spark]:
     with ExitStack() as stack:
-        yield Spark(stack.enter_context(spark_session(SparkSettings())), stack.close)
+        yield Spark(stack.enter_context(spark_session(SparkSettings.model_validate({"conf": SPARK_CONF}))), stack.close)
 
 
 def test_a_write_replaces_a_file_with_its_checksums_and_leaves_no_other_file(spark: Spark, tmp_path: Path) -> None:
