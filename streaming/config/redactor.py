@@ -3,8 +3,8 @@
 1. A secret is removed in each spelling in which a program can write it: as it is, with backslashes (repr, JSON, bytes),
    percent-encoded, and escaped for HTML. If a secret is percent-encoded in the settings, its decoded form is removed,
    too.
-2. A secret with fewer than `_SHORT_SECRET` characters is removed only as a whole word. A secret with one character is
-   not removed, because almost every text contains the character.
+2. A secret with fewer than `_SHORT_SECRET` characters is removed only as a whole word. A secret with one character
+   besides spaces is not removed, because almost every text contains the character.
 """
 
 from __future__ import annotations

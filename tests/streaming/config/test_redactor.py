@@ -58,7 +58,7 @@ def test_a_secret_is_removed_in_each_spelling(spelled: str) -> None:
 @given(st.text("ab/\\'\"é%+ \n#", min_size=4, max_size=12), st.sampled_from([repr, ascii, json.dumps, quote]))
 def test_each_spelling_of_any_secret_is_removed(secret: str, spell: object) -> None:
     redact = Redactor([secret])
-    if secret.strip():
+    if len(secret.strip()) > 1:  # rule 2
         assert REDACTED in redact(f"<{spell(secret)}>")  # type: ignore[operator]
 
 
