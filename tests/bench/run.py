@@ -89,7 +89,7 @@ def record_count(_context: click.Context, _option: click.Parameter, given: str |
     show_default=True,
     help="Rebalances of these groups.",
 )
-@click.option("--load-seconds", type=click.FloatRange(1), default=180, show_default=True, help="Duration of the load.")
+@click.option("--load-seconds", type=click.FloatRange(1), default=120, show_default=True, help="Duration of the load.")
 @click.option(
     "--json",
     "json_file",
