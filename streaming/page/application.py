@@ -125,7 +125,7 @@ class Pages:
             return Answer(b"GET or HEAD\n", TEXT, "405 Method Not Allowed", headers=(("Allow", "GET, HEAD"),))
         path: str = environ["PATH_INFO"]
         query = environ.get("QUERY_STRING", "")
-        if not is_readable(query):
+        if not is_readable(query) and not path.startswith("/-/"):
             text = f"the address has more than {MAX_PARAMETERS} parameters, or text that is not UTF-8"
             is_api = path.startswith("/api/")
             return error((), text, BAD_REQUEST) if is_api else Answer(f"{text}\n".encode(), TEXT, BAD_REQUEST)

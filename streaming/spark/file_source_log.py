@@ -44,6 +44,7 @@ def shorten_file_source_log(files: Files) -> None:
     offset = _log_offset(lines[-1]) if lines else None
     if newest is None or offset is None:
         return
+    files.remove_partial_files(log)  # of a kill during an earlier call
     name = f"{log}/{newest}{_COMPACT}"
     entries = files.read(name) or b""  # before the names: a file that is in the log and then missing was read
     needed = needed_entries(entries, offset, frozenset(files.names(FEEDBACK_FOLDER)))

@@ -2,13 +2,14 @@
 
 A write is atomic: after a kill, the file has its old or its new content.
 
-1. On a disk and in HDFS, `write` writes `.NAME.partial` and renames it. The rename replaces the old file. The checksum
-   file of the old content is deleted first, because a file without checksums is valid, and a file with the checksums of
-   other content is not.
+1. On a local disk and in HDFS, `write` writes `.NAME.partial` and renames it. The rename replaces the old file in one
+   step. On a disk, only Hadoop's `FileSystem` does this. In HDFS, only `FileContext` does. The checksum file of the old
+   content is deleted first, because a file without checksums is valid, and a file with the checksums of other content
+   is not.
 2. A kill can leave `.NAME.partial`. The next write of the same name replaces it. In a folder whose names never repeat,
    the next start must remove it (`remove_partial_files`).
 3. An object store has no atomic rename. But it stores a file only when the file is closed. So `write` writes the file
-   directly. A storage for which Hadoop has no FileContext is an object store.
+   directly. All storages except local disks and HDFS are treated as object stores.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from pyspark.sql import SparkSession
 from streaming.spark.checksums import checksum_name
 
 _PARTIAL = ".partial"
-_STORED_WHEN_CLOSED = "fs.capability.outputstream.abortable"
+_HDFS = frozenset({"hdfs", "viewfs"})
 _ERROR_NUMBERS = {
     "No space left on device": errno.ENOSPC,
     "Disk quota exceeded": errno.EDQUOT,
@@ -45,19 +46,13 @@ class Files:
         self._root = root.rstrip("/")
         hadoop_conf = session.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001 - as above
         self._fs: JavaObject = self._path("").getFileSystem(hadoop_conf)
-        self._context = self._file_context(hadoop_conf)
-        rename = getattr(self._jvm.org.apache.hadoop.fs, "Options$Rename")  # type: ignore[union-attr]
-        self._replacing = session.sparkContext._gateway.new_array(rename, 1)  # type: ignore[union-attr] # noqa: SLF001 - as above
-        self._replacing[0] = rename.OVERWRITE
-
-    def _file_context(self, hadoop_conf: JavaObject) -> JavaObject | None:
-        """Return Hadoop's client with an atomic rename. Return None for an object store (rule 3)."""
-        if self._fs.hasPathCapability(self._path(""), _STORED_WHEN_CLOSED):
-            return None
-        try:
-            return self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(self._fs.getUri(), hadoop_conf)  # type: ignore[union-attr]
-        except Py4JJavaError:
-            return None
+        self._scheme: str = self._fs.getUri().getScheme()
+        if self._scheme in _HDFS:
+            fs = self._jvm.org.apache.hadoop.fs  # type: ignore[union-attr]
+            self._context: JavaObject = fs.FileContext.getFileContext(self._fs.getUri(), hadoop_conf)
+            options = getattr(fs, "Options$Rename")
+            self._replacing = session.sparkContext._gateway.new_array(options, 1)  # type: ignore[union-attr] # noqa: SLF001 - as above
+            self._replacing[0] = options.OVERWRITE
 
     def _path(self, name: str) -> JavaObject:
         return self._jvm.org.apache.hadoop.fs.Path(f"{self._root}/{name}" if name else self._root)  # type: ignore[union-attr]
@@ -92,20 +87,27 @@ class Files:
         folder, slash, file = name.rpartition("/")
         target = self._path(name)
         with self._raising_os_errors(name):
-            if self._context is None:
+            if self._is_object_store:
                 self._put(target, content)
                 return
             partial = self._path(f"{folder}{slash}.{file}{_PARTIAL}")
             self._put(partial, content)
             self._fs.delete(self._path(checksum_name(name)), False)
-            self._context.rename(partial, target, self._replacing)
+            if self._scheme in _HDFS:
+                self._context.rename(partial, target, self._replacing)
+            elif not self._fs.rename(partial, target):
+                raise OSError(errno.EIO, "cannot be written", self.uri(name))
+
+    @property
+    def _is_object_store(self) -> bool:
+        return self._scheme != "file" and self._scheme not in _HDFS
 
     def _put(self, path: JavaObject, content: bytes) -> None:
         stream = self._fs.create(path, True)
         try:
             stream.write(content)
         except Py4JJavaError:
-            if self._context is None:
+            if self._is_object_store:
                 with suppress(Py4JJavaError):
                     stream.abort()  # a close would store half of the content
             raise

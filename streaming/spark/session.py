@@ -16,9 +16,8 @@
    killed, the next start removes the folder after the JVM has ended. `SPARK_LOCAL_DIRS` and `spark.local.dir` have
    precedence over this folder. The monitor removes nothing in the folders of these two settings.
 7. `spark.conf` in the settings has precedence over the values that the monitor sets. The monitor appends the JVM
-   options in `spark.conf` to its own JVM options. If an option occurs twice, Java uses the last value. To use a
-   different garbage collector, also add the option `-XX:-UseSerialGC`. It switches off the garbage collector that the
-   monitor sets.
+   options in `spark.conf` to its own JVM options. If an option occurs twice, Java uses the last value. If the options
+   select a garbage collector, the monitor sets no options for garbage collection.
 8. With a local master, the jars of the monitor come first on the class path of the JVM. With `spark.jars`, Spark copies
    24 MB at each start. To load a class, Spark then searches its own 280 jars first. If executors run on other machines,
    `spark.jars` is necessary.

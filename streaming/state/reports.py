@@ -5,8 +5,9 @@
    The reason for the unknown lag is NO_FRESH_SAMPLE, so each group has a trouble. The report still contains the id of
    the incident that was open at the last sample. Groups that only commit offsets still have a report, because their
    commits are in the log.
-3. While the cluster is not ready, the monitor may have missed commits. So lag, status, causes of lag and measured work
-   are unknown. The reason is LOG_NOT_READ. The report still contains conditions, listed states and the coordinator.
+3. While the cluster is not ready, the monitor may have missed commits. So lag, status, causes of lag, measured work and
+   the records of unowned partitions are unknown. The reason is LOG_NOT_READ. The report still contains listed states,
+   the coordinator, and the conditions of the last sample.
 4. A deleted group has no report. But if a client still commits offsets under the name of the group, the group has a
    report.
 5. The part of a report that comes from records is cached until its inputs change. The part that comes from a sample is
@@ -67,7 +68,7 @@ def _sample_values(view: MonitorView) -> _SampleValues:
     known = _SampleValues(
         listing=view.listing,
         rebalancing_since_ms=view.rebalancing_since_ms,
-        coordinator_of=_coordinators(view.sample),
+        coordinator_of=_coordinators(view.sample, is_ready=view.health.ready),
         conditions=view.conditions,
         incidents=view.incidents,
     )
@@ -81,12 +82,16 @@ def _without_fresh_sample(view: MonitorView) -> _SampleValues:
     return _SampleValues(other_lag=GroupLag(unknown=(NO_FRESH_SAMPLE,)), incidents=view.incidents)
 
 
-def _coordinators(sample: ClusterSample | None) -> Callable[[str], int | None]:
-    """Return a function that returns the broker id of a group's coordinator, NO_LEADER, or None if it is unknown."""
+def _coordinators(sample: ClusterSample | None, *, is_ready: bool) -> Callable[[str], int | None]:
+    """Return a function that returns the broker id of a group's coordinator, NO_LEADER, or None if it is unknown.
+
+    While a broker restarts, a partition has no leader for some seconds. The cluster stays ready during this time.
+    """
     if sample is None or not sample.offsets_topic_partitions:
         return _unknown_coordinator
     leaders, partitions = sample.offsets_topic_leaders, sample.offsets_topic_partitions
-    return lambda group_id: leaders.get(coordinator_partition(group_id, partitions), NO_LEADER)
+    without_leader = None if is_ready else NO_LEADER
+    return lambda group_id: leaders.get(coordinator_partition(group_id, partitions), without_leader)
 
 
 class Reports(Mapping[str, GroupReport]):

@@ -2,8 +2,8 @@
 
 Each rule that applies to the group gives one trouble. The first rule that applies determines the place of the group:
 
-1. The group has no coordinator, or a condition is active, for example a storm or a flapping member. `rolling_restart`
-   is not a trouble, because it is a normal deployment.
+1. The group has members and no coordinator, or a condition is active, for example a storm or a flapping member.
+   `rolling_restart` is not a trouble, because it is a normal deployment.
 2. The assignment violates a common rule (two owners, an owner that does not subscribe) or a rule of the group's own
    strategy (verdict `drift`). Each violated rule is one trouble with the name of that rule.
 3. Partitions have no owner, so no member reads them. If the condition `unowned_partitions` is active, only rule 1
@@ -89,7 +89,7 @@ def place(group: GroupFacts, group_troubles: tuple[Trouble, ...]) -> Place:
 
 
 def _coordinator(group: GroupFacts) -> Iterator[Trouble]:
-    if group.membership.coordinator == NO_LEADER:
+    if group.membership.coordinator == NO_LEADER and group.membership.members:
         text = "no coordinator: no member can commit, because the group's partition of __consumer_offsets has no leader"
         yield Trouble(1, "no coordinator", text)
 

@@ -45,15 +45,19 @@ _NO_INCIDENT_TABLE: _Response = (
 )
 _NO_MOMENT: _Response = (
     "400",
-    "`at`, `from` or `to` cannot be parsed, or cannot be used in this combination.",
-    ("PastError",),
+    "`at`, `from` or `to` cannot be parsed, or cannot be used in this combination. Or the query cannot be read.",
+    ("Error", "PastError"),
 )
 _NO_LIST: _Response = (
     "400",
-    "`at` cannot be parsed, this filter or order cannot be used with `at`, or the request contains `from` or `to`.",
-    ("PastError",),
+    "`at` or the query cannot be read, this filter or order cannot be used with `at`, or `from` or `to` was given.",
+    ("Error", "PastError"),
 )
-_NO_PAST: _Response = ("400", "The request contains `at`, `from` or `to`.", ("PastError",))
+_NO_PAST: _Response = (
+    "400",
+    "The request contains `at`, `from` or `to`, or the query cannot be read.",
+    ("Error", "PastError"),
+)
 _ONLY_PRESENT = " You cannot use it together with `at`."
 _CATCHING_UP: _Response = (
     "503",
@@ -194,7 +198,7 @@ def _event_paths(cluster: Mapping[str, Any]) -> dict[str, Any]:
                 (
                     "400",
                     "`since` is neither a cursor nor a time, or the request contains `at`, `from` or `to`.",
-                    ("EventsError", "PastError"),
+                    ("Error", "EventsError", "PastError"),
                 ),
                 ("404", "The cluster does not exist.", ("EventsError",)),
                 ("410", "The cursor is too old. Start again with a time.", ("EventsError",)),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,18 +71,39 @@ def test_a_file_is_never_missing_while_it_is_replaced(spark: Spark, tmp_path: Pa
             steps.append(reader.read("monitor.json"))
             return getattr(self._hadoop, name)
 
-    files._fs, files._context = Watched(files._fs), Watched(files._context)
+    files._fs = Watched(files._fs)
     files.write("monitor.json", b"new")
     assert len(steps) == 3
     assert set(steps) == {b"old"}
     assert reader.read("monitor.json") == b"new"
 
 
+def test_a_file_exists_at_every_moment_of_many_replacements(spark: Spark, tmp_path: Path) -> None:
+    """Hadoop's `FileContext` deletes the old file of a local disk before it renames the new one."""
+    files = Files(spark.session, str(tmp_path))
+    files.write("monitor.json", b"0")
+    is_over, missing = threading.Event(), 0
+
+    def look() -> None:
+        nonlocal missing
+        while not is_over.is_set():
+            missing += not (tmp_path / "monitor.json").exists()
+
+    with ThreadPoolExecutor(1) as looking:
+        watched = looking.submit(look)
+        for number in range(300):
+            files.write("monitor.json", f"{number}".encode())
+        is_over.set()
+        watched.result()
+    assert missing == 0
+    assert files.read("monitor.json") == b"299"
+
+
 def test_in_an_object_store_a_file_is_written_directly(spark: Spark, tmp_path: Path) -> None:
     """An object store copies a file that is renamed, and shows a new file only when it is complete."""
     files = Files(spark.session, str(tmp_path))
-    assert files._context is not None, "a disk has an atomic rename"
-    files._context = None
+    assert not files._is_object_store, "a disk has an atomic rename"
+    files._scheme = "s3a"
     for content in (b"old", b"new"):
         files.write("samples/lag", content)
         assert files.names("samples") == ["lag"]

@@ -36,7 +36,7 @@ def group(group_id: str = "g", **facts: object) -> GroupReport:
     throughput = Imbalance(measure=THROUGHPUT, scope=MEMBER, largest=largest, excess=excess)
     report = GroupReport(
         group_id,
-        Membership("classic", protocol="range", **given("state coordinator")),
+        Membership("classic", protocol="range", **given("state coordinator members")),
         AssignmentReport((own,), **violation_counts),
         FairnessReport((shares, throughput), **given("skewed_topics remedy")),
         lag=GroupLag(**given("records unknown seconds status records_lost seconds_until_lost seconds_until_expiry")),
@@ -51,7 +51,8 @@ def group(group_id: str = "g", **facts: object) -> GroupReport:
     ("changes", "expected", "why"),
     [
         ({}, [], "nothing is wrong"),
-        ({"coordinator": NO_LEADER}, [(1, "no coordinator")], "rule 1: no member can commit"),
+        ({"coordinator": NO_LEADER, "members": 2}, [(1, "no coordinator")], "rule 1: no member can commit"),
+        ({"coordinator": NO_LEADER, "members": 0}, [], "rule 1: nobody commits"),
         ({"coordinator": 0}, [], "rule 1: broker 0 is a normal broker"),
         ({"conditions": (STORM,)}, [(1, "rebalance storm")], "rule 1"),
         (

@@ -46,6 +46,17 @@ def test_jars_of_an_operator_come_after_the_monitors_jars() -> None:
     assert options["spark.driver.extraClassPath"] == "/jars/a.jar:/jars/b.jar:/opt/s3a/*"
 
 
+@pytest.mark.parametrize("name", ["spark.driver.extraJavaOptions", "spark.driver.defaultJavaOptions"])
+def test_a_collector_of_the_operator_replaces_all_options_of_the_monitors_collector(name: str) -> None:
+    """Java does not start with two collectors, and the sizes of one collector slow the other."""
+    settings = SparkSettings.model_validate({"conf": {name: "-XX:MaxGCPauseMillis=50 -XX:+UseG1GC"}})
+    options = session_conf(settings, JARS, FOLDER, submitted=False)["spark.driver.extraJavaOptions"]
+    assert not any(word in options for word in ("Serial", "NewRatio", "HeapFreeRatio"))
+    assert "-XX:Tier4InvocationThreshold" in options
+    other = SparkSettings.model_validate({"conf": {name: "-XX:+UseStringDeduplication"}})
+    assert "-XX:+UseSerialGC" in session_conf(other, JARS, FOLDER, submitted=False)["spark.driver.extraJavaOptions"]
+
+
 def test_a_larger_heap_allows_a_larger_batch() -> None:
     """Spark's limit is 1 GB for every heap. A batch above it failed at every start, and more memory did not help."""
     options = session_conf(SparkSettings(driver_memory="4g"), JARS, FOLDER, submitted=False)
