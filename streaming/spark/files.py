@@ -3,9 +3,9 @@
 A write is atomic: after a kill, the file has its old or its new content.
 
 1. On a local disk and in HDFS, `write` writes `.NAME.partial` and renames it. The rename replaces the old file in one
-   step. On a disk, only Hadoop's `FileSystem` does this. In HDFS, only `FileContext` does. The checksum file of the old
-   content is deleted first, because a file without checksums is valid, and a file with the checksums of other content
-   is not.
+   step. In HDFS, only Hadoop's `FileContext` does this. On a disk, no client of Hadoop does it, but Python does. The
+   checksum file of the old content is deleted first, because a file without checksums is valid, and a file with the
+   checksums of other content is not.
 2. A kill can leave `.NAME.partial`. The next write of the same name replaces it. In a folder whose names never repeat,
    the next start must remove it (`remove_partial_files`).
 3. An object store has no atomic rename. But it stores a file only when the file is closed. So `write` writes the file
@@ -17,6 +17,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JJavaError
@@ -95,8 +96,11 @@ class Files:
             self._fs.delete(self._path(checksum_name(name)), False)
             if self._scheme in _HDFS:
                 self._context.rename(partial, target, self._replacing)
-            elif not self._fs.rename(partial, target):
-                raise OSError(errno.EIO, "cannot be written", self.uri(name))
+            else:
+                local, replaced = partial.toUri().getPath(), target.toUri().getPath()
+                Path(local).replace(replaced)
+                with suppress(FileNotFoundError):  # Hadoop may be configured to write no checksums
+                    Path(checksum_name(local)).replace(checksum_name(replaced))
 
     @property
     def _is_object_store(self) -> bool:
