@@ -73,10 +73,7 @@ ADVICE: Final = MappingProxyType(
             " restart members until the group can commit again.",
             "KafkaCoordinatorTrouble",
         ),
-        lag_cause.HOT_PARTITION: Advice(
-            "Find the most frequent key in this partition. Divide its records among more keys, or process them faster.",
-            "KafkaGroupLagging",
-        ),
+        lag_cause.HOT_PARTITION: Advice("Find the most frequent key of the partition.", "KafkaGroupLagging"),
         lag_cause.SLOW_HOST: Advice("Check CPU, memory, disk and network of the host.", "KafkaGroupLagging"),
         lag_cause.SLOW_MEMBER: Advice("Restart the slow member.", "KafkaGroupLagging"),
         lag_cause.ASSIGNMENT: Advice(
