@@ -42,15 +42,13 @@ def test_members_assignments_commits_and_lag_agree_with_kafka_without_its_log_an
         _agree(monitor, kafka_reference, name, members=2)
         until("imbalance", lambda: monitor.value("rebalance_monitor_member_partitions_max", group=name) == 4)
         # The drift is unknown until the partition counts of the new topics are known.
-        until(
-            "no drift", lambda: monitor.value("rebalance_monitor_drift_partitions", group=name, strategy="range") == 0
-        )
+        drift = "rebalance_monitor_drift_partitions"
+        until("no drift", lambda: monitor.value(drift, group=name, strategy="range") == 0)
         group.join(list(topics))
         _agree(monitor, kafka_reference, name, members=3)
         counted = monitor.value("rebalance_monitor_rebalances_total", group=name)
         assert counted is not None
         assert counted >= 1
-
         _agree(monitor, kafka_reference, calm.group_id, members=1)
         counted_of_calm = monitor.value("rebalance_monitor_rebalances_total", group=calm.group_id)
 
