@@ -4,8 +4,8 @@
    moment is valid until the next row of the partition. If the last measurement of the cluster before the moment is too
    old (`silence.py`), all values except the topic, the partition and the time of the row are unknown. The reason for
    the unknown lag is `not_measured`.
-2. The first write of each UTC date contains all partitions (`run/samples/lag_tables.py`). If the cluster has a row on
-   the date of the moment, at or before the moment, only the rows of this date count. Otherwise, only the rows of the
+2. The first write of each UTC date contains all partitions (`run/samples/lag/lag_tables.py`). If the cluster has a row
+   on the date of the moment, at or before the moment, only the rows of this date count. Otherwise, only the rows of the
    date before count. A partition without such a row is not listed: its offset was deleted, or the monitor did not run.
    A partition whose last row is an end row (`offset_deleted`) is not listed, because it has no committed offset.
 3. While the committed offset does not change, the age of the next record grows with time. So the time since the row is

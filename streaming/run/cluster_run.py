@@ -27,12 +27,12 @@ from streaming.run.samples.conditions import GroupConditions, limits_of
 from streaming.run.samples.feedback import Feedback
 from streaming.run.samples.feedback_writer import FeedbackWriter
 from streaming.run.samples.incidents import Incidents
-from streaming.run.samples.lag_causes import LagCauses
-from streaming.run.samples.lag_tables import LagTables
-from streaming.run.samples.lag_watch import LagWatch
+from streaming.run.samples.lag.lag_causes import LagCauses
+from streaming.run.samples.lag.lag_tables import LagTables
+from streaming.run.samples.lag.lag_watch import LagWatch
+from streaming.run.samples.lag.retention_settings import RetentionSettings
 from streaming.run.samples.readiness import Readiness, log_ends
 from streaming.run.samples.reconcile import Reconciler
-from streaming.run.samples.retention_settings import RetentionSettings
 from streaming.run.samples.sampler import AfterSample, Sampler
 from streaming.run.shared_resources import ClusterSession, SharedResources
 from streaming.run.writers import WriterClaim

@@ -22,7 +22,7 @@ import pyarrow as pa
 from streaming.combine.commits import TOMBSTONE
 from streaming.combine.own_partitions import OwnPartitions
 from streaming.combine.wire import BoolArray, Int64Array
-from streaming.evaluation.lag.commit_windows import CommitWindows, Windows, decode_windows, encode_windows
+from streaming.evaluation.lag.stored.commit_windows import CommitWindows, Windows, decode_windows, encode_windows
 from streaming.protocol import decode
 
 _FIRST_ROWS = 1024

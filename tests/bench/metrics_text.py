@@ -26,13 +26,13 @@ from streaming.combine.wire import Int64Array
 from streaming.config.links import LinkSettings
 from streaming.config.settings import MetricsSettings
 from streaming.evaluation.group_update import GroupState, apply_batch
-from streaming.evaluation.lag.commit_windows import CommitWindows
 from streaming.evaluation.lag.lag import LAG_SCHEMA, ClusterSample, LogEnds, lag_report
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation, evaluate_lag
 from streaming.evaluation.lag.lag_seconds import END_OFFSET_POINTS
 from streaming.evaluation.lag.rates import known_produce_rates
 from streaming.evaluation.lag.retention.lost_records import LOG_START_POINTS
-from streaming.evaluation.lag.sampled_offsets import SampledOffsets
+from streaming.evaluation.lag.stored.commit_windows import CommitWindows
+from streaming.evaluation.lag.stored.sampled_offsets import SampledOffsets
 from streaming.events import Position, TopicMetadata, TopicsSampled
 from streaming.events.from_records import log_event
 from streaming.group.listing import GroupListing, ListedGroup
@@ -41,7 +41,7 @@ from streaming.http.compression import compress_gzip
 from streaming.prometheus.metric_selection import export_options
 from streaming.prometheus.metrics import Exporter
 from streaming.protocol import decode
-from streaming.run.samples.work_watch import WorkWatch
+from streaming.run.samples.lag.work_watch import WorkWatch
 from streaming.state.monitor_state import MonitorState
 from tests.bench.figures import Figure, Target, median
 from tests.bench.fill import BenchError

@@ -35,7 +35,7 @@ from streaming.evaluation.rebalances.detectors import Limits
 from streaming.events import OFFSETS_TOPIC
 from streaming.java import find_java, java_version
 from streaming.run.cluster_clock import ClusterClock
-from streaming.run.samples.lag_watch import LagWatch
+from streaming.run.samples.lag.lag_watch import LagWatch
 from streaming.sampling.brokers import Brokers
 from streaming.sampling.configs import NO_RETENTION_BY_TIME, Configs
 from streaming.sampling.connection import AccessRefusedError, Connection

@@ -10,7 +10,7 @@ from streaming.evaluation.lag.lag_evaluation import LagEvaluation, evaluate_lag
 from streaming.evaluation.lag.lag_seconds import END_OFFSET_POINTS
 from streaming.evaluation.lag.rates import CommitPoints
 from streaming.evaluation.lag.retention.lost_records import LOG_START_POINTS
-from streaming.evaluation.lag.sampled_offsets import SampledOffsets
+from streaming.evaluation.lag.stored.sampled_offsets import SampledOffsets
 
 
 def evaluated_lag(commits: pa.Table, sample: ClusterSample) -> LagEvaluation:

@@ -31,7 +31,7 @@ from streaming.events import (
 from streaming.group.listing import GroupListing, ListedGroup
 from streaming.group.snapshot import GroupSnapshot
 from streaming.protocol.classic import ClassicMember
-from streaming.run.samples.lag_causes import explain_lags
+from streaming.run.samples.lag.lag_causes import explain_lags
 from streaming.state.monitor_state import MonitorState
 from tests.streaming.groups import (
     current,

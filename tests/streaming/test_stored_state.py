@@ -16,7 +16,7 @@ from streaming.combine.live import LIVE_SCHEMA
 from streaming.combine.partition_state import PARTITION_CODEC, PartitionSnapshot
 from streaming.delta.tables import SCHEMA_VERSION
 from streaming.evaluation.group_update import GROUP_CODEC, GroupState
-from streaming.evaluation.lag import commit_windows, sampled_offsets
+from streaming.evaluation.lag.stored import commit_windows, sampled_offsets
 from streaming.group.codec import StateCodec
 from streaming.spark.checkpoint import CHECKPOINT_VERSION
 from tests.streaming.combine.test_gaps import FIRST, advanced, log_of

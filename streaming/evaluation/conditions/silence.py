@@ -40,7 +40,7 @@ from assignors import TopicPartition
 from streaming.combine.wire import BoolArray, Int64Array
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation
 from streaming.evaluation.lag.lag_seconds import AT_LEAST, lowest_end_offset_since
-from streaming.evaluation.lag.sampled_offsets import SampledOffsets
+from streaming.evaluation.lag.stored.sampled_offsets import SampledOffsets
 from streaming.evaluation.rebalances.detectors import Limits
 from streaming.group.members import TopicPartitions
 from streaming.group.snapshot import REBALANCING

@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from assignors.coordinator import coordinator_partition
-from streaming.evaluation.lag.commit_windows import Windows
 from streaming.evaluation.lag.group_lags import group_lags
 from streaming.evaluation.lag.lag import BLOCKED, ClusterSample, LagReport, TopicPartition
 from streaming.evaluation.lag.lag_seconds import LAG_SECONDS_SCHEMA, lag_seconds, lowest_end_offset_since
@@ -22,7 +21,6 @@ from streaming.evaluation.lag.rates import RATES_SCHEMA, Float64Array, rates
 from streaming.evaluation.lag.retention.expiry import EXPIRY_SCHEMA, Starts, expiry
 from streaming.evaluation.lag.retention.lost_records import RETENTION_SCHEMA, Losses, retention
 from streaming.evaluation.lag.retention.time_retention import RetentionMs, seconds_left
-from streaming.evaluation.lag.sampled_offsets import SampledOffsets
 from streaming.evaluation.lag.status import (
     DEFAULT_RULES,
     RECENT_END_OFFSETS_MS,
@@ -32,6 +30,8 @@ from streaming.evaluation.lag.status import (
     status_names,
     statuses,
 )
+from streaming.evaluation.lag.stored.commit_windows import Windows
+from streaming.evaluation.lag.stored.sampled_offsets import SampledOffsets
 from streaming.evaluation.lag.topic_loads import TopicLoad
 
 

@@ -21,7 +21,7 @@ applies determines the result:
 The end offset never decreases between two points. So the true write time is also in (t1, t2]. The error is at most
 `within_seconds` = t2 - t1. If the monitor stores 60 points and samples every 5 s, the error is at most 5 s for a lag
 below 30 s. After one hour, the error is at most 1/8 of the lag. After one day, the error is at most 1/4 of the lag.
-`offset_points.py` describes how points are removed. The lag in seconds is never negative, NaN or infinite.
+`stored/offset_points.py` describes how points are removed. The lag in seconds is never negative, NaN or infinite.
 kafka-lag-exporter can show such values (issue 138). Its example of an alert must check for `Inf`.
 
 The method comes from kafka-lag-exporter, `LookupTable.scala` and `ConsumerGroupCollector.scala`. The tests use the
@@ -36,8 +36,8 @@ import pyarrow as pa
 
 from streaming.combine.wire import BoolArray, Int64Array
 from streaming.evaluation.lag.lag import LagReport
-from streaming.evaluation.lag.offset_points import OffsetPoints
-from streaming.evaluation.lag.sampled_offsets import SampledOffsets
+from streaming.evaluation.lag.stored.offset_points import OffsetPoints
+from streaming.evaluation.lag.stored.sampled_offsets import SampledOffsets
 
 END_OFFSET_POINTS = 60
 """Maximum number of points per topic partition.

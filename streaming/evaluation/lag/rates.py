@@ -48,7 +48,7 @@ import pyarrow.compute as pc
 from assignors import TopicPartition
 from streaming.combine.wire import BoolArray, Int64Array
 from streaming.evaluation.lag.lag import BLOCKED, PARTITION_DELETED, TOPIC_DELETED, LagReport
-from streaming.evaluation.lag.sampled_offsets import SampledOffsets
+from streaming.evaluation.lag.stored.sampled_offsets import SampledOffsets
 
 WINDOW_MS = 300_000
 MIN_SPAN_MS = 60_000

@@ -49,7 +49,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streaming.combine.wire import BoolArray, Int64Array
-from streaming.evaluation.lag.commit_windows import Windows
+from streaming.evaluation.lag.stored.commit_windows import Windows
 
 
 class Status(IntEnum):

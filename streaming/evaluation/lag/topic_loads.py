@@ -24,7 +24,7 @@ import numpy as np
 
 from streaming.evaluation.lag.lag import ClusterSample
 from streaming.evaluation.lag.rates import produce_rates
-from streaming.evaluation.lag.sampled_offsets import SampledOffsets
+from streaming.evaluation.lag.stored.sampled_offsets import SampledOffsets
 
 MIN_RECORDS_PER_SECOND = 1.0
 HOT_RATIO = 1.5

@@ -46,7 +46,7 @@ from streaming.evaluation.report import GroupReport
 from streaming.group.snapshot import GroupSnapshot
 from streaming.run.samples.conditions import GroupConditions
 from streaming.run.samples.incident_writer import IncidentWriter
-from streaming.run.samples.lag_causes import LagCauses
+from streaming.run.samples.lag.lag_causes import LagCauses
 from streaming.state.monitor_state import MonitorState
 from streaming.state.monitor_view import MonitorView
 from streaming.state.reports import Reports

@@ -19,9 +19,9 @@ from streaming.run.log_integrity import LogWatch
 from streaming.run.samples.conditions import GroupConditions
 from streaming.run.samples.feedback import Feedback
 from streaming.run.samples.incidents import Incidents
-from streaming.run.samples.lag_causes import LagCauses
-from streaming.run.samples.lag_tables import LagTables
-from streaming.run.samples.lag_watch import LagWatch
+from streaming.run.samples.lag.lag_causes import LagCauses
+from streaming.run.samples.lag.lag_tables import LagTables
+from streaming.run.samples.lag.lag_watch import LagWatch
 from streaming.run.samples.readiness import Readiness
 from streaming.run.samples.upkeep import Upkeep
 from streaming.sampling.groups import Groups

@@ -26,18 +26,18 @@ from streaming.evaluation.conditions.condition_words import describe_condition
 from streaming.evaluation.group_update import GroupState, apply_batch
 from streaming.evaluation.incidents.evidence import GroupSurroundings, evidence_of
 from streaming.evaluation.incidents.tracker import SampledEvidence, advance_incidents
-from streaming.evaluation.lag.commit_windows import CommitWindows
 from streaming.evaluation.lag.lag import LAG_SCHEMA, ClusterSample, LogEnds, lag_report
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation, evaluate_lag
 from streaming.evaluation.lag.lag_seconds import END_OFFSET_POINTS
 from streaming.evaluation.lag.rates import CommitPoints, known_produce_rates
 from streaming.evaluation.lag.retention.lost_records import LOG_START_POINTS
-from streaming.evaluation.lag.sampled_offsets import SampledOffsets
+from streaming.evaluation.lag.stored.commit_windows import CommitWindows
+from streaming.evaluation.lag.stored.sampled_offsets import SampledOffsets
 from streaming.evaluation.rebalances.detectors import Limits, conditions
 from streaming.events import GroupEvent, GroupMetadataWritten, Position, TopicMetadata, TopicsSampled
 from streaming.group.snapshot import GroupSnapshot
 from streaming.protocol.classic import Assignment, ClassicMember, GroupMetadata, Subscription
-from streaming.run.samples.work_watch import WorkWatch
+from streaming.run.samples.lag.work_watch import WorkWatch
 from streaming.state.monitor_state import MonitorState
 from tests.streaming.table_rows import update_rows
 

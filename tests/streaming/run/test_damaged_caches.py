@@ -11,7 +11,7 @@ import pytest
 
 from streaming.evaluation.rebalances.detectors import Limits
 from streaming.run.log_integrity import STORED_ID, TopicIdentity
-from streaming.run.samples.lag_watch import STORED, LagWatch
+from streaming.run.samples.lag.lag_watch import STORED, LagWatch
 from streaming.state.committed_offsets import CommittedOffsets
 from streaming.state.monitor_state import MonitorState
 from tests.streaming.run.samples.test_conditions import Cluster

@@ -22,7 +22,7 @@ from streaming.evaluation.rebalances import detectors, rebalances
 from streaming.evaluation.rebalances.rebalance_history import UNKNOWN_CAUSE
 from streaming.group import not_known
 from streaming.group.listing import GROUP_TYPES
-from streaming.run.samples.retention_settings import OFFSETS_RETENTION, TOPIC_RETENTION
+from streaming.run.samples.lag.retention_settings import OFFSETS_RETENTION, TOPIC_RETENTION
 from streaming.signals import COUNTER, FAMILY_SETS, GRANULARITIES, HISTOGRAM, OWN, SIGNALS, Signal, exported_names
 from streaming.signals import fairness as of_fairness
 from streaming.signals import groups as of_groups

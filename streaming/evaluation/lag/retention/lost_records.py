@@ -58,8 +58,8 @@ from streaming.combine.wire import BoolArray, Int64Array
 from streaming.evaluation.lag.lag import MAYBE_ONLY_MARKERS, LagReport
 from streaming.evaluation.lag.lag_seconds import AT_LEAST, EXACT
 from streaming.evaluation.lag.next_offsets import FEW_OFFSETS
-from streaming.evaluation.lag.offset_points import OffsetPoints
-from streaming.evaluation.lag.sampled_offsets import SampledOffsets
+from streaming.evaluation.lag.stored.offset_points import OffsetPoints
+from streaming.evaluation.lag.stored.sampled_offsets import SampledOffsets
 
 LOG_START_POINTS = 30
 """Maximum number of points per topic partition.

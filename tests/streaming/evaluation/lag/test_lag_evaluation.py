@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 
 from assignors.coordinator import coordinator_partition
-from streaming.evaluation.lag.commit_windows import CommitWindows
 from streaming.evaluation.lag.lag import LAG_SCHEMA, ClusterSample, lag_report
 from streaming.evaluation.lag.lag_evaluation import (
     LagEvaluation,
@@ -20,8 +19,9 @@ from streaming.evaluation.lag.lag_evaluation import (
 )
 from streaming.evaluation.lag.lag_seconds import END_OFFSET_POINTS
 from streaming.evaluation.lag.retention.lost_records import LOG_START_POINTS, Losses, losses
-from streaming.evaluation.lag.sampled_offsets import SampledOffsets
 from streaming.evaluation.lag.status import DEFAULT_RULES, Status, StatusRules
+from streaming.evaluation.lag.stored.commit_windows import CommitWindows
+from streaming.evaluation.lag.stored.sampled_offsets import SampledOffsets
 
 SECOND_MS = 1000
 

@@ -20,7 +20,7 @@ from streaming.evaluation.lag.lag_seconds import (
     lag_seconds,
     lowest_end_offset_since,
 )
-from streaming.evaluation.lag.sampled_offsets import SampledOffsets
+from streaming.evaluation.lag.stored.sampled_offsets import SampledOffsets
 
 Point = tuple[int, int]
 """End offset, and the time of its sample in ms."""

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streaming.evaluation.lag.commit_windows import CommitWindows
 from streaming.evaluation.lag.lag import LAG_SCHEMA, MAYBE_ONLY_MARKERS, ClusterSample, lag_report
 from streaming.evaluation.lag.lag_evaluation import RetentionInputs, evaluate_lag
 from streaming.evaluation.lag.lag_seconds import END_OFFSET_POINTS
@@ -32,8 +31,9 @@ from streaming.evaluation.lag.next_offsets import (
     topic_partitions,
 )
 from streaming.evaluation.lag.retention.lost_records import LOG_START_POINTS, Losses, losses
-from streaming.evaluation.lag.sampled_offsets import SampledOffsets
 from streaming.evaluation.lag.status import BLOCKED_RULE, MARKERS_RULE, Status, is_suspect
+from streaming.evaluation.lag.stored.commit_windows import CommitWindows
+from streaming.evaluation.lag.stored.sampled_offsets import SampledOffsets
 from streaming.protocol.record_batches import Tail
 
 SECOND_MS = 1_000

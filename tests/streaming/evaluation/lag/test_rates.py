@@ -17,7 +17,7 @@ from streaming.evaluation.lag.lag_evaluation import LagEvaluation, evaluate_lag
 from streaming.evaluation.lag.lag_seconds import END_OFFSET_POINTS
 from streaming.evaluation.lag.rates import WINDOW_MS, CommitPoints, catch_up_seconds, known_produce_rates, produce_rates
 from streaming.evaluation.lag.retention.lost_records import LOG_START_POINTS
-from streaming.evaluation.lag.sampled_offsets import SampledOffsets
+from streaming.evaluation.lag.stored.sampled_offsets import SampledOffsets
 from streaming.events import TopicMetadata
 
 SAMPLE_SECONDS = 5

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streaming.evaluation.lag.commit_windows import Windows
 from streaming.evaluation.lag.status import (
     GROUP_STATUS_SCHEMA,
     STATUS_SCHEMA,
@@ -21,6 +20,7 @@ from streaming.evaluation.lag.status import (
     group_statuses,
     statuses,
 )
+from streaming.evaluation.lag.stored.commit_windows import Windows
 
 OK, WARN, STOP, STALL, REWIND = Status.OK, Status.WARN, Status.STOP, Status.STALL, Status.REWIND
 Entry = tuple[int, int, "int | None"]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import streaming.evaluation.lag.topic_loads
 from streaming.evaluation.lag.lag import ClusterSample
 from streaming.evaluation.lag.lag_seconds import END_OFFSET_POINTS
-from streaming.evaluation.lag.sampled_offsets import SampledOffsets
+from streaming.evaluation.lag.stored.sampled_offsets import SampledOffsets
 from streaming.evaluation.lag.topic_loads import TopicLoad, topic_loads
 from streaming.events import TopicMetadata
 

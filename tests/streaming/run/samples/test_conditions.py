@@ -36,11 +36,11 @@ from streaming.run.samples.conditions import GroupConditions, limits_of
 from streaming.run.samples.feedback import Feedback
 from streaming.run.samples.feedback_writer import FeedbackWriter
 from streaming.run.samples.incidents import Incidents
-from streaming.run.samples.lag_causes import LagCauses
-from streaming.run.samples.lag_tables import LagTables
-from streaming.run.samples.lag_watch import LagWatch
+from streaming.run.samples.lag.lag_causes import LagCauses
+from streaming.run.samples.lag.lag_tables import LagTables
+from streaming.run.samples.lag.lag_watch import LagWatch
+from streaming.run.samples.lag.retention_settings import ConfigReader, RetentionSettings
 from streaming.run.samples.readiness import Readiness
-from streaming.run.samples.retention_settings import ConfigReader, RetentionSettings
 from streaming.run.samples.sampler import AfterSample, Sampler
 from streaming.run.samples.upkeep import Upkeep
 from streaming.state.committed_offsets import CommittedOffsets

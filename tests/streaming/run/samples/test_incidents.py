@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.streaming.run.samples.test_lag_causes import Orders
 
 from assignors.coordinator import coordinator_partition
 from streaming.delta.on_disk import DeltaTables
@@ -20,7 +21,6 @@ from streaming.evaluation.lag.lag import ClusterSample, LogEnds
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation
 from streaming.evaluation.limits import GroupLimits
 from tests.streaming.run.samples.test_conditions import MINUTE_MS, START_MS, Monitor
-from tests.streaming.run.samples.test_lag_causes import Orders
 
 SLOW, WELL = ((100, 100), (20, 100)), ((100, 100), (900, 100))
 OF_BROKER_3 = [name for number in range(40) if coordinator_partition(name := f"app-{number}", 2) == 0][:6]

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streaming.evaluation.lag.lag import LAG_SCHEMA
-from streaming.run.samples.lag_tables import _LAG_NUMBERS, _changed_rows
+from streaming.run.samples.lag.lag_tables import _LAG_NUMBERS, _changed_rows
 from streaming.run.samples.readiness import Readiness
 from streaming.state.monitor_state import MonitorState
 from tests.streaming.run.samples.test_conditions import Monitor

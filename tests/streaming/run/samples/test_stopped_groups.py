@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from tests.streaming.run.samples.test_retention_settings import Configs
 
 from streaming.evaluation.facts import GroupLag
 from streaming.evaluation.limits import GroupLimits
@@ -19,7 +20,6 @@ from streaming.events import GroupMetadataWritten, Position
 from streaming.group.snapshot import EMPTY
 from tests.streaming.groups import metadata
 from tests.streaming.run.samples.test_conditions import MINUTE_MS, START_MS, Monitor
-from tests.streaming.run.samples.test_retention_settings import Configs
 
 PARTITION = ("orders", 0)
 DAY_HOURS, HOUR_MINUTES = 24, 60

@@ -28,7 +28,7 @@ from streaming.evaluation.lag.retention.lost_records import (
     losses,
     retention,
 )
-from streaming.evaluation.lag.sampled_offsets import SampledOffsets
+from streaming.evaluation.lag.stored.sampled_offsets import SampledOffsets
 
 Point = tuple[int, int]
 """Log start, and the time of its sample in seconds."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from streaming.evaluation.what_if import inputs
-from streaming.run.samples import lag_advice
+from streaming.run.samples.lag import lag_advice
 from tests.streaming.run.samples.orders import STEP_SECONDS, Orders, holding
 from tests.streaming.run.samples.test_conditions import Monitor
 

@@ -12,7 +12,7 @@ from streaming.delta.on_disk import DeltaTables
 from streaming.delta.stored import stored_rows
 from streaming.delta.tables import GROUP_LAG, PARTITION_STATUS
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation
-from streaming.run.samples.lag_tables import LagTables
+from streaming.run.samples.lag.lag_tables import LagTables
 from streaming.state.monitor_state import MonitorState
 from tests.streaming.page.scene import CLUSTER, Commits, simulate
 

@@ -8,7 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streaming.evaluation.lag.sampled_offsets import KEEP_UNSAMPLED_MS, STORED_SCHEMA, STORED_VERSION, SampledOffsets
+from streaming.evaluation.lag.stored.sampled_offsets import (
+    KEEP_UNSAMPLED_MS,
+    STORED_SCHEMA,
+    STORED_VERSION,
+    SampledOffsets,
+)
 from streaming.group.codec import StateVersionError
 
 SAMPLE = st.dictionaries(st.tuples(st.sampled_from(["a", "b"]), st.integers(0, 2)), st.integers(0, 9))

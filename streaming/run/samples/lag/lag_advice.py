@@ -21,7 +21,7 @@ from streaming.evaluation.lag.lag_evaluation import LagEvaluation
 from streaming.evaluation.what_if.advice import ADVISED_KINDS, advise, late_group_inputs
 from streaming.evaluation.what_if.inputs import group_produce_rates, what_if_refusal
 from streaming.group.members import members
-from streaming.run.samples.work_watch import current_evaluation
+from streaming.run.samples.lag.work_watch import current_evaluation
 from streaming.state.monitor_view import MonitorView
 
 REPEAT_MS = 60_000

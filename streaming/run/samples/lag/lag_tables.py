@@ -26,7 +26,7 @@ from streaming.delta.tables import ASSIGNMENT_IMBALANCE, GROUP_LAG, PARTITION_ST
 from streaming.delta.tables.lag import OFFSET_DELETED
 from streaming.evaluation.fairness.imbalance import Weights
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation
-from streaming.run.samples.work_watch import WorkWatch
+from streaming.run.samples.lag.work_watch import WorkWatch
 from streaming.state.monitor_state import MonitorState
 
 

@@ -46,7 +46,7 @@ from streaming.evaluation.lag.lag_evaluation import LagEvaluation
 from streaming.evaluation.lag.lag_seconds import AT_LEAST
 from streaming.evaluation.lag.status import Status, status_names
 from streaming.group.members import members
-from streaming.run.samples.lag_advice import LagAdvice
+from streaming.run.samples.lag.lag_advice import LagAdvice
 from streaming.state.monitor_state import MonitorState
 from streaming.state.monitor_view import MonitorView
 

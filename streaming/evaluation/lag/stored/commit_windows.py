@@ -39,7 +39,7 @@ import pyarrow as pa
 
 from streaming.combine.commits import SLOT_MS, TOMBSTONE, WINDOW_COMMITS, clipped_times
 from streaming.combine.wire import BoolArray, Int64Array
-from streaming.evaluation.lag.stored import decode_columns, encode_columns
+from streaming.evaluation.lag.stored.columns import decode_columns, encode_columns
 
 _FIRST_ROWS = 1024
 _NONE = -1

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streaming.evaluation.lag.offset_points import OffsetPoints
+from streaming.evaluation.lag.stored.offset_points import OffsetPoints
 
 Point = tuple[int, int]
 

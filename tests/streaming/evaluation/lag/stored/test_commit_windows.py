@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from streaming.combine.commits import COMMIT_SCHEMA, TOMBSTONE, last_per_slot
-from streaming.evaluation.lag.commit_windows import (
+from streaming.evaluation.lag.stored.commit_windows import (
     STORED_VERSION,
     WINDOW_SCHEMA,
     CommitWindows,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from kafka.errors import KafkaConnectionError
 
-from streaming.run.samples.retention_settings import (
+from streaming.run.samples.lag.retention_settings import (
     KNOWN_FOR_MS,
     OFFSETS_RETENTION,
     RETRY_AFTER_MS,

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from streaming.combine.wire import BoolArray, Int64Array
-from streaming.evaluation.lag.offset_points import OffsetPoints
-from streaming.evaluation.lag.stored import decode_columns, encode_columns
-from streaming.evaluation.lag.topic_partitions import NO_ROW, TopicPartitionRows
+from streaming.evaluation.lag.stored.columns import decode_columns, encode_columns
+from streaming.evaluation.lag.stored.offset_points import OffsetPoints
+from streaming.evaluation.lag.stored.topic_partitions import NO_ROW, TopicPartitionRows
 
 STORED_VERSION = 1
 

@@ -39,8 +39,8 @@ from streaming.evaluation.lag.next_offsets import (
 from streaming.evaluation.lag.rates import CommitPoints, Float64Array, known_produce_rates
 from streaming.evaluation.lag.retention.expiry import Starts, expiry_starts
 from streaming.evaluation.lag.retention.lost_records import LOG_START_POINTS, Loss, Losses, LossKey, losses
-from streaming.evaluation.lag.sampled_offsets import SampledOffsets
 from streaming.evaluation.lag.status import StatusRules, is_suspect
+from streaming.evaluation.lag.stored.sampled_offsets import SampledOffsets
 from streaming.evaluation.lag.topic_loads import topic_loads
 from streaming.evaluation.lag.unsubscribed import ReadTopics, is_unsubscribed, read_topics
 from streaming.evaluation.rebalances.detectors import Limits
@@ -48,7 +48,7 @@ from streaming.events import POLLED_PARTITION
 from streaming.group.codec import StateVersionError
 from streaming.group.snapshot import GroupSnapshot
 from streaming.run.cluster_clock import ClusterClock
-from streaming.run.samples.retention_settings import RetentionSettings
+from streaming.run.samples.lag.retention_settings import RetentionSettings
 from streaming.spark.files import Files
 from streaming.state.committed_offsets import CommittedOffsets, CommittedOffsetsView
 from streaming.state.monitor_view import MonitorView

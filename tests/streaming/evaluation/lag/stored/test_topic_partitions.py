@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streaming.evaluation.lag.topic_partitions import NO_ROW, TopicPartitionRows
+from streaming.evaluation.lag.stored.topic_partitions import NO_ROW, TopicPartitionRows
 
 Name = tuple[str, int]
 NAMES = st.lists(

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 import pytest
 
-import streaming.run.samples.work_watch
+import streaming.run.samples.lag.work_watch
 from assignors import assignor_named
 from assignors.coordinator import coordinator_partition
 from streaming.evaluation.group_update import GroupState, apply_batch
@@ -16,7 +16,7 @@ from streaming.evaluation.lag.lag import ClusterSample, LagReport, LogEnds
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation
 from streaming.events import GroupEvent, TopicMetadata, TopicsSampled
 from streaming.group.snapshot import GroupSnapshot
-from streaming.run.samples.work_watch import WorkWatch
+from streaming.run.samples.lag.work_watch import WorkWatch
 from streaming.state.monitor_view import MonitorView, WorkShares
 from tests.streaming.groups import emptied, member, target_epoch, written
 from tests.streaming.groups import epoch as epoch_written
@@ -174,4 +174,4 @@ def test_a_group_blocked_by_an_open_transaction_is_not_measured() -> None:
 
 
 def test_the_example_in_the_docstring_is_true() -> None:
-    assert doctest.testmod(streaming.run.samples.work_watch).failed == 0
+    assert doctest.testmod(streaming.run.samples.lag.work_watch).failed == 0
