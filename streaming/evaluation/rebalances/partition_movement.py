@@ -121,15 +121,11 @@ def movement(owners_before: OwnersBefore, now: Sequence[GroupMember], after: Gro
     )
     if after.modern is not None:
         subscribed.intersection_update(topic for topic, _ in assigned)
-    unowned = sorted(at for at in set(had) - assigned if at[0] in subscribed)
-    withheld = (
-        _withheld(unowned, [claims, _of_remaining_members(owners_before.held_last, held)])
-        if _may_withhold(after)
-        else ()
-    )
+    unowned = tuple(sorted(at for at in set(had) - assigned if at[0] in subscribed))
+    withheld = withheld_from(now, owners_before.held_last, unowned) if _may_withhold(after) else ()
     unmoved = PartitionMovement(
         withheld=withheld,
-        unowned=tuple(unowned),
+        unowned=unowned,
         unowned_before_partitions=len(set(unowned).intersection(owners_before.unowned)),
     )
     if not owners_before.is_complete or withheld or not _is_counted(after, now):
@@ -142,12 +138,10 @@ def _may_withhold(after: GroupSnapshot) -> bool:
     return after.classic is not None and after.protocol not in EAGER_STRATEGIES
 
 
-def _of_remaining_members(then: Partitions, now: Partitions) -> Partitions:
-    return {key: held for key, held in then.items() if key in now}
-
-
-def _withheld(unowned: Iterable[TopicPartition], holders: Iterable[Partitions]) -> TopicPartitions:
-    with_members = {at for held in holders for at in chain.from_iterable(held.values())}
+def withheld_from(group: Sequence[GroupMember], held_before: Partitions, unowned: TopicPartitions) -> TopicPartitions:
+    """Return the partitions in `unowned` that a member of the group claims, or had before the rebalance."""
+    keys = map(member_key, group)
+    with_members = set(chain(*claims_by_member(group).values(), *(held_before.get(key, ()) for key in keys)))
     return tuple(at for at in unowned if at in with_members)
 
 
@@ -204,14 +198,15 @@ def whole_topics(held: Iterable[TopicPartitions]) -> Mapping[str, int | None]:
     }
 
 
-def metadata_changed(then: Sequence[GroupMember], now: Sequence[GroupMember]) -> bool:
-    """Return True if the number of assigned partitions of a topic rose (`rebalances`, rule 6).
+def metadata_changed(then: Sequence[GroupMember], unowned_then: TopicPartitions, now: Sequence[GroupMember]) -> bool:
+    """Return True if the number of known partitions of a topic rose (`rebalances`, rule 6).
 
-    A topic is compared only if members subscribe to it both before and after the rebalance.
+    A topic is compared only if members subscribe to it both before and after the rebalance. `unowned_then` contains the
+    partitions without an owner before the rebalance.
     """
     if not is_all_known((*then, *now)):
         return False
-    before = whole_topics([*targets_by_member(then).values(), *claims_by_member(then).values()])
+    before = whole_topics([*targets_by_member(then).values(), *claims_by_member(then).values(), unowned_then])
     partitions = whole_topics([*targets_by_member(now).values(), *claims_by_member(now).values()])
     subscribed = {topic for member in then for topic in member.subscribed_topics or ()}
     return any(

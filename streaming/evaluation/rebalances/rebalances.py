@@ -23,13 +23,15 @@ Rules:
    no other cause. If there are several causes, the *primary* cause is the first in this list. A change of the whole
    group comes before a change of one member. `member_gone` comes before `member_joined`, because a new member often
    replaces a lost member.
-6. `metadata_changed`: members subscribe to a topic before and after the rebalance, and the number of assigned
-   partitions of the topic has risen. Neither of the two assignments has a gap in this topic. If the number has fallen,
-   the records do not show the reason. Either the topic was deleted or created again with fewer partitions, or the
-   leader left partitions without an owner. So this cause is not proven. A sample does not prove it either, and only a
-   monitor that followed the log would have it. After the record of an upgrade or downgrade, this cause cannot be
-   proven, because that record does not contain the partitions of members that left. In a share group, this cause cannot
-   be proven, because partitions of a topic are added to the group one by one.
+6. `metadata_changed`: members subscribe to a topic before and after the rebalance, and the number of known partitions
+   of the topic has risen. A partition is known if a member has or claims it, or if it was assigned earlier and has no
+   owner now. Neither of the two numbers has a gap. If the number of assigned partitions has fallen, the records do not
+   show the reason. Either the topic was deleted or created again with fewer partitions, or the leader left partitions
+   without an owner. So this cause is not proven. If these partitions have owners again, this cause is not proven
+   either. A sample does not prove it, because only a monitor that followed the log would have the sample. After the
+   record of an upgrade or downgrade, this cause cannot be proven, because that record does not contain the partitions
+   of members that left. In a share group, this cause cannot be proven, because partitions of a topic are added to the
+   group one by one.
 7. A partition has moved if it has a present owner and this owner is different from its previous owner. If a partition
    had no previous owner, it has not moved. If a cooperative round withholds partitions, its moves are not counted. The
    next round is compared with the owners before the first round, so each move is counted once. `assignors.fairness`
@@ -63,6 +65,7 @@ from streaming.evaluation.rebalances.partition_movement import (
     metadata_changed,
     movement,
     targets_by_member,
+    withheld_from,
 )
 from streaming.events import CLASSIC, CONSUMER, Position
 from streaming.group.members import GroupMember, TopicPartitions, members
@@ -326,19 +329,25 @@ def _proven(
 
     The other causes are proven by changes of members.
     """
-    had_all = after.group_type in {CLASSIC, CONSUMER} and baseline is not None and not baseline.is_partial
+    if baseline is None:
+        return {}
+    had_all = after.group_type in {CLASSIC, CONSUMER} and not baseline.is_partial
     return {
         STRATEGY_CHANGED: None not in {before.protocol, after.protocol} and before.protocol != after.protocol,
-        METADATA_CHANGED: had_all and metadata_changed(then, now),
-        COOPERATIVE_FOLLOWUP: baseline is not None and _hands_over(baseline, now),
+        METADATA_CHANGED: had_all and metadata_changed(then, baseline.unowned, now),
+        COOPERATIVE_FOLLOWUP: _hands_over(baseline, then, now),
     }
 
 
-def _hands_over(baseline: RebalanceBaseline, now: Iterable[GroupMember]) -> bool:
-    """Return True if a member gets a partition that the previous cooperative round withheld from a different member."""
+def _hands_over(baseline: RebalanceBaseline, then: Sequence[GroupMember], now: Iterable[GroupMember]) -> bool:
+    """Return True if a member gets a partition that the previous cooperative round withheld from a different member.
+
+    The previous round can also have left partitions without an owner that it withheld from nobody, for example the
+    partitions of a member that timed out.
+    """
     if baseline.owners_before is None:
         return False
-    withheld = set(baseline.unowned)
+    withheld = set(withheld_from(then, baseline.owners_before, baseline.unowned))
     return any(
         not withheld.difference(baseline.owners_before.get(member_key(member), ())).isdisjoint(member.target or ())
         for member in now

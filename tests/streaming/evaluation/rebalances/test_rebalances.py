@@ -256,10 +256,23 @@ def test_partitions_that_return_to_their_owners_are_no_cooperative_followup() ->
     deleted = cooperative(1, 2, a(owned=CLAIMED[:2]), b(owned=CLAIMED[2:]))
     rounds = [cooperative(0, 1, a(0, 1), b(2, 3)), deleted]
     assert last(*rounds, cooperative(2, 3, a(0, 1), b(2, 3))).causes == ("unexplained",)
-    assert last(*rounds, cooperative(2, 3, a(), b()), cooperative(3, 4, a(0, 1), b(2, 3))).causes == (
-        "metadata_changed",
-    ), "the members join again at once, because they gave up their partitions"
+    again = cooperative(2, 3, a(), b())  # the members join again at once, because they gave up their partitions
+    assert last(*rounds, again, cooperative(3, 4, a(0, 1), b(2, 3))).causes == ("unexplained",)
+    assert last(*rounds, again, cooperative(3, 4, a(0, 1, 4), b(2, 3))).causes == ("metadata_changed",)
     assert last(*rounds, cooperative(2, 3, a(0, 1, 2), b(3))).causes == ("cooperative_followup",)
+
+
+def test_partitions_of_a_member_that_timed_out_are_no_cooperative_followup() -> None:
+    """Rule 5. A leader of kafka-python 3.0.12 left them without an owner for one round, and withheld another partition.
+
+    Before, the cause was `cooperative_followup`, although the withheld partition returned to its owner.
+    """
+    timed_out = cooperative(1, 2, a(0, owned=CLAIMED[:2]), b())
+    rounds = [cooperative(0, 1, a(0, 1), b(), member("c", {"orders": [2, 3]})), timed_out]
+    assert last(*rounds).movement.withheld == (("orders", 1),)
+    assert last(*rounds).movement.unowned == (("orders", 1), ("orders", 2), ("orders", 3))
+    assert last(*rounds, cooperative(2, 3, a(0, 1), b(2, 3))).causes == ("unexplained",)
+    assert last(*rounds, cooperative(2, 3, a(0), b(1, 2, 3))).causes == ("cooperative_followup",)
 
 
 def test_a_deleted_topic_of_a_kip_848_group_leaves_no_partitions_without_an_owner() -> None:
