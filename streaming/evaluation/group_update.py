@@ -16,7 +16,7 @@ from streaming.evaluation.assignment.drift import DRIFT, UNKNOWN
 from streaming.evaluation.rebalances.detectors import Limits
 from streaming.evaluation.rebalances.rebalance_history import RebalanceHistory, ReportedRebalance, extend_history
 from streaming.evaluation.snapshot_evaluation import Evaluation, evaluate_snapshot, keeps_verdict
-from streaming.events import ExternalFact, GroupEvent, GroupForgotten, LogEvent, Position, TopicsSampled
+from streaming.events import ExternalFact, GroupEvent, GroupForgotten, GroupVanished, LogEvent, Position, TopicsSampled
 from streaming.events.compression import compressed_if_large, decompressed_if_large
 from streaming.group.advance import advance
 from streaming.group.codec import StateCodec
@@ -121,10 +121,10 @@ def apply_batch(  # noqa: PLR0913 - everything that the update depends on, by na
     """Apply the events of one batch to the state of a group.
 
     External facts are applied before log events, because these facts were known before the records were read. So a
-    verdict that waits for a fact is computed before a newer record replaces the verdict. The result does not depend on
-    how events are divided into batches. `names` contains the names of all topics at the start of the query. After the
-    first record in the group's home partition, records in other partitions are ignored (`combine.own_partitions`, rule
-    3).
+    verdict that waits for a fact is computed before a newer record, or the end of the group, replaces it. The result
+    does not depend on how events are divided into batches. `names` contains the names of all topics at the start of the
+    query. After the first record in the group's home partition, records in other partitions are ignored
+    (`combine.own_partitions`, rule 3).
     """
     home = own_partitions.home(state.snapshot.group_id)
     events = list(events)
@@ -132,7 +132,10 @@ def apply_batch(  # noqa: PLR0913 - everything that the update depends on, by na
     log_events = sorted((event for event in events if isinstance(event, LogEvent)), key=_log_order(home))
     if not log_events and state.snapshot.is_over and any(isinstance(fact, GroupForgotten) for fact in facts):
         return GroupUpdate(state, forgotten=True)
-    snapshot, present, completed = _apply_facts(state, facts, strategies)
+    ends = [fact for fact in facts if isinstance(fact, GroupVanished)]
+    knowledge = [fact for fact in facts if not isinstance(fact, GroupVanished)]
+    known, present, completed = _apply_facts(state, knowledge, strategies)
+    snapshot = _advance_all(known, ends)
     violations = state.violations if snapshot == state.snapshot else with_unowned(snapshot, state.violations)
     waiting = [_advance_all(pending, facts) for pending in state.pending]
     if any(_makes_row(state.snapshot, fact, snapshot) for fact in facts):  # the driver may send a fact twice
@@ -237,6 +240,8 @@ def _apply_facts(
     state: GroupState, facts: Iterable[ExternalFact], strategies: Sequence[PartitionAssignor]
 ) -> tuple[GroupSnapshot, _CurrentVerdict, tuple[Evaluation, ...]]:
     """Return three values: the snapshot after the external facts, its verdict, and the verdicts that became final.
+
+    `facts` does not contain the end of the group.
 
     An incomplete verdict is computed again. A complete verdict is computed again only if the coordinator reported a
     different assignor, or if it contradicts samples whose times were wrong. In these cases, the rows of the previous

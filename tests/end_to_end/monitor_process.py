@@ -121,8 +121,8 @@ class MonitorProcess:
         """Wait until the monitor is ready."""
         try:
             until("ready", lambda: self.alive() and self.value("rebalance_monitor_ready") == 1, READY_SECONDS)
-        except AssertionError as timeout:
-            raise AssertionError(f"{timeout}\n{self.log.read_text()[-3000:]}") from None
+        except AssertionError as failure:
+            raise AssertionError(f"{failure}\n{self.log.read_text()[-3000:]}") from None
         return self
 
     def alive(self) -> bool:
@@ -184,7 +184,7 @@ class MonitorProcess:
         )
 
     def ask(self, path: str, headers: Mapping[str, str] | None = None) -> tuple[int, str]:
-        """Return HTTP status and body; status 0 if the port does not answer.
+        """Return HTTP status and body; status 0 and the reason if the port does not answer.
 
         Without `headers` the request carries the password of a protected port.
         """
@@ -197,8 +197,8 @@ class MonitorProcess:
                 return answer.status, answer.read().decode()
         except HTTPError as error:
             return error.code, error.read().decode()
-        except URLError:
-            return 0, ""
+        except URLError as error:
+            return 0, str(error.reason)
 
     def group_document(self, group_id: str) -> dict[str, Any]:
         """Return the JSON document of one group."""
@@ -220,10 +220,9 @@ class MonitorProcess:
         return samples("\n".join(lines) + "\n").get(name, {})
 
     def scrape(self) -> str:
-        """Return the text of one scrape."""
+        """Return the text of one scrape. Fail with the last lines of the log if the port does not answer."""
         status, text = self.ask("/metrics")
-        if status != 200:
-            raise URLError(f"/metrics returned {status or 'nothing'}")
+        assert status == 200, f"/metrics returned {status}: {text}\n{self.log.read_text()[-3000:]}"
         return text
 
     def group_state(self, group_id: str) -> str | None:

@@ -136,6 +136,17 @@ NAMED = TopicsSampled({"orders": TopicMetadata(2, 99 * SECOND_MS, topic_id="id")
             [(5, MATCH), (7, UNKNOWN)],
             "an empty group has no verdict; when members return, topics must be sampled again",
         ),
+        (
+            [[written(5, 1, HOLDS_BOTH)], [GroupVanished(5, 90)]],
+            [(5, UNKNOWN)],
+            "the group ended without a record before the metadata was known",
+        ),
+        (
+            [[written(5, 1, HOLDS_BOTH)], [GroupVanished(5, 90), KNOWN]],
+            [(5, MATCH)],
+            "metadata and the end of the group in one batch: before, the verdict got no row",
+        ),
+        ([[written(5, 1, HOLDS_BOTH)], [KNOWN], [GroupVanished(5, 90)]], [(5, MATCH)], "the same in two batches"),
         ([[emptied(5, 1)], [KNOWN]], [], "no members, no verdict"),
         ([[written(5, 1, [member("m", {"orders": [1, 0, 3]})])], [sampled(5001, orders=9)]], [(5, DRIFT)], "a drift"),
     ],
