@@ -74,7 +74,8 @@ class CheckpointDamagedError(CheckpointError):
 class Identity(msgspec.Struct, frozen=True):
     """The values of a checkpoint that never change.
 
-    `origin` maps the name of each file in `origin/` to the checksum of the file.
+    `origin` maps the name of each file in `origin/` to the checksum of the file. `after` is the id of the checkpoint
+    that wrote last when this checkpoint was created. It is empty if it is not known.
     """
 
     version: int
@@ -83,6 +84,7 @@ class Identity(msgspec.Struct, frozen=True):
     shuffle_partitions: int
     source: str = OFFSETS_TOPIC_SOURCE
     origin: dict[str, int] = {}
+    after: str = ""
 
 
 def new_identity(
@@ -90,9 +92,10 @@ def new_identity(
     shuffle_partitions: int,
     source: str = OFFSETS_TOPIC_SOURCE,
     origin: Mapping[str, int] = MappingProxyType({}),
+    after: str = "",
 ) -> Identity:
     """Return the identity of a new checkpoint."""
-    return Identity(CHECKPOINT_VERSION, uuid.uuid4().hex, cluster, shuffle_partitions, source, dict(origin))
+    return Identity(CHECKPOINT_VERSION, uuid.uuid4().hex, cluster, shuffle_partitions, source, dict(origin), after)
 
 
 def read_identity(files: Folder) -> Identity | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -38,10 +39,12 @@ from streaming.evaluation.group_update import GROUP_CODEC, GroupState
 from streaming.evaluation.rebalances.rebalance_history import RebalanceHistory, RebalanceTotals
 from streaming.events import POLLED_PARTITION
 from streaming.group.snapshot import GroupSnapshot, GroupTotals, Resume
+from streaming.run.query.last_checkpoint import LastCheckpoint
 from streaming.run.query.table_progress import ProgressFile
 from streaming.spark.causes import plain_cause
 from streaming.spark.checkpoint import (
     CheckpointDamagedError,
+    Identity,
     check_identity,
     last_begun_batch,
     new_identity,
@@ -89,14 +92,19 @@ def prepare_checkpoint(
     session: SparkSession, settings: Settings, files: Files, tables: DeltaTables
 ) -> tuple[DeltaTables, Bootstrap]:
     """Open the tables. Create the checkpoint, or check it if it exists. Raises RemedyError."""
+    last = _last_checkpoint(session, settings)
     identity = read_identity(files)
     if identity is None:
-        return make_checkpoint(session, settings, files, tables)
+        created, bootstrap = make_checkpoint(session, settings, files, tables)
+        last.store(created)
+        return tables.for_checkpoint(created.checkpoint_id), bootstrap
     cluster, shuffle_partitions = settings.kafka.cluster, settings.spark.shuffle_partitions
     check_identity(identity, cluster, shuffle_partitions, settings.paths.checkpoint, settings.source.kind)
     tables.open_all()
     own_tables = tables.for_checkpoint(identity.checkpoint_id)
     check_age(files, own_tables.last_batch())
+    last.check(identity, settings.paths.checkpoint)
+    last.store(identity)
     ProgressFile(cluster, files, own_tables).check()
     files.make_folder(FEEDBACK_FOLDER)  # the query's second source fails if the folder does not exist
     files.remove_partial_files(FEEDBACK_FOLDER)
@@ -121,7 +129,7 @@ def check_age(files: Files, last_written: int) -> None:
 
 def make_checkpoint(
     session: SparkSession, settings: Settings, files: Files, tables: DeltaTables
-) -> tuple[DeltaTables, Bootstrap]:
+) -> tuple[Identity, Bootstrap]:
     """Create a checkpoint.
 
     The identity is written last, because a checkpoint without an identity counts as not created.
@@ -138,10 +146,16 @@ def make_checkpoint(
             " `rebalance-monitor rebuild --repair-tables`, which keeps the parts that it replaces"
         ) from failure
     checksums = _write_bootstrap(files, bootstrap)
-    identity = new_identity(cluster, settings.spark.shuffle_partitions, source, checksums)
+    after = _last_checkpoint(session, settings).read()
+    identity = new_identity(cluster, settings.spark.shuffle_partitions, source, checksums, after)
     files.make_folder(FEEDBACK_FOLDER)
     write_identity(files, identity)
-    return tables.for_checkpoint(identity.checkpoint_id), bootstrap
+    return identity, bootstrap
+
+
+def _last_checkpoint(session: SparkSession, settings: Settings) -> LastCheckpoint:
+    open_tables = partial(Files, session, settings.paths.tables)
+    return LastCheckpoint(open_tables, settings.kafka.cluster, settings.source.kind)
 
 
 def summarize_tables(session: SparkSession, tables: DeltaTables, cluster: str, *, is_polled: bool) -> Bootstrap:

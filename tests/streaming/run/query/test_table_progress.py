@@ -17,7 +17,9 @@ from streaming.delta.table_repair import repair_table
 from streaming.delta.tables import QUARANTINE, REBALANCES
 from streaming.errors import STAYS
 from streaming.run.cluster_clock import ClusterClock
+from streaming.run.query import prepare
 from streaming.run.query.batches import BatchSink
+from streaming.run.query.last_checkpoint import CheckpointPassedError, LastCheckpoint
 from streaming.run.query.prepare import Bootstrap, prepare_checkpoint
 from streaming.run.query.table_progress import PROGRESS_FILE, ProgressFile, RowsMissingError
 from streaming.spark.checkpoint import CheckpointDamagedError, new_identity
@@ -152,9 +154,11 @@ def test_each_batch_writes_the_file_after_its_rows(at: Path) -> None:
 
 def test_the_start_checks_the_file_and_the_checksums(at: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A start with an undamaged checkpoint continues."""
+    monkeypatch.setenv("REBALANCE_MONITOR_PATHS__TABLES", str(at / "tables"))
     settings = load_settings(None)
     files = LocalFiles(at / "checkpoint")
     monkeypatch.setattr(LocalFiles, "make_folder", lambda *_: None)
+    monkeypatch.setattr(prepare, "Files", lambda _, root: LocalFiles(Path(root)))
     name = f"origin/{REBALANCES.name}.positions"
     files.write(name, bytes(24))
     cluster, partitions = settings.kafka.cluster, settings.spark.shuffle_partitions
@@ -166,9 +170,30 @@ def test_the_start_checks_the_file_and_the_checksums(at: Path, monkeypatch: pyte
         return prepare_checkpoint(None, settings, files, DeltaTables(str(at / "tables")))[1]  # type: ignore[arg-type]
 
     assert len(start().positions[REBALANCES.name]) == 3
+    assert LastCheckpoint(lambda: LocalFiles(at / "tables"), cluster, settings.source.kind).read() == "one"
     files.write(name, bytes(16))
     with pytest.raises(CheckpointDamagedError):
         start()
     remove_last_entry(at)
     with pytest.raises(RowsMissingError):
         start()
+
+
+def test_the_start_checks_if_a_different_checkpoint_wrote_the_last_rows(
+    at: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REBALANCE_MONITOR_PATHS__TABLES", str(at / "tables"))
+    settings = load_settings(None)
+    monkeypatch.setattr(LocalFiles, "make_folder", lambda *_: None)
+    monkeypatch.setattr(prepare, "Files", lambda _, root: LocalFiles(Path(root)))
+    monkeypatch.setattr(prepare, "summarize_tables", lambda *_, **__: Bootstrap())
+
+    def start(checkpoint: str) -> None:
+        files = LocalFiles(at / checkpoint)
+        prepare_checkpoint(None, settings, files, DeltaTables(str(at / "tables")))  # type: ignore[arg-type]
+
+    start("earlier")
+    start("new")
+    start("new")
+    with pytest.raises(CheckpointPassedError):
+        start("earlier")
