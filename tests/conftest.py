@@ -70,6 +70,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: place[group_of(item.nodeid)])
 
 
+def pytest_configure() -> None:
+    """Exclude this machine from the proxies of the environment. All servers of the tests run on this machine.
+
+    urllib reads the proxies only once in each process, at its first request. Once, this request was in a test that
+    sets an unreachable proxy, and then all requests of later tests failed.
+    """
+    os.environ["no_proxy"] = ",".join(filter(None, (os.environ.get("no_proxy"), "127.0.0.1,localhost")))
+
+
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Let the JVMs of slow tests compile with C1 only, if their options are not set already."""
     if _has_slow(session.items):

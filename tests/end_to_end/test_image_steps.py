@@ -41,7 +41,6 @@ def test_the_built_monitor_runs_without_access_to_a_registry(
     host, _, port = NOWHERE.partition(":")
     for protocol in ("http", "https"):
         monkeypatch.setenv(f"{protocol}_proxy", f"http://{NOWHERE}")
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", f"-Dhttps.proxyHost={host} -Dhttps.proxyPort={port}")
     monkeypatch.setenv("HOME", str(folder / "home"))
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
