@@ -37,7 +37,7 @@ class Feedback:
         now_seconds = time.monotonic()
         assignors = self._assignors.reported(now, listing, now_seconds) if self._assignors else {}
         facts = _merge_facts(_merge_facts(pending, assignors), vanished)
-        self._feedback_writer.send(facts, now_seconds, now.health.batch_seconds or 0)
+        self._feedback_writer.send(facts, now_seconds, now.health.batch_seconds or 0, now.health.last_batch_ms)
         return not pending
 
     def send_vanished(self, now: MonitorView, sample: ClusterSample) -> None:

@@ -21,7 +21,8 @@ from streaming.state.monitor_view import MonitorView
 SEND_AGAIN_SECONDS = 30.0
 """If sent facts have no effect after this number of seconds, they count as lost and are sent again.
 
-A batch usually takes about one second.
+A batch usually takes about one second. If no batch has ended since, the query is down and has not read the facts yet.
+Then they are not sent again. Otherwise, each file of a long outage would contain the same facts.
 """
 
 SEND_AGAIN_BATCHES = 3
@@ -54,22 +55,29 @@ class FeedbackWriter:
 
     def __init__(self, files: Files) -> None:
         self._files = files
-        self._sent: dict[str, tuple[frozenset[Hashable], float]] = {}
+        self._sent: dict[str, tuple[frozenset[Hashable], float, int | None]] = {}
 
-    def send(self, pending: PendingFacts, now_seconds: float, batch_seconds: float = 0) -> None:
-        """Send facts that were not sent recently. `batch_seconds` is the duration of the last batch."""
+    def send(
+        self, pending: PendingFacts, now_seconds: float, batch_seconds: float = 0, last_batch_ms: int | None = None
+    ) -> None:
+        """Send facts that were not sent recently.
+
+        `batch_seconds` is the duration of the last batch, and `last_batch_ms` is its end.
+        """
         send_again_seconds = max(SEND_AGAIN_SECONDS, SEND_AGAIN_BATCHES * batch_seconds)
         fresh = {
             group_id: events
             for group_id, events in pending.items()
-            if not self._is_under_way(group_id, events, now_seconds - send_again_seconds)
+            if not self._is_under_way(group_id, events, now_seconds - send_again_seconds, last_batch_ms)
         }
         self._sent = {group_id: sent for group_id, sent in self._sent.items() if group_id in pending}
         if not fresh:
             return
         facts = ((group_id, event) for group_id, events in sorted(fresh.items()) for event in events)
         self._write((GROUP_KIND, group_id, encode_event(event)) for group_id, event in facts)
-        self._sent.update({group_id: (_fact_content(events), now_seconds) for group_id, events in fresh.items()})
+        self._sent.update(
+            {group_id: (_fact_content(events), now_seconds, last_batch_ms) for group_id, events in fresh.items()}
+        )
 
     def send_vanished(self, vanished: Mapping[int, CommitsVanished]) -> None:
         """Inform the query about deleted commits. `vanished` has these commits by `__consumer_offsets` partition.
@@ -83,9 +91,12 @@ class FeedbackWriter:
     def _write(self, rows: Iterable[StateRow]) -> None:
         self._files.write(f"{FEEDBACK_FOLDER}/{uuid.uuid4().hex}.json", state_rows_file(rows))
 
-    def _is_under_way(self, group_id: str, events: Sequence[ExternalFact], lost_if_sent_by_seconds: float) -> bool:
-        content, sent_seconds = self._sent.get(group_id, (frozenset(), 0.0))
-        return content == _fact_content(events) and sent_seconds > lost_if_sent_by_seconds
+    def _is_under_way(
+        self, group_id: str, events: Sequence[ExternalFact], lost_if_sent_by_seconds: float, last_batch_ms: int | None
+    ) -> bool:
+        content, sent_seconds, batch_before_ms = self._sent.get(group_id, (None, 0.0, None))
+        is_unread = sent_seconds > lost_if_sent_by_seconds or last_batch_ms == batch_before_ms
+        return content == _fact_content(events) and is_unread
 
 
 def _fact_content(events: Sequence[ExternalFact]) -> frozenset[Hashable]:

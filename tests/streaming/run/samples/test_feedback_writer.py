@@ -58,12 +58,20 @@ def topics(partitions: int | None, sampled_at_ms: int = 1) -> TopicsSampled:
 
 def test_a_fact_is_sent_once_and_again_only_after_some_time_without_effect(files: LocalFiles) -> None:
     feedback_writer = FeedbackWriter(files)
-    feedback_writer.send({"g": (topics(3),)}, 100.0)
+    feedback_writer.send({"g": (topics(3),)}, 100.0, last_batch_ms=1)
     assert files.sent() == [[("g", topics(3))]]
-    feedback_writer.send({"g": (topics(3),)}, 100.0 + SEND_AGAIN_SECONDS - 1)
+    feedback_writer.send({"g": (topics(3),)}, 100.0 + SEND_AGAIN_SECONDS - 1, last_batch_ms=2)
     assert files.sent() == []
-    feedback_writer.send({"g": (topics(3),)}, 100.0 + SEND_AGAIN_SECONDS)
+    feedback_writer.send({"g": (topics(3),)}, 100.0 + SEND_AGAIN_SECONDS, last_batch_ms=2)
     assert files.sent() == [[("g", topics(3))]], "the fact was lost, so it is sent again"
+
+
+def test_facts_are_not_sent_again_while_the_query_is_down(files: LocalFiles) -> None:
+    """Before, an outage of a day wrote 2,880 files with the same facts, and the first batch read all of them."""
+    feedback_writer = FeedbackWriter(files)
+    for pause in range(2_880):
+        feedback_writer.send({"g": (topics(3),)}, pause * SEND_AGAIN_SECONDS, last_batch_ms=1)
+    assert files.sent() == [[("g", topics(3))]]
 
 
 def test_facts_are_not_sent_again_while_a_long_batch_runs(files: LocalFiles) -> None:
@@ -74,9 +82,9 @@ def test_facts_are_not_sent_again_while_a_long_batch_runs(files: LocalFiles) -> 
     feedback_writer = FeedbackWriter(files)
     feedback_writer.send({"g": (topics(3),)}, 100.0, batch_seconds=49.0)
     files.sent()
-    feedback_writer.send({"g": (topics(3),)}, 100.0 + SEND_AGAIN_BATCHES * 49.0 - 1, batch_seconds=49.0)
+    feedback_writer.send({"g": (topics(3),)}, 100.0 + SEND_AGAIN_BATCHES * 49.0 - 1, 49.0, last_batch_ms=1)
     assert files.sent() == []
-    feedback_writer.send({"g": (topics(3),)}, 100.0 + SEND_AGAIN_BATCHES * 49.0, batch_seconds=49.0)
+    feedback_writer.send({"g": (topics(3),)}, 100.0 + SEND_AGAIN_BATCHES * 49.0, 49.0, last_batch_ms=1)
     assert files.sent() == [[("g", topics(3))]]
 
 
