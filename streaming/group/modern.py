@@ -1,8 +1,7 @@
 """Replays the records of groups whose assignments the coordinator computes: consumer (KIP-848), share and streams.
 
 Each record replaces one entry, in the same way as in the coordinator (`GroupMetadataManager.replay`). Compaction can
-remove the record of an entry before the monitor reads it. Then the entry is missing. The monitor does not guess its
-value.
+remove the record of an entry before the monitor reads it. Then the entry is missing, and its value is unknown.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ class ModernGroup(msgspec.Struct, frozen=True):
         topic_names: known names by topic id. The name of a deleted topic is kept until a different topic has the same
             name.
         strays: members that have a target or a current assignment, but no metadata. Compaction removed the metadata.
-        unreadable: entries whose last record is in the quarantine table.
+        unreadable: entries whose last record cannot be decoded.
         unreconciled_members: number of members that do not have their target yet.
         unacknowledged_members: number of members that have not acknowledged their target yet. `recount_members`
             computes this number and `unreconciled_members` from the entries. Both numbers are stored, because a
@@ -99,8 +98,8 @@ class ModernGroup(msgspec.Struct, frozen=True):
         """Return True if the record with the topics of the member's regular expression is missing.
 
         The coordinator resolves an expression some time after a member subscribes with this expression. Until then, the
-        member gets no partitions. So if the member has a target, the coordinator has already written the record. If
-        this record is missing, either compaction removed this record, or the monitor does not read the log (polling
+        member gets no partitions. So if the member has a target, the coordinator has already written the record. The
+        record can be missing because compaction removed it, or because the monitor does not read the log (polling
         mode).
         """
         regex = self.members[member_id].subscribed_regex
@@ -123,7 +122,7 @@ class ModernGroup(msgspec.Struct, frozen=True):
     def server_assignors(self) -> tuple[str, ...]:
         """Return the assignors that are possibly in use. These are the assignors with the most votes of members.
 
-        If several assignors have the most votes, `ModernGroup.computePreferredServerAssignor` can return each of them.
+        If several assignors have the most votes, `ModernGroup.computePreferredServerAssignor` can return any of them.
         If no member votes, the broker uses the first assignor in its configuration. No record contains this assignor.
         So the result is the assignor that the coordinator reported.
         """
@@ -165,10 +164,9 @@ class ModernGroup(msgspec.Struct, frozen=True):
         """Return the kinds of missing entries, in Kafka's terms. The result is empty if no entry is missing.
 
         The group's state is unknown in three cases: the group epoch is missing, a record cannot be decoded, or the
-        metadata of a member is missing. If the current assignment of a member is missing, there are two possible
-        causes. Either the member has just joined, and its record comes later in the same append. Or compaction removed
-        the record. The result never contains the assignment epoch, because a new group does not have an assignment
-        epoch before its first target.
+        metadata of a member is missing. A missing current assignment has one of two causes. Either the member has just
+        joined, and its record comes later in the same append. Or compaction removed the record. The result never
+        contains the assignment epoch, because a new group has no assignment epoch before its first target.
         """
         has_target = self.assignment_epoch is not None and self.assignment_epoch == self.epoch
         return tuple(
@@ -185,7 +183,7 @@ class ModernGroup(msgspec.Struct, frozen=True):
         )
 
     def regexes_are_unresolved_yet(self) -> bool:
-        """Return True if each expression without known topics still waits for the coordinator to resolve it.
+        """Return True if the coordinator has not resolved any of the expressions without known topics.
 
         This is true if no member with such an expression has a target.
         """
@@ -236,7 +234,7 @@ def _apply(group: ModernGroup, event: ModernEvent) -> ModernGroup:
 
 def _with_member(group: ModernGroup, event: MemberEvent) -> ModernGroup:
     if isinstance(event, MemberWritten):
-        # The reported assignor may be the one that this member names. If it leaves, the coordinator is asked again.
+        # The assignor that the coordinator reported is possibly this member's assignor. So it is requested again.
         names_assignor = event.member is not None and event.member.server_assignor
         return msgspec.structs.replace(
             group,
