@@ -33,9 +33,9 @@ def last_rows(  # noqa: PLR0913 - the parts of one query
     A column that the table does not have yet is None.
 
     The first query reads only keys and times, and finds the times of the last rows. The second query reads only the
-    dates of these times. If there are few times, it also skips all rows with other times. `DISTINCT ON` takes ten times
-    as long (page/DESIGN.md). The date of each row must be the date of its time. In `assignment_imbalance`, only rows
-    with the measure `partitions` meet this condition.
+    dates of these times. If there are few times, it also skips all rows with other times. A query with `DISTINCT ON`
+    takes ten times as long (page/DESIGN.md). The date of each row must be the date of its time. In
+    `assignment_imbalance`, only rows with the measure `partitions` meet this condition.
     """
     time, group_by = _time_column(table), ", ".join(keys)
     stored = StoredTable(root, table)
@@ -135,7 +135,7 @@ def _at_times(column: str, times: Sequence[datetime]) -> str:
 
 
 def _until(table: Table, until: datetime) -> str:
-    """Return the SQL condition for rows at or before a time in UTC. The date lets the query skip files.
+    """Return the SQL condition for rows at or before a time in UTC. With the date, the query can skip files.
 
     The condition contains no literal `TIMESTAMP '...'`, because such a literal has nanoseconds and cannot be later than
     the year 2262.

@@ -1,8 +1,7 @@
 """Finds missing and damaged files of Delta tables on a local disk.
 
-If a log entry is an empty file, delta-rs ignores this log entry without an error. So its rows are missing. For other
-damage, delta-rs reports internal errors of Rust. So this module checks the files by four rules before delta-rs opens
-them:
+delta-rs ignores an empty log entry without an error. Then the rows of this entry are missing. For other damage,
+delta-rs reports internal errors of Rust. So this module checks the files by four rules before delta-rs opens them:
 
 1. A table has a log. A folder is damaged if it has files but no log entry. A folder that does not exist is not damaged.
 2. The log is read from its last checkpoint. Without a checkpoint, it is read from version 0. Each later log entry must
@@ -10,9 +9,9 @@ them:
    exist. delta-rs never reads this log entry, but cannot append rows without it.
 3. The last checkpoint must be a Parquet file that can be read completely. The checkpoint that `_last_checkpoint` names
    must exist. If `_last_checkpoint` is not JSON, this file is ignored. delta-rs must be able to open the table.
-4. Each data file of the last version must exist, must have the size from the log, and must have the end of a Parquet
-   file. A start does not read the rows, because this would take minutes for large tables. The repair and a failed
-   maintenance also read all rows.
+4. Each data file of the last version must exist, must have the size from the log, and must end like a Parquet file. A
+   start does not read the rows, because this would take minutes for large tables. Only the repair and the check after a
+   failed maintenance read all rows.
 
 After a process is killed, two kinds of files can remain: temporary files, and data files without a log entry. These
 files are not damage.

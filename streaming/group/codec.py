@@ -25,7 +25,7 @@ _NONE: Migrations = MappingProxyType({})
 
 
 class StateVersionError(RemedyError):
-    """Raised if a stored value has a version that this monitor cannot read."""
+    """Error: a stored value has a version that this monitor cannot read."""
 
     exit_code = STAYS
 
