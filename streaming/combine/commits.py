@@ -179,7 +179,6 @@ def last_per_slot(commits: pa.Table, code: Int64Array | None = None) -> pa.Table
 
 
 def _count_later_equal_rows(keys: pa.Table) -> Int64Array:
-    """For each row, return the number of later rows that are equal to this row."""
     partition, key = keys["offsets_topic_partition"].to_numpy(), keys["key"].to_numpy()
     by_key = np.lexsort((key, partition))
     starts = np.flatnonzero(

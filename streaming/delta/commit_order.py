@@ -1,7 +1,7 @@
 """Reads the rows of a table in the order of their commits, so that a client can read each row exactly once.
 
 The times of rows do not show the order in which the monitor wrote the rows. For example, after a restart, the monitor
-can write a row with an older time. Only the version of a Delta table never goes back.
+can write a row with an older time. But the version of a Delta table increases with each commit.
 
 1. A commit that only adds files is an append. The new rows of its version are the rows of these files. They are sorted
    by time and key, because delta-rs writes the files of several days in any order. A commit that also removes files
@@ -90,9 +90,10 @@ class CommittedTable:
     def snapshot_rows(  # noqa: PLR0913, PLR0917 - the parts of one query
         self, version: int, day: str, since_ms: int, order: Sequence[str], start: Key | int, limit: int
     ) -> list[Row]:
-        """Return rows of one day of a snapshot, sorted by the columns of `order`, the time first (rule 2).
+        """Return rows of one day of a snapshot, sorted by the columns of `order` (rule 2).
 
-        `start` is the key of the row before the first result, or the number of rows before it.
+        The first column of `order` is the time. `start` is the key of the row before the first result, or the number of
+        rows before the first result.
         """
         stored = self._at(version)
         offset, after = (start, "true") if isinstance(start, int) else (0, _after(order, start))

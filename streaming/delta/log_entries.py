@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 TRANSACTIONS = "rebalance_monitor.transactions"
-"""The number of transaction identifiers of a commit, in its metadata (rule 4)."""
+"""The name of the number of transaction identifiers in the metadata of a commit (rule 4)."""
 
 _COUNTS = (
     ("add", "num_added_files"),

@@ -163,7 +163,7 @@ class DeltaTables:
 
         Every few seconds, a batch adds a small file and a log entry. Without maintenance, a table would grow by tens of
         thousands of files per day. So a table whose maintenance fails does not prevent the maintenance of the others.
-        Returns the first error of each table with an error. The keys are the paths of the tables.
+        Returns the first error of each table whose maintenance failed, by the path of the table.
         """
         hours = self._versions_kept_hours if replaced_files_kept_hours is None else replaced_files_kept_hours
         failures = ((self.path(table), self._open[table.name].tidy(keep_from, hours)) for table in TABLES)
@@ -275,7 +275,7 @@ def _commit(delta_table: DeltaTable, rows: pa.Table, transactions: Iterable[Tran
         delta_table,
         _without_comments(rows),
         mode="append",
-        schema_mode="merge",  # writes null into the columns of a later version of the monitor
+        schema_mode="merge",  # writes null into columns that only a later version of the monitor knows
         commit_properties=properties,
         post_commithook_properties=_NO_HOOKS,
     )

@@ -130,7 +130,7 @@ def quarantine_rows(
 
 
 def commit_gap_rows(cluster: str, gaps: Iterable[CommitGap]) -> Mapping[Table, list[Row]]:
-    """Return the rows of commit gaps. The columns have the names of the fields of CommitGap, except times."""
+    """Return the rows of commit gaps. Most columns have the name of a field of CommitGap."""
     rows = []
     for gap in gaps:
         fields = msgspec.structs.asdict(gap)

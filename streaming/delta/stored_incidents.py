@@ -45,7 +45,7 @@ def incident_summaries(root: str, cluster: str, dates: Collection[date]) -> Sequ
 
 
 def find_incident_row(root: str, cluster: str, incident_id: str, dates: Collection[date]) -> dict[str, Any] | None:
-    """Return the last row of an incident. The other dates are read only if the incident has no row on these dates."""
+    """Return the last row of an incident. If the incident has no row on these dates, all dates are read."""
     for searched in (dates, None):
         rows = last_rows(root, INCIDENTS, _KEY, _END, dates=searched, cluster=cluster, incident_id=incident_id)
         if rows:

@@ -47,7 +47,7 @@ class StoredTable:
         return pa.table(self._stored.get_add_actions(flatten=True))
 
     def dates(self, cluster: str | None) -> list[date]:
-        """Return the sorted dates with rows of a cluster, or of all clusters. No file is opened."""
+        """Return the sorted dates on which a cluster has rows (None: any cluster). No file is opened."""
         files = self.files()
         partitions = zip(files["partition.cluster"].to_pylist(), files["partition.date"].to_pylist(), strict=True)
         return sorted({day for name, day in partitions if cluster in {None, name}})

@@ -13,8 +13,7 @@ delta-rs reports internal errors of Rust. So this module checks the files by fou
    start does not read the rows, because this would take minutes for large tables. Only the repair and the check after a
    failed maintenance read all rows.
 
-After a process is killed, two kinds of files can remain: temporary files, and data files without a log entry. These
-files are not damage.
+If a process was killed, temporary files and data files without a log entry can remain. The rules ignore these files.
 """
 
 from __future__ import annotations
@@ -172,7 +171,7 @@ def damaged_rows(folder: LocalFolder, *, reads_rows: bool) -> Iterator[DamagedFi
         path = folder.root / name
         try:
             fault = _size_fault(path, size_bytes) or (None if not reads_rows or _is_parquet(path, rows) else _BAD_ROWS)
-        except (FileNotFoundError, ValueError):  # a name with a null byte names no file
+        except (FileNotFoundError, ValueError):  # ValueError: the name contains a null byte
             fault = "is missing"
         if fault:
             yield DamagedFile(name, fault)
@@ -202,7 +201,7 @@ def _is_parquet(source: Path | pa.BufferReader, rows: int | None = None) -> bool
     except OSError as error:
         if error.errno is not None:
             raise
-        return False  # Arrow's own error
+        return False  # the error is from Arrow, not from the disk
 
 
 def _files_of_rows(folder: LocalFolder) -> list[tuple[str, int, int | None]]:

@@ -31,7 +31,7 @@ def decompressed(content: bytes) -> bytes:
 
 
 def compressed_if_large(encoded: bytes) -> bytes:
-    """Compress a value in MessagePack if it is large."""
+    """Compress a MessagePack value if it is large."""
     return _MARK + compressed(encoded) if len(encoded) >= LARGE_BYTES else encoded
 
 

@@ -35,11 +35,11 @@ classic group, "generation" means its generation. For every other group, "genera
    newer record of the group in the meantime, the state does not change. The time of the state Gone is always later than
    the group's last record.
 10. A coordinator's answer (`GroupDescribed`) replaces the whole state. If the answer is equal to the previous answer,
-    the state does not change. For a classic group, the answer does not contain the generation. If the answer shows that
-    a classic group is not in a rebalance, the monitor counts one rebalance, or one transition to Empty, in two cases.
-    In the first case, members, subscriptions or assignments differ from the previous answer. In the second case, the
-    previous answer showed a rebalance. The count is a lower bound, because the monitor can miss rebalances between two
-    answers. If the group type differs from the previous answer, the group was upgraded or downgraded.
+    the state does not change. If the group type differs, the group was upgraded or downgraded. For a classic group, the
+    answer contains no generation. So the monitor counts one rebalance, or one transition to Empty, if two conditions
+    are true. First, the answer shows that the group is not in a rebalance. Second, the previous answer showed a
+    rebalance, or it had different members, subscriptions or assignments. The count is a lower bound, because the
+    monitor can miss rebalances between two answers.
 11. With a new checkpoint, the monitor reads the log again from its start. If the tables contain counts of the group
     from an earlier checkpoint, these counts continue. The monitor does not count the records up to the group's last row
     again (`Resume`).
@@ -171,8 +171,8 @@ def _leave_earlier_partition(snapshot: GroupSnapshot, event: LogEvent) -> GroupS
 def _as_living(snapshot: GroupSnapshot, event: LogEvent, group_type: str) -> GroupSnapshot:
     """Return the snapshot that a record of this group type updates.
 
-    The result is one of three snapshots: the given snapshot, the group after an upgrade or downgrade (rule 6), or the
-    group after it was created again (rule 5).
+    The result can be the given snapshot, the group after an upgrade or downgrade (rule 6), or the group after it was
+    created again (rule 5).
     """
     if snapshot.position is None or (snapshot.group_type == group_type and not snapshot.is_over):
         return snapshot

@@ -66,7 +66,7 @@ def _is_reportable(before: GroupSnapshot, event: GroupEvent, after: GroupSnapsho
 
 
 def _has_changed(before: GroupSnapshot, after: GroupSnapshot) -> bool:
-    """Return True if two descriptions differ in more than the members' progress towards their targets."""
+    """Return True if two descriptions differ. The members' progress towards their targets is not compared."""
 
     def compared(snapshot: GroupSnapshot) -> tuple[object, ...]:
         assignment_epoch = snapshot.modern.assignment_epoch if snapshot.modern else None
@@ -91,8 +91,8 @@ def _is_reconciled(snapshot: GroupSnapshot) -> bool:
 def is_reread(snapshot: GroupSnapshot) -> bool:
     """Return True if an earlier checkpoint wrote rows of the group for later records than the snapshot's record.
 
-    The last of these rows is written again, because its verdict can be missing. No record shows that a group is Gone.
-    So if the last row has the state Gone, a snapshot with the state Gone counts as already written.
+    The last row of the group is written again, because its verdict can be missing. No record shows that a group is
+    Gone. So if the last row has the state Gone, a snapshot with the state Gone counts as already written.
     """
     resume, position = snapshot.resume, snapshot.position
     if resume is None or position is None:

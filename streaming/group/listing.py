@@ -54,7 +54,7 @@ class ListingGap:
 
 
 CLUSTER_NOT_DESCRIBABLE: Final = "cluster_describe_not_authorized"
-"""The reason of the gap if the monitor does not have the DESCRIBE permission on the cluster.
+"""A reason of a ListingGap: the monitor does not have the DESCRIBE permission on the cluster.
 
 In this case, a broker lists only the groups for which the monitor has the DESCRIBE permission. The broker does not
 return an error.
@@ -106,7 +106,7 @@ def shown_state(snapshot: GroupSnapshot, listing: GroupListing | None) -> str:
     """Return the group's state, from its records or from the listing.
 
     The listing is used only if it is later than the records, and if records cannot show the listed state. Records
-    cannot show two states: that a classic group is in a rebalance, and the state of a streams group with members.
+    cannot show that a classic group is in a rebalance. They also cannot show the state of a streams group with members.
     """
     position = snapshot.position
     listed = listing.groups.get(snapshot.group_id) if listing else None
@@ -122,7 +122,7 @@ def shown_state(snapshot: GroupSnapshot, listing: GroupListing | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class GroupNotFound:
-    """The coordinator reported that the group does not exist with any group type that the coordinator supports."""
+    """The coordinator reported, for each group type that it supports, that the group does not exist."""
 
 
 @dataclass(frozen=True, slots=True)

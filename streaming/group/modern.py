@@ -49,10 +49,10 @@ class ModernGroup(msgspec.Struct, frozen=True):
             name.
         strays: members that have a target or a current assignment, but no metadata. Compaction removed the metadata.
         unreadable: entries whose last record cannot be decoded.
-        unreconciled_members: number of members that do not have their target yet.
-        unacknowledged_members: number of members that have not acknowledged their target yet. `recount_members`
-            computes this number and `unreconciled_members` from the entries. Both numbers are stored, because a
-            rebalance writes a record for each member. It would be too slow to count all members again at each record.
+        unreconciled_members: number of members that have not reached their target yet.
+        unacknowledged_members: number of members that have not acknowledged their target yet. This number and
+            `unreconciled_members` are stored, because a rebalance writes a record for each member. It would be too slow
+            to count all members again at each record (`recount_members`).
         assignor: the assignor that the coordinator reported. No record contains it. It is used only if no member
             specifies an assignor.
 
@@ -183,9 +183,9 @@ class ModernGroup(msgspec.Struct, frozen=True):
         )
 
     def regexes_are_unresolved_yet(self) -> bool:
-        """Return True if the coordinator has not resolved any of the expressions without known topics.
+        """Return True if no record with the topics of a resolved expression is missing.
 
-        This is true if no member with such an expression has a target.
+        An expression that the coordinator has not resolved yet has no record, and its members have no targets.
         """
         return not self._unresolved_members()
 
@@ -275,8 +275,6 @@ def recount_members(group: ModernGroup) -> ModernGroup:
 
 
 def _recount_member(before: ModernGroup, after: ModernGroup, member_id: str) -> ModernGroup:
-    """Return the group after the record of one member. The counts are updated for this member."""
-
     def change(is_done: Callable[[ModernGroup, str], bool]) -> int:
         was_counted = member_id in before.members and not is_done(before, member_id)
         return (member_id in after.members and not is_done(after, member_id)) - was_counted
@@ -292,7 +290,7 @@ def _recount_member(before: ModernGroup, after: ModernGroup, member_id: str) -> 
 
 
 def is_reconciled(group: ModernGroup, member_id: str) -> bool:
-    """Return True if the member has its target (`ModernGroupMember.isReconciledTo`)."""
+    """Return True if the member has reached its target assignment (`ModernGroupMember.isReconciledTo`)."""
     current = group.currents.get(member_id)
     return current is not None and current.state == STABLE_MEMBER and current.member_epoch == group.assignment_epoch
 

@@ -124,8 +124,8 @@ def _first_in(batch: _Batch, from_offset: int) -> int | None:
     """Return the first record at or after an offset. The batch must have records, and must not end before the offset.
 
     Compaction does not change the first and last offset in a batch header. If the number of records in the batch is
-    equal to the number of offsets, each offset has a record. Otherwise, if the batch starts before the offset, the
-    result is None.
+    equal to the number of offsets, each offset has a record. Otherwise some records are missing. Then the result is
+    None if the batch starts before the offset.
     """
     if batch.base_offset >= from_offset:
         return batch.base_offset
