@@ -1,6 +1,5 @@
-"""Reduces the records of one micro-batch to one row per commit key. The few membership records remain.
+"""Reduces the offset commits of one micro-batch to the last commits of each key. Membership records become events.
 
-Offset commits are more than 99 % of `__consumer_offsets`. This package checks and reduces them on whole Arrow buffers
-with NumPy. So Python does not process commits one by one. Records that the bulk rules cannot check are decoded one by
-one (`streaming.protocol`). Only membership records become events.
+Offset commits are more than 99 % of the records of `__consumer_offsets`. This package checks and reduces them on whole
+Arrow buffers with NumPy. Only records that these bulk rules cannot check are decoded one by one (`streaming.protocol`).
 """

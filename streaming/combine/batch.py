@@ -1,4 +1,4 @@
-"""Converts an Arrow batch of records to columns of numbers. For the decoder, it returns the bytes of single rows."""
+"""Converts an Arrow batch of records to NumPy columns, and returns single records for the decoder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class RecordsBatch:
     `missing_below` contains one value for each row: the highest missing offset that is below the row's offset in the
     same partition, or -1. An offset is missing if Spark returned no record for it. An offset is also missing if the
     record at this offset could not be decoded. The combiner sets `missing_below` for offsets without a record.
-    `apply_missing` adds the offsets of undecodable records, all at once, because a batch can contain many of them.
+    `apply_missing` adds the offsets of all undecodable records at once, because a batch can contain many of them.
     """
 
     def __init__(self, records: pa.RecordBatch) -> None:
@@ -45,10 +45,7 @@ class RecordsBatch:
         return position, self._keys[row].as_py(), self._values[row].as_py()
 
     def add_decoded_commit(self, row: int, committed_offset: int) -> None:
-        """Add a commit that the decoder read.
-
-        The commit stays in the row of its record. So the commits of a key stay in log order.
-        """
+        """Add a commit that the decoder read. It stays in the row of its record, so commits stay in log order."""
         self.is_commit[row] = True
         self._committed_offset[row] = max(committed_offset, TOMBSTONE)
         key = self._keys[row].as_py()
@@ -64,7 +61,7 @@ class RecordsBatch:
         self._last_undecodable[int(self.offsets_topic_partition[row])] = int(self.offsets_topic_offset[row])
 
     def missing_below_row(self, row: int) -> int:
-        """Return `missing_below` of a row, with all offsets that were marked as missing until now."""
+        """Return `missing_below` of a row. The result includes the offsets that `mark_missing` has marked so far."""
         marked = self._last_undecodable.get(int(self.offsets_topic_partition[row]), -1)
         return max(int(self.missing_below[row]), marked)
 

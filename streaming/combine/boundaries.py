@@ -12,8 +12,8 @@ A record of the first two kinds can change which partitions a member has. Share 
 no boundaries. This module does not know the previous generation of a group. So the caller checks whether a boundary has
 a new generation.
 
-After a membership change, the group possibly has no members. So a later commit possibly comes from an operator. A
-membership change is one of these records:
+A *membership change* is a record after which the group may have no members. Then a later commit may come from an
+operator. A membership change is one of these records:
 
 - the GroupMetadata record of a classic group without members,
 - the record with the group epoch of a KIP-848 or streams group. As soon as a member sends a heartbeat, the record with

@@ -46,8 +46,8 @@ If state_kind is `group`, `state_key` is the group id and `payload` is an event.
 PENDING_COMMIT_ROWS = 250_000
 """Number of collected commits after which the combiner reduces them.
 
-If many rows remain after a reduction, the next reduction starts at twice that number of rows. So memory use depends on
-the number of keys, and not on the number of records. The combiner rarely reduces a row more than once.
+If many rows remain after a reduction, the next reduction starts at twice that number of rows. So the combiner rarely
+reduces a row more than once. Memory use depends on the number of keys, and not on the number of records.
 """
 
 StateRow = tuple[str, str, bytes]
@@ -165,14 +165,14 @@ class Combiner:
                     refusals.clear()
         except UndecodableRecord as undecodable:
             span.decode_failures.add(position, key, value, undecodable)
-            # The record may be a generation. So a skipped generation number here does not prove a failed rebalance.
+            # The record may contain a generation. So a missing generation number does not prove a failed rebalance.
             span.last_missing_offset = max(span.last_missing_offset, position.offsets_topic_offset)
             batch.mark_missing(row)
             if key is not None and (grouped := decode_failed_event(key, position)) is not None:
                 self._add_group_event(*grouped)
         else:
             _count(span, RecordType(record.key_type), 1, is_tombstone=record.value is None)
-            # A record gets one row even if several members wrote undecodable bytes: the row is about the whole record.
+            # The row contains the whole record. So one row is enough if several members wrote undecodable bytes.
             for _, refusal in refusals[:1]:
                 span.decode_failures.add(position, key, value, refusal)
 

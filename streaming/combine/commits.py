@@ -8,7 +8,7 @@ Layouts (OffsetCommitKey v1, OffsetCommitValue v0-v4 of Kafka's coordinator):
 
 The bulk rules accept only common forms of these records. All other records go to the exact decoder. Examples are keys
 of legacy type 0, long metadata in v4, unusual tags, negative offsets, and missing or trailing bytes. So no valid record
-is lost, although the rules are strict.
+is lost.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ negative committed offset counts as "no commit".
 """
 
 WINDOW_COMMITS = 10
-"""Number of newest commits from which a partition's status is computed. Burrow calls this setting `intervals`."""
+"""The status of a partition is computed from this number of newest commits. Burrow calls this setting `intervals`."""
 
 SLOT_MS = 1_000
 """Length of a slot in milliseconds. Only the last commit of a slot counts.
@@ -159,13 +159,13 @@ def clipped_times(timestamps_ms: Int64Array) -> Int64Array:
 
 
 def last_per_slot(commits: pa.Table, code: Int64Array | None = None) -> pa.Table:
-    """For each key, return the last commit in each slot. Commit windows use only these commits. The order is log order.
+    """For each key, return the last commit in each slot, in log order. Commit windows use only these commits.
 
-    The result has at most WINDOW_COMMITS rows per key. These rows are the newest commits, because a window stores no
-    more than WINDOW_COMMITS commits. Slots depend only on timestamps. So the windows do not depend on the number of
-    reduction steps. If the clock goes back to an earlier slot, new commits belong to that earlier slot. If a slot has a
-    tombstone and a commit, the result has both, because a tombstone removes all earlier commits from the window. `code`
-    is the second result of `key_codes`. If `code` is None, this function computes it.
+    The result has only the WINDOW_COMMITS newest commits per key, because a window does not store more. Slots depend
+    only on timestamps. So the windows do not depend on the number of reduction steps. If the clock goes back to an
+    earlier slot, new commits belong to that earlier slot. If a slot has a tombstone and a commit, the result has both,
+    because a tombstone removes all earlier commits from the window. `code` is the second result of `key_codes`. If
+    `code` is None, this function computes it.
     """
     slot = clipped_times(commits["timestamp_ms"].to_numpy()) // SLOT_MS
     key = pa.array(key_codes(commits)[1] if code is None else code)
@@ -179,7 +179,6 @@ def last_per_slot(commits: pa.Table, code: Int64Array | None = None) -> pa.Table
 
 
 def _count_later_equal_rows(keys: pa.Table) -> Int64Array:
-    """For each row, return the number of later rows that are equal to this row."""
     partition, key = keys["offsets_topic_partition"].to_numpy(), keys["key"].to_numpy()
     by_key = np.lexsort((key, partition))
     starts = np.flatnonzero(

@@ -3,11 +3,11 @@
 A batch can have 2 million records, and each can have some megabytes. If a batch with undecodable records were too large
 for the driver, every restart would fail at the same batch.
 
-1. Of each key and of each value, the first `PREFIX_BYTES` are kept, and the full size.
-2. The records of one partition in one batch take at most `KEPT_BYTES`. `FIXED_BYTES` is the estimated size of a record
-   without its key and value.
-3. If the records exceed this limit, the later records are only summarized: one summary for each reason. So each record
-   counts, and the positions of the first and the last record of a summary are known.
+1. For each key and each value, the first `PREFIX_BYTES` bytes and the full size are kept.
+2. The kept records of one partition in one batch have at most `KEPT_BYTES` bytes. `FIXED_BYTES` is the estimated size
+   of a record without its key and value.
+3. Records above this limit are only summarized, with one summary for each reason. A summary contains the number of its
+   records, and the positions of its first and last record.
 """
 
 from __future__ import annotations

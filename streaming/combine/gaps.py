@@ -3,8 +3,8 @@
 Each rule applies to one group. `partition_gaps` updates the gaps with each batch.
 
 1. A gap opens at a *boundary* (`boundaries`) whose generation differs from the group's previous generation. If a static
-   member rejoins without a new generation, no gap opens. The gap has the position of the boundary. The row in
-   `rebalances` has the same position.
+   member rejoins without a new generation, no gap opens. The gap has the position of the boundary, like the row of the
+   rebalance in the table `rebalances`.
 2. The *last commit* of a partition is its last commit before the boundary. Deleted commits are ignored.
 3. The *first commit* of a partition is its first commit after the boundary, in log order. If a tombstone for the
    partition comes before the first commit, the gap no longer waits for this partition.

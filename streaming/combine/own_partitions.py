@@ -3,14 +3,13 @@
 1. The coordinator writes all records of a group to one partition: `Utils.abs(groupId.hashCode()) % partitions`. This is
    the group's *own* partition. If a record of the group is in a different partition, the coordinator did not write this
    record.
-2. Kafka advises against changing the partition count. A running broker continues to use the count that it read at its
-   start. So after a change, both counts are in use for some time. A group has one own partition for each count that the
-   monitor has seen.
+2. Kafka advises against a change of the partition count. A running broker continues to use the count that it read at
+   its start. So after a change, both counts are in use for some time. A group has one own partition for each count that
+   the monitor has seen.
 3. A broker that starts after the change computes the group's partition with the present count. It loads the group from
    this partition, which is the *home* of the group. At first, the home has no records of the group. So the group starts
    again without members and offsets. Brokers still write to the group's earlier partition when members time out or
-   offsets expire. But no member uses the group in the earlier partition. So the home has priority over every other
-   partition.
+   offsets expire, but no member uses the group there. So the home has priority over every other partition.
 4. If no count is known, every partition is accepted.
 """
 
@@ -35,10 +34,7 @@ _NAME_AT = 4
 _LAST_ASCII = 0x7F
 _BYTES_AT_ONCE = 1 << 20
 _POWERS = np.cumprod(np.array([1, *[31] * (1 << 15)], dtype=np.uint32), dtype=np.uint32)[::-1]
-"""Powers of 31 modulo 2^32, in descending order of the exponent.
-
-There are enough powers for the longest name in a key.
-"""
+"""Powers of 31 modulo 2^32, in descending order of the exponent. They are enough for the longest name in a key."""
 
 
 @dataclass(frozen=True, slots=True)

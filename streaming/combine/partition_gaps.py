@@ -1,7 +1,7 @@
 """Updates the commit gaps of the groups in one `__consumer_offsets` partition. The rules are in the module `gaps`.
 
-The commits of most groups are processed as whole columns. Python code processes a group separately if the group has a
-boundary in the batch. It also does this if the group has an open gap that waits for a key, and this key was committed.
+The commits of most groups are processed as whole columns. Only two kinds of groups are processed one by one: groups
+with a boundary in the batch, and groups with an open gap that waits for a commit in the batch.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from streaming.events import Position
 
 
 class GroupGaps(msgspec.Struct, frozen=True):
-    """A group with members: the offset of its last boundary (`since_offset`), and the totals of its gaps."""
+    """A group with members. `since_offset` is the offset of its last boundary. `totals` has the totals of its gaps."""
 
     group_id: str
     generation_id: int
@@ -188,7 +188,7 @@ class _GapMerger:
         return {key: commits for partitions in partition_commits.values() for key, commits in partitions.items()}
 
     def _apply_boundary(self, boundary: Boundary, partitions: dict[bytes, PartitionCommits]) -> None:
-        """Apply one boundary (rules 1, 2 and 4)."""
+        """Apply rules 1, 2 and 4."""
         group, generation_id = boundary.group, boundary.generation_id
         known = self.groups.get(group)
         if known is not None and known.generation_id == generation_id:
@@ -241,7 +241,7 @@ class _GapMerger:
             self._close(group, ALL_COMMITTED, -1)
 
     def _with_earlier_missing(self, first_commit: FirstCommit) -> FirstCommit:
-        """Return the first commit. `first_missing` then includes the offsets that were missing before the batch."""
+        """Include the offsets that were missing before the batch in `first_missing`."""
         return first_commit._replace(first_missing=max(first_commit.first_missing, self.inputs.missing_before))
 
     def close_timed_out(self) -> None:

@@ -1,7 +1,7 @@
 """Defines the state of one `__consumer_offsets` partition, and updates the state with each batch.
 
-The state contains reduced commits, counts and commit gaps. It does not contain membership. The snapshot is the durable
-copy of the last commits. A monitor that restarts while all clients are idle reads the last commits from the snapshot.
+The state contains reduced commits, counts and commit gaps, but no members. The snapshot is the durable copy of the last
+commits. A monitor that restarts while all clients are idle reads the last commits from the snapshot.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class DecodeFailure(msgspec.Struct, frozen=True):
 
 
 class FailureSummary(msgspec.Struct, frozen=True):
-    """The records with the same reason that a batch does not keep one by one (`decode_failures`, rule 3)."""
+    """A summary of the undecodable records of one reason that a batch does not keep (`decode_failures`, rule 3)."""
 
     reason: str
     records: int
@@ -86,7 +86,7 @@ class PartitionBatch(msgspec.Struct, frozen=True, tag="batch"):
 
 
 class CommitsVanished(msgspec.Struct, frozen=True, tag="commits_vanished"):
-    """Keys and offsets of deleted commits. The monitor did not read the tombstones of these commits.
+    """Keys and offsets of deleted commits whose tombstones the monitor did not read.
 
     The event removes only the commits at these offsets. It does not remove a later commit of the same key.
     """
@@ -207,7 +207,7 @@ def _merge_batch(
 
 
 def _gaps_closed(before: PartitionGaps, merged: MergedGaps) -> GapsClosed | None:
-    """Return the event for the driver, or None. The id of an ended group is read from the state before the batch."""
+    """Return the event for the driver, or None if no gap closed and no group changed."""
     if not merged.closed and not merged.changed_groups:
         return None
     after = merged.gaps.groups

@@ -22,8 +22,8 @@ class Catalogue:
 
     To end these processes, close the catalogue or use ``with``.
 
-    If several strategies have the same name, only one is used. The order of precedence is: built-in strategies,
-    references, installed packages. Raises AssignorFailedError if a reference cannot be loaded.
+    If several strategies have the same name, a built-in strategy is used first, then a strategy that the settings
+    reference, then a strategy of an installed package. Raises AssignorFailedError if a reference cannot be loaded.
     """
 
     def __init__(self, references: Iterable[str] = ()) -> None:

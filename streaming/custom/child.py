@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from assignors.model import PartitionAssignor
 
 MEMORY_BYTES = 2 << 30
-"""Maximum memory of the process. If a strategy needs more memory, its process fails, but the machine does not."""
+"""Maximum memory of the process. If a strategy needs more memory, only its process fails."""
 
 _STDERR = 2  # the file descriptor, because a strategy may have replaced sys.stderr
 
@@ -75,7 +75,7 @@ def _write_answer(answers: BinaryIO, answer: object) -> None:
 
 
 def _limit_memory() -> None:
-    with contextlib.suppress(ImportError, ValueError, OSError):  # a platform without limits has none
+    with contextlib.suppress(ImportError, ValueError, OSError):  # some platforms have no memory limits
         import resource  # noqa: PLC0415 - not available on every platform
 
         _, hard_limit = resource.getrlimit(resource.RLIMIT_AS)

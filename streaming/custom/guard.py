@@ -153,7 +153,7 @@ class GuardedAssignor:
 
 
 class _Child:
-    """The child process. The child writes one message after its start and one message after each request."""
+    """The child process. It writes one message after its start, and one message after each request."""
 
     def __init__(self, reference: str, limit_seconds: float) -> None:
         self.name = reference
@@ -202,18 +202,14 @@ class _Child:
     def end(self) -> None:
         self._kill()
         for stream in (self._requests, self._answers, self._stderr):
-            with contextlib.suppress(OSError):  # the rest of the buffer has no reader
+            with contextlib.suppress(OSError):  # the child has ended, so buffered bytes cannot be sent
                 stream.close()
 
     def _await_exit(self) -> None:
-        """Wait a short time for the child to exit. After the exit, the exit code is known.
+        """Wait a short time until the child has exited and its exit code is known.
 
-        Call this function only if the child has closed its output.
-
-        This function does not reap the child.
-
-        Until the child is reaped, the kernel does not reuse its process id. So ``_kill`` can safely end the processes
-        that the strategy started.
+        Call this function only after the child has closed its output. The function does not reap the child. So the
+        kernel does not reuse the process id, and ``_kill`` can safely end the processes that the strategy started.
         """
         for _ in range(100):
             if self._process.returncode is not None or os.waitid(

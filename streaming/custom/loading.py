@@ -18,22 +18,20 @@ class AssignorLoadError(Exception):
 
 
 def installed_references() -> dict[str, str]:
-    """Return the strategies of installed packages: name to ``module:attribute``. No package is imported.
+    """Return the ``module:attribute`` reference of each strategy in installed packages, by the strategy's name.
 
-    If two packages define the same name, the reference that is first in alphabetical order is used. So the order of
-    installation does not change the result.
+    No package is imported. If two packages define the same name, the reference that is first in alphabetical order is
+    used. So the order of installation does not change the result.
     """
     references = sorted((point.name, point.value) for point in entry_points(group=ENTRY_POINT_GROUP))
     return dict(reversed(references))
 
 
 def load_assignor(reference: str) -> PartitionAssignor:
-    """Import ``module:attribute``.
+    """Import the assignor ``module:attribute``. Raises AssignorLoadError.
 
-    The attribute is an assignor, or a callable that returns an assignor. The callable has no arguments.
-
-    The import runs the user's code in this process. ``GuardedAssignor`` runs the code in a separate process. Raises
-    AssignorLoadError.
+    The attribute is an assignor, or a callable without arguments that returns an assignor. The import runs the user's
+    code in this process. ``GuardedAssignor`` runs the code in a separate process.
 
     >>> load_assignor("assignors.range.range:RangeAssignor").name
     'range'

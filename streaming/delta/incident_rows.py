@@ -14,7 +14,10 @@ from streaming.evaluation.incidents.story import ADVICE
 
 
 def incident_row(sampled_at_ms: int, incident: Incident, story: Sequence[str], *, is_repeated: bool = False) -> Row:
-    """Return the row of an incident that opened, changed or ended at this sample, or the repeated row of a date."""
+    """Return the row of an incident that opened, changed or ended at this sample.
+
+    If `is_repeated` is True, the incident did not change, and the row repeats it on a new date.
+    """
     sampled_time, kind = utc(sampled_at_ms), incident_cause(incident).kind
     return {
         "cluster": incident.cluster,

@@ -1,7 +1,7 @@
 """Checks that one entry of a Delta log is complete.
 
-delta-rs reads each line of an entry separately. So if an entry ends after any line, delta-rs applies the lines before
-and reports no error.
+delta-rs reads each line of an entry separately. So if the last lines of an entry are missing, delta-rs applies the
+other lines and reports no error.
 
 1. Each line is one action: a JSON object whose values are JSON objects. An entry without any action is damaged.
 2. The first entry of a table contains the actions `protocol` and `metaData`.
@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 TRANSACTIONS = "rebalance_monitor.transactions"
-"""The number of transaction identifiers of a commit, in its metadata (rule 4)."""
+"""The name of the number of transaction identifiers in the metadata of a commit (rule 4)."""
 
 _COUNTS = (
     ("add", "num_added_files"),
@@ -25,13 +25,13 @@ _COUNTS = (
     ("remove", "num_removed_files"),
     ("remove", "numFilesRemoved"),
 )
-"""Actions, and the names of their numbers. The compaction has other names than the other operations."""
+"""Actions, and the names of their numbers in `commitInfo`. Compactions use other names than the other operations."""
 
 _Action = Mapping[str, Mapping[str, Any]]
 
 
 def entry_fault(stored: bytes | None, version: int) -> str | None:
-    """Return the damage of the entry with this version, or None if the entry is complete.
+    """Return a description of the damage of the entry with this version. None if the entry is complete.
 
     >>> entry_fault(b'{"add":5}', 7)
     'contains no actions'

@@ -1,14 +1,13 @@
 """Opens the Delta tables, appends rows to them and maintains them.
 
-Two libraries access the tables. Users query the tables with delta-spark. When the monitor creates a checkpoint, it also
-uses delta-spark to read the complete history. Only delta-rs (`deltalake`) writes to the tables. A small append takes
-6-8 ms with delta-rs, and 0.7 s with Spark. Creating seven tables takes 0.1 s with delta-rs, and 5-9 s with Spark. These
-times were measured (streaming/DESIGN.md). With both libraries, a commit is never partial.
+Only delta-rs (`deltalake`) writes to the tables, because its appends are a hundred times faster than those of Spark
+(streaming/DESIGN.md). When the monitor creates a checkpoint, it reads the complete history with delta-spark. Users also
+query the tables with delta-spark.
 
 Delta's transaction identifier ensures that a batch is appended only once. The identifier consists of an application id
-and a batch id. A batch is not appended if its batch id is not greater than the last committed batch id of the
-application. A new checkpoint counts its batches from 0 again. So the application id contains the checkpoint, in
-addition to the table.
+and a batch id. A batch is appended only if its batch id is greater than the last committed batch id of the same
+application id. A new checkpoint counts its batches from 0 again. So the application id contains the id of the
+checkpoint and the name of the table.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ class TableVersionError(RemedyError):
 
 
 class TableProgress(NamedTuple):
-    """The version of a table, and the id of the last batch that one checkpoint wrote to it. -1 if it wrote none."""
+    """The version of a table, and the id of the last batch that one checkpoint wrote to it (-1: no batch)."""
 
     version: int
     last_batch: int
@@ -164,7 +163,7 @@ class DeltaTables:
 
         Every few seconds, a batch adds a small file and a log entry. Without maintenance, a table would grow by tens of
         thousands of files per day. So a table whose maintenance fails does not prevent the maintenance of the others.
-        Returns the first error of each table with an error. The keys are the paths of the tables.
+        Returns the first error of each table whose maintenance failed, by the path of the table.
         """
         hours = self._versions_kept_hours if replaced_files_kept_hours is None else replaced_files_kept_hours
         failures = ((self.path(table), self._open[table.name].tidy(keep_from, hours)) for table in TABLES)
@@ -191,10 +190,7 @@ class DeltaTables:
 
 
 class _OpenTable:
-    """The handle of one table. Several threads use this object.
-
-    The threads belong to clusters, samplers and maintenance. A lock allows only one thread at a time.
-    """
+    """The handle of one table. Several threads use it, and a lock allows only one thread at a time."""
 
     def __init__(self, handle: DeltaTable) -> None:
         self.handle = handle
@@ -279,7 +275,7 @@ def _commit(delta_table: DeltaTable, rows: pa.Table, transactions: Iterable[Tran
         delta_table,
         _without_comments(rows),
         mode="append",
-        schema_mode="merge",  # writes null into the columns of a later version of the monitor
+        schema_mode="merge",  # writes null into columns that only a later version of the monitor knows
         commit_properties=properties,
         post_commithook_properties=_NO_HOOKS,
     )

@@ -44,7 +44,7 @@ Rows in Python need several times the memory of rows in Arrow. A row of a group 
 
 
 def arrow_table(table: Table, rows: Iterable[Row]) -> pa.Table:
-    """Return the rows as an Arrow table with the schema of the table. Only some of the rows exist at a time."""
+    """Return the rows as an Arrow table with the schema of the table. `rows` is read in parts, to save memory."""
     parts = [pa.Table.from_pylist(part, schema=table.schema) for part in _parts(rows)]
     return pa.concat_tables(parts) if parts else table.schema.empty_table()
 
@@ -67,7 +67,7 @@ def update_rows(
 ) -> Mapping[Table, Iterator[Row]]:
     """Return the rows that one batch of group updates adds to the tables.
 
-    `decisions` shows which skipped generations were failed rebalances.
+    `decisions` shows which generations without a record were failed rebalances.
     """
     ids = [update.record.snapshot.group_id for update in updates]
     evaluations = [
@@ -130,7 +130,7 @@ def quarantine_rows(
 
 
 def commit_gap_rows(cluster: str, gaps: Iterable[CommitGap]) -> Mapping[Table, list[Row]]:
-    """Return the rows of commit gaps. The columns have the names of the fields of CommitGap. Times end in `_time`."""
+    """Return the rows of commit gaps. Most columns have the name of a field of CommitGap."""
     rows = []
     for gap in gaps:
         fields = msgspec.structs.asdict(gap)

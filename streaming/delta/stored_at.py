@@ -33,9 +33,9 @@ def last_rows(  # noqa: PLR0913 - the parts of one query
     A column that the table does not have yet is None.
 
     The first query reads only keys and times, and finds the times of the last rows. The second query reads only the
-    dates of these times. If there are few times, it also skips all rows with other times. `DISTINCT ON` takes ten times
-    as long (page/DESIGN.md). The date of each row must be the date of its time. In `assignment_imbalance`, only rows
-    with the measure `partitions` meet this condition.
+    dates of these times. If there are few times, it also skips all rows with other times. A query with `DISTINCT ON`
+    takes ten times as long (page/DESIGN.md). The date of each row must be the date of its time. In
+    `assignment_imbalance`, only rows with the measure `partitions` meet this condition.
     """
     time, group_by = _time_column(table), ", ".join(keys)
     stored = StoredTable(root, table)
@@ -87,7 +87,7 @@ def has_rows(root: str, table: Table, day: date, until: datetime, cluster: str |
 
 
 def sampled_times(root: str, table: Table, since: datetime, until: datetime, cluster: str | None) -> Sequence[datetime]:
-    """Return the times from `since` to `until` at which any row was sampled, sorted."""
+    """Return the sorted times of the samples from `since` to `until` that have a row."""
     dates = {since.date() + timedelta(days) for days in range((until.date() - since.date()).days + 1)}
     matching = f"{where({'cluster': cluster}, dates)} AND sampled_time >= {_sql_time(since)} AND {_until(table, until)}"
     sql = f"SELECT DISTINCT sampled_time FROM stored WHERE {matching} ORDER BY sampled_time"  # noqa: S608 - quoted
@@ -97,7 +97,8 @@ def sampled_times(root: str, table: Table, since: datetime, until: datetime, clu
 def last_sampled_time(root: str, table: Table, until: datetime, cluster: str | None) -> datetime | None:
     """Return the time of the last sample at or before `until`. None if the table has no such row.
 
-    At most two dates are read, because each date in the log of the table has a row.
+    Two dates are enough. Each date in the log of the table has a row, and all rows of the earlier date are before
+    `until`.
     """
     stored = StoredTable(root, table)
     dates = [day for day in stored.dates(cluster) if day <= until.date()][-2:]
@@ -135,7 +136,7 @@ def _at_times(column: str, times: Sequence[datetime]) -> str:
 
 
 def _until(table: Table, until: datetime) -> str:
-    """Return the SQL condition for rows at or before a time in UTC. The date lets the query skip files.
+    """Return the SQL condition for rows at or before a time in UTC. With the date, the query can skip files.
 
     The condition contains no literal `TIMESTAMP '...'`, because such a literal has nanoseconds and cannot be later than
     the year 2262.

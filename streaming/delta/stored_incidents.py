@@ -4,7 +4,7 @@
    rows, and then reads only the dates of these times.
 2. The column `evidence` has up to 500 facts. It is read only for open incidents, and for a single incident.
 3. While the monitor runs, an open incident has a row on each date (`run/samples/incident_writer.py`). So the open
-   incidents are in the last OPEN_DATES dates of the table. If no clock was ever set back, one date would be enough.
+   incidents are in the last date of the table. But a clock can be set back, so the last OPEN_DATES dates are read.
 
 All functions raise NoTableError and TableReadError.
 """
@@ -45,7 +45,7 @@ def incident_summaries(root: str, cluster: str, dates: Collection[date]) -> Sequ
 
 
 def find_incident_row(root: str, cluster: str, incident_id: str, dates: Collection[date]) -> dict[str, Any] | None:
-    """Return the last row of an incident. The other dates are read only if the incident has no row on these dates."""
+    """Return the last row of an incident. If the incident has no row on these dates, all dates are read."""
     for searched in (dates, None):
         rows = last_rows(root, INCIDENTS, _KEY, _END, dates=searched, cluster=cluster, incident_id=incident_id)
         if rows:

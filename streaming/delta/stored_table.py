@@ -1,8 +1,8 @@
 """Queries one version of a table without Spark.
 
-DataFusion, which is a part of delta-rs, runs the queries. `to_pyarrow_table` is not used. That function reads files in
-threads of Arrow. These threads call Python code, and sometimes continue after the read. Because of these threads, one
-of six commands crashed at exit (https://github.com/apache/arrow/issues/34314).
+DataFusion, which is a part of delta-rs, runs the queries. Do not use `to_pyarrow_table`. It reads files in threads of
+Arrow that call Python code and sometimes continue after the read. With these threads, one of six commands crashed at
+exit (https://github.com/apache/arrow/issues/34314).
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ class StoredTable:
         return pa.table(self._stored.get_add_actions(flatten=True))
 
     def dates(self, cluster: str | None) -> list[date]:
-        """Return the sorted dates with rows of a cluster, or of all clusters. No file is opened."""
+        """Return the sorted dates on which a cluster has rows (None: any cluster). No file is opened."""
         files = self.files()
         partitions = zip(files["partition.cluster"].to_pylist(), files["partition.date"].to_pylist(), strict=True)
         return sorted({day for name, day in partitions if cluster in {None, name}})
 
     def query(self, sql: str) -> pa.Table:
-        """Return the result of a query. The query reads the table by the name `stored`. Raises TableReadError."""
+        """Return the result of a query. In the query, the name of the table is `stored`. Raises TableReadError."""
         try:
             return pa.table(QueryBuilder().register("stored", self._stored).execute(sql).read_all())
         except Exception as error:
@@ -109,7 +109,7 @@ def where(equal: Mapping[str, str | int | bool | None], dates: Collection[date] 
 
 
 def sql_literal(value: str | int) -> str:
-    """Return the value as SQL. A bool is an int, and its text is SQL.
+    """Return the value as an SQL literal. The Python text of an int or a bool is valid SQL.
 
     >>> sql_literal("it's"), sql_literal(7), sql_literal(True)
     ("'it''s'", '7', 'True')
@@ -122,7 +122,7 @@ def _quote(text: str) -> str:
 
 
 def read_error(path: str, error: Exception) -> TableReadError:
-    """Return the error for a table that cannot be read. Pages show it, so it contains no credentials."""
+    """Return the error for a table that cannot be read. Pages show this error, so it contains no credentials."""
     shown = without_credentials(path)
     # A password can contain a line feed, so credentials are hidden first, and then only the first line is shown.
     cause = hide_credentials(str(error).replace(path, shown).replace(rust_uri(path), shown)).partition("\n")[0]

@@ -1,8 +1,7 @@
 """Finds missing and damaged files of Delta tables on a local disk.
 
-If a log entry is an empty file, delta-rs ignores this log entry without an error. So its rows are missing. For other
-damage, delta-rs reports internal errors of Rust. So this module checks the files by four rules before delta-rs opens
-them:
+delta-rs ignores an empty log entry without an error. Then the rows of this entry are missing. For other damage,
+delta-rs reports internal errors of Rust. So this module checks the files by four rules before delta-rs opens them:
 
 1. A table has a log. A folder is damaged if it has files but no log entry. A folder that does not exist is not damaged.
 2. The log is read from its last checkpoint. Without a checkpoint, it is read from version 0. Each later log entry must
@@ -10,12 +9,11 @@ them:
    exist. delta-rs never reads this log entry, but cannot append rows without it.
 3. The last checkpoint must be a Parquet file that can be read completely. The checkpoint that `_last_checkpoint` names
    must exist. If `_last_checkpoint` is not JSON, this file is ignored. delta-rs must be able to open the table.
-4. Each data file of the last version must exist, must have the size from the log, and must have the end of a Parquet
-   file. A start does not read the rows, because this would take minutes for large tables. The repair and a failed
-   maintenance also read all rows.
+4. Each data file of the last version must exist, must have the size from the log, and must end like a Parquet file. A
+   start does not read the rows, because this would take minutes for large tables. Only the repair and the check after a
+   failed maintenance read all rows.
 
-After a process is killed, two kinds of files can remain: temporary files, and data files without a log entry. These
-files are not damage.
+If a process was killed, temporary files and data files without a log entry can remain. The rules ignore these files.
 """
 
 from __future__ import annotations
@@ -173,7 +171,7 @@ def damaged_rows(folder: LocalFolder, *, reads_rows: bool) -> Iterator[DamagedFi
         path = folder.root / name
         try:
             fault = _size_fault(path, size_bytes) or (None if not reads_rows or _is_parquet(path, rows) else _BAD_ROWS)
-        except (FileNotFoundError, ValueError):  # a name with a null byte names no file
+        except (FileNotFoundError, ValueError):  # ValueError: the name contains a null byte
             fault = "is missing"
         if fault:
             yield DamagedFile(name, fault)
@@ -203,7 +201,7 @@ def _is_parquet(source: Path | pa.BufferReader, rows: int | None = None) -> bool
     except OSError as error:
         if error.errno is not None:
             raise
-        return False  # Arrow's own error
+        return False  # the error is from Arrow, not from the disk
 
 
 def _files_of_rows(folder: LocalFolder) -> list[tuple[str, int, int | None]]:

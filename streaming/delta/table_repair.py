@@ -4,8 +4,8 @@ To *move* a file *aside* means: move the file from the table to a separate folde
 
 1. The first damaged log entry and all later entries are moved aside. The table then has the last version before these
    entries.
-2. A damaged checkpoint of the log is moved aside. If the log entries are complete without the checkpoint, the table is
-   then repaired.
+2. A damaged checkpoint of the log is moved aside. If the log entries are complete without the checkpoint, this is
+   enough to repair the table.
 3. If the log entry with the version of the last checkpoint is missing, an entry without actions replaces it. No action
    is lost, because the checkpoint contains all actions.
 4. All rows are read. Damaged data files are moved aside. Damaged and missing data files are removed from the log
@@ -31,7 +31,7 @@ _VERSION = re.compile(r"([0-9]{20})\.json")
 
 
 def repair_table(folder: LocalFolder, aside: Path) -> str:
-    """Repair the table. Returns one sentence that describes the repair. Files are moved aside to `aside`.
+    """Repair the table. Returns one sentence that describes the repair. Files are moved to the folder `aside`.
 
     Raises OSError for a file that cannot be read or moved. Such a file is not damaged, so rule 5 does not apply.
     """

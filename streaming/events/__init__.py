@@ -4,8 +4,8 @@ There are two kinds of events:
 
 - Records of the group coordinator. Each record contains its position in `__consumer_offsets`. So a record that is read
   twice changes the state only once. In the polling mode, the monitor uses answers of coordinators instead of records.
-- External facts, which the Spark driver adds to the state of the group. Examples are topic metadata and the assignor
-  that a coordinator reports. A further example is the decision whether all records in a range of the log were read.
+- External facts, which the Spark driver sends to the state of a group. Examples are topic metadata, and the assignor
+  that a coordinator reported.
 
 Events are sent between processes. So each event has a stable encoding. `from_records.py` converts records to events.
 """
@@ -26,9 +26,9 @@ CLASSIC, CONSUMER, SHARE, STREAMS = "classic", "consumer", "share", "streams"
 
 
 POLLED_PARTITION = -1
-"""The partition number that is used in the positions of polled answers.
+"""The partition number in the positions of coordinators' answers.
 
-In the polling mode, `__consumer_offsets` is not read.
+In the polling mode, the monitor does not read `__consumer_offsets`.
 """
 
 
@@ -70,8 +70,8 @@ class GroupDescribed(msgspec.Struct, frozen=True, tag="group_described"):
     """A coordinator's full description of a group. `state` is the coordinator's name of the group's state.
 
     The position is not the position of a record. `offsets_topic_partition` is POLLED_PARTITION. `offsets_topic_offset`
-    is a sequence number over the answers of all polls. `timestamp_ms` is the start time of the poll. One of `classic`
-    and `modern` is set, and the other is None.
+    is a number that increases with each answer. `timestamp_ms` is the start time of the poll. One of `classic` and
+    `modern` is set, and the other is None.
     """
 
     position: Position
@@ -137,10 +137,7 @@ class CurrentWritten(msgspec.Struct, frozen=True, tag="current"):
 
 
 class RegexResolved(msgspec.Struct, frozen=True, tag="regex"):
-    """The topics that match a subscribed regular expression.
-
-    The value is None if no member subscribes to this expression any more.
-    """
+    """The topics that match a regular expression. None if no member subscribes to this expression any more."""
 
     position: Position
     regex: str
@@ -184,8 +181,8 @@ class TopicMetadata(msgspec.Struct, frozen=True):
 class TopicsSampled(msgspec.Struct, frozen=True, tag="topics_sampled"):
     """Metadata of the topics that a group subscribes to. The Spark driver sends this event.
 
-    `is_time_corrected` is True if the state of the group contains metadata with a later time than the driver's last
-    sample. The clock was wrong when this metadata was sampled, so the event replaces the metadata.
+    `is_time_corrected` is True if the group's state contains metadata with a later time than the driver's last sample.
+    The clock was wrong when the monitor sampled this metadata. So the event replaces it.
     """
 
     topics: dict[str, TopicMetadata]
@@ -193,11 +190,12 @@ class TopicsSampled(msgspec.Struct, frozen=True, tag="topics_sampled"):
 
 
 class SkipSettled(msgspec.Struct, frozen=True, tag="skip_settled"):
-    """The decision about the skipped generations between the record at `offsets_topic_offset` and the previous record.
+    """Shows whether generations without a record were failed rebalances.
 
-    If `log_was_whole` is True, every offset between the two records was read. So compaction removed no record, and the
-    skipped generations were failed rebalances: members joined but never synced. If `log_was_whole` is False, some
-    offsets between the two records were not read, and the cause stays unknown.
+    The generations are between the record at `offsets_topic_offset` and the previous record of the group. If
+    `log_was_whole` is True, the monitor read every offset between the two records. So compaction removed no record, and
+    the generations were failed rebalances: members joined but never synced. If `log_was_whole` is False, the cause
+    stays unknown.
     """
 
     offsets_topic_offset: int
@@ -224,8 +222,8 @@ class GroupForgotten(msgspec.Struct, frozen=True, tag="group_forgotten"):
 class AssignorReported(msgspec.Struct, frozen=True, tag="assignor_reported"):
     """The assignor that the coordinator reported for a KIP-848 group at an epoch.
 
-    The event is used if no member names an assignor. It applies only to this epoch. At a different epoch, the group can
-    have different members, and a member can name an assignor.
+    The event is ignored if a member names an assignor, or if the group has reached a different epoch. At a different
+    epoch, the group can have different members, and one of them can name an assignor.
     """
 
     epoch: int
@@ -235,9 +233,8 @@ class AssignorReported(msgspec.Struct, frozen=True, tag="assignor_reported"):
 class DecodeFailed(msgspec.Struct, frozen=True, tag="record_unreadable"):
     """The value of a membership record could not be decoded.
 
-    The key was decoded, and the record is stored in the quarantine table. The record replaces an older value of the
-    group's state, so the older value is out of date. The new value is unknown. `entry` and `entry_of` are the result of
-    `entry_name`.
+    The key was decoded, and the record is stored in the quarantine table. The record replaces a part of the group's
+    state, so this part is now unknown. `entry` and `entry_of` identify this part (`entry_name`).
     """
 
     position: Position

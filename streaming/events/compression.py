@@ -2,7 +2,7 @@
 
 A record of a group with 1,000 members can have 1 MB. It repeats the names of topics and clients, so Zstandard reduces
 it to a tenth. Without compression, many of these records in one batch do not fit into the heap of Spark's JVM. Then
-every restart fails.
+every restart fails, because it reads the same batch again.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import msgspec
 import pyarrow as pa
 
 LARGE_BYTES = 64 << 10
-"""Only values of at least this size are compressed. For smaller values, the time is worth more than the memory."""
+"""Only values of at least this size are compressed. For smaller values, compression costs more than it saves."""
 
 _MARK = b"\xc1"
 """The first byte of a compressed value. MessagePack does not use this byte."""
@@ -24,19 +24,19 @@ def compressed(encoded: bytes) -> bytes:
 
 
 def decompressed(content: bytes) -> bytes:
-    """Return the bytes that `compressed` got."""
+    """Return the original bytes of a value that `compressed` compressed."""
     length = int.from_bytes(content[:4], "big")
     encoded: bytes = pa.decompress(content[4:], decompressed_size=length, codec="zstd", asbytes=True)
     return encoded
 
 
 def compressed_if_large(encoded: bytes) -> bytes:
-    """Compress a value in MessagePack if it is large."""
+    """Compress a MessagePack value if it is large."""
     return _MARK + compressed(encoded) if len(encoded) >= LARGE_BYTES else encoded
 
 
 def decompressed_if_large(content: bytes) -> bytes:
-    """Return the bytes that `compressed_if_large` got. Raises msgspec.DecodeError if they are damaged."""
+    """Return the original bytes of a result of `compressed_if_large`. Raises msgspec.DecodeError for damaged bytes."""
     if not content.startswith(_MARK):
         return content
     try:

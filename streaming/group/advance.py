@@ -3,17 +3,17 @@
 The terms are the same as in Kafka's coordinator (`ClassicGroup`, `ConsumerGroup`, `GroupMetadataManager`). For a
 classic group, "generation" means its generation. For every other group, "generation" means the group epoch. Rules:
 
-1. A record at or before the last position was already read. Such a record does not change the state. So the counts stay
-   correct if the monitor reads the log a second time. Only positions in the same partition are compared. If a record is
-   from a different partition, the group has moved to this partition, because the partition count of
-   `__consumer_offsets` changed (`combine.own_partitions`). In the new partition, the group counts as created again
-   (rule 5).
+1. The state contains the position of the group's last record. A record at or before this position was already read and
+   does not change the state. So the counts stay correct if the monitor reads the log a second time. Only positions in
+   the same partition are compared. A record in a different partition means that the group has moved to this partition,
+   because the partition count of `__consumer_offsets` changed (`combine.own_partitions`). In the new partition, the
+   group counts as created again (rule 5).
 2. The first record of a group does not change the counts, because the monitor does not know the earlier records of the
    group.
 3. If a record has the same generation as the previous record, the group has not rebalanced. In this case, a static
    member rejoined with a new member id and got its old assignment.
 4. If the generation is higher than before, the difference is added to the number of rebalances. If the group has no
-   members at the higher generation, the last step is a transition to Empty. The transition to Empty has its own counter
+   members in the new generation, the difference includes one transition to Empty. This transition has its own counter
    and does not count as a rebalance.
 5. If the generation is lower, or if the previous record was a tombstone, the group was created again. The number of
    rebalances is kept, and this record does not change it.
@@ -23,27 +23,30 @@ classic group, "generation" means its generation. For every other group, "genera
    change. If the group was a streams group, there is one more record between these two records: the tombstone of its
    topology. This tombstone does not create an event. So for a streams group, the second record after the first
    tombstone also counts as the next record.
-7. If a classic group has generation numbers without a record, these numbers are stored as a `Skip`. The `Skip` is kept
-   until the monitor knows whether the log was complete between the records. The `Skip` is also kept if the group is
-   deleted. Otherwise, the counts would depend on the time of the decision. For other group types, the coordinator
-   writes a record for every epoch. If the record of an epoch is missing, compaction removed it.
+7. The generation of a classic group can increase by more than 1 from one record to the next. The state then contains a
+   `Skip`, until the monitor knows whether it read the complete log between the two records. The `Skip` stays even if
+   the group is deleted before that. Otherwise, the counts would depend on how fast the monitor finds out. For other
+   group types, the coordinator writes a record for every epoch. If the record of an epoch is missing, compaction
+   removed it.
 8. The monitor computes the state of a consumer or share group from the group's records, in the same way as the
    coordinator. If records are missing, the state is Unknown. For streams groups, the records contain only a part of the
    state. So the state of a streams group is Empty or Unknown.
-9. If the brokers do not have a group any more, its state is Gone. But if the group has a record after the listing, its
-   state does not change. The time of the state Gone is always later than the group's last record.
+9. If the coordinator reports that a group does not exist, the group's state becomes Gone. If the monitor has read a
+   newer record of the group in the meantime, the state does not change. The time of the state Gone is always later than
+   the group's last record.
 10. A coordinator's answer (`GroupDescribed`) replaces the whole state. If the answer is equal to the previous answer,
-    the state does not change. For a classic group, the answer does not contain the generation. If the answer shows that
-    a classic group is not in a rebalance, the monitor counts one rebalance, or one transition to Empty, in two cases.
-    In the first case, members, subscriptions or assignments differ from the previous answer. In the second case, the
-    previous answer showed a rebalance. The count is a lower bound, because the monitor can miss rebalances between two
-    answers. If the group type differs from the previous answer, the group was upgraded or downgraded.
-11. If the tables contain counts of the group from an earlier checkpoint, the monitor reads the log again from its
-    start. It does not count the records up to the last row of the group in the tables (`Resume`).
+    the state does not change. If the group type differs, the group was upgraded or downgraded. For a classic group, the
+    answer contains no generation. So the monitor counts one rebalance, or one transition to Empty, if two conditions
+    are true. First, the answer shows that the group is not in a rebalance. Second, the previous answer showed a
+    rebalance, or it had different members, subscriptions or assignments. The count is a lower bound, because the
+    monitor can miss rebalances between two answers.
+11. With a new checkpoint, the monitor reads the log again from its start. If the tables contain counts of the group
+    from an earlier checkpoint, these counts continue. The monitor does not count the records up to the group's last row
+    again (`Resume`).
 12. If a record cannot be decoded, the state of the group is Unknown, because the previous value is out of date. A
     classic group stays Unknown until its next record. This next record does not change the counts. A group of another
-    type stays Unknown until the next record of the same entry. The samples of topics are kept, because the record does
-    not change the topics.
+    type stays Unknown until the next record of the same entry. The metadata of topics is kept, because a group's record
+    does not change topics.
 13. A coordinator can report the assignor of a KIP-848 group. The coordinator's answer contains an epoch. The monitor
     uses the assignor from this epoch on, until the coordinator reports a different assignor. If a member specifies an
     assignor, the monitor uses the member's assignor instead.
@@ -91,9 +94,9 @@ from streaming.group.snapshot import (
 from streaming.protocol.classic import GroupMetadata
 
 KEPT_SKIPS = 16
-"""Maximum number of undecided skips per group. This limits the size of the state in a rebalance storm.
+"""Maximum number of `Skip` values in the state of a group. This limits the size of the state in a rebalance storm.
 
-If there are more skips, the oldest skips are removed. Removed skips never count as failed rebalances.
+If there are more, the oldest ones are removed. A removed `Skip` never counts as failed rebalances.
 """
 
 
@@ -114,7 +117,7 @@ def _apply_log_event(snapshot: GroupSnapshot, event: LogEvent) -> GroupSnapshot:
 
 
 def _resume_counting(snapshot: GroupSnapshot, resume: Resume, offsets_topic_partition: int) -> GroupSnapshot:
-    """Return the snapshot from which counting continues. The log was read again up to the last row.
+    """Return the snapshot from which counting continues, after the log was read again up to the group's last row.
 
     If compaction removed all earlier records of the group, the snapshot contains the values of the last row.
     """
@@ -158,7 +161,7 @@ def _is_in_other_partition(snapshot: GroupSnapshot, event: LogEvent) -> bool:
 def _leave_earlier_partition(snapshot: GroupSnapshot, event: LogEvent) -> GroupSnapshot:
     """If the event is from a different partition, mark the group in its earlier partition as Gone.
 
-    The undecided skips of the group are removed, because only the earlier partition contains the data for a decision.
+    The `Skip` values are removed, because only the earlier partition can prove failed rebalances.
     """
     if not _is_in_other_partition(snapshot, event):
         return snapshot
@@ -168,8 +171,8 @@ def _leave_earlier_partition(snapshot: GroupSnapshot, event: LogEvent) -> GroupS
 def _as_living(snapshot: GroupSnapshot, event: LogEvent, group_type: str) -> GroupSnapshot:
     """Return the snapshot that a record of this group type updates.
 
-    The result is one of three snapshots: the given snapshot, the group after an upgrade or downgrade (rule 6), or the
-    group after it was created again (rule 5).
+    The result can be the given snapshot, the group after an upgrade or downgrade (rule 6), or the group after it was
+    created again (rule 5).
     """
     if snapshot.position is None or (snapshot.group_type == group_type and not snapshot.is_over):
         return snapshot
@@ -249,7 +252,7 @@ def _replay(snapshot: GroupSnapshot, event: ModernEvent | DecodeFailed) -> Group
     """
     group_type = CONSUMER if isinstance(event, RegexResolved | TopicsNamed) else event.group_type
     if _is_deletion(event) and (snapshot.modern is None or snapshot.group_type != group_type):
-        # A deletion as the first record is of a member that left. It does not show an earlier group (rule 2).
+        # The first record that the monitor reads of a group can be the deletion of an entry. It is ignored (rule 2).
         return snapshot if snapshot.position is None else msgspec.structs.replace(snapshot, position=event.position)
     living = _as_living(snapshot, event, group_type)
     modern = replay(living.modern or ModernGroup(), event)
@@ -285,7 +288,7 @@ def _apply_description(snapshot: GroupSnapshot, event: GroupDescribed) -> GroupS
         modern=modern,
         totals=_count_described(living, event),
     )
-    # In a rebalance the answer has no subscriptions. They are probably the same afterwards, so the topics stay.
+    # During a rebalance, the answer has no subscriptions. They probably do not change, so the topics stay.
     return described if event.state in REBALANCING else _without_unsubscribed_topics(described)
 
 

@@ -17,7 +17,10 @@ from streaming.group.snapshot import GONE, GroupSnapshot
 
 
 def apply_fact(snapshot: GroupSnapshot, fact: ExternalFact) -> GroupSnapshot:
-    """Return the snapshot after the fact. `GroupForgotten` does not change it, because the caller removes the state."""
+    """Return the snapshot after the fact.
+
+    `GroupForgotten` does not change the snapshot, because the caller removes the state of the group.
+    """
     if isinstance(fact, TopicsSampled):
         return _store_topics(snapshot, fact)
     if isinstance(fact, SkipSettled):
@@ -32,7 +35,7 @@ def apply_fact(snapshot: GroupSnapshot, fact: ExternalFact) -> GroupSnapshot:
 def _store_topics(snapshot: GroupSnapshot, event: TopicsSampled) -> GroupSnapshot:
     """Store the latest sample and the name of each topic. Samples can arrive in any order.
 
-    If the times of the stored samples were wrong, the event replaces them.
+    If `is_time_corrected` is True, the times of the stored samples are wrong. Then the event replaces these samples.
     """
     topics = dict(snapshot.topics)
     for topic in snapshot.subscribed_topics():
@@ -46,9 +49,9 @@ def _store_topics(snapshot: GroupSnapshot, event: TopicsSampled) -> GroupSnapsho
 
 
 def _with_known_since(known: TopicMetadata | None, sampled: TopicMetadata) -> TopicMetadata:
-    """Return the new sample. Its `since_ms` is the time since which partition count and topic id are unchanged.
+    """Return the new sample. If partition count and topic id did not change, it gets the known sample's start time.
 
-    If the known sample has a later time, its times are wrong, so this time starts again.
+    If the known sample is later than the new sample, the times of the known sample are wrong. Then they are not used.
     """
     if (
         known is None
@@ -83,7 +86,6 @@ def _settle_skips(snapshot: GroupSnapshot, event: SkipSettled) -> GroupSnapshot:
 
 
 def _store_assignor(snapshot: GroupSnapshot, event: AssignorReported) -> GroupSnapshot:
-    """Apply rule 13."""
     modern = with_reported_assignor(snapshot.modern, event) if snapshot.modern else None
     return msgspec.structs.replace(snapshot, modern=modern)
 
@@ -93,7 +95,7 @@ def _mark_gone(snapshot: GroupSnapshot, event: GroupVanished) -> GroupSnapshot:
         return snapshot
     if event.offsets_topic_partition not in {None, snapshot.position.offsets_topic_partition}:
         return snapshot
-    # The time must be later than the record's, even if clocks differ: readers take the row with the latest time.
+    # Readers of the table use the row with the latest time. So this time must be later than the last record's time.
     gone_at_ms = max(event.listed_at_ms, snapshot.position.timestamp_ms + 1)
     position = msgspec.structs.replace(snapshot.position, timestamp_ms=gone_at_ms)
     return msgspec.structs.replace(snapshot, state=GONE, position=position, classic=None, modern=None, topics={})

@@ -63,7 +63,7 @@ class StateCodec(Generic[Stored]):
     def decode(self, version: int, encoded: bytes) -> Stored:
         """Decode a value. If its version is older, first convert the bytes to the present version, step by step.
 
-        Raises StateVersionError if the version is newer, or if no migrations lead from it to the present version.
+        Raises StateVersionError if the version is newer than the present version, or if a migration is missing.
         """
         self.check(version)
         for older in range(version, self.version):

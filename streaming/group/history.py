@@ -8,9 +8,9 @@ with the square of the member count. So only these records get a row:
 - each group epoch,
 - each record of an assignment epoch, because the coordinator writes all targets before this record,
 - a current assignment, or a record that cannot be decoded, if it changes the group's state,
-- the record after which every member has its target (for share and streams groups, no group state shows this),
+- the record after which every member has reached its target (the state of share and streams groups does not show this),
 - the record after which every member has acknowledged its target,
-- the end of the group: its tombstone, or the proof that the brokers do not have the group any more.
+- the end of the group: its tombstone, or the proof that the group does not exist any more.
 
 The choice does not depend on how records are divided into batches. A coordinator's answer gets a row if it differs from
 the previous answer. If only the members' progress towards their targets differs, the answer does not get a row.
@@ -66,10 +66,7 @@ def _is_reportable(before: GroupSnapshot, event: GroupEvent, after: GroupSnapsho
 
 
 def _has_changed(before: GroupSnapshot, after: GroupSnapshot) -> bool:
-    """Return True if two descriptions differ.
-
-    The members' progress towards their targets does not count as a difference.
-    """
+    """Return True if two descriptions differ. The members' progress towards their targets is not compared."""
 
     def compared(snapshot: GroupSnapshot) -> tuple[object, ...]:
         assignment_epoch = snapshot.modern.assignment_epoch if snapshot.modern else None
@@ -81,8 +78,8 @@ def _has_changed(before: GroupSnapshot, after: GroupSnapshot) -> bool:
 def _is_acknowledged(snapshot: GroupSnapshot) -> bool:
     """Return True if every member has acknowledged its target.
 
-    A member that does not release its partitions delays other members. A row at this time shows which members wait for
-    the partitions of which other members.
+    A member that does not release its partitions delays other members. A row at this time shows which member waits for
+    which other member.
     """
     return snapshot.modern is not None and not snapshot.modern.unacknowledged_members
 
@@ -92,10 +89,10 @@ def _is_reconciled(snapshot: GroupSnapshot) -> bool:
 
 
 def is_reread(snapshot: GroupSnapshot) -> bool:
-    """Return True if the snapshot's record is earlier than the last row from an earlier checkpoint.
+    """Return True if an earlier checkpoint wrote rows of the group for later records than the snapshot's record.
 
-    The last row itself is written again, because its verdict can be missing. No record shows that a group is Gone. So
-    if the last row has the state Gone, a snapshot with the state Gone counts as already written.
+    The last row of the group is written again, because its verdict can be missing. No record shows that a group is
+    Gone. So if the last row has the state Gone, a snapshot with the state Gone counts as already written.
     """
     resume, position = snapshot.resume, snapshot.position
     if resume is None or position is None:

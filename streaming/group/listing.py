@@ -1,9 +1,9 @@
 """Defines the types of the brokers' answers about groups: listings, descriptions and committed offsets.
 
-An answer is more recent than the log. But an answer does not contain a generation, a history or a timestamp. If the
-broker did not return a value, the value is None. If a request was not answered, the result is `Unanswered`. If the
-coordinator reports that a group does not exist, the result is `GroupNotFound`. If a listing has a gap, a group that is
-not in the listing can still exist:
+An answer shows the present state of a group, but no history and no timestamp. For a classic group, it also contains no
+generation. If the broker did not return a value, the value is None. If a request was not answered, the result is
+`Unanswered`. If the coordinator reports that a group does not exist, the result is `GroupNotFound`. If a listing has a
+gap, a group that is not in the listing can still exist:
 
 >>> GroupListing(0, {}, gaps=(ListingGap(2, "coordinator_load_in_progress"),)).is_complete
 False
@@ -54,7 +54,7 @@ class ListingGap:
 
 
 CLUSTER_NOT_DESCRIBABLE: Final = "cluster_describe_not_authorized"
-"""The reason of the gap if the monitor does not have the DESCRIBE permission on the cluster.
+"""A reason of a ListingGap: the monitor does not have the DESCRIBE permission on the cluster.
 
 In this case, a broker lists only the groups for which the monitor has the DESCRIBE permission. The broker does not
 return an error.
@@ -83,11 +83,11 @@ class GroupListing:
 def rebalancing_since_ms(
     known: Mapping[str, int], listing: GroupListing | None, clock_step_ms: int = 0
 ) -> Mapping[str, int]:
-    """For each group in a rebalance, return the time since which every listing has shown a rebalance.
+    """For each group in a rebalance, return the time of the first listing that showed this rebalance.
 
-    When a record shows the end of a group's rebalance, the monitor state removes the group from `known`. If the
-    correction of the clock changed by `clock_step_ms` since the last listing, the known times change by this amount,
-    too. So the duration of a rebalance does not depend on the correction.
+    `known` has the result for the previous listing. When a record shows the end of a group's rebalance, the monitor
+    state removes the group from `known`. `clock_step_ms` is the change of the clock correction since the previous
+    listing. It is added to the known times, so the duration of a rebalance does not depend on the correction.
 
     >>> twice = {"g": ListedGroup("classic", "consumer", "PreparingRebalance", 1)}
     >>> rebalancing_since_ms({"g": 5}, GroupListing(9, twice)), rebalancing_since_ms({}, GroupListing(9, twice))
@@ -106,7 +106,7 @@ def shown_state(snapshot: GroupSnapshot, listing: GroupListing | None) -> str:
     """Return the group's state, from its records or from the listing.
 
     The listing is used only if it is later than the records, and if records cannot show the listed state. Records
-    cannot show that a classic group is in a rebalance. Records cannot show the state of a streams group with members.
+    cannot show that a classic group is in a rebalance. They also cannot show the state of a streams group with members.
     """
     position = snapshot.position
     listed = listing.groups.get(snapshot.group_id) if listing else None
@@ -122,7 +122,7 @@ def shown_state(snapshot: GroupSnapshot, listing: GroupListing | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class GroupNotFound:
-    """For each group type that the coordinator supports, it reported that the group does not exist."""
+    """The coordinator reported, for each group type that it supports, that the group does not exist."""
 
 
 @dataclass(frozen=True, slots=True)

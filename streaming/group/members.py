@@ -93,7 +93,7 @@ def host_names(snapshot: GroupSnapshot) -> frozenset[str]:
 
 
 def topic_names(snapshot: GroupSnapshot) -> frozenset[str]:
-    """Return the topics to which members subscribe, and the topics of which members have partitions."""
+    """Return the topics that members subscribe to, and the topics of the partitions that members own."""
     modern, classic = snapshot.modern, snapshot.classic
     if modern is not None:
         held = {topic_id for one in modern.currents.values() for topic_id, _ in one.assigned}

@@ -1,8 +1,7 @@
 """Replays the records of groups whose assignments the coordinator computes: consumer (KIP-848), share and streams.
 
 Each record replaces one entry, in the same way as in the coordinator (`GroupMetadataManager.replay`). Compaction can
-remove the record of an entry before the monitor reads it. Then the entry is missing. The monitor does not guess its
-value.
+remove the record of an entry before the monitor reads it. Then the entry is missing, and its value is unknown.
 """
 
 from __future__ import annotations
@@ -49,11 +48,11 @@ class ModernGroup(msgspec.Struct, frozen=True):
         topic_names: known names by topic id. The name of a deleted topic is kept until a different topic has the same
             name.
         strays: members that have a target or a current assignment, but no metadata. Compaction removed the metadata.
-        unreadable: entries whose last record is in the quarantine table.
-        unreconciled_members: number of members that do not have their target yet.
-        unacknowledged_members: number of members that have not acknowledged their target yet. `recount_members`
-            computes this number and `unreconciled_members` from the entries. Both numbers are stored, because a
-            rebalance writes a record for each member. It would be too slow to count all members again at each record.
+        unreadable: entries whose last record cannot be decoded.
+        unreconciled_members: number of members that have not reached their target yet.
+        unacknowledged_members: number of members that have not acknowledged their target yet. This number and
+            `unreconciled_members` are stored, because a rebalance writes a record for each member. It would be too slow
+            to count all members again at each record (`recount_members`).
         assignor: the assignor that the coordinator reported. No record contains it. It is used only if no member
             specifies an assignor.
 
@@ -99,8 +98,8 @@ class ModernGroup(msgspec.Struct, frozen=True):
         """Return True if the record with the topics of the member's regular expression is missing.
 
         The coordinator resolves an expression some time after a member subscribes with this expression. Until then, the
-        member gets no partitions. So if the member has a target, the coordinator has already written the record. If
-        this record is missing, either compaction removed this record, or the monitor does not read the log (polling
+        member gets no partitions. So if the member has a target, the coordinator has already written the record. The
+        record can be missing because compaction removed it, or because the monitor does not read the log (polling
         mode).
         """
         regex = self.members[member_id].subscribed_regex
@@ -123,7 +122,7 @@ class ModernGroup(msgspec.Struct, frozen=True):
     def server_assignors(self) -> tuple[str, ...]:
         """Return the assignors that are possibly in use. These are the assignors with the most votes of members.
 
-        If several assignors have the most votes, `ModernGroup.computePreferredServerAssignor` can return each of them.
+        If several assignors have the most votes, `ModernGroup.computePreferredServerAssignor` can return any of them.
         If no member votes, the broker uses the first assignor in its configuration. No record contains this assignor.
         So the result is the assignor that the coordinator reported.
         """
@@ -165,10 +164,9 @@ class ModernGroup(msgspec.Struct, frozen=True):
         """Return the kinds of missing entries, in Kafka's terms. The result is empty if no entry is missing.
 
         The group's state is unknown in three cases: the group epoch is missing, a record cannot be decoded, or the
-        metadata of a member is missing. If the current assignment of a member is missing, there are two possible
-        causes. Either the member has just joined, and its record comes later in the same append. Or compaction removed
-        the record. The result never contains the assignment epoch, because a new group does not have an assignment
-        epoch before its first target.
+        metadata of a member is missing. A missing current assignment has one of two causes. Either the member has just
+        joined, and its record comes later in the same append. Or compaction removed the record. The result never
+        contains the assignment epoch, because a new group has no assignment epoch before its first target.
         """
         has_target = self.assignment_epoch is not None and self.assignment_epoch == self.epoch
         return tuple(
@@ -185,9 +183,9 @@ class ModernGroup(msgspec.Struct, frozen=True):
         )
 
     def regexes_are_unresolved_yet(self) -> bool:
-        """Return True if each expression without known topics still waits for the coordinator to resolve it.
+        """Return True if no record with the topics of a resolved expression is missing.
 
-        This is true if no member with such an expression has a target.
+        An expression that the coordinator has not resolved yet has no record, and its members have no targets.
         """
         return not self._unresolved_members()
 
@@ -236,7 +234,7 @@ def _apply(group: ModernGroup, event: ModernEvent) -> ModernGroup:
 
 def _with_member(group: ModernGroup, event: MemberEvent) -> ModernGroup:
     if isinstance(event, MemberWritten):
-        # The reported assignor may be the one that this member names. If it leaves, the coordinator is asked again.
+        # The assignor that the coordinator reported is possibly this member's assignor. So it is requested again.
         names_assignor = event.member is not None and event.member.server_assignor
         return msgspec.structs.replace(
             group,
@@ -277,8 +275,6 @@ def recount_members(group: ModernGroup) -> ModernGroup:
 
 
 def _recount_member(before: ModernGroup, after: ModernGroup, member_id: str) -> ModernGroup:
-    """Return the group after the record of one member. The counts are updated for this member."""
-
     def change(is_done: Callable[[ModernGroup, str], bool]) -> int:
         was_counted = member_id in before.members and not is_done(before, member_id)
         return (member_id in after.members and not is_done(after, member_id)) - was_counted
@@ -294,7 +290,7 @@ def _recount_member(before: ModernGroup, after: ModernGroup, member_id: str) -> 
 
 
 def is_reconciled(group: ModernGroup, member_id: str) -> bool:
-    """Return True if the member has its target (`ModernGroupMember.isReconciledTo`)."""
+    """Return True if the member has reached its target assignment (`ModernGroupMember.isReconciledTo`)."""
     current = group.currents.get(member_id)
     return current is not None and current.state == STABLE_MEMBER and current.member_epoch == group.assignment_epoch
 

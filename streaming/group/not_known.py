@@ -1,8 +1,8 @@
 """Lists the unknown facts about a group. Tables and dashboards show one word for each fact.
 
-The monitor's source does not provide these facts. If the source is the log, compaction removed the records with these
-facts, or the records cannot be decoded. In the polling mode (`source.kind = "admin-api"`), no coordinator returns these
-facts. If an unknown fact is a count, the count is a lower bound. For all other unknown facts, the value is None.
+If the monitor reads the log, a fact is unknown because compaction removed its record, or because the record cannot be
+decoded. In the polling mode (`source.kind = "admin-api"`), a fact is unknown because no coordinator returns it. The
+value of an unknown fact is None. Only an unknown count has a value: a lower bound.
 """
 
 from __future__ import annotations
@@ -54,10 +54,7 @@ def _missing_of(group: ModernGroup) -> tuple[str, ...]:
 
 
 def _unreadable(snapshot: GroupSnapshot) -> tuple[str, ...]:
-    """Return the word for an undecodable record, if the group's last record is undecodable.
-
-    A classic group is Unknown only in this case.
-    """
+    """Return the word for an undecodable record. A classic group is Unknown only if its last record is undecodable."""
     return (UNREADABLE_RECORD,) if snapshot.group_type == CLASSIC and snapshot.state == UNKNOWN else ()
 
 

@@ -19,10 +19,7 @@ COMPLETING_REBALANCE = "CompletingRebalance"
 
 DEAD = "Dead"
 GONE = "Gone"
-"""The brokers do not have the group any more.
-
-The monitor did not read the group's tombstone, because compaction removed it earlier.
-"""
+"""The group does not exist any more. The monitor did not read its tombstone, because compaction had removed it."""
 UNKNOWN = "Unknown"
 """The records do not show the state.
 
@@ -46,8 +43,8 @@ _PROTOCOL_TYPES = {CONSUMER: "consumer", SHARE: "share", STREAMS: "streams"}
 class Skip(msgspec.Struct, frozen=True):
     """Generation numbers without a record, between two records of the group.
 
-    There are two possible causes. Either members joined but never synced, or compaction removed the records. If every
-    offset from `after_offset` to `before_offset` was read, the first cause is proven.
+    There are two possible causes. Either members joined but never synced, or compaction removed the records. If the
+    monitor read every offset from `after_offset` to `before_offset`, the first cause is proven.
     """
 
     after_offset: int
@@ -78,9 +75,9 @@ class GroupTotals(msgspec.Struct, frozen=True):
 class Resume(msgspec.Struct, frozen=True):
     """The last row that an earlier checkpoint wrote for a group, with the counts at this row.
 
-    The log is read again from its start, to find the members and their subscriptions. Records up to
-    `offsets_topic_offset` are not counted again. `offsets_topic_partition` is None if an earlier version of the monitor
-    wrote the row. In this case, all partitions are treated as the same partition.
+    The monitor reads the log again from its start, to find the members and their subscriptions. It does not count
+    records up to `offsets_topic_offset` again. `offsets_topic_partition` is None if an earlier version of the monitor
+    wrote the row. In this case, only offsets are compared.
     """
 
     offsets_topic_offset: int
@@ -93,8 +90,8 @@ class Resume(msgspec.Struct, frozen=True):
     def is_before(self, position: Position) -> bool:
         """Return True if the record at a position is later than the record of this row.
 
-        Offsets of different partitions cannot be compared. If the group has a record in a different partition, this
-        record is later, because the group moved to this partition (`combine.own_partitions`).
+        A record in a different partition is later, because the group moved to this partition
+        (`combine.own_partitions`).
         """
         is_same_partition = self.offsets_topic_partition in {None, position.offsets_topic_partition}
         return not is_same_partition or position.offsets_topic_offset > self.offsets_topic_offset

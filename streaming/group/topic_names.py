@@ -3,11 +3,11 @@
 Records of KIP-848, share and streams groups contain topic ids but no topic names. Before a query reads its first
 record, the monitor requests the names of all topics from the brokers (`TopicNames`). Rules:
 
-1. If an id in the group's state has no name, the monitor adds the name from the brokers' answer.
-2. If a record is older than the answer, and the answer does not contain the id in the record, the topic was deleted.
-   The topic's name stays unknown. The clocks of brokers and monitor can differ. So a record counts as older only if its
+1. If a topic id in the group's state has no name, the monitor adds the name from the brokers' answer.
+2. If a record is older than the answer, and the answer does not contain the record's topic id, the topic was deleted.
+   Its name stays unknown. The clocks of brokers and monitor can differ. So a record counts as older only if its
    timestamp is more than a minute before the request.
-3. If an id in a later record has no name, the id waits for a sample (`history.awaits_names`).
+3. If a topic id in a later record has no name, the monitor waits for a sample with this id (`history.awaits_names`).
 """
 
 from __future__ import annotations

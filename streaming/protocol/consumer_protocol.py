@@ -65,11 +65,11 @@ def decode_subscription(raw: bytes) -> tuple[int, dict[str, Any]]:
 
 
 def read_subscription(raw: bytes) -> tuple[int, dict[str, Any]]:
-    """Decode a subscription as client libraries do: in every version, the bytes can end before `ownedPartitions`.
+    """Decode a subscription of any client library. The bytes of every version may end before `ownedPartitions`.
 
-    kafka-go and Faust write a version number of 1 or more, but they write only the fields of version 0. Java refuses
-    such bytes. librdkafka, sarama and franz-go read such bytes as version 0. For such bytes, the result has the version
-    number from the bytes, and does not have `ownedPartitions`.
+    kafka-go and Faust write a version number of 1 or more, but only the fields of version 0. Java refuses such bytes.
+    librdkafka, sarama and franz-go read them as version 0. The result then has the version number from the bytes, but
+    no `ownedPartitions`.
 
     >>> read_subscription(bytes.fromhex("0001 00000001 0001 74 ffffffff"))
     (1, {'topics': ['t'], 'userData': None})
@@ -84,10 +84,7 @@ def read_subscription(raw: bytes) -> tuple[int, dict[str, Any]]:
 
 
 def _ends_with_user_data(raw: bytes) -> bool:
-    """Return True if the bytes end exactly after the user data.
-
-    Bytes that end early at a different position are damaged.
-    """
+    """Return True if the bytes end exactly after the user data. If they end earlier, they are damaged."""
     position = 6
     for _ in range(int.from_bytes(raw[2:6], "big", signed=True)):
         position += 2 + int.from_bytes(raw[position : position + 2], "big")
@@ -144,8 +141,8 @@ def kafka_python_sticky_user_data(user_data: bytes | None) -> tuple[tuple[tuple[
     """Return the claim in ``sticky`` user data of kafka-python 3, or None if the bytes do not have this form.
 
     kafka-python writes an int16 version before the data of StickyAssignor. Java leaders cannot read this form, so they
-    ignore the claim. kafka-python leaders read only this form. The same bytes are never valid in both forms. Java reads
-    the int16 version as the upper half of an array length, so this length is above 65,535.
+    ignore the claim. kafka-python leaders read only this form. No bytes are valid in both forms, because Java reads the
+    int16 version as the upper half of an array length. So for Java, this length is above 65,535.
 
     >>> kafka_python_sticky_user_data(bytes.fromhex("0001 00000001 0001 74 00000001 00000003 00000007"))
     ((('t', 3),), 7)

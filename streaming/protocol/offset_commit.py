@@ -1,4 +1,4 @@
-"""Provides a typed view of offset commits, and byte positions of fields, for code that reads many commits at once.
+"""Provides a typed view of offset commits. Code that reads whole columns of commits uses the byte positions of fields.
 
 Key (record types 0 and 1): int16 type, int16 length and bytes of the group, int16 length and bytes of the topic, int32
 partition. All numbers are big endian. No field is nullable. Two keys have the same (group, topic, partition) if their

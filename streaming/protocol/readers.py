@@ -198,9 +198,9 @@ class _Writer:
             self._blob(name, field.type, nullable=field.nullable)
 
     def _struct_value(self, name: str, field: Field, layout: Struct, place: str) -> None:
-        """Generate the code that decodes a field of type struct. A nullable struct starts with a signed byte.
+        """Generate the code that decodes a field of type struct.
 
-        A nullable tagged struct starts with a varint.
+        A nullable struct starts with a signed byte if the field has no tag, and with a varint if it has a tag.
         """
         null = "q > 127" if field.tag is None else "q < 1"
         if field.nullable:
@@ -222,7 +222,7 @@ class _Writer:
     def _length(self, prefix_bytes: int) -> str:
         """Generate the code that decodes a length and assigns it to ``q``.
 
-        Return the Python condition that is true for null.
+        Return a Python expression that is true if the length means null.
         """
         if self._flexible:
             self._line("q = b[p]", "p += 1", "if q > 127: q, p = compact_length(b, p - 1)", "q -= 1")

@@ -1,9 +1,9 @@
 """Finds the offset of the next record in a fetch response. Only the batch headers are read, not the records.
 
-Some offsets have no record that a consumer reads. Transaction markers have offsets. Compaction removes records, but
+Some offsets have no record that a consumer reads. Transaction markers use offsets. Compaction removes records, and
 their offsets are not used again. Compaction can also keep an empty batch, because the batch header stores the state of
-a producer. Records of aborted transactions are in the response, and consumers with read_committed skip these records.
-The batch headers show all of these cases.
+a producer. Records of aborted transactions are in the response, but consumers with read_committed skip them. The batch
+headers show all of these cases.
 
 Source: Kafka, `DefaultRecordBatch.java` (magic 2) and `AbstractLegacyRecordBatch.java` (magic 0 and 1).
 """
@@ -35,12 +35,16 @@ class AbortedTransaction:
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """The result of a search for the next record. The search found no record before `next_offset`.
+    """The result of a search for the next record.
 
-    If `is_record` is True, every consumer reads the record at `read_to`. If `is_record` is False, the search ended at
-    `read_to` and found no record that every consumer reads. In both cases, all records before `read_to` that the search
-    found belong to aborted transactions. Consumers with read_committed skip these records. `is_transactional` is True
-    if the search found a transaction marker or a record of a transaction.
+    Attributes:
+        next_offset: the search found no record below this offset.
+        is_record: True if the search found a record that every consumer reads.
+        read_to: the offset of this record. If there is no such record, the offset at which the search ended. Consumers
+            with read_committed skip all records from `next_offset` to `read_to`, because they belong to aborted
+            transactions.
+        is_transactional: True if the search found a transaction marker or a record of a transaction.
+
     """
 
     next_offset: int
@@ -50,10 +54,10 @@ class Tail:
 
 
 def next_record(batches: bytes, from_offset: int, aborted: Iterable[AbortedTransaction] = ()) -> Tail | None:
-    """Find the first record at or after an offset. Return None if the headers do not contain the answer.
+    """Find the first record at or after an offset. Return None if the batch headers do not show this record.
 
-    This happens if a compacted batch starts before the offset and ends after it. Compaction possibly removed the
-    records at and after the offset.
+    The headers do not show it if a compacted batch starts before the offset and ends at or after it. Compaction
+    possibly removed the records at and after the offset.
 
     >>> next_record(b"", 7)
     Tail(next_offset=7, is_record=False, read_to=7, is_transactional=False)
@@ -120,8 +124,8 @@ def _first_in(batch: _Batch, from_offset: int) -> int | None:
     """Return the first record at or after an offset. The batch must have records, and must not end before the offset.
 
     Compaction does not change the first and last offset in a batch header. If the number of records in the batch is
-    equal to the number of offsets, each offset has a record. Otherwise, if the batch starts before the offset, the
-    result is None.
+    equal to the number of offsets, each offset has a record. Otherwise some records are missing. Then the result is
+    None if the batch starts before the offset.
     """
     if batch.base_offset >= from_offset:
         return batch.base_offset

@@ -28,7 +28,7 @@ STICKY_ASSIGNOR_NAME: Final = "sticky"
 
 
 def render_record(key: bytes | None, value: bytes | None) -> dict[str, Any]:
-    """Return ``{record, key, value}`` as in Kafka's JSON converters. If Kafka refuses it, return ``{error, field}``.
+    """Return ``{record, key, value}`` as in Kafka's JSON converters, or ``{error, field}`` if Kafka refuses the record.
 
     Bytes in the result have the type ``bytes``. In JSON text, bytes are base64. If the value contains bytes of the
     consumer protocol, the result also has ``decoded`` with the fields of these bytes. If these bytes cannot be decoded,
