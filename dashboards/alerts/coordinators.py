@@ -9,7 +9,7 @@ from dashboards.alerts.expressions import ALERTING, AND_READY, IN_TROUBLE, MEMBE
 from dashboards.alerts.texts import COUNT, IN_CLUSTER
 
 _WITH_MEMBERS = f'count by (cluster, coordinator) ({ALERTING}{{coordinator!=""}} and on (cluster, group) {MEMBERS} > 0)'
-# While one transaction is open, the last stable offset does not change. With many short ones, it does.
+# While one transaction is open, the last stable offset does not change. With many short transactions, it changes.
 _BLOCKED = lines(
     "max by (cluster, partition) (rebalance_monitor_offsets_topic_blocked) > 0",
     "and on (cluster, partition)",
@@ -50,7 +50,7 @@ COORDINATORS: Final = AlertFile(
             "KafkaCoordinatorMissing",
             CLUSTER,
             harm="Groups without a coordinator can neither commit nor rebalance. The monitor receives no new records.",
-            # The monitor reads no records without a leader, so this alert must not depend on its readiness.
+            # Without a leader, the monitor reads no records. So this alert must not depend on its readiness.
             levels=(
                 Level(
                     CRITICAL,

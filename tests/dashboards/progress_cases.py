@@ -223,11 +223,11 @@ STOPPED = (
         says=(
             "payments on prod: the group has members, but it stopped committing",
             (
-                "A partition has had no commit for longer than the time span of its last ten commits. "
-                "12k records wait. The oldest uncommitted record is 15m 0s old. The group has 3 members. Partition 3 "
-                "of topic orders is the furthest behind. Its owner is client app-2 on /10.0.0.7. Likely causes: a "
-                "member hangs or fails, or the partition has no owner. What to do: find the partitions with status "
-                "STOP on the group's page. Restart the owners of these partitions."
+                "A partition no longer gets commits. The time since its last commit is longer than the time in which "
+                "its last ten commits arrived. 12k records wait. The oldest uncommitted record is 15m 0s old. The "
+                "group has 3 members. Partition 3 of topic orders is the furthest behind. Its owner is client app-2 on "
+                "/10.0.0.7. Likely causes: a member hangs or fails, or the partition has no owner. What to do: find "
+                "the partitions with status STOP on the group's page. Restart the owners of these partitions."
             ),
         ),
     ),
