@@ -212,13 +212,13 @@ MONITOR_ITSELF: Final = AlertFile(
                     f"some groups may not fire. What to do: raise metrics.max_series, choose a coarser "
                     f"metrics.granularity, or exclude groups that you do not need.",
                     "cluster_describe_not_authorized": "All brokers answer, but the monitor's user does not have the "
-                    "right DESCRIBE on the cluster. So the listing contains only groups that this user may describe. "
-                    "Other groups may be missing. The monitor does not see their rebalances in progress. What to do: "
-                    "grant the monitor's user the right DESCRIBE on the cluster.",
+                    "DESCRIBE permission on the cluster. So the listing contains only groups that this user may "
+                    "describe. Other groups may be missing. The monitor does not see their rebalances in progress. "
+                    "What to do: grant the monitor's user the DESCRIBE permission on the cluster.",
                     "any other": "Brokers whose listing of groups is missing or incomplete: {{ $value }}. The reason "
                     "is {{ $labels.reason }}. The monitor does not see rebalances in progress on these brokers. It may "
                     "also show groups that no longer exist. What to do: check whether these brokers are up. Grant the "
-                    "monitor's user the right DESCRIBE on groups and on the cluster.",
+                    "monitor's user the DESCRIBE permission on groups and on the cluster.",
                 },
             ),
         ),

@@ -2,4 +2,4 @@
 
 from typing import Final
 
-RULES_CHECKSUM: Final = "sha256-817701eee23ba9f9"
+RULES_CHECKSUM: Final = "sha256-877e24df59042b96"

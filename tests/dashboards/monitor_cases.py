@@ -412,7 +412,7 @@ OTHERS = (
                 "Brokers whose listing of groups is missing or incomplete: 2. The reason is "
                 "group_authorization_failed. The monitor does not see rebalances in progress on these brokers. It may "
                 "also show groups that no longer exist. What to do: check whether these brokers are up. Grant the "
-                "monitor's user the right DESCRIBE on groups and on the cluster."
+                "monitor's user the DESCRIBE permission on groups and on the cluster."
             ),
         ),
     ),
@@ -429,8 +429,8 @@ OTHERS = (
             (
                 "Brokers whose listing of groups is missing or incomplete: 1. The reason is timed_out. The monitor "
                 "does not see rebalances in progress on these brokers. It may also show groups that no longer exist. "
-                "What to do: check whether these brokers are up. Grant the monitor's user the right DESCRIBE on groups "
-                "and on the cluster."
+                "What to do: check whether these brokers are up. Grant the monitor's user the DESCRIBE permission on "
+                "groups and on the cluster."
             ),
         ),
     ),
@@ -444,10 +444,10 @@ OTHERS = (
         says=(
             "prod: groups may be missing from the listing (cluster_describe_not_authorized)",
             (
-                "All brokers answer, but the monitor's user does not have the right DESCRIBE on the cluster. So the "
-                "listing contains only groups that this user may describe. Other groups may be missing. The monitor "
-                "does not see their rebalances in progress. What to do: grant the monitor's user the right DESCRIBE on "
-                "the cluster."
+                "All brokers answer, but the monitor's user does not have the DESCRIBE permission on the cluster. So "
+                "the listing contains only groups that this user may describe. Other groups may be missing. The "
+                "monitor does not see their rebalances in progress. What to do: grant the monitor's user the DESCRIBE "
+                "permission on the cluster."
             ),
         ),
     ),
