@@ -1,8 +1,8 @@
 """Computes the partition to which Kafka's default partitioner writes a record with a key.
 
-The default partitioner uses the key of a record if the application does not choose the partition itself,
-``partitioner.class`` is not set, and ``partitioner.ignore.keys`` is false. An empty key counts as a key. For records
-without a key, the producer chooses one partition for each batch.
+The producer uses its default partitioner if the application does not choose the partition itself and
+``partitioner.class`` is not set. The default partitioner uses the key if ``partitioner.ignore.keys`` is false. An empty
+key counts as a key. For records without a key, the producer chooses one partition for each batch.
 
 librdkafka hashes keys with CRC-32 unless ``partitioner`` is ``murmur2`` or ``murmur2_random``. So a Java producer and a
 librdkafka producer with default settings can write the same key to different partitions.

@@ -67,7 +67,7 @@ def monitor_page_url(cluster: str, group: str) -> str:
 
 
 def group_link(cluster: str = "${__data.fields.cluster:percentencode}") -> build.DashboardLink:
-    """Return the link of a table column that contains groups. It opens the dashboard of the group."""
+    """Return the link from a group in a table to the dashboard of this group."""
     url = group_dashboard_url(cluster, "${__data.fields.group:percentencode}")
     return build.DashboardLink("This group's dashboard").url(url)
 

@@ -66,9 +66,9 @@ class Scope:
     def increase(self, counter: Signal, window: str, *matchers: str) -> str:
         """Return a query for the exact increase of a counter within the window that ends now.
 
-        A series that did not exist at the start of the window starts at 0, but only if a different series existed at
-        that time: `EMPTY_TRANSITIONS` for a counter of a group, and `READY` for a counter of a monitor. `REBALANCES`
-        needs no start value, because it exists as long as its group.
+        If a series did not exist at the start of the window, its value at that time counts as 0. The query then
+        requires that a different series existed at that time: `EMPTY_TRANSITIONS` of the group, or `READY` of the
+        cluster. `REBALANCES` needs no such start value, because it exists as long as its group.
         """
         total, then = self.series(counter, *matchers), self.series_before(counter, window, *matchers)
         if counter is REBALANCES:

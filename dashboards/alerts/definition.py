@@ -5,8 +5,8 @@ Rules:
 1. An alert has up to three levels. `critical` wakes an engineer and requires harm. `warning` waits for the next working
    day. `info` sends no notification.
 2. If the expressions of the warning level and of the critical level are true, both levels fire. Alertmanager then sends
-   only the critical alert (`inhibition.py`). If only one level could fire, an alert would end for a while each time its
-   severity changes, because each level waits for `pending` before it fires.
+   only the critical alert (`inhibition.py`). Each level waits for `pending` before it fires. So if only one level could
+   fire, an alert would end for a while each time its severity changes.
 3. An alert about a group gets the labels `team` and `coordinator` of the group. It exists only for groups whose alerts
    are not ignored (`expressions.ALERTING`).
 4. The setting `severity` of a group is the highest severity of its alerts. The critical level exists only for groups

@@ -23,7 +23,7 @@ _DOWN = lines(
 # While the monitor restarts, its last value is used. If there is no value for 10 minutes, RebalanceMonitorDown fires.
 _NOT_READY = f"last_over_time({READY}[10m]) == 0"
 _BATCH_AGE = "time() - max by (cluster) (rebalance_monitor_last_batch_timestamp_seconds)"
-# A monitor that crashes soon after it becomes ready would end the alert each time. This part also uses the last hour.
+# Without this part, a monitor that crashes again and again would end the alert each time that it is ready.
 _CRASH_LOOP = lines(
     f"  avg_over_time({READY}[1h]) < 0.5",
     f"  and on (cluster) resets({READY}[1h]) > 1",

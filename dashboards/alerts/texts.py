@@ -88,11 +88,11 @@ _ASSIGNMENT: Final = (
 )
 _SLOW_MEMBER: Final = (
     "slow member. {{ with .Labels.client_id }}Client {{ . }}{{ end }}{{ with .Labels.client_host }} on {{ . }}{{ end }}"
-    " consumes fewer records than the other members, although the input of all members is similar."
+    " consumes fewer records than the other members, but the input of all members is similar."
 )
 _SLOW_HOST: Final = (
-    "slow host. The members on {{ .Labels.client_host }} consume fewer records than the other members, although the "
-    "input of all members is similar."
+    "slow host. The members on {{ .Labels.client_host }} consume fewer records than the other members, but the input "
+    "of all members is similar."
 )
 _LAG_CAUSES: Final[Mapping[str, tuple[str, str]]] = {
     "rebalancing": (

@@ -222,8 +222,8 @@ def skew() -> AnyPanel:
         "Worst skew",
         "`Excess` is the number of partitions of the busiest member, minus the number that the busiest member has in "
         "the fairest valid assignment. `Client` and `Host` identify the busiest member. `Topic skew` is the number of "
-        "partitions that the busiest members have above their fair share, because the strategy assigns each topic "
-        "separately, as range does. `Remedy` is the strategy that would remove the topic skew.",
+        "partitions that the busiest members have above their fair share, because they hold the extra partition of "
+        "several topics. `Remedy` is the strategy that would remove the topic skew.",
         _NO_PROBLEM_KNOWN,
         "no known skew",
     )
@@ -245,8 +245,8 @@ def most_rebalances() -> AnyPanel:
     """Return the table of the groups with the most rebalances."""
     spec = PanelSpec(
         "Most rebalances in the time range",
-        "Each rebalance interrupts the group or a part of the group. `Needless moves` is the number of partitions that "
-        "did not have to move, because a different assignment without these moves is at least as fair.",
+        "Each rebalance interrupts the group or a part of the group. `Needless moves` is the number of moves that a "
+        "different assignment, which is at least as fair, would avoid.",
         "The monitor knows no rebalance in the time range.",
         "no known rebalance",
     )

@@ -100,8 +100,8 @@ def _scores_now() -> AnyPanel:
     spec = PanelSpec(
         "Fairness scores now",
         "A score of 100 means that no valid assignment is fairer. A score of 0 means that one member has all the "
-        "work, although other members could share the work. Partitions, lag and throughput each have a score by "
-        "member and a score by client host. Scores below 50 are red. Scores from 50 to 89 are yellow.",
+        "work, but other members could share it. Partitions, lag and throughput each have a score by member and a "
+        "score by client host. Scores below 50 are red. Scores from 50 to 89 are yellow.",
         IMBALANCE_SCORE.unknown,
         width=8,
     )
@@ -169,10 +169,9 @@ def _unowned_records() -> AnyPanel:
 def _what_if() -> AnyPanel:
     spec = PanelSpec(
         "What-if: other strategies",
-        "`Excess` is the number of partitions that the busiest member would have with the strategy, minus the number "
-        "that the busiest member has in the fairest valid assignment. `Moved partitions` is the number of partitions "
-        "that would move if the group changed to the strategy. The row with the smallest excess comes first. The row "
-        "`present assignment` shows the excess now.",
+        "`Excess` is the number of partitions that the busiest member would have above the fairest possible maximum. "
+        "`Moved partitions` is the number of partitions that would move if the group changed to the strategy. The row "
+        "with the smallest excess comes first. The row `present assignment` shows the excess now.",
         f"The table has only the row `present assignment`. {WHAT_IF_EXCESS_PARTITIONS.unknown}",
     )
     present = f'label_replace({ONE_GROUP.series(EXCESS_PARTITIONS)}, "strategy", "present assignment", "", "")'
@@ -187,9 +186,9 @@ def _what_if() -> AnyPanel:
 def _topic_skew() -> AnyPanel:
     spec = PanelSpec(
         "Topic skew",
-        "Number of partitions that the busiest members have above their fair share, because the same members hold "
-        "the extra partition of several topics. This happens if the strategy assigns each topic separately, as range "
-        "does. `Remedy` is the strategy that would remove the skew. The cell is empty if no such strategy is known.",
+        "Number of partitions that the busiest members have above their fair share, because they hold the extra "
+        "partition of several topics. This happens if the strategy assigns each topic separately, as range does. "
+        "`Remedy` is the strategy that would remove the skew. The cell is empty if no such strategy is known.",
         TOPIC_SKEW.unknown,
         "no known topic skew",
     )

@@ -86,9 +86,9 @@ def _conditions() -> AnyPanel:
 def _moved() -> AnyPanel:
     spec = PanelSpec(
         "Moved partitions",
-        "Number of partitions that moved to a different owner in each time step. Moves are needless if an assignment "
-        "that is at least as fair exists without these moves. A sticky strategy or static members would avoid needless "
-        "moves.",
+        "Number of partitions that moved to a different owner in each time step. Moves are needless if a different "
+        "assignment, which is at least as fair, would avoid them. A sticky strategy or static members would avoid "
+        "needless moves.",
         "Either no partition changed its owner at that time, or no monitor was ready.",
         "no known move",
         width=8,

@@ -101,7 +101,7 @@ LAGGING = (
             (
                 "The next record that the group has to read was written 15m 0s ago. 12k records wait. The group has 3 "
                 "members. Cause of the lag: slow member. Client app-2 on /10.0.0.7 consumes fewer records than the "
-                "other members, although the input of all members is similar. What to do: compare this member with the "
+                "other members, but the input of all members is similar. What to do: compare this member with the "
                 "others: version, CPU, memory, and the systems that it calls."
             ),
         ),
