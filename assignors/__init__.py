@@ -74,7 +74,7 @@ AS_JAVA_LEADER: Mapping[str, PartitionAssignor] = MappingProxyType(
         "cooperative-sticky": CooperativeStickyAssignor(hash_map_order),
     }
 )
-"""The same strategies. They compute exactly the assignments of a Java client that is the group leader.
+"""The strategies by name. They compute exactly the assignments of a Java client that is the group leader.
 
 To check a recorded assignment, compare it with the results of these strategies. Java visits members in the order of a
 ``HashMap``, and ``BUILT_IN`` visits members in the order of their ids. This order decides which members keep their
@@ -89,7 +89,7 @@ AS_LIBRDKAFKA_LEADER: Mapping[str, PartitionAssignor] = MappingProxyType(
         "roundrobin": RoundRobinAssignor(members_as_librdkafka),
     }
 )
-"""The same strategies, but range and roundrobin sort the members as librdkafka does.
+"""The strategies of ``BUILT_IN``, but range and roundrobin sort the members as librdkafka does.
 
 If racks do not matter, these two strategies compute exactly the assignments of a librdkafka client that is the leader.
 """

@@ -1,6 +1,6 @@
 """Computes the sizes of the members in the fairest valid assignment of a group.
 
-The sizes are exact, even if subscriptions differ.
+The *size* of a member is its number of partitions. The computed sizes are exact, even if subscriptions differ.
 
 In a valid assignment, every partition of a subscribed, existing topic belongs to exactly one of its subscribers. Racks
 and current owners are ignored. A strategy may choose a less fair assignment because of them, but the fairest assignment
@@ -49,7 +49,7 @@ because the maximum size of its record limits the number of topic names.
 
 
 class TooManySubscriptionsError(ValueError):
-    """Too many subscriptions differ. The computation of the fairest assignment takes too long."""
+    """Too many subscriptions differ. The computation of the fairest assignment would take too long."""
 
 
 def fairest_sizes(group: GroupSpec, max_arcs: int = MAX_ARCS) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Measures of an assignment: sizes, imbalance, moves, idle members.
+"""Measures of an assignment: number of partitions of each member (sizes), imbalance, moves, idle members.
 
 The golden vectors from Java contain the same measures. So tests can compare the results of Java and of this project.
 """

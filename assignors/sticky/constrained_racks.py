@@ -79,7 +79,7 @@ class _BelowQuota:
 
 
 class _AtQuota:
-    """For each rack, the members at the quota, in the order in which they reached the quota and get the surplus."""
+    """For each rack, the members at the quota. The member that reached the quota first gets the surplus first."""
 
     def __init__(self, quotas: Quotas, racks: StickyRacks) -> None:
         self._quotas = quotas

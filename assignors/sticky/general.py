@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class GeneralAssignment:
-    """One run of the algorithm. ``build`` changes ``owners`` from the owners according to the claims to the result.
+    """One run of the algorithm. ``owners`` contains the owners according to the claims. ``build`` replaces them.
 
     ``subscribers`` maps each topic to the positions of its subscribers. If a partition moves, the member in ``earlier``
     is the preferred new owner (see ``claims.find_earlier_owners``).

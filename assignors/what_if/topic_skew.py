@@ -1,5 +1,6 @@
 """Finds topic skew: each topic is shared evenly, but the same members get the extra partition of several topics.
 
+If a topic cannot be divided equally, some members have one partition more than the others: the *extra* partition.
 ``range`` causes topic skew by design, because it assigns each topic separately, starting with the first member.
 Example: three members subscribe to ten topics with one partition each. The first member gets all ten partitions, and
 the other members are idle. Source: the class comment of ``RangeAssignor``.
