@@ -1,7 +1,7 @@
 """The assignment strategies of Kafka consumer groups, written as pure functions.
 
-The package uses only the standard library. Start with ``assignor_named("sticky").assign(group)``. ``DESIGN.md`` has the
-file map.
+The package uses only the standard library. Start with ``assignor_named("sticky").assign(group)``. ``DESIGN.md``
+describes the files.
 """
 
 from __future__ import annotations
@@ -74,12 +74,12 @@ AS_JAVA_LEADER: Mapping[str, PartitionAssignor] = MappingProxyType(
         "cooperative-sticky": CooperativeStickyAssignor(hash_map_order),
     }
 )
-"""The same strategies. Their results are exactly the results of a Java client that leads the group.
+"""The strategies by name. They compute exactly the assignments of a Java client that is the group leader.
 
-To check a recorded assignment, compare it with the results of these strategies. ``BUILT_IN`` visits members in the
-order of their ids, so its results do not depend on hash codes. The results of Java and ``BUILT_IN`` can differ if some
-members cannot keep all partitions that they claim. In this case, the members that keep all their partitions can be
-different in Java. But both results are almost always equally balanced.
+To check a recorded assignment, compare it with the results of these strategies. Java visits members in the order of a
+``HashMap``, and ``BUILT_IN`` visits members in the order of their ids. This order decides which members keep their
+partitions if some members cannot keep all partitions that they claim. So the results can differ, but they are almost
+always equally balanced.
 """
 
 AS_LIBRDKAFKA_LEADER: Mapping[str, PartitionAssignor] = MappingProxyType(
@@ -89,9 +89,9 @@ AS_LIBRDKAFKA_LEADER: Mapping[str, PartitionAssignor] = MappingProxyType(
         "roundrobin": RoundRobinAssignor(members_as_librdkafka),
     }
 )
-"""The same strategies. Their results are the results of a librdkafka client that leads the group.
+"""The strategies of ``BUILT_IN``, but range and roundrobin sort the members as librdkafka does.
 
-librdkafka and Java sort members differently. If racks do not matter, the results of range and roundrobin are exact.
+If racks do not matter, these two strategies compute exactly the assignments of a librdkafka client that is the leader.
 """
 
 AS_LEADER: Mapping[str, Mapping[str, PartitionAssignor]] = MappingProxyType(
@@ -101,7 +101,7 @@ AS_LEADER: Mapping[str, Mapping[str, PartitionAssignor]] = MappingProxyType(
         "sarama": _by_name(RangeAssignor(members_by_utf8)),
     }
 )
-"""Maps the name of a client library to strategies. They compute the same results as this library."""
+"""Maps the name of a client library to its strategies. They compute the assignments of a leader with this library."""
 
 
 class UnknownAssignorError(KeyError):

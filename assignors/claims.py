@@ -1,14 +1,14 @@
-"""Uses the claims of all members to find the previous owner of each partition.
+"""Finds the previous owner of each partition from the claims of all members.
 
-In a classic group the leader does not know the previous assignment. Each member sends a list of the partitions that it
-owns (KIP-54: in the userData of ``sticky``; KIP-429: in ``ownedPartitions``). A member that missed a rebalance can come
-back and claim partitions that now belong to a different member. So every claim contains a generation (KIP-792). The
-claim with the newer generation wins. If two claims to a partition have the same generation, both claims are ignored.
+In a classic group, the leader does not know the previous assignment. Each member *claims* the partitions that it owns:
+it sends a list of them (KIP-54: in the userData of ``sticky``; KIP-429: in ``ownedPartitions``). A member that missed a
+rebalance can come back and claim partitions that now belong to a different member. So every claim contains a generation
+(KIP-792). The claim with the newer generation wins. If two claims to a partition have the same generation, both claims
+are ignored.
 
-Source: ``AbstractStickyAssignor.allSubscriptionsEqual`` and ``prepopulateCurrentAssignments``. In Java, the result
-depends on the order in which the algorithm visits the claims. In this module, the default order is the order of member
-ids. This module ignores claims to partitions that do not exist. For such a claim, Java can throw an exception or assign
-a deleted partition.
+Source: ``AbstractStickyAssignor.allSubscriptionsEqual`` and ``prepopulateCurrentAssignments``. The result depends on
+the order in which the claims are read. This module ignores claims to partitions that do not exist. For such a claim,
+Java can throw an exception or assign a deleted partition.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from assignors.model import MemberSubscription, TopicPartition
 
 NO_OWNER = -1
-"""If a partition has no owner, this number is used in place of the owner's position."""
+"""The value that ``Owners`` contains for a partition without an owner."""
 
 Owners = dict[str, list[int]]
-"""Maps each topic to a list. Element n is the owner of partition n, as a position among the members, or NO_OWNER."""
+"""Maps each topic to a list. Element n is the owner of partition n: a position in the list of members, or NO_OWNER."""
 
 
 @dataclass(slots=True)
@@ -46,14 +46,14 @@ class Claims:
 def settle_claims(
     members: Sequence[MemberSubscription], partitions: Mapping[str, int], scan: Iterable[int] | None = None
 ) -> Claims:
-    """Find the owner of each partition of ``partitions`` (topic -> count) from the claims of ``members``.
+    """Find the owner of each partition from the claims of ``members``.
 
-    ``scan`` contains the positions of the members. The claims are read in this order. The default of ``scan`` is the
-    order of ``members``.
+    ``partitions`` maps each topic to its partition count. ``scan`` contains the positions of the members, in the order
+    in which their claims are read. The default is the order of ``members``.
 
     If two members claim a partition, Java compares their generations, but reads them from different fields. For the
     claim that is read first, Java uses ``rival_generation``. For the claim that is read second, Java uses
-    ``claim_generation``. The two numbers of one member differ only if the group contains sticky members of different
+    ``claim_generation``. These two fields of a member differ only if the group contains sticky members of different
     versions.
 
     >>> from assignors.model import MemberSubscription as Member
@@ -63,7 +63,7 @@ def settle_claims(
     {'t0': [0, 1, -1]}
     """
     claims = Claims({topic: [NO_OWNER] * count for topic, count in partitions.items()})
-    unowned: set[TopicPartition] = set()  # partitions that two members of the same generation claim
+    unowned: set[TopicPartition] = set()  # partitions that two members claim in the same generation
     for claimant in range(len(members)) if scan is None else scan:
         member = members[claimant]
         claims.max_generation = max(claims.max_generation, member.claim_generation)
@@ -90,12 +90,12 @@ def settle_claims(
 def find_earlier_owners(
     members: Sequence[MemberSubscription], max_generation: int, scan: Iterable[int]
 ) -> dict[TopicPartition, int]:
-    """Map each partition to its previous owner, as a position among ``members``.
+    """Map each partition to its earlier owner, as a position in ``members``.
 
-    A claim counts only if its generation is *older* than the group's newest generation. The previous owner is the
-    member with the newest of these claims. The general algorithm prefers to move a partition back to this member,
-    because that member possibly still has state for the partition. If several claims have the same generation, the
-    claim of the first member in ``scan`` counts.
+    Only claims whose generation is *older* than ``max_generation`` count. The earlier owner is the member with the
+    newest of these claims. The general algorithm prefers to move a partition back to its earlier owner, because this
+    member may still have state for the partition. If several claims have the same generation, the claim of the first
+    member in ``scan`` counts.
     """
     newest: dict[TopicPartition, int] = {}
     for claimant in scan:

@@ -1,4 +1,4 @@
-"""Computes which `__consumer_offsets` partition belongs to a group, and which strategy a group uses."""
+"""Computes which `__consumer_offsets` partition belongs to a group, and which strategy a classic group uses."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ EAGER_STRATEGIES = frozenset({"range", "roundrobin", "sticky"})
 def coordinator_partition(group_id: str, offsets_topic_partitions: int) -> int:
     """Return the ``__consumer_offsets`` partition of a group: ``Utils.abs(groupId.hashCode()) % n``.
 
-    ``Utils.abs`` maps the smallest 32-bit integer to 0. A function that only clears the sign bit returns a wrong result
-    for every negative hash. Raises ValueError if the topic has no partitions. Source:
+    ``Utils.abs`` maps the smallest 32-bit integer to 0. Raises ValueError if the topic has no partitions. Source:
     ``GroupCoordinatorService.partitionFor``.
 
     >>> coordinator_partition("my-group", 50)
@@ -33,17 +32,17 @@ def coordinator_partition(group_id: str, offsets_topic_partitions: int) -> int:
 
 
 class InconsistentGroupProtocolError(ValueError):
-    """No strategy is common to all members. In Kafka, the coordinator rejects a join request that causes this."""
+    """No strategy is common to all members. Kafka's coordinator rejects a join request that would cause this."""
 
 
 def select_protocol(preferences: Sequence[Sequence[str]]) -> str:
     """Choose the strategy of a classic group. Each member sends a list of strategies, its preferred strategy first.
 
     A strategy is a candidate if every member lists it. Each member votes for the first candidate in its list. The
-    candidate with the most votes wins. If several candidates share the highest number of votes, the first of them in
-    the order of Java's ``HashMap`` wins, as in ``ClassicGroup.selectProtocol``. For example, if ``range`` and
-    ``roundrobin`` have equally many votes, ``range`` always wins. Raises InconsistentGroupProtocolError if no strategy
-    is common to all members, or if the group has no members.
+    candidate with the most votes wins. If several candidates have the most votes, the first of them in the order of
+    Java's ``HashMap`` wins, as in ``ClassicGroup.selectProtocol``. For example, if ``range`` and ``roundrobin`` have
+    equally many votes, ``range`` always wins. Raises InconsistentGroupProtocolError if no strategy is common to all
+    members, or if the group has no members.
 
     >>> select_protocol([["range", "cooperative-sticky"], ["cooperative-sticky", "range"], ["range"]])
     'range'

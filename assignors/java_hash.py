@@ -1,4 +1,4 @@
-"""Java's hash codes, and the iteration order of Java's hash tables. Some of Kafka's results depend on them."""
+"""Computes Java's hash codes and the iteration order of Java's hash tables. Some assignments depend on them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SMALLEST_TABLE = 16
 
 
 def java_string_hash(text: str) -> int:
-    """Compute Java's ``String.hashCode``. It is a signed 32-bit number, computed from the UTF-16 code units.
+    """Return Java's ``String.hashCode``: a signed 32-bit number, computed from the UTF-16 code units.
 
     >>> java_string_hash("my-group")
     -1906497762
@@ -27,7 +27,9 @@ def java_string_hash(text: str) -> int:
 
 
 def hash_map_order(keys: Iterable[str]) -> list[str]:
-    """Return keys in the iteration order of a ``java.util.HashMap``. The keys are inserted in the given order.
+    """Return ``keys`` in the iteration order of a ``java.util.HashMap`` that contains them.
+
+    The order of insertion is the order of ``keys``.
 
     >>> hash_map_order(["range", "cooperative-sticky", "sticky"])
     ['sticky', 'range', 'cooperative-sticky']
@@ -43,7 +45,7 @@ def topic_partition_hash(topic_hash: int, number: int) -> int:
 
 
 def table_size(entries: int) -> int:
-    """Return the number of buckets of a ``HashMap``. ``entries`` is the largest size that the ``HashMap`` had.
+    """Return the number of buckets of a ``HashMap``. ``entries`` is the largest number of entries that it had.
 
     The number of buckets doubles when the number of entries exceeds three quarters of the number of buckets.
 

@@ -17,7 +17,7 @@ ReplicaRacks = tuple[tuple[str | None, ...], ...]
 """For each partition of a topic: the racks of its replicas. A rack is None if the broker of the replica has no rack."""
 
 NO_GENERATION = -1
-"""This number means that a claim has no generation (``AbstractStickyAssignor.DEFAULT_GENERATION``)."""
+"""The value of a claim's generation if the claim has none (``AbstractStickyAssignor.DEFAULT_GENERATION``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +25,9 @@ class MemberSubscription:
     """The subscription that a member sends when it joins: topics, rack, and the partitions that the member claims.
 
     ``generation_id`` is the generation of the claim. A ``sticky`` member sends its claim in the userData. Version 0 of
-    the userData has no generation. The JoinGroup request also contains a generation: ``Subscription.generationId``. If
-    this generation is different, ``subscription_generation`` contains it. If the rack is an empty string, the member
-    has no rack, as in Java.
+    the userData has no generation. ``subscription_generation`` is ``Subscription.generationId`` of the JoinGroup
+    request if it differs from ``generation_id``. Otherwise it is None. An empty ``rack`` means that the member has no
+    rack, as in Java.
 
     >>> MemberSubscription("c0", ("t0",), owned=(("t0", 1),), generation_id=4).claim_generation
     4
@@ -44,15 +44,12 @@ class MemberSubscription:
 
     @property
     def claim_generation(self) -> int:
-        """Return the generation of this claim, as sticky and cooperative-sticky use it.
-
-        Version 0 of the userData has no generation.
-        """
+        """Return the generation of this claim, or NO_GENERATION if the userData has version 0."""
         return self.generation_id if self.user_data_version > 0 else NO_GENERATION
 
     @property
     def rival_generation(self) -> int:
-        """Return the generation that Java uses for this claim when Java reads a second claim to the same partition.
+        """Return the generation with which Java compares later claims to the same partition.
 
         This is the generation of the Subscription, not of the userData.
         """
@@ -63,9 +60,9 @@ class MemberSubscription:
 class GroupSpec:
     """The complete input of an assignor: the members of a group and the metadata of their topics.
 
-    ``members`` can be in any order, because assignors sort the members. If ``partitions`` does not contain a topic, or
-    contains the count 0 for it, the topic has no metadata. Partitions of such a topic are not assigned. If ``racks``
-    does not contain a topic, the racks of this topic are unknown. Only custom strategies read ``lag_records``. It is
+    ``members`` can be in any order, because assignors sort the members. ``partitions`` maps each topic to its partition
+    count. A topic without metadata is missing or has the count 0, and its partitions are not assigned. If ``racks``
+    does not contain a topic, the racks of this topic are unknown. Only custom strategies read ``lag_records``, which is
     empty if the lag was not sampled.
 
     Raises ValueError if two members have the same id, or if a partition count is negative.
@@ -80,7 +77,7 @@ class GroupSpec:
     lag_records: Mapping[TopicPartition, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Raise ValueError if the input is impossible in a real group."""
+        """Raise ValueError if no real group can have this input."""
         if len({member.member_id for member in self.members}) != len(self.members):
             raise ValueError("two members have the same member_id")
         if any(count < 0 for count in self.partitions.values()):
@@ -118,7 +115,7 @@ class AssignorFailedError(Exception):
 
 
 class PartitionAssignor(Protocol):
-    """A strategy has a name and a pure function. It is like a ``ConsumerPartitionAssignor`` without callbacks."""
+    """A strategy: a name and a pure function. It is like a ``ConsumerPartitionAssignor`` without callbacks."""
 
     @property
     def name(self) -> str:

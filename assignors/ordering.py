@@ -1,4 +1,4 @@
-"""The order of names and members in Java, librdkafka and other clients. Every assignment depends on this order."""
+"""Sorts names and members like Java, librdkafka and other clients. Every assignment depends on this order."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 def utf16_key(text: str) -> bytes:
-    r"""Return a sort key. It produces the order of Java's ``String.compareTo``, which compares UTF-16 code units.
+    r"""Return a sort key for the order of Java's ``String.compareTo``, which compares UTF-16 code units.
 
     Python compares code points. The two orders differ if a name contains a character above U+FFFF. For example, Java
-    puts U+1F600 (units D83D DE00) before U+FFFD. If a name was decoded from invalid UTF-8, it can contain lone
-    surrogates. Such a name is valid input.
+    puts U+1F600 (units D83D DE00) before U+FFFD. ``text`` may contain lone surrogates, because a name can come from
+    invalid UTF-8.
 
     >>> sorted(["\ufffd", "\U0001f600"], key=utf16_key) == ["\U0001f600", "\ufffd"]
     True
@@ -27,7 +27,7 @@ def utf16_key(text: str) -> bytes:
 
 
 def sorted_names(names: Iterable[str]) -> list[str]:
-    """Sort names in Java's order. Java and Python sort ASCII names equally, so ASCII names need no sort key."""
+    """Sort names in Java's order. ASCII names need no sort key, because Java and Python sort them in the same order."""
     listed = list(names)
     if all(map(str.isascii, listed)):
         return sorted(listed)
@@ -61,9 +61,8 @@ def members_as_librdkafka(group: GroupSpec) -> list[MemberSubscription]:
 
     Two static members are compared by instance id. All other pairs of members are compared by member id. So a dynamic
     member can come before a static member. Ids are compared as UTF-8 bytes. These comparisons can contradict each
-    other. Example: by instance id, static member A is before static member B. By member id, B is before a dynamic
-    member, and this dynamic member is before A. In such a case, the result of librdkafka depends on the order of its
-    input.
+    other. Example: A and B are static members, and C is dynamic. A is before B by instance id, B is before C by member
+    id, and C is before A by member id. In such a case, the result of librdkafka depends on the order of its input.
 
     >>> from assignors.model import GroupSpec, MemberSubscription as Member
     >>> group = GroupSpec((Member("pod-0-5f", (), instance_id="pod-0"), Member("app-77", ())), {})
@@ -79,7 +78,7 @@ def members_by_utf8(group: GroupSpec) -> list[MemberSubscription]:
 
 
 def utf8_key(text: str) -> bytes:
-    r"""Return a sort key. It produces the order of C's ``memcmp`` on UTF-8, which is the order of code points.
+    r"""Return a sort key for the order of C's ``memcmp`` on UTF-8, which is the order of code points.
 
     >>> sorted(["\ufffd", "\U0001f600"], key=utf8_key) == ["\ufffd", "\U0001f600"]
     True

@@ -1,9 +1,8 @@
 """Computes the partition to which Kafka's default partitioner writes a record with a key.
 
-The default partitioner chooses the partition from the key if all of these are true: the application does not choose the
-partition itself, the record has a key, ``partitioner.class`` is not set, and ``partitioner.ignore.keys`` is false. An
-empty key counts as a key. For records without a key, the producer chooses a partition for each batch, so the partition
-does not depend on the record.
+The producer uses its default partitioner if the application does not choose the partition itself and
+``partitioner.class`` is not set. The default partitioner uses the key if ``partitioner.ignore.keys`` is false. An empty
+key counts as a key. For records without a key, the producer chooses one partition for each batch.
 
 librdkafka hashes keys with CRC-32 unless ``partitioner`` is ``murmur2`` or ``murmur2_random``. So a Java producer and a
 librdkafka producer with default settings can write the same key to different partitions.
@@ -25,8 +24,8 @@ def partition_for_key(key: bytes, partitions: int) -> int:
 
     Raises ValueError if the topic has no partitions. Source: ``BuiltInPartitioner.partitionForKey``.
 
-    The worked example is a topic with 2 partitions and one record for each of the keys "0" to "99". The counts are
-    nearly equal, but not equal:
+    A topic has 2 partitions and one record for each of the keys "0" to "99". The partitions get almost equally many
+    records:
 
     >>> from collections import Counter
     >>> sorted(Counter(partition_for_key(str(number).encode(), 2) for number in range(100)).items())
@@ -72,9 +71,9 @@ def share_of_moved_keys(before: int, after: int) -> Fraction:
     ``before`` is the number of partitions that the topic has now. A key stays in its partition if its hash has the same
     remainder for both counts. Of ``before * after / gcd`` consecutive hashes, ``before`` have the same remainder for
     both counts. So the share is ``1 - gcd(before, after) / after``. If ``after`` is a multiple of ``before``, the share
-    is ``1 - before / after``. The rule is true for every partitioner that computes a remainder of an evenly distributed
-    hash, for example for the partitioner of librdkafka. Raises ValueError if the topic shrinks, because topics cannot
-    shrink.
+    is ``1 - before / after``. The formula is true for every partitioner that computes a remainder of an evenly
+    distributed hash, for example for the partitioner of librdkafka. Raises ValueError if ``after`` is less than
+    ``before``, because topics cannot shrink.
 
     >>> share_of_moved_keys(12, 24), share_of_moved_keys(10, 12), share_of_moved_keys(3, 3)
     (Fraction(1, 2), Fraction(5, 6), Fraction(0, 1))

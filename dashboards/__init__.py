@@ -9,10 +9,10 @@ README.md explains how to use the dashboards.
 1. The description of a panel explains how to read the panel, and what an empty panel means.
 2. A panel shows a missing series as 0 only if a different series proves that the value is 0. An unknown value is never
    shown as 0.
-3. The worst rows come first. A word or the title also shows the meaning of each colour.
+3. The worst rows come first. Each colour has a word or a title with the same meaning.
 4. The result of a query contains only labels that the monitor sets, without `instance`. So if the monitor moves to a
    different machine, the lines in the panels continue.
 5. A table of groups has at most `$top` rows, because a cluster can have ten thousand groups.
 6. The first screen answers the questions of an engineer on call. Grafana does not run the queries of collapsed rows.
-7. A panel on details that only the worst groups have by default describes this (`PanelSpec.for_details`).
+7. By default, only the worst groups have details. A panel that needs details explains this (`PanelSpec.for_details`).
 """

@@ -1,4 +1,4 @@
-"""Create the common parts of all dashboards: variables, links, panel numbers and the JSON text."""
+"""Create the common parts of all dashboards: variables, links, panel ids and the JSON text."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _WITH_ONE_CLUSTER = frozenset({GROUP_UID, TOPIC_UID})
 class Row:
     """A row of a dashboard. Grafana does not run the queries of a collapsed row.
 
-    Each line of panels is 24 units wide, and its panels have the same height.
+    A row contains one or more lines of panels. Each line is 24 units wide, and its panels have the same height.
     """
 
     title: str
@@ -67,7 +67,7 @@ def monitor_page_url(cluster: str, group: str) -> str:
 
 
 def group_link(cluster: str = "${__data.fields.cluster:percentencode}") -> build.DashboardLink:
-    """Return the link of the table column that contains the groups. It opens the dashboard of the group."""
+    """Return the link from a group in a table to the dashboard of this group."""
     url = group_dashboard_url(cluster, "${__data.fields.group:percentencode}")
     return build.DashboardLink("This group's dashboard").url(url)
 
@@ -83,7 +83,7 @@ def source_variable() -> AnyVariable:
 def page_url_variable() -> AnyVariable:
     """Return the hidden variable for the address of the monitor's pages. The monitor exports the address.
 
-    If the setting `[links] page_url` is empty, the pages have the address that Prometheus scrapes, as in alerts.
+    If the setting `[links] page_url` is empty, the variable has the address that Prometheus scrapes, as in alerts.
     """
     scraped = f'{ONE_CLUSTER.selector(MONITOR_INFO, _NO_PAGE_URL)}, "page_url", "http://$1", "instance", "(.+)"'
     address = f"{ONE_CLUSTER.selector(MONITOR_INFO, _PAGE_URL)} or label_replace({scraped})"
@@ -116,7 +116,7 @@ def _query_variable(name: str, label: str, query: str) -> build.QueryVariable:
 
 
 class Event(dashboard.AnnotationQuery):
-    """An annotation, which draws a vertical line at each time at which a Prometheus query has a value.
+    """An annotation. It draws a vertical line at each time at which a Prometheus query has a value.
 
     The class exists because the SDK's class for annotations has no fields for titles.
     """
@@ -222,7 +222,7 @@ def _place(panels: Sequence[AnyPanelModel], top: int) -> None:
 
 
 def _number(panels: Sequence[AnyPanelModel]) -> None:
-    """Number the panels that have no number by their position."""
+    """Set the id of each panel that has none. The id is the position of the panel."""
     for number, panel in enumerate(_with_panels_of_rows(panels), start=1):
         panel.id_val = panel.id_val or number
 

@@ -101,7 +101,7 @@ def _ready() -> AnyPanel:
         "Ready",
         "`ready` means that the monitor has read `__consumer_offsets` to its end and can reach the brokers. `not "
         "ready` means that the values on the other dashboards are not current. After a start, the monitor needs some "
-        "minutes to read the log. If the monitor needs more time, there is a problem.",
+        "minutes to read the log. If it needs much more time, read the log of the monitor.",
         f"{_NOT_SCRAPED} A monitor that is not ready is shown as `not ready`.",
         "not scraped",
         height=6,
@@ -149,7 +149,7 @@ def _limitations() -> AnyPanel:
 def _unread_now() -> AnyPanel:
     how_to_read = (
         "Number of records of `__consumer_offsets` that the monitor has not read, in all selected clusters. If the "
-        "value is high for a few minutes, the monitor is catching up."
+        "value falls, the monitor is catching up."
     )
     return _number("Unread records", how_to_read, f"sum({CLUSTERS.series(OFFSETS_TOPIC_LAG)})", _RECORDS_BEHIND)
 
@@ -245,7 +245,7 @@ def _last_batch() -> AnyPanel:
 def _listing_age() -> AnyPanel:
     spec = PanelSpec(
         "Age of the listing of groups",
-        "Time since the brokers last listed their groups. From this listing, the monitor knows rebalances in "
+        "Time since the brokers last listed their groups. The monitor uses this listing to find rebalances in "
         "progress and the states of streams groups. If the age of the listing rises, the brokers do not answer.",
         GROUP_LISTING_TIMESTAMP_SECONDS.unknown,
         width=6,
@@ -290,8 +290,8 @@ def _clocks() -> AnyPanel:
 def _memory() -> AnyPanel:
     spec = PanelSpec(
         "Memory",
-        "Resident memory of all processes of the monitor. These are Python, the JVM and Spark's workers. After some "
-        "hours, the memory stays constant.",
+        "Resident memory of all processes of the monitor: Python, the JVM and Spark's workers. After some hours, the "
+        "value should stay constant.",
         _NOT_SCRAPED,
         width=6,
     )
@@ -323,8 +323,8 @@ def _disk_free() -> AnyPanel:
 def _table_write_failures() -> AnyPanel:
     spec = PanelSpec(
         "Failed table writes",
-        "Number of failed writes to the tables in each time step. The monitor tries each failed write again. The log "
-        "of the monitor shows the reason for the failure.",
+        "Number of failed writes to the tables in each time step. The monitor retries each failed write. The log of "
+        "the monitor shows the reason for the failure.",
         _NOT_SCRAPED,
         width=6,
     )
@@ -335,8 +335,8 @@ def _table_write_failures() -> AnyPanel:
 def _scrape_seconds() -> AnyPanel:
     spec = PanelSpec(
         "Duration of a scrape",
-        "Duration of a scrape, as Prometheus measures the duration. If a scrape takes more than one second, change "
-        "the settings `[metrics]`, so that the monitor exports fewer groups or fewer details.",
+        "Duration of each scrape, measured by Prometheus. If a scrape takes more than one second, change the settings "
+        "`[metrics]`, so that the monitor exports fewer groups or fewer details.",
         _NOT_SCRAPED,
         width=6,
     )
@@ -354,8 +354,8 @@ def _scrape_samples() -> AnyPanel:
 def _dropped_series() -> AnyPanel:
     spec = PanelSpec(
         "Dropped series",
-        "Number of selected series that the monitor does not export, because more than `metrics.max_series` series "
-        "are selected. So some groups have fewer details than you configured.",
+        "Number of series that the monitor does not export, because the limit `metrics.max_series` is reached. So "
+        "some groups have fewer details than you configured.",
         _NOT_SCRAPED,
         width=6,
     )

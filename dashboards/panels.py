@@ -47,9 +47,9 @@ class PanelSpec:
     height: int = 8
 
     def for_details(self, expressions: Sequence[str]) -> PanelSpec:
-        """Return the texts for these queries. They explain it if a query needs details of which few groups have series.
+        """Return the texts for these queries. If a query needs details, the texts explain that few groups have details.
 
-        The panel is empty for other groups only if all its queries need details.
+        The text of the empty panel explains this only if all queries need details.
         """
         need_details = [_needs_details(expression) for expression in expressions]
         if not any(need_details):

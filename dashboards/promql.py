@@ -1,10 +1,10 @@
 """Write PromQL queries as text. A scope contains label matchers that use the variables of a dashboard.
 
 The monitor's counters are totals over the lifetime of a group. The first rebalance with a cause creates the series of
-this cause. PromQL's `increase` ignores the value of the first sample of a series, but `Scope.increase` counts it. This
-is possible because two other series exist earlier. One is `EMPTY_TRANSITIONS`, which starts at 0 with the group. The
-monitor exports it with the other details of the group, so details that only begin to be exported do not count as new.
-The other series shows whether the monitor is ready.
+this cause. PromQL's `increase` ignores the value of the first sample of a series, but `Scope.increase` counts it. A new
+series can also mean that the monitor begins to export old events. To exclude this case, `Scope.increase` requires that
+a different series already existed. For a group, this is `EMPTY_TRANSITIONS`, which the monitor exports with the other
+details of the group. For a monitor, it is `READY`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SMALLEST_IS_WORST = frozenset(
 class Scope:
     """The label matchers that select the series of a dashboard.
 
-    `only` is a further selector. Its groups are the only groups that `series` and `increase` return.
+    `only` is an optional further selector. Then `series` and `increase` return only the groups that it selects.
 
     >>> CLUSTERS.selector(EMPTY_TRANSITIONS, 'group="a"')
     'rebalance_monitor_empty_transitions_total{cluster=~"$cluster", group="a"}'
@@ -36,10 +36,7 @@ class Scope:
     only: str = ""
 
     def selector(self, signal: Signal, *matchers: str) -> str:
-        """Return the selector of a signal's series. For a histogram, the selector selects its buckets.
-
-        Further matchers are optional.
-        """
+        """Return the selector of a signal's series. For a histogram, it selects the buckets."""
         return f"{exported_names(signal)[0]}{{{', '.join((self.matchers, *matchers))}}}"
 
     def series(self, signal: Signal, *matchers: str) -> str:
@@ -69,8 +66,9 @@ class Scope:
     def increase(self, counter: Signal, window: str, *matchers: str) -> str:
         """Return a query for the exact increase of a counter within the window that ends now.
 
-        If a series did not exist at the start of the window, its start value is 0. This is valid only if its group or
-        its monitor already had a series at that time. The counter of all rebalances exists as long as its group.
+        If a series did not exist at the start of the window, its value at that time counts as 0. The query then
+        requires that a different series existed at that time: `EMPTY_TRANSITIONS` of the group, or `READY` of the
+        cluster. `REBALANCES` needs no such start value, because it exists as long as its group.
         """
         total, then = self.series(counter, *matchers), self.series_before(counter, window, *matchers)
         if counter is REBALANCES:
@@ -82,8 +80,7 @@ class Scope:
     def increase_in_range(self, counter: Signal, *matchers: str) -> str:
         """Return a query for the increase within the dashboard's time range.
 
-        If Prometheus has no data for the start of the time range, the query uses PromQL's `increase` of the available
-        values.
+        If Prometheus has no data for the start of the time range, the query uses PromQL's `increase`.
         """
         seen = self._restrict(f"round(increase({self.selector(counter, *matchers)}[$__range]))")
         return f"({self.increase(counter, '$__range', *matchers)} or sum by ({_own_labels(counter)}) ({seen}))"

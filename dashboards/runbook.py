@@ -28,7 +28,7 @@ def firing_alerts_panel(
 ) -> AnyPanel:
     """Return a table of the monitor's firing alerts, critical first, with columns for `labels`.
 
-    Each row links to the section of the runbook. `only` is a selector whose groups are the only groups of the table.
+    Each row links to a section of the runbook. If the selector `only` is set, the table shows only the selected groups.
     """
     spec = PanelSpec(
         "Firing alerts",
@@ -52,7 +52,7 @@ def firing_alerts_panel(
 
 
 def _firing_by_severity(scope: Scope, labels: Sequence[str], only: str) -> str:
-    """Return a query for the severity of each firing alert. The names exclude the alerts of other rules."""
+    """Return a query for the severity of each firing alert. The query lists the alert names to exclude other alerts."""
     ours = f'{scope.matchers}, alertname=~"{"|".join(alert.name for alert in ALERTS)}", alertstate="firing"'
     ranks = " or ".join(f'{word.code} * ALERTS{{{ours}, severity="{word.value}"}}' for word in SEVERITIES)
     selected = f"({ranks}) and on (cluster, group) {only}" if only else ranks
@@ -63,8 +63,8 @@ def _firing_by_severity(scope: Scope, labels: Sequence[str], only: str) -> str:
 def _runbook_column(firing: str) -> Measure:
     """Return the column with links to the runbook.
 
-    A link of Grafana can contain the value of its cell. So the value of the cell is the number of the panel, and a
-    mapping shows a word instead of this number.
+    A link of Grafana can contain the value of its cell. So the value of the cell is the id of the panel, and a mapping
+    shows words instead of this id.
     """
     numbers = " or ".join(
         f'label_replace(vector({panel_number(alert.runbook_section)}), "alertname", "{alert.name}", "", "")'
@@ -85,10 +85,7 @@ def _runbook_column(firing: str) -> Measure:
 
 
 def runbook(markdown: str) -> build.Dashboard:
-    """Return the runbook as a dashboard with a panel for each alert, so that it is available wherever Grafana is.
-
-    The panels have the order of the runbook: critical alerts first.
-    """
+    """Return the runbook as a dashboard with a panel for each alert, in the order of the runbook."""
     introduction, *rest = _SECTION.split(markdown)
     sections = list(zip(rest[::2], rest[1::2], strict=True))
     about = (

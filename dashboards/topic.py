@@ -61,9 +61,7 @@ def _stats() -> list[AnyPanel]:
             "Number of groups that have not committed all records of this topic.",
             f"sum({_LAG} > bool 0)",
         ),
-        _number(
-            "Largest lag", "Lag in this topic of the group with the largest lag. The unit is records.", f"max({_LAG})"
-        ),
+        _number("Largest lag", "Largest lag of a group in this topic. The unit is records.", f"max({_LAG})"),
         _no_progress(),
     ]
 
@@ -156,7 +154,7 @@ def _hottest_partition() -> AnyPanel:
     spec = PanelSpec(
         "Hottest partition over time",
         "Produce rate of the hottest partition of this topic, divided by the mean produce rate of all its partitions. "
-        "The legend names the partition. No assignment can divide a hot partition: look at the keys of the records and "
+        "The legend names the partition. No assignment can divide a hot partition. Look at the keys of the records and "
         "at the producer's partitioner.",
         TOPIC_HOTTEST_PARTITION_RATIO.unknown,
         "no known hot partition",

@@ -1,6 +1,6 @@
 """Define words and colours of numbers and label values.
 
-The five colours mean: fine, watch, act, unknown, none of these.
+The five colours mean fine, watch, act, unknown, and none of these four (`NEITHER`).
 
 A Grafana timeline can show words only for numbers. So if a panel shows a label value as a word, its query converts the
 label value to a number (a code).
@@ -172,7 +172,7 @@ CATCH_UP = [value_mapping({"0": ("no lag", FINE), _NEVER: ("not at this rate", W
 def catch_up_query(scope: Scope) -> str:
     """Return a query for the time until each group has no lag. 0 if it has no lag, -1 if its lag does not shrink.
 
-    The metric has no series in both cases, and also if the lag or a rate is unknown.
+    The metric itself has no series in these two cases. It also has no series if the lag or a rate is unknown.
     """
     lag = scope.series(GROUP_LAG)
     produced, consumed = map(scope.series, (GROUP_PRODUCED_RECORDS_PER_SECOND, GROUP_CONSUMED_RECORDS_PER_SECOND))
@@ -183,7 +183,7 @@ def catch_up_query(scope: Scope) -> str:
 def thresholds(steps: Steps) -> list[dashboard.Threshold]:
     """Return Grafana's thresholds. The first threshold has no value and applies below all other thresholds.
 
-    The colour of the first threshold is ACT if small values are bad.
+    The colour of the first threshold is ACT if the last colour in `steps` is FINE. Otherwise, it is FINE.
     """
     below = ACT if steps and steps[-1][1] == FINE else FINE
     return [dashboard.Threshold(None, below), *(dashboard.Threshold(value, color) for value, color in steps)]

@@ -1,4 +1,4 @@
-"""Checks whether an assignment is valid and fair. Finds moves of partitions that were not necessary.
+"""Checks whether an assignment is valid and fair. Finds needless moves of partitions.
 
 May import `sticky`.
 """

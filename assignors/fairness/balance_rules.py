@@ -20,7 +20,7 @@ def _even_in_each_topic(group: GroupSpec, assignment: GroupAssignment) -> Iterat
     for topic, subscribers in subscribers_by_topic(group, group.members).items():
         held = [counts[subscriber][topic] for subscriber in subscribers]
         if max(held) - min(held) > 1:
-            yield f"one subscriber has {max(held)} partitions of {topic}, a different one has {min(held)}"
+            yield f"one subscriber has {max(held)} partitions of {topic}, and a different subscriber has {min(held)}"
 
 
 def _even_if_equal(group: GroupSpec, assignment: GroupAssignment) -> Iterator[str]:
@@ -30,14 +30,14 @@ def _even_if_equal(group: GroupSpec, assignment: GroupAssignment) -> Iterator[st
     """
     sizes = [len(assignment.members[member.member_id]) for member in group.members]
     if len(set(distinct_subscriptions(group.members))) == 1 and max(sizes) - min(sizes) > 1:
-        yield f"one member has {max(sizes)} partitions, a different one has {min(sizes)}"
+        yield f"one member has {max(sizes)} partitions, and a different member has {min(sizes)}"
 
 
 def _no_move_helps(group: GroupSpec, assignment: GroupAssignment) -> Iterator[str]:
     """Check sticky and uniform. No move of one partition to a different subscriber improves the balance.
 
-    A move improves the balance if the owner has at least two partitions more than the subscriber. A chain of several
-    moves can still improve the balance. But sticky and uniform do not search for such chains.
+    A move improves the balance if the owner has at least two partitions more than the subscriber. Sticky and uniform do
+    not search for chains of several moves that improve the balance.
     """
     members = [assignment.members[member.member_id] for member in group.members]
     holders: dict[str, set[int]] = {}
@@ -51,7 +51,7 @@ def _no_move_helps(group: GroupSpec, assignment: GroupAssignment) -> Iterator[st
             giver, taker = group.members[most].member_id, group.members[least].member_id
             yield (
                 f"{giver} has {len(members[most])} partitions, {taker} has {len(members[least])} "
-                f"and could take one of {topic}"
+                f"and could take a partition of {topic}"
             )
 
 

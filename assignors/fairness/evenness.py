@@ -12,13 +12,12 @@
 4. ``gini``: the mean difference between two loads, divided by twice the mean load (Gini 1912). The result is 0 if all
    loads are equal, and (n - 1) / n if one of n members has all work.
 5. ``surplus``: the load that the busiest members have above the fairest possible loads. For every k, compare two sums:
-   the sum of the k largest loads, and the sum of the k largest fairest loads. The largest difference is the surplus. If
-   the loads are as fair as the fairest loads by every measure of inequality, the surplus is 0. In all other cases, it
-   is greater than 0 (majorisation; Marshall, Olkin and Arnold, *Inequalities*, 2011). If loads are numbers of
-   partitions and all subscriptions are equal, the surplus is the minimum number of moves that lead to the fairest
-   loads.
-6. ``score`` = 100 x (1 - surplus / (total - largest of the fairest)). The score is 100 if no assignment is fairer, or
-   if there is no work. The score is 0 if one member has all work and a fairer assignment exists.
+   the sum of the k largest loads, and the sum of the k largest fairest loads. The largest difference is the surplus.
+   The surplus is 0 if the loads are as fair as the fairest loads by every measure of inequality. Otherwise, it is
+   greater than 0 (majorisation; Marshall, Olkin and Arnold, *Inequalities*, 2011). If loads are numbers of partitions
+   and all subscriptions are equal, the surplus is the minimum number of moves that lead to the fairest loads.
+6. ``score`` = 100 x (1 - surplus / (total - largest fairest load)). The score is 100 if no assignment is fairer, or if
+   there is no work. The score is 0 if one member has all work and a fairer assignment exists.
 
 If the total is 0, the measures 2, 3 and 4 are None.
 """
@@ -64,7 +63,7 @@ def evenness(loads: Sequence[float]) -> Evenness:
     """
     total = sum(loads)
     if not loads or min(loads) < 0 or not isfinite(total):
-        raise ValueError("loads must be one or more finite numbers, none of them negative")
+        raise ValueError("loads must be one or more finite numbers that are not negative")
     largest = max(loads)
     return Evenness(
         shares=len(loads),

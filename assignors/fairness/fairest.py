@@ -1,10 +1,10 @@
 """Computes the sizes of the members in the fairest valid assignment of a group.
 
-The sizes are exact, even if subscriptions differ.
+The *size* of a member is its number of partitions. The computed sizes are exact, even if subscriptions differ.
 
 In a valid assignment, every partition of a subscribed, existing topic belongs to exactly one of its subscribers. Racks
-and current owners are ignored. Because of racks and current owners, a strategy can choose a less fair assignment. But a
-fairer assignment is still valid.
+and current owners are ignored. A strategy may choose a less fair assignment because of them, but the fairest assignment
+is still valid.
 
 Among all valid assignments, one list of sizes is the fairest by every measure: largest member, smallest member, idle
 members, variance, Gini. The lists of sizes are the bases of an integral polymatroid. One base of this polymatroid is
@@ -17,11 +17,11 @@ The algorithm:
   as a maximum flow from topics to members.
 - For every m, the fairest assignment contains exactly f(m) - f(m - 1) members with m or more partitions.
 - The function f is concave and consists of few linear pieces. A minimum cut determines each piece. To find a new piece,
-  the algorithm computes a flow at the point where two known pieces cross (Eisner and Severance 1976). So the algorithm
+  the algorithm computes a flow at the point where two known pieces cross (Eisner and Severance 1976). In total, it
   computes about two flows per piece.
 - Members with equal subscriptions share one node, and topics with equal subscribers share one node. If all members have
   the same subscription, the algorithm computes no flow.
-- If too many subscriptions differ, the algorithm does not start. It raises TooManySubscriptionsError.
+- If too many subscriptions differ, the function raises TooManySubscriptionsError and computes nothing.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ because the maximum size of its record limits the number of topic names.
 
 
 class TooManySubscriptionsError(ValueError):
-    """Too many subscriptions differ. The computation of the fairest assignment takes too long."""
+    """Too many subscriptions differ. The computation of the fairest assignment would take too long."""
 
 
 def fairest_sizes(group: GroupSpec, max_arcs: int = MAX_ARCS) -> tuple[int, ...]:
@@ -104,8 +104,8 @@ def even_sizes(partitions: int, members: int) -> tuple[int, ...]:
 def excess_partitions(group: GroupSpec, assignment: GroupAssignment) -> int:
     """Return how many partitions the busiest member has above the fairest possible maximum.
 
-    The result is never negative. Use it for alerts, because it does not include a difference that no assignment can
-    remove. Only assigned partitions count. Partitions are unassigned between two rounds of a cooperative rebalance.
+    The result is never negative, and it is 0 if no valid assignment has a smaller maximum. Only assigned partitions
+    count. So the result can be too small between two rounds of a cooperative rebalance.
 
     >>> from assignors.model import GroupAssignment, GroupSpec, MemberSubscription as Member
     >>> group = GroupSpec((Member("A", ("t",)), Member("B", ("t",))), {"t": 3})

@@ -7,14 +7,13 @@ Rules:
 2. If the owner of a partition left the group, or no longer subscribes to the topic, the partition moves in every valid
    assignment. These moves are ``unavoidable``.
 3. ``fewest`` is the minimum number of moves over all valid assignments that are *at least as balanced* as the actual
-   assignment. Assignment A is at least as balanced as assignment B if a condition is true for every k: the k busiest
-   members of A have in total no more partitions than the k busiest members of B (majorisation). Then A is at least as
-   good as B by every measure of imbalance: largest member, smallest member, idle members, Gini, balance score. Every
-   valid assignment with fewer than ``fewest`` moves is less balanced. If more than ``fewest`` partitions moved, the
-   additional moves were needless or had other reasons, for example racks.
+   assignment. Assignment A is at least as balanced as assignment B if this is true for every k: the k busiest members
+   of A have in total no more partitions than the k busiest members of B (majorisation). Then A is at least as good as B
+   by every measure of imbalance: largest member, smallest member, idle members, Gini, balance score. If more than
+   ``fewest`` partitions moved, the additional moves were needless or had other reasons, for example racks.
 4. If a partition has no owner or two owners in the actual assignment, ``fewest`` is None. For example, partitions have
-   no owner between the two rounds of a cooperative rebalance. Count the moves of both rounds together. Use the owners
-   from before the first round and the assignment of the last round.
+   no owner between the two rounds of a cooperative rebalance. To count the moves of both rounds together, use the
+   owners from before the first round and the assignment of the last round.
 
 The algorithm first computes a lower bound (see ``_fewest_for_balance``). The bound is exact if all members have equal
 subscriptions. If subscriptions differ, the actual number of moves is often equal to the bound. Then the bound is exact,
@@ -112,8 +111,8 @@ def _fewest_for_balance(stayable: Stayable, sizes: Sequence[int]) -> int:
     """Return a lower bound for the number of moves that are necessary for the balance.
 
     For each member, count the partitions that it had and can keep. Then compare two sums for each k: the sum of the k
-    largest of these counts, and the sum of the k largest sizes now. The bound is the largest of these differences. At
-    least as many partitions must move to other members. With equal subscriptions, the bound is exact (Rado 1952).
+    largest of these counts, and the sum of the k largest sizes now. The bound is the largest difference. At least this
+    number of partitions must move to other members. With equal subscriptions, the bound is exact (Rado 1952).
     """
     had: Counter[str] = Counter()
     for (_, member_id), partitions in stayable.items():

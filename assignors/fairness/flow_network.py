@@ -1,10 +1,9 @@
 """Computes the maximum flow with the lowest cost through a network, for ``fairest.py`` and ``fewest_moves.py``.
 
 The algorithm is primal-dual (Ford and Fulkerson 1957; Ahuja, Magnanti and Orlin, *Network Flows*, 1993, section 9.8).
-The algorithm finds the lowest cost of a path for one more unit. Then it sends as many units as possible over all paths
-with this cost. To send the units, it computes blocking flows (Dinic 1970). The algorithm repeats these steps until no
-path exists. Costs and capacities are whole numbers, so the flow through each arc is a whole number, too. If all costs
-are 0, this is Dinic's algorithm.
+It finds the lowest cost of a path for one more unit. Then it sends as many units as possible over all paths with this
+cost, by means of blocking flows (Dinic 1970). The algorithm repeats these steps until no path exists. Costs and
+capacities are whole numbers, so the flow through each arc is a whole number, too.
 """
 
 from __future__ import annotations
@@ -121,7 +120,7 @@ class FlowNetwork:
                 path.append(step)
                 node = self._head[step]
             elif path:
-                level[node] = -1  # a dead end, which no other path needs to try
+                level[node] = -1  # a dead end, so no other path tries this node
                 node = self._head[path.pop() ^ 1]
             else:
                 return sent

@@ -1,10 +1,9 @@
 """Computes the loads of a valid assignment that shares weights almost evenly.
 
-Partitions have weights (lag or throughput) and cannot be divided. The computation of the fairest assignment of such
-weights is NP-hard. This module visits the partitions from the heaviest to the lightest. It assigns each partition to
-the subscriber with the smallest load. If all subscriptions are equal, the largest load is at most 4/3 of the largest
-load in the fairest assignment (Graham, *Bounds on multiprocessing timing anomalies*, 1969). The computed assignment is
-always valid. If it is fairer than the actual assignment, a fairer assignment exists.
+Partitions have weights (lag or throughput) and cannot be divided. To find the fairest assignment of such weights is
+NP-hard. So this module visits the partitions from the heaviest to the lightest, and assigns each partition to the
+subscriber with the smallest load. If all subscriptions are equal, the largest load is at most 4/3 of the largest load
+in the fairest assignment (Graham, *Bounds on multiprocessing timing anomalies*, 1969).
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ def heaviest_first_loads(group: GroupSpec, weights: Mapping[TopicPartition, floa
     (5, 5, 90)
     """
     classes = subscription_classes(group)
-    # One heap of loads per class. The smallest load comes first. Only loads matter, not which member has them.
+    # One heap of loads per class. The result contains only loads, so the member of a load does not matter.
     loads: list[list[float]] = [[0] * len(members) for members in classes.members]
     subscribers = {topic: sorted(positions) for topic, positions in classes.subscribers.items()}
     for topic, number in sorted(weights, key=lambda partition: (-weights[partition], partition)):

@@ -1,7 +1,6 @@
-"""Measures of an assignment: sizes, imbalance, moves, idle members.
+"""Measures of an assignment: number of partitions of each member (sizes), imbalance, moves, idle members.
 
-The golden vectors from Java contain the same measures. So tests can compare Java's results with the results of this
-project.
+The golden vectors from Java contain the same measures. So tests can compare the results of Java and of this project.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ if TYPE_CHECKING:
 class Measures:
     """The measures of one assignment of one group. Counts without a unit in the name are numbers of partitions.
 
-    ``balance_score`` is the sum of the size differences of all pairs of members. ``moves`` is the number of partitions
-    that lost their effective owner (see ``effective_owners``). ``kept`` is the number of partitions that kept their
-    effective owner. For each topic, ``topic_spread`` is the largest number of partitions of one subscriber minus the
-    smallest number of partitions of one subscriber. ``idle_members`` are the ids of members without partitions.
+    ``balance_score`` is the sum of the size differences of all pairs of members. ``kept`` is the number of partitions
+    that kept their effective owner (see ``effective_owners``), and ``moves`` is the number of partitions that lost it.
+    For each topic, ``topic_spread`` is the largest number of partitions of one subscriber minus the smallest number of
+    partitions of one subscriber. ``idle_members`` are the ids of members without partitions.
     """
 
     sizes: tuple[int, ...]
@@ -52,7 +51,7 @@ def measure(
 ) -> Measures:
     """Compute the measures of ``assignment``. A member that ``assignment`` does not contain has no partitions.
 
-    ``owners`` is optional. It contains the group's effective owners if the caller has already computed them.
+    ``owners`` are the group's effective owners. If the caller omits them, this function computes them.
 
     >>> from assignors.model import GroupAssignment, GroupSpec, MemberSubscription as Member
     >>> group = GroupSpec((Member("A", ("t",)), Member("B", ("t",))), {"t": 3})
@@ -79,8 +78,9 @@ def measure(
 def effective_owners(group: GroupSpec) -> dict[TopicPartition, str]:
     """Map each partition to its current owner, from the claims of the members.
 
-    The owner is the member whose claim has the newest generation. If two members claim a partition with this
-    generation, the partition has no owner. The owner must still subscribe to the topic, and the partition must exist.
+    The owner is the member whose claim has the newest generation. If two members claim the partition in this
+    generation, the partition has no owner. The partition also has no owner if it does not exist, or if the owner no
+    longer subscribes to the topic.
     """
     claimants: dict[TopicPartition, tuple[int, ...]] = {}
     members = members_by_id(group)

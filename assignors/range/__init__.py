@@ -1,4 +1,4 @@
-"""The range strategies: one of the client, with and without racks, and one of the broker (KIP-848).
+"""The range strategy of the client, with and without racks, and the range strategy of the broker (KIP-848).
 
 Imports no other folder.
 """

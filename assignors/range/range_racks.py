@@ -4,7 +4,7 @@ Topics with the same subscribers and the same partition count are *co-partitione
 numbers of all co-partitioned topics, so that an application can join these topics. For this reason, co-partitioned
 topics are assigned together, by partition number. Each set of co-partitioned topics is assigned in two steps:
 
-1. If a member in the rack of a replica has room, this member gets the partition.
+1. If a member in the rack of a replica can still get a partition, this member gets the partition.
 2. The other partitions are assigned as in range without racks.
 
 ``RangeAssignor.java`` stores a separate state for each topic and updates these states together. This module stores one
@@ -44,7 +44,7 @@ def assign_ranges_by_rack(group: GroupSpec, members: Sequence[MemberSubscription
 
 
 def racks_matter_for_any_topic(group: GroupSpec, members: Sequence[MemberSubscription]) -> bool:
-    """Return whether racks matter for at least one topic. If racks matter for no topic, range ignores racks."""
+    """Return whether racks matter for at least one topic. Otherwise, range ignores the racks of all topics."""
     if not any(map(member_rack, members)):
         return False
     return any(
@@ -54,7 +54,7 @@ def racks_matter_for_any_topic(group: GroupSpec, members: Sequence[MemberSubscri
 
 
 class _Ranges:
-    """For one set of co-partitioned topics: the assigned partition numbers, and the room of each subscriber."""
+    """For one set of co-partitioned topics: the partition numbers of each subscriber, and how many more it can get."""
 
     def __init__(self, subscribers: int, count: int) -> None:
         self.quota, self.extra = divmod(count, subscribers)
@@ -101,8 +101,7 @@ def _common_racks(partition_racks: list[list[frozenset[str]]]) -> list[frozenset
 def _match_by_member(ranges: _Ranges, racks: Sequence[str | None], partition_racks: Sequence[frozenset[str]]) -> None:
     """Assign one topic. One member after another gets partitions in its rack until the member has no room.
 
-    Members of one rack share one list of the rack's partitions. A partition that was removed from this list is never
-    added again.
+    Members of one rack share one list of the rack's partitions.
     """
     ahead: dict[str | None, list[int]] = {rack: [] for rack in racks}
     for number in reversed(range(len(partition_racks))):
@@ -123,7 +122,7 @@ def _match_by_partition(
 ) -> None:
     """Assign co-partitioned topics. Each partition number goes to the first member that has room in a common rack.
 
-    A full member never gets room again. So it is removed from the queue of its rack.
+    A member that is full stays full. So it is removed from the queue of its rack.
     """
     waiting: dict[str | None, list[int]] = {}
     for place in reversed(range(len(racks))):

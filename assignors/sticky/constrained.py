@@ -93,7 +93,8 @@ class ConstrainedAssignment:
     def _partitions_to_keep(self, member: int, partitions: list[TopicPartition]) -> int:
         """Return how many partitions the member keeps.
 
-        If the member owns too many partitions, it keeps the partitions with the lowest numbers.
+        A member that owns more than the quota keeps the partitions with the lowest numbers. For such a member, this
+        method also sorts ``partitions``.
         """
         quotas = self._quotas
         if len(partitions) > quotas.quota:

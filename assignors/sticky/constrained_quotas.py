@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 class Quotas:
     """The partitions assigned so far, the members below and at the quota, and the remaining surplus.
 
-    If a partition changes its owner, ``transferring`` maps the partition to the new owner. A cooperative group must
-    withhold all partitions in ``transferring``. A contested partition is always in ``transferring``, because each
-    member that claims the partition possibly still consumes it.
+    ``transferring`` maps each partition that changes its owner to its new owner. A cooperative group must withhold
+    these partitions. A contested partition is always in ``transferring``, because each member that claims it may still
+    consume it.
     """
 
     def __init__(self, members: int, total_partitions: int, contested: Collection[TopicPartition]) -> None:
-        self.quota, self.surplus = divmod(total_partitions, members)  # surplus: members that can exceed the quota
+        self.quota, self.surplus = divmod(total_partitions, members)  # surplus: how many members can exceed the quota
         self.assigned: list[list[TopicPartition]] = [[] for _ in range(members)]
         self.below_quota: list[int] = []
         self.at_quota: deque[int] = deque()  # candidates for the surplus, in the order in which they get it
@@ -43,7 +43,7 @@ class Quotas:
         return len(self.assigned[member]) == self.quota
 
     def take_surplus(self) -> None:
-        """Reduce the surplus by 1. If no surplus remains, remove all members that wait for a part of it."""
+        """Reduce the surplus by 1. If no surplus remains, remove all candidates for it."""
         self.surplus -= 1
         if not self.surplus:
             self.at_quota.clear()

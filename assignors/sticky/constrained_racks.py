@@ -1,4 +1,4 @@
-"""Step 2 of the constrained algorithm: assigns partitions, in turn, to members in the rack of a replica (KIP-881).
+"""Step 2 of the constrained algorithm: members in the rack of a replica get partitions in turn (KIP-881).
 
 For every partition, ``ConstrainedAssignmentBuilder.assignRackAwareRoundRobin`` searches through a list of all
 candidates. This module has a separate list of candidates for each rack, with the same result.
@@ -79,10 +79,7 @@ class _BelowQuota:
 
 
 class _AtQuota:
-    """For each rack, the members at the quota, in the order in which they reached the quota.
-
-    The first member gets the next partition of the surplus.
-    """
+    """For each rack, the members at the quota. The member that reached the quota first gets the surplus first."""
 
     def __init__(self, quotas: Quotas, racks: StickyRacks) -> None:
         self._quotas = quotas

@@ -33,9 +33,7 @@ if TYPE_CHECKING:
 
 
 class GeneralAssignment:
-    """One run of the algorithm. Before ``build``, ``owners`` contains the owners according to the claims.
-
-    After ``build``, ``owners`` contains the result.
+    """One run of the algorithm. ``owners`` contains the owners according to the claims. ``build`` replaces them.
 
     ``subscribers`` maps each topic to the positions of its subscribers. If a partition moves, the member in ``earlier``
     is the preferred new owner (see ``claims.find_earlier_owners``).
@@ -74,7 +72,7 @@ class GeneralAssignment:
         return self.owners
 
     def _revoke_invalid(self) -> bool:
-        """Run step 1. Returns True if at least one member lost a partition."""
+        """Run step 1. Returns whether at least one member lost a partition."""
         revoked = False
         for topic, owners in self.owners.items():
             allowed = {NO_OWNER, *self.subscribers[topic]}
@@ -89,8 +87,7 @@ class GeneralAssignment:
     def _deal(self, topic: str, numbers: Sequence[int], racks: StickyRacks | None) -> list[int]:
         """Run step 2 for one topic. Returns the numbers of the partitions that are still unassigned.
 
-        Only loads of subscribers of this topic change in this step. So one heap of (load, member) per rack is
-        sufficient.
+        Only the loads of this topic's subscribers change. So one heap of (load, member) per rack is sufficient.
         """
         heaps = self._loads_by_rack(topic, racks) if numbers else {}
         owners = self.owners[topic]

@@ -1,8 +1,8 @@
 """Step 3 of the general sticky algorithm: moves partitions until no move improves the balance.
 
-Each pass visits all partitions in order. A partition moves if its owner has at least two more partitions than the least
-loaded subscriber. The new owner is this subscriber, or the earlier owner of the partition. The earlier owner must also
-have at least two partitions fewer than the present owner. The algorithm ends after the first pass without a move.
+Each pass visits all partitions in order. A partition can move to a subscriber that has at least two partitions fewer
+than the owner. It moves to its earlier owner if possible, otherwise to the least loaded subscriber if possible. The
+algorithm ends after the first pass without a move.
 
 In Java, ``AbstractStickyAssignor.performReassignments`` checks before every partition whether the whole group is
 balanced. This check iterates over all members and partitions, so Java can take minutes. The check never changes the
@@ -26,12 +26,11 @@ if TYPE_CHECKING:
 
 
 MAX_RETURN_PASSES = 100
-"""In this number of passes, a returning partition does not have to improve the balance (see ``movements``).
+"""After this number of passes, a partition returns to its first owner only if this move improves the balance.
 
-In later passes, a partition returns to an earlier owner only if this move improves the balance. The present owner of a
-returning partition can be a third member with few partitions. In Java, two such moves can cancel each other again and
-again, without an end. If every move improves the balance, the algorithm always ends. In all cases in which Java ends, a
-few passes are sufficient.
+``movements`` chooses the partition that returns. This partition can belong to a third member that has few partitions.
+In Java, two such moves can cancel each other again and again, without an end. If every move improves the balance, the
+algorithm always ends. If Java's algorithm ends, it needs only a few passes.
 """
 
 
@@ -55,7 +54,7 @@ class Balancer:
     def balance(self, movable: Mapping[str, Sequence[int]]) -> bool:
         """Move partitions of ``movable`` (topic -> numbers) until a pass moves no partition.
 
-        Returns True if at least one partition moved.
+        Returns whether at least one partition moved.
         """
         moved = False
         while self._pass(movable):
@@ -77,7 +76,7 @@ class Balancer:
         heapify(heap)
         for number in numbers:
             while heap[0][0] != sizes[heap[0][1]]:
-                heappop(heap)  # outdated: the load of the member has changed since
+                heappop(heap)  # outdated: the load of the member has changed
             size = sizes[owners[number]]
             target = self._earlier_owner(topic, number, size)
             if target is None and size > heap[0][0] + 1:

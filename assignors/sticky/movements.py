@@ -9,7 +9,7 @@ class TopicMovements:
     """The movements of the partitions of one topic (``AbstractStickyAssignor.PartitionMovements``).
 
     Example: partition 1 moved from A to B. Now a partition must move from B to A. Partition 1 is a better choice than
-    partition 2, because then both partitions are at their first owner. The balance is the same for both choices.
+    partition 2, because then both partitions belong to their first owner. The balance is the same for both choices.
 
     >>> movements = TopicMovements("t0")
     >>> movements.record(1, giver=0, target=1)

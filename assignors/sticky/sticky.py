@@ -26,7 +26,7 @@ If some members cannot keep their partitions, this order decides which members k
 
 
 class StickyAssignor:
-    """Balances the group as well as possible. As many partitions as possible stay with their owner.
+    """Balances the group as well as possible, and moves as few partitions as possible.
 
     This class visits members in the order of their ids. Java visits members in the order of a ``HashMap``. To compute
     the assignment of a Java leader, use ``StickyAssignor(hash_map_order)``.
@@ -40,7 +40,7 @@ class StickyAssignor:
     >>> [len(partitions) for partitions in StickyAssignor().assign(group).members.values()]
     [1, 2, 3]
 
-    Member B leaves. The other members share the partitions of B. No other partition moves.
+    Member B leaves. The other members share the partitions of B. No other partition moves:
 
     >>> def owned(name, *numbers):
     ...     return Member(name, ("t",), owned=tuple(("t", number) for number in numbers), generation_id=1)
@@ -48,7 +48,7 @@ class StickyAssignor:
     >>> StickyAssignor().assign(left).members["A"]
     (('t', 0), ('t', 1), ('t', 3))
 
-    Member B joins. Member B gets its share. No partition moves between the other members.
+    Member B joins and gets its share. No partition moves between the other members:
 
     >>> joined = GroupSpec((owned("A", 0, 1, 3), owned("B"), owned("C", 2, 4, 5)), {"t": 6})
     >>> StickyAssignor().assign(joined).members["B"]
@@ -70,8 +70,8 @@ class StickyAssignor:
 class StickyOutcome:
     """The members sorted by id, the partitions of each member, and the partitions that change their owner.
 
-    ``transferring`` is None after the general algorithm. In that case, compare the assignment with the owned partitions
-    to find partitions that change their owner.
+    ``transferring`` maps these partitions to their new owners. It is None after the general algorithm, which does not
+    compute it.
     """
 
     members: Sequence[MemberSubscription]

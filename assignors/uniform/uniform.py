@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class UniformAssignor:
-    """The default strategy of the broker. Balances the group. Members keep their partitions if balance allows it.
+    """The default strategy of the broker. Balances the group. Members keep their partitions if the balance allows it.
 
     For this strategy, ``owned`` contains the partitions of a member in the current target assignment. Racks have no
     effect (Kafka 4.2).
@@ -51,7 +51,7 @@ def _current_target(members: Sequence[MemberSubscription], partitions: Mapping[s
     """Return the current owner of each partition. An owner that no longer subscribes to the topic does not count.
 
     If several members own one partition, the last member counts. In a real broker, a partition never has two owners.
-    Claims to partitions that do not exist are ignored. In this case, the broker throws an exception.
+    Claims to partitions that do not exist are ignored. For such a claim, the broker throws an exception.
     """
     owners = {topic: [NO_OWNER] * count for topic, count in partitions.items()}
     for position, member in enumerate(members):

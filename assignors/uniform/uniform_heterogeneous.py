@@ -6,8 +6,8 @@
    It ends earlier if no partition moved during one visit of all topics.
 
 Step 2 handles one topic at a time, so it cannot find a chain of moves through a third member. As a result, the balance
-is only a local optimum. Topics with the most partitions per subscriber come first, because they need the most room.
-Members with equal loads are sorted by position, which is the order of member ids.
+is only a local optimum. Topics with the most partitions per subscriber come first. Members with equal loads are sorted
+by position, which is the order of member ids.
 """
 
 from __future__ import annotations
@@ -28,17 +28,14 @@ MAX_ITERATION_COUNT = 16
 
 
 class HeterogeneousAssignment:
-    """One run of the algorithm. Before ``build``, ``owners`` is the current target assignment.
-
-    After ``build``, ``owners`` is the new target assignment.
-    """
+    """One run of the algorithm. ``build`` changes ``owners`` from the current to the new target assignment."""
 
     def __init__(self, members: int, subscribers: Mapping[str, Sequence[int]], owners: Owners) -> None:
         self.subscribers = subscribers
         self.owners = owners
         counted = Counter(chain.from_iterable(owners.values()))
         self.sizes = [counted[member] for member in range(members)]
-        # The input is ordered by topic name. This order decides between equal topics. The broker uses topic ids.
+        # Equal topics stay in the order of their names. The broker sorts them by topic id.
         self.topics = sorted(subscribers, key=self._partitions_per_subscriber)
 
     def build(self) -> Owners:
@@ -63,7 +60,7 @@ class HeterogeneousAssignment:
             self.sizes[owners[number]] += 1
 
     def _balance(self, topics: Sequence[str]) -> None:
-        last_moved = None  # the last topic with a move; if the loop reaches it again, nothing has moved since
+        last_moved = None  # the last topic with a move; if the loop reaches it again, no other topic had a move
         for topic in chain.from_iterable([topics] * MAX_ITERATION_COUNT):
             if topic == last_moved:
                 return
@@ -76,7 +73,7 @@ class HeterogeneousAssignment:
         if loads.imbalance <= 1:
             return False
         owners, moved = self.owners[topic], False
-        giveable: dict[int, list[int]] = {}  # a member gives up its highest number first, but none that it got here
+        giveable: dict[int, list[int]] = {}  # a member gives up its highest number first
         for number, owner in enumerate(owners):
             giveable.setdefault(owner, []).append(number)
         while (giver := loads.next_most_loaded_of(giveable)) is not None:

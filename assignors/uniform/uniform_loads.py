@@ -16,10 +16,7 @@ if TYPE_CHECKING:
 
 
 class SubscriberLoads:
-    """Returns members one by one. The caller moves one partition to or from each returned member.
-
-    The caller must keep ``sizes`` up to date.
-    """
+    """Returns members one by one. The caller moves one partition to or from each of them, and updates ``sizes``."""
 
     def __init__(self, subscribers: Sequence[int], sizes: Sequence[int]) -> None:
         self._sizes = sizes

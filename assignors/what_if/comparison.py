@@ -21,7 +21,7 @@ MAX_SIZES = 6
 
 @dataclass(frozen=True, slots=True)
 class StrategyResult:
-    """The final assignment of one strategy, its measures, and the number of rebalances until it is reached."""
+    """The final assignment of one strategy, its measures, and the number of rebalances until the group reaches it."""
 
     strategy: str
     assignment: GroupAssignment
@@ -34,13 +34,11 @@ def compare(
 ) -> StrategyResult:
     """Compute the measures of a strategy's final assignment.
 
-    A partition moves if its final owner is different from its current owner in ``group``.
+    A partition moves if its final owner is different from its current owner in ``group``. ``owners`` are the current
+    owners (``effective_owners``). If the caller omits them, this function computes them.
 
-    ``owners`` is optional. It contains the current owners if the caller has already computed them
-    (``effective_owners``).
-
-    In its first round, a cooperative strategy withholds the partitions that move. So further rounds are computed until
-    no member must revoke a partition. The maximum is ``MAX_ROUNDS``.
+    In its first round, a cooperative strategy withholds the partitions that move. So this function computes further
+    rounds until no member must revoke a partition, but at most ``MAX_ROUNDS`` rounds.
     """
     current, assignment, rounds = group, assignor.assign(group), 1
     cooperative = assignor.name == CooperativeStickyAssignor.name

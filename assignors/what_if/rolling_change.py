@@ -52,7 +52,7 @@ class Step:
 def rolling_change(offers: Sequence[Sequence[Offer]]) -> list[Step]:
     """Return the steps of a rolling change.
 
-    ``offers[0]`` contains the present list of each member, and ``offers[n]`` the lists after the rolling restart n.
+    ``offers[0]`` contains the present list of each member. ``offers[n]`` contains the lists after rolling restart n.
 
     In the migration of KIP-429, the members become cooperative in the second restart:
 
@@ -82,9 +82,9 @@ def rolling_change(offers: Sequence[Sequence[Offer]]) -> list[Step]:
 
 
 def rebalance_protocol(offer: Offer) -> str:
-    """Return the rebalance protocol of a member with this list: cooperative only if all its strategies support it.
+    """Return the rebalance protocol of a member: cooperative only if all strategies in its list are cooperative.
 
-    The result is unknown if it depends on a strategy that Kafka does not contain.
+    The result is ``unknown`` if it depends on a strategy that Kafka does not contain.
 
     >>> rebalance_protocol(("cooperative-sticky", "range")), rebalance_protocol(("cooperative-sticky",))
     ('eager', 'cooperative')

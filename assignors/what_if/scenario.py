@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from assignors.model import GroupAssignment, ReplicaRacks, TopicPartition
 
 MAX_PARTITIONS = 1_000_000
-"""Maximum number of partitions in a scenario. A larger number is a mistake or an attack, and uses too much memory."""
+"""Maximum number of partitions in a scenario. A larger scenario would use too much memory."""
 
 T = TypeVar("T")
 
@@ -55,7 +55,7 @@ def parse_group(fields: object) -> GroupSpec:
 
 
 def scenario_id(fields: object) -> str | None:
-    """Return the field ``id`` of a decoded line, or None. Other fields of the line can be invalid."""
+    """Return the field ``id`` of a decoded line, or None if it is missing. Other fields of the line can be invalid."""
     found = fields.get("id") if isinstance(fields, dict) else None
     return found if isinstance(found, str) else None
 

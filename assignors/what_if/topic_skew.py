@@ -1,13 +1,13 @@
 """Finds topic skew: each topic is shared evenly, but the same members get the extra partition of several topics.
 
-``range`` does this by design, because it assigns each topic separately, starting with the first member. Example: three
-members subscribe to ten topics with one partition each. The first member gets all ten partitions, and the other members
-are idle. The assignment of each single topic is correct. So a report must explicitly name topic skew as the cause.
-Source: the class comment of ``RangeAssignor``.
+If a topic cannot be divided equally, some members have one partition more than the others: the *extra* partition.
+``range`` causes topic skew by design, because it assigns each topic separately, starting with the first member.
+Example: three members subscribe to ten topics with one partition each. The first member gets all ten partitions, and
+the other members are idle. Source: the class comment of ``RangeAssignor``.
 
 The rules are checked in this order. The first rule that applies decides the result:
 
-1. If the assignment breaks a rule of the strategy, no skew is reported. That problem must be repaired first.
+1. If the assignment breaks a rule, no skew is reported. The broken rule must be repaired first.
 2. If two subscribers of a topic differ by more than one partition of the topic, no skew is reported. The imbalance has
    a different cause.
 3. If the sizes are as fair as in the fairest valid assignment, no skew is reported.
@@ -73,13 +73,11 @@ def topic_skew(group: GroupSpec, assignment: GroupAssignment) -> TopicSkew | Non
 
 
 def choose_remedy(outcomes: Iterable[Outcome | FailedOutcome]) -> Outcome | None:
-    """Choose a strategy with the score 100, which removes the unfairness.
+    """Return the outcome of the strategy that removes the topic skew. None if no strategy has the score 100.
 
-    Returns None if no strategy has this score.
-
-    If several strategies have this score, the strategy with the fewest moved partitions is chosen. If several of these
-    strategies move equally few partitions, the first of them is chosen. ``outcomes`` are the outcomes of ``what_if``
-    for the unchanged group.
+    If several strategies have the score 100, the strategy that moves the fewest partitions is chosen. If several of
+    these strategies move equally few partitions, the first of them is chosen. ``outcomes`` are the outcomes of
+    ``what_if`` for the unchanged group.
 
     >>> from assignors import BUILT_IN
     >>> from assignors.model import GroupSpec, MemberSubscription as Member

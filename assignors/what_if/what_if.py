@@ -4,17 +4,17 @@ These rules define a change exactly, so that two monitors return the same result
 
 1. A member that *joins* is dynamic and has no rack. The new member has the most common subscription. If several
    subscriptions are equally common, the subscription with the most partitions is used. If several of these
-   subscriptions have equally many partitions, the first by name is used. The real id of the new member is unknown, but
-   ``range`` and ``roundrobin`` sort members by id. So the id ``~new-member-1`` is used. The new member comes last,
-   because ``~`` sorts after letters and digits.
+   subscriptions have equally many partitions, the first by name is used. The id of the new member is
+   ``~new-member-1``. ``range`` and ``roundrobin`` sort members by id, so the new member comes last: ``~`` sorts after
+   letters and digits.
 2. The member that *leaves* is the member with the most partitions today. If several members have equally many
    partitions, the last of these members by id leaves. This change is the worst case, because all partitions of the
    busiest member must move. If two members leave, the second member is chosen in the same way.
 3. A topic can only *grow*, because Kafka cannot reduce the number of partitions. At least one member must subscribe to
    the topic. The racks of the new partitions are unknown.
 4. A partition moves if its new owner is different from today's owner. If today's owner leaves, or cannot keep the
-   partition, the partition moves under every strategy. Such moves are part of the total. ``unavoidable_moves`` counts
-   only such moves.
+   partition, the partition moves under every strategy. ``moved_partitions`` includes such moves, and
+   ``unavoidable_moves`` counts only such moves.
 5. For a cooperative strategy, all rounds are computed, as in ``comparison``.
 6. If the produce rates of the partitions are given, the produce rate of the busiest member is computed
    (``fairness.busiest``). If a topic grows, this rate is unknown, because the rates of the new partitions are unknown.
@@ -85,12 +85,12 @@ class Outcome:
     """The measures of one strategy's final assignment. Counts without a unit in the name are numbers of partitions.
 
     ``strategy`` is None if the outcome describes today's owners. ``score`` (0 to 100, see ``evenness``) is None if
-    partitions are unassigned, because the score has no meaning in this case. ``excess_partitions`` are the partitions
-    of the busiest member beyond the fairest possible maximum. If too many subscriptions differ, the fairest assignment
-    cannot be computed. Then ``score`` and ``excess_partitions`` are None. For each topic, ``topic_spread`` is the
-    largest number of partitions of one subscriber minus the smallest number of partitions of one subscriber. ``rounds``
-    is the number of rebalances until the group reaches the assignment. ``busiest_records_per_second`` is the produce
-    rate of the busiest member, or None if it is unknown (rule 6).
+    partitions are unassigned. ``excess_partitions`` are the partitions of the busiest member beyond the fairest
+    possible maximum. ``score`` and ``excess_partitions`` are None if too many subscriptions differ, because then the
+    fairest assignment is not computed. For each topic, ``topic_spread`` is the largest number of partitions of one
+    subscriber minus the smallest number of partitions of one subscriber. ``rounds`` is the number of rebalances until
+    the group reaches the assignment. ``busiest_records_per_second`` is the produce rate of the busiest member, or None
+    if it is unknown (rule 6).
     """
 
     strategy: str | None
@@ -121,9 +121,8 @@ class WhatIf:
 
     ``joined`` and ``left`` are the ids of the members that join and leave. ``members`` and ``partitions`` are counts
     after the change. ``smallest_maximum`` is the number of partitions that the busiest member has in the fairest valid
-    assignment. ``idle_in_any_assignment`` is the number of idle members in the fairest valid assignment. If more
-    members are idle, the additional idle members are avoidable. Both numbers are None if the fairest assignment is
-    unknown.
+    assignment. ``idle_in_any_assignment`` is the number of idle members in the fairest valid assignment. No valid
+    assignment has fewer idle members. Both numbers are None if the fairest assignment is unknown.
     """
 
     change: Change
@@ -146,11 +145,9 @@ def what_if(
 ) -> WhatIf:
     """Compute the outcome of every strategy for ``group`` after ``change``.
 
-    ``owners`` contains today's owners (partition -> member id). ``produce_rates`` contains the known produce rates, in
-    records per second.
-
-    Without ``change``, the group stays as it is. The claims of the members in ``group`` are ignored. Raises
-    ImpossibleChangeError if the change is impossible, or if the group has no members.
+    ``owners`` contains today's owners (partition -> member id). They replace the claims of the members in ``group``.
+    ``produce_rates`` contains the known produce rates, in records per second. Without ``change``, the group stays as it
+    is. Raises ImpossibleChangeError if the change is impossible, or if the group has no members.
 
     In this example, three topics have two partitions each. Range assigns all partitions to the same two members. With
     sticky, two of the six partitions move to the third member:
@@ -186,9 +183,9 @@ def measure_today(
     owners: Mapping[TopicPartition, str],
     produce_rates: Mapping[TopicPartition, float] = _NO_RATES,
 ) -> Outcome:
-    """Compute the measures of the assignment in ``owners``, today's owners. The group must have at least one member.
+    """Compute the measures of today's assignment. The group must have at least one member.
 
-    ``produce_rates`` is the same as in ``what_if``.
+    ``owners`` and ``produce_rates`` are the same as in ``what_if``.
 
     >>> from assignors.model import GroupSpec, MemberSubscription as Member
     >>> group = GroupSpec((Member("A", ("t",)), Member("B", ("t",))), {"t": 2})
@@ -229,7 +226,7 @@ def apply_change(group: GroupSpec, change: Change) -> GroupSpec:
 
 
 def what_if_as_json(found: WhatIf) -> dict[str, object]:
-    """Return the JSON form of a result: the fields by their names, and the change in words.
+    """Return the JSON form of a result: all fields, and the change in words.
 
     >>> from assignors import BUILT_IN
     >>> from assignors.model import GroupSpec, MemberSubscription as Member
@@ -245,8 +242,8 @@ def what_if_as_json(found: WhatIf) -> dict[str, object]:
 class _Baseline:
     """The values with which all strategies are compared. ``fairest`` is None if its computation takes too long.
 
-    ``owners`` contains the partitions that today's owner can keep. ``unavoidable_moves`` counts the partitions that
-    today's owner cannot keep, or whose owner leaves.
+    ``owners`` maps each partition that today's owner can keep to this owner. ``unavoidable_moves`` counts the
+    partitions that today's owner cannot keep. An owner that leaves keeps no partition.
     """
 
     fairest: tuple[int, ...] | None
@@ -255,7 +252,7 @@ class _Baseline:
 
 
 def _compute_baseline(group: GroupSpec, owners: Mapping[TopicPartition, str]) -> _Baseline:
-    """Compute the baseline of the changed group from today's ``owners``. A member that leaves keeps no partition."""
+    """Compute the baseline of the changed group from today's ``owners``."""
     topics, kept = subscribers_by_topic(group, group.members), effective_owners(group)
     assigned = sum(partition[0] in topics and group.exists(partition) for partition in owners)
     return _Baseline(_fairest_if_known(group), kept, assigned - len(kept))
@@ -269,10 +266,7 @@ def _fairest_if_known(group: GroupSpec) -> tuple[int, ...] | None:
 
 
 def _group_owning(group: GroupSpec, owners: Mapping[TopicPartition, str]) -> GroupSpec:
-    """Return ``group``, but with the claims that follow from ``owners``.
-
-    All claims have the same generation.
-    """
+    """Return ``group`` with claims that are made from ``owners``. All claims have the same generation."""
     held: dict[str, list[TopicPartition]] = {member.member_id: [] for member in group.members}
     for partition in sorted(owners):
         if owners[partition] in held:

@@ -3,8 +3,8 @@
 - `definition.py`: the parts of an alert, with the rules for severities.
 - `assignments.py`, `rebalances.py`, `progress.py`, `retention.py`, `coordinators.py`, `monitor.py`: the alerts.
 - `expressions.py`, `texts.py`, `links.py`: parts of expressions, texts and links that several alerts use.
-- `inhibition.py`: which alert suppresses which other alert.
-- `rules.py`, `files.py`: Prometheus' rules, and all files.
+- `inhibition.py`: the alerts that suppress other alerts.
+- `rules.py`, `files.py`: create Prometheus' rules, and write all files.
 """
 
 from dashboards.alerts.links import FIRST_PANEL_NUMBER, PANEL_NUMBERS, panel_number

@@ -25,7 +25,7 @@ _SKEWED_AND_LATE = lines(f"{_EXCESS} > 0", NOT_ROLLING, AND_ABOVE_MAX, f"or {_UN
 _SKEWED = lines(
     f"{_EXCESS} > 1", NOT_ROLLING, f"or {_EXCESS} > 0", NOT_ROLLING, AND_ABOVE_MAX, f"or {_UNEVEN_WORK}", NOT_ROLLING
 )
-# The same groups as in the first two parts of `_SKEWED`: for them, the value of the alert is a number of partitions.
+# The first two parts of `_SKEWED`. For these groups, the value of the alert is a number of partitions.
 _COUNTS_PARTITIONS = (
     f"rebalance_monitor_excess_partitions@ > 1 or rebalance_monitor_excess_partitions@ > 0 {AND_ABOVE_MAX}"
 )
@@ -44,10 +44,10 @@ _BUSIEST_OR_UNEVEN = known(
 )
 _CAUSE = known(
     "topk(1, rebalance_monitor_topic_skew@)",
-    "{{ with first . }} Cause: topic skew. In several topics, some members hold one more partition than the other "
-    "members. In all of these topics, they are the same members.{{ with .Labels.remedy }} What to do: change the "
-    "group's strategy to {{ . }}. This strategy removes the topic skew.{{ else }} What to do: compare the strategies "
-    "in the what-if table on the group's page.{{ end }}{{ end }}{{ else }}"
+    "{{ with first . }} Cause: topic skew. In several topics, the same members hold one partition more than the other "
+    "members.{{ with .Labels.remedy }} What to do: change the group's strategy to {{ . }}. This strategy removes the "
+    "topic skew.{{ else }} What to do: compare the strategies in the what-if table on the group's page.{{ end }}{{ end "
+    "}}{{ else }}"
     + known_with(
         "group_condition",
         'condition="subscription_mismatch"',

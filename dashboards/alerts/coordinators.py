@@ -9,7 +9,7 @@ from dashboards.alerts.expressions import ALERTING, AND_READY, IN_TROUBLE, MEMBE
 from dashboards.alerts.texts import COUNT, IN_CLUSTER
 
 _WITH_MEMBERS = f'count by (cluster, coordinator) ({ALERTING}{{coordinator!=""}} and on (cluster, group) {MEMBERS} > 0)'
-# While one transaction is open, the last stable offset does not change. With many short ones, it does.
+# While one transaction is open, the last stable offset does not change. With many short transactions, it changes.
 _BLOCKED = lines(
     "max by (cluster, partition) (rebalance_monitor_offsets_topic_blocked) > 0",
     "and on (cluster, partition)",
@@ -49,8 +49,8 @@ COORDINATORS: Final = AlertFile(
         Alert(
             "KafkaCoordinatorMissing",
             CLUSTER,
-            harm="Groups without a coordinator can neither commit nor rebalance. The monitor receives no new records.",
-            # The monitor reads no records without a leader, so this alert must not depend on its readiness.
+            harm="Groups without a coordinator cannot commit or rebalance. The monitor receives no new records.",
+            # Without a leader, the monitor reads no records. So this alert must not depend on its readiness.
             levels=(
                 Level(
                     CRITICAL,
@@ -61,7 +61,7 @@ COORDINATORS: Final = AlertFile(
             ),
             summary=f"{IN_CLUSTER}partitions of __consumer_offsets have no leader",
             description=f"{COUNT} partitions of __consumer_offsets have no leader. Groups in these partitions have no "
-            "coordinator, so they can neither commit nor rebalance. Alerts about groups of this cluster cannot fire "
+            "coordinator, so they cannot commit or rebalance. Alerts about groups of this cluster cannot fire "
             "during this time. Likely causes: the brokers with the replicas are down. What to do: start these brokers. "
             "The page /incidents names the groups and the last coordinator.",
         ),
@@ -69,7 +69,7 @@ COORDINATORS: Final = AlertFile(
             "KafkaOffsetsBlockedByTransaction",
             CLUSTER,
             harm="An open transaction blocks a partition of __consumer_offsets. Until the transaction ends, new "
-            "consumers of the groups in this partition cannot start, and the monitor receives no new records of these "
+            "consumers of the groups in this partition cannot start. The monitor receives no new records of these "
             "groups.",
             levels=(Level(CRITICAL, _BLOCKED, "15m", "5m"), Level(WARNING, _BLOCKED, "5m", "5m")),
             summary=f"{IN_CLUSTER}an open transaction blocks partition {{{{ $labels.partition }}}} of "

@@ -4,13 +4,13 @@ Rules:
 
 1. An alert has up to three levels. `critical` wakes an engineer and requires harm. `warning` waits for the next working
    day. `info` sends no notification.
-2. If the warning level and the critical level hold, both fire. Alertmanager then sends only the critical alert
-   (`inhibition.py`). Otherwise an alert would end for a while when its severity changes, because each level has to hold
-   for `pending` first.
+2. If the expressions of the warning level and of the critical level are true, both levels fire. Alertmanager then sends
+   only the critical alert (`inhibition.py`). Each level waits for `pending` before it fires. So if only one level could
+   fire, an alert would end for a while each time its severity changes.
 3. An alert about a group gets the labels `team` and `coordinator` of the group. It exists only for groups whose alerts
    are not ignored (`expressions.ALERTING`).
 4. The setting `severity` of a group is the highest severity of its alerts. The critical level exists only for groups
-   whose setting is `critical`. If the setting is `info`, the alert fires with severity `info` instead.
+   whose setting is `critical`. If the setting is `info`, the alert fires with the severity `info`.
 5. If an alert has no warning level, the groups with a lower setting get its critical level as a warning.
 """
 
@@ -35,8 +35,8 @@ class Level:
     """One level of an alert.
 
     `expression` is PromQL. For alerts about groups, its result has the labels `cluster` and `group`, and the labels of
-    the group are added later. The expression must hold for `pending` before the alert fires. After it has ended, the
-    alert continues for `keep_firing`.
+    the group are added later. The alert fires when the expression has been true for `pending`. After the expression
+    becomes false, the alert continues for `keep_firing`.
     """
 
     severity: Severity
@@ -49,8 +49,8 @@ class Level:
 class Alert:
     """One alert.
 
-    `harm` is the sentence in README.md: why this alert earns its place. `runbook_section` is the heading in RUNBOOK.md.
-    `labels_of_groups` is PromQL for the labels of each group, if `expressions.ALERTING` is not sufficient.
+    `harm` is the text in README.md that explains why the alert exists. `labels_of_groups` is PromQL for the labels of
+    each group. If it is empty, the labels come from `expressions.ALERTING`.
     """
 
     name: str

@@ -2,10 +2,10 @@
 
 Rules:
 
-1. Every expression removes the label `instance`. Otherwise, if the monitor moved to a different instance, every alert
-   would end and start again.
-2. Two monitors may watch one cluster. So values are sums by instance first, and then the maximum of all instances. A
-   monitor that is not ready has no values of groups, so an old value is never the maximum.
+1. Every expression removes the label `instance`. Otherwise, every alert would end and start again when the monitor
+   moves to a different machine.
+2. Two monitors may watch one cluster. So an expression first computes a sum for each instance, and then the maximum of
+   all instances. A monitor that is not ready has no values of groups, so an old value is never the maximum.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ _UNREAD = lines(
 RECORDING_RULES: Final[tuple[tuple[str, str, str], ...]] = (
     ("", READY, "max by (cluster) (rebalance_monitor_ready)"),
     (
-        "Groups with alerts: one series each, even if monitors disagree. No series unless a monitor is ready.",
+        "Groups that can have alerts: one series for each group, while a monitor is ready.",
         ALERTING,
         lines(
             "topk by (cluster, group) (",
@@ -100,7 +100,7 @@ RECORDING_RULES: Final[tuple[tuple[str, str, str], ...]] = (
     ),
     ("", MEMBERS, group_max("group_members")),
     (
-        "Groups with members that are silent, stuck or far behind, by the broker that coordinates them.",
+        "Number of groups that have members and are silent, stuck or far behind, by coordinator.",
         IN_TROUBLE,
         lines(
             "count by (cluster, coordinator) (",

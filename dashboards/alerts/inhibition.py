@@ -3,7 +3,7 @@
 Rules:
 
 1. The alert for a cause suppresses the alerts for its effects.
-2. An alert never suppresses a more severe one. Otherwise, no notification about the harm would be sent.
+2. An alert never suppresses a more severe alert. Otherwise, nobody would get a notification about the harm.
 3. Targets are listed by name. A pattern such as `Kafka.+` would also suppress alerts of other products.
 """
 
@@ -27,9 +27,9 @@ _DATA_LOSS: Final = ("KafkaRecordsLost", "KafkaRecordsAboutToBeLost", "KafkaOffs
 
 @dataclass(frozen=True, slots=True)
 class Inhibition:
-    """One reason to suppress alerts. Alerts match if they have the same values of the labels `equal`.
+    """One reason to suppress alerts. A source suppresses targets that have the same values of the labels `equal`.
 
-    With `only_if_critical`, sources of a lower severity suppress nothing.
+    If `only_if_critical` is true, a source suppresses alerts only while its severity is critical.
     """
 
     why: str
@@ -58,7 +58,7 @@ def inhibitions(alerts: tuple[Alert, ...]) -> tuple[Inhibition, ...]:
     several_levels = tuple(alert.name for alert in alerts if CRITICAL in alert.severities and len(alert.levels) > 1)
     return (
         Inhibition(
-            "If an alert fires with several severities, only the highest sends a notification.",
+            "If an alert fires with several severities, only the highest severity sends a notification.",
             several_levels,
             several_levels,
             _SAME_ALERT,
@@ -78,7 +78,7 @@ def inhibitions(alerts: tuple[Alert, ...]) -> tuple[Inhibition, ...]:
             ("cluster",),
         ),
         Inhibition(
-            "Many groups of one coordinator fail. The loss of data still needs an action for each group.",
+            "Many groups of one coordinator fail. Alerts about lost data are still sent for each group.",
             ("KafkaCoordinatorTrouble",),
             tuple(name for name in of_groups if name not in _DATA_LOSS),
             ("cluster", "coordinator"),
@@ -91,7 +91,7 @@ def inhibitions(alerts: tuple[Alert, ...]) -> tuple[Inhibition, ...]:
             ("cluster",),
         ),
         Inhibition(
-            "A deployment ends by itself.",
+            "A rolling restart causes these alerts and ends by itself.",
             ("KafkaRollingRestart",),
             ("KafkaRebalanceStorm", "KafkaGroupStopped", "KafkaProtocolFault"),
         ),

@@ -1,14 +1,14 @@
-"""Write the links of alerts. The addresses come from the labels of `rebalance_monitor_info`, so from `[links]`.
+"""Write the links of alerts. The labels of `rebalance_monitor_info` contain the addresses of the settings `[links]`.
 
 1. `page_url`: the page of the group or of the cluster. If the setting is empty, the link starts with the address that
    Prometheus scrapes.
 2. `incident_url`: the incident of the group, or the incidents of the cluster. The link starts with the same address.
    It names the group, and the monitor finds the incident. If a label contained the id of the incident, the alert would
-   start again when incidents merge. Alerts about the monitor itself have no incident. Some facts, such as drift, form
-   no incident. Then the address shows this, and links to the timeline of the group.
+   start again when incidents merge. Alerts about the monitor itself have no such link. Some alerts about groups have no
+   incident, for example alerts about drift. Then the page links to the timeline of the group.
 3. `dashboard_url`: the dashboard in Grafana. If the setting is empty, there is no link.
-4. `runbook_url`: the section of the runbook. If the setting is empty, the link opens the panel of the alert in Grafana.
-   Without an address of Grafana, it is the name of the file.
+4. `runbook_url`: the section of the runbook. If the setting is empty, the link opens the runbook panel in Grafana. If
+   the address of Grafana is also empty, the link is the name of the file.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _DASHBOARD_UIDS: Final = {False: "rebalance-monitor-itself", True: "rebalance-mo
 
 
 def panel_number(title: str) -> int:
-    """Return the number of a runbook panel. An alert's link opens the panel by this number (`viewPanel`).
+    """Return the Grafana panel id of a runbook section. The link of an alert contains this id (`viewPanel`).
 
-    The number depends only on the title. Rules and dashboards are not updated at the same time. If panels had
-    consecutive numbers, a new alert would change the numbers of other alerts. Then old links of these alerts would open
-    wrong panels. The numbers of all other panels are smaller.
+    The id depends only on the title. With consecutive ids, a new alert would change the ids of other panels. Rules and
+    dashboards are not updated at the same time, so links of older rules would then open wrong panels. Panels outside
+    the runbook have smaller ids.
 
     >>> panel_number("KafkaAssignmentSkewed")
     868679
@@ -75,9 +75,10 @@ def _dashboard(subject: Subject) -> str:
 
 
 def _with_info(subject: Subject, text: str, otherwise: str = "") -> str:
-    """Return a text with the labels of the monitor's info metric, or `otherwise` if the monitor is unknown.
+    """Return a text with the labels of the monitor's info metric, or `otherwise` if the metric has no series.
 
-    If the monitor is down, its series ends after some minutes. So alerts about the monitor use the last value of a day.
+    If the monitor is down, its series ends after some minutes. So alerts about the monitor use the last value within
+    one day.
     """
     selector = "rebalance_monitor_info{cluster=%q}"
     query = f"last_over_time({selector}[1d])" if subject == MONITOR else selector

@@ -8,8 +8,8 @@ from dashboards.alerts.definition import CRITICAL, MONITOR, WARNING, Alert, Aler
 from dashboards.alerts.expressions import AND_READY, BEHIND_RECORDS, BEHIND_SECONDS, READY, lines
 from dashboards.alerts.texts import COUNT, DURATION, IN_CLUSTER, by_label
 
-# The alert keeps itself active, so a monitor that was removed or that stays down does not end it. Only a new scrape of
-# the cluster ends it. The last part covers a Prometheus that has scraped no monitor at all.
+# The alert keeps itself active until Prometheus scrapes the cluster again, even if the monitor was removed. The last
+# line fires if Prometheus has never scraped a monitor.
 _DOWN_BEFORE = 'last_over_time(ALERTS{alertname="RebalanceMonitorDown",cluster!=""}[1d])'
 _DOWN = lines(
     "(",
@@ -20,10 +20,10 @@ _DOWN = lines(
     f"or absent(last_over_time(rebalance_monitor_ready[1d])) unless on () {_DOWN_BEFORE}",
 )
 
-# While the monitor restarts, its last value counts. If there is no value for 10 minutes, RebalanceMonitorDown fires.
+# While the monitor restarts, its last value is used. If there is no value for 10 minutes, RebalanceMonitorDown fires.
 _NOT_READY = f"last_over_time({READY}[10m]) == 0"
 _BATCH_AGE = "time() - max by (cluster) (rebalance_monitor_last_batch_timestamp_seconds)"
-# A monitor that crashes whenever it is ready would end the alert each time, so the last hour counts, too.
+# Without this part, a monitor that crashes again and again would end the alert each time that it is ready.
 _CRASH_LOOP = lines(
     f"  avg_over_time({READY}[1h]) < 0.5",
     f"  and on (cluster) resets({READY}[1h]) > 1",
@@ -46,8 +46,8 @@ _STALE_WARNING = lines(
     ")",
 )
 
-# After a rebuild, the counter starts again, and the monitor counts old records. So the first part needs a monitor that
-# has been ready for 15 minutes. The second part covers a reason without a series in the last day: all of it is new.
+# After a rebuild, the counter starts again, and the monitor counts old records. So the first part requires a monitor
+# that has been ready for 15 minutes. The second part fires for a reason that had no series in the last day.
 _QUARANTINE = lines(
     "(",
     "  max by (cluster, reason) (increase(rebalance_monitor_records_skipped_total[15m])) > 0",
@@ -157,12 +157,12 @@ MONITOR_ITSELF: Final = AlertFile(
             summary=f"{IN_CLUSTER}{{{{ with $labels.folder }}}}the disk with the folder {{{{ . }}}} has {{{{ printf "
             f'"%.0f" '
             "$value }} % free space{{ else }}the monitor cannot write its tables{{ end }}",
-            description='{{ with $labels.folder }}The disk of paths.{{ . }} has only {{ printf "%.0f" $value }} % free '
-            "space. If this disk becomes full, the monitor stops. What to do: make space on the disk, use a larger "
-            "disk, or shorten the retention of the tables.{{ else }}Writes to Delta tables have failed for 15 minutes. "
-            "The monitor tries each failed write again. Until a write succeeds, its values are missing in the tables. "
-            "Likely causes: the storage is full, is slow, or refuses the credentials. What to do: read the monitor's "
-            "log. The log names the table and the error.{{ end }}",
+            description="{{ with $labels.folder }}The disk with the folder of the setting paths.{{ . }} has only "
+            '{{ printf "%.0f" $value }} % free space. If this disk becomes full, the monitor stops. What to do: make '
+            "space on the disk, use a larger disk, or shorten the retention of the tables.{{ else }}Writes to Delta "
+            "tables have failed for 15 minutes. The monitor retries each failed write. Until a write succeeds, its "
+            "values are missing in the tables. Likely causes: the storage is full, is slow, or refuses the "
+            "credentials. What to do: read the monitor's log. The log names the table and the error.{{ end }}",
         ),
         Alert(
             "RebalanceMonitorQuarantineGrows",
@@ -209,16 +209,16 @@ MONITOR_ITSELF: Final = AlertFile(
                 "reason",
                 {
                     "max_series": f"The setting metrics.max_series removes {COUNT} series from /metrics. Alerts about "
-                    f"some groups may not fire. What to do: raise the limit, choose a coarser metrics.granularity, or "
-                    f"exclude groups that you do not need.",
+                    f"some groups may not fire. What to do: raise metrics.max_series, choose a coarser "
+                    f"metrics.granularity, or exclude groups that you do not need.",
                     "cluster_describe_not_authorized": "All brokers answer, but the monitor's user does not have the "
-                    "right DESCRIBE on the cluster. So the listing contains only groups that this user may describe. "
-                    "Other groups may be missing. The monitor does not see their rebalances in progress. What to do: "
-                    "grant the monitor's user the right DESCRIBE on the cluster.",
+                    "DESCRIBE permission on the cluster. So the listing contains only groups that this user may "
+                    "describe. Other groups may be missing. The monitor does not see their rebalances in progress. "
+                    "What to do: grant the monitor's user the DESCRIBE permission on the cluster.",
                     "any other": "Brokers whose listing of groups is missing or incomplete: {{ $value }}. The reason "
                     "is {{ $labels.reason }}. The monitor does not see rebalances in progress on these brokers. It may "
                     "also show groups that no longer exist. What to do: check whether these brokers are up. Grant the "
-                    "monitor's user the right DESCRIBE on groups and on the cluster.",
+                    "monitor's user the DESCRIBE permission on groups and on the cluster.",
                 },
             ),
         ),
@@ -241,8 +241,8 @@ MONITOR_ITSELF: Final = AlertFile(
             ),
             summary=f"{IN_CLUSTER}the clocks of broker {{{{ $labels.broker }}}} and of the monitor differ by "
             f"{DURATION} or more",
-            description="The monitor corrects its own times for the proven part of this difference. It cannot correct "
-            "times that Prometheus and Grafana compare with their own clocks. It also cannot correct differences "
+            description="The monitor subtracts the proven part of this difference from its own times. But Prometheus "
+            "and Grafana still compare times with their own clocks. The monitor also cannot correct differences "
             "between the clocks of the brokers. What to do: synchronize the clocks of the brokers and of the monitor "
             "(NTP).",
         ),

@@ -91,7 +91,8 @@ PROGRESS: Final = AlertFile(
                 "group_status",
                 _IS_STALLED,
                 "Records wait and the group commits, but the committed offset of a partition stays the same.{{ else "
-                "}}A partition has had no commit for longer than the time span of its last ten commits.",
+                "}}A partition no longer gets commits. The time since its last commit is longer than the time in which "
+                "its last ten commits arrived.",
             )
             + f"{RECORDS_WAIT}{LAG_SECONDS}{GROUP_MEMBERS}{WORST_PARTITION}"
             + known_with(

@@ -160,16 +160,16 @@ REBALANCES: Final = AlertFile(
             description=by_label(
                 "condition",
                 {
-                    "endless_cooperative_rejoin": f"Since {START}, the group has rebalanced again and again, although "
-                    f"no member joins, leaves or changes anything. Likely causes: the assignor of the group leader "
+                    "endless_cooperative_rejoin": f"Since {START}, the group has rebalanced again and again, but no "
+                    f"member joins, leaves or changes anything. Likely causes: the assignor of the group leader "
                     f"never reaches a final assignment. What to do: update the client of the group leader, or use a "
                     f"different strategy.",
                     "duplicate_claims": f"Two members rejoined, and both claimed the same partition in the same "
                     f"generation. The monitor first saw this at {START}. Records may have been processed twice. Likely "
                     f"causes: a removed member joined again, or a client has an old version. What to do: search the "
                     f"downstream systems for duplicates. Update old clients.",
-                    "eager_and_cooperative_mixed": f"Either members claim partitions although the strategy is eager, "
-                    f"or the group changed its strategy and then changed it back. The monitor first saw this at "
+                    "eager_and_cooperative_mixed": f"Members claim partitions, but the strategy is eager. Or the group "
+                    f"changed its strategy and then changed it back. The monitor first saw this at "
                     f"{START}. Some partitions may have two owners, or no owner. Likely causes: an unfinished upgrade. "
                     f"What to do: give all members the same list of strategies in two rolling restarts.",
                     "subscribed_topic_missing": f"Members subscribe by name to a topic that the brokers do not know. "

@@ -62,7 +62,7 @@ RETENTION: Final = AlertFile(
                     WARNING,
                     lines(
                         f"{_EXPIRE} - time() < 86400",
-                        # With offsets.retention.minutes below two days, the last half of this time counts instead.
+                        # If offsets.retention.minutes is shorter than two days, fire only in its last half.
                         "unless on (cluster, group)",
                         f"  {_EXPIRE} - time() > 0.5 * ({_EXPIRE} - {_LAST_COMMIT_TIME})",
                     ),

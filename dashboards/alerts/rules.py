@@ -20,8 +20,8 @@ _CAPPED_SEVERITY = '{{ if eq $labels.max_severity "info" }}info{{ else }}warning
 def rule_groups(files: Iterable[AlertFile]) -> list[Rule]:
     """Return all rule groups: the recording rules, and one group for each file with alerts.
 
-    The last recording rule has the checksum of all other rules in a label. `rebalance-monitor doctor` compares it,
-    because Prometheus' API returns expressions with a different format.
+    The last recording rule has the checksum of all other rules in a label. `rebalance-monitor doctor` compares the
+    checksum. It cannot compare the rules, because Prometheus' API returns expressions in a different format.
     """
     groups = [_recording_group(), *map(_alert_group, files)]
     ready = f"max by (cluster) ({READY})"
@@ -30,7 +30,7 @@ def rule_groups(files: Iterable[AlertFile]) -> list[Rule]:
 
 
 def checksum(groups: Sequence[Rule]) -> str:
-    """Return the checksum of all rules, which is in one of them."""
+    """Return the checksum that the last recording rule contains."""
     (found,) = [rule["labels"]["checksum"] for rule in groups[0]["rules"] if rule["record"] == RULES_INFO]
     return str(found)
 
@@ -97,7 +97,7 @@ def _with_severity(groups: str, alert: Alert, level: Level) -> str:
 
 
 def _labels(alert: Alert, level: Level) -> dict[str, str]:
-    """Return the labels of a level. `max_severity` is removed: an empty label does not exist."""
+    """Return the labels of a level. The empty value of `max_severity` removes this label."""
     if alert.subject != GROUP:
         return {"severity": level.severity}
     severity = _CAPPED_SEVERITY if level.severity == WARNING else level.severity

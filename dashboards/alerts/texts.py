@@ -14,7 +14,7 @@ _OF_GROUP = "{cluster=%q,group=%q}"
 def known(query: str, text: str) -> str:
     """Return a part of a text that appears only if a query about the group has a result.
 
-    In `query`, `@` stands for the selector of the group. In `text`, `.` is the result.
+    In `query`, `@` stands for the selector of the group. In `text`, `.` is the result of the query.
     """
     escaped = query.replace('"', '\\"').replace("@", _OF_GROUP)
     count = query.count("@")
@@ -23,7 +23,7 @@ def known(query: str, text: str) -> str:
 
 
 def known_with(metric: str, matcher: str, text: str) -> str:
-    """Return a template like `known`, for the series of a metric that also match `matcher`."""
+    """Return a part of a text, as `known` does. The query selects the series of a metric that match `matcher`."""
     selector = f"rebalance_monitor_{metric}{{cluster=%q,group=%q,{matcher}}}".replace('"', '\\"')
     return f'{{{{ with printf "{selector}" $labels.cluster $labels.group | query }}}}{text}{{{{ end }}}}'
 
@@ -88,11 +88,11 @@ _ASSIGNMENT: Final = (
 )
 _SLOW_MEMBER: Final = (
     "slow member. {{ with .Labels.client_id }}Client {{ . }}{{ end }}{{ with .Labels.client_host }} on {{ . }}{{ end }}"
-    " consumes fewer records than the other members, although the input of all members is similar."
+    " consumes fewer records than the other members, but the input of all members is similar."
 )
 _SLOW_HOST: Final = (
-    "slow host. The members on {{ .Labels.client_host }} consume fewer records than the other members, although the "
-    "input of all members is similar."
+    "slow host. The members on {{ .Labels.client_host }} consume fewer records than the other members, but the input "
+    "of all members is similar."
 )
 _LAG_CAUSES: Final[Mapping[str, tuple[str, str]]] = {
     "rebalancing": (
@@ -119,7 +119,7 @@ _LAG_CAUSES: Final[Mapping[str, tuple[str, str]]] = {
 
 
 def lag_cause(*, with_action: bool) -> str:
-    """Return a template for the sentences about the cause of the lag. In it, `.` is the result of the cause's query."""
+    """Return the sentences about the cause of the lag. In them, `.` is the result of the query for the cause."""
     texts = (
         (name, f" Cause of the lag: {cause}" + (f" What to do: {action}" if with_action else ""))
         for name, (cause, action) in _LAG_CAUSES.items()

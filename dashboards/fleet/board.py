@@ -120,7 +120,7 @@ def _over_time() -> list[AnyPanel]:
 
 def _count(title: str, how_to_read: str, expression: str, steps: Steps) -> AnyPanel:
     if_empty = (
-        "No monitor of the selected clusters is ready, so the number is unknown. Do not read the empty panel as zero."
+        "No monitor of the selected clusters is ready, so the number is unknown. An empty panel does not mean zero."
     )
     return stat_panel(
         PanelSpec(title, how_to_read, if_empty, width=3, height=4),
@@ -189,8 +189,8 @@ def _no_progress() -> AnyPanel:
 
 def _losing() -> AnyPanel:
     how_to_read = (
-        "Number of groups that have lost unread records, because retention deleted these records. Groups that will "
-        "lose records within one hour at the present rate are also counted."
+        "Number of groups that have lost records, because retention deleted the records before the group read them. "
+        "The number includes groups that will lose records within one hour at the present rate."
     )
     lost, soon = f"{FLEET.series(GROUP_RECORDS_LOST)} > 0", f"{FLEET.series(GROUP_SECONDS_UNTIL_LOST)} < 3600"
     return _count("Losing records", how_to_read, count_or_zero(f"{lost} or {soon}", FLEET.series(GROUP_STATUS)), ANY)

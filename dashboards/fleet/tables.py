@@ -73,10 +73,10 @@ def lag_in_time() -> AnyPanel:
     """Return the table of the groups with the largest lag in seconds."""
     spec = PanelSpec(
         "Largest lag in seconds",
-        "The record that the group reads next in each partition. `Lag in seconds` is the age of the oldest of these "
-        "records. `Limit` is the group's `max_lag_seconds`. `Catches up in` is the time until the group has no lag, "
-        "if the present rates do not change. The text `not at this rate` means that the producers are at least as "
-        "fast as the group. The cell is empty if a rate is unknown.",
+        "`Lag in seconds` is the age of the oldest record that the group has not committed. `Limit` is the group's "
+        "`max_lag_seconds`. `Catches up in` is the time until the group has no lag, if the present rates do not "
+        "change. The text `not at this rate` means that the producers are at least as fast as the group. The cell is "
+        "empty if a rate is unknown.",
         "Either every group has read all records, or the lag in seconds is unknown. The monitor needs some samples "
         "before it knows this lag.",
         "no known lag",
@@ -117,7 +117,7 @@ def conditions() -> AnyPanel:
 
 
 def coordinators() -> AnyPanel:
-    """Return the table of the groups with trouble by their coordinator."""
+    """Return the table with the number of groups with trouble for each coordinator."""
     spec = PanelSpec(
         "Groups with trouble, by coordinator",
         "A group has trouble in three cases: its lag is above its limit, it makes no progress, or it has an active "
@@ -221,9 +221,9 @@ def skew() -> AnyPanel:
     spec = PanelSpec(
         "Worst skew",
         "`Excess` is the number of partitions of the busiest member, minus the number that the busiest member has in "
-        "the fairest valid assignment. `Client` and `Host` identify the busiest member. `Topic skew` is the part of "
-        "the excess that exists because the strategy assigns each topic separately, as range does. `Remedy` is the "
-        "strategy that would remove the topic skew.",
+        "the fairest valid assignment. `Client` and `Host` identify the busiest member. `Topic skew` is the number of "
+        "partitions that the busiest members have above their fair share, because they hold the extra partition of "
+        "several topics. `Remedy` is the strategy that would remove the topic skew.",
         _NO_PROBLEM_KNOWN,
         "no known skew",
     )
@@ -245,9 +245,8 @@ def most_rebalances() -> AnyPanel:
     """Return the table of the groups with the most rebalances."""
     spec = PanelSpec(
         "Most rebalances in the time range",
-        "Each rebalance interrupts the group or a part of the group. `Needless moves` counts partitions that changed "
-        "their owner without need. A different assignment, which is at least as fair, would not move these "
-        "partitions.",
+        "Each rebalance interrupts the group or a part of the group. `Needless moves` is the number of moves that a "
+        "different assignment, which is at least as fair, would avoid.",
         "The monitor knows no rebalance in the time range.",
         "no known rebalance",
     )

@@ -1,6 +1,6 @@
 """The dashboard of one group: what an engineer on call needs first, and details in collapsed rows.
 
-It is allowed to import the modules that create panels, tables and queries, but no other dashboard.
+May import the modules that create panels, tables and queries, but no other dashboard.
 """
 
 from dashboards.group.board import dashboard

@@ -100,8 +100,8 @@ def _scores_now() -> AnyPanel:
     spec = PanelSpec(
         "Fairness scores now",
         "A score of 100 means that no valid assignment is fairer. A score of 0 means that one member has all the "
-        "work, although other members could share the work. Partitions, lag and throughput each have a score by "
-        "member and a score by client host. Scores below 50 are red. Scores from 50 to 89 are yellow.",
+        "work, but other members could share it. Partitions, lag and throughput each have a score by member and a "
+        "score by client host. Scores below 50 are red. Scores from 50 to 89 are yellow.",
         IMBALANCE_SCORE.unknown,
         width=8,
     )
@@ -125,9 +125,9 @@ def _scores() -> AnyPanel:
 def _ratios() -> AnyPanel:
     spec = PanelSpec(
         "Busiest member compared with the mean",
-        "Lag or throughput of the busiest member, divided by the mean of all members. There are the same ratios for "
-        "hosts. The value 2 means twice the mean. The ratio does not show whether a fairer assignment exists. The "
-        "fairness score shows this.",
+        "Lag or throughput of the busiest member, divided by the mean of all members. The panel also shows these "
+        "ratios for hosts. The value 2 means twice the mean. The ratio does not show whether a fairer assignment "
+        "exists. The fairness score shows this.",
         WORK_IMBALANCE_RATIO.unknown,
         width=8,
     )
@@ -141,8 +141,7 @@ def _partitions_per_member() -> AnyPanel:
         "`most` is the number of partitions of the busiest member. `excess` is this number, minus the number that "
         "the busiest member has in the fairest valid assignment. `idle members` is the number of members without "
         "partitions. `avoidably idle` is the number of idle members that would have partitions in a different "
-        "assignment. `unowned` is the number of partitions without an owner. It counts only topics to which members "
-        "subscribe.",
+        "assignment. `unowned` is the number of subscribed partitions without an owner.",
         MEMBER_PARTITIONS_MAX.unknown,
         width=24,
     )
@@ -160,8 +159,7 @@ def _partitions_per_member() -> AnyPanel:
 def _unowned_records() -> AnyPanel:
     spec = PanelSpec(
         "Records in partitions without an owner",
-        "Number of records that wait in partitions without an owner. Only topics to which members subscribe are "
-        "counted.",
+        "Number of records that wait in subscribed partitions without an owner.",
         UNOWNED_RECORDS.unknown,
         "no known unowned partition",
     )
@@ -171,9 +169,9 @@ def _unowned_records() -> AnyPanel:
 def _what_if() -> AnyPanel:
     spec = PanelSpec(
         "What-if: other strategies",
-        "`Excess` is the number of excess partitions that the group would have with the strategy. `Moved partitions` "
-        "is the number of partitions that would move if the group changed to the strategy. The row with the fewest "
-        "excess partitions comes first. The row `present assignment` shows the number of excess partitions now.",
+        "`Excess` is the number of partitions that the busiest member would have above the fairest possible maximum. "
+        "`Moved partitions` is the number of partitions that would move if the group changed to the strategy. The row "
+        "with the smallest excess comes first. The row `present assignment` shows the excess now.",
         f"The table has only the row `present assignment`. {WHAT_IF_EXCESS_PARTITIONS.unknown}",
     )
     present = f'label_replace({ONE_GROUP.series(EXCESS_PARTITIONS)}, "strategy", "present assignment", "", "")'
@@ -188,9 +186,9 @@ def _what_if() -> AnyPanel:
 def _topic_skew() -> AnyPanel:
     spec = PanelSpec(
         "Topic skew",
-        "Number of surplus partitions that exist because the same members hold the extra partition of several "
-        "topics. The cause is that the strategy assigns each topic separately, as range does. `Remedy` is the "
-        "strategy that would remove the skew. The cell is empty if no such strategy is known.",
+        "Number of partitions that the busiest members have above their fair share, because they hold the extra "
+        "partition of several topics. This happens if the strategy assigns each topic separately, as range does. "
+        "`Remedy` is the strategy that would remove the skew. The cell is empty if no such strategy is known.",
         TOPIC_SKEW.unknown,
         "no known topic skew",
     )

@@ -46,8 +46,8 @@ def _group_line(spec: PanelSpec, signal: Signal, legend: str, display: DisplayOp
 def _cause() -> AnyPanel:
     spec = PanelSpec(
         "Cause of the lag",
-        "The cause that the monitor found, and the partition, the client and the host of the cause. These columns "
-        "are empty if the cause concerns the whole group. The group's page on the monitor shows the evidence.",
+        "The cause of the lag, and the partition, the client or the host that causes the lag. These cells are empty "
+        "if the cause concerns the whole group. The group's page on the monitor shows the evidence.",
         GROUP_LAG_CAUSE_INFO.unknown,
         "not known to be late",
         width=24,
@@ -124,8 +124,8 @@ def _partitions() -> AnyPanel:
 def _lost() -> AnyPanel:
     spec = PanelSpec(
         "Records lost to retention",
-        "Number of offsets that retention deleted before the group committed them. Either the group never processed "
-        "these records, or it skipped them on purpose.",
+        "Number of offsets that retention deleted before the group committed them. The group did not process these "
+        "records, or it skipped them on purpose.",
         GROUP_RECORDS_LOST.unknown,
         width=6,
     )
@@ -135,7 +135,7 @@ def _lost() -> AnyPanel:
 def _until_lost() -> AnyPanel:
     spec = PanelSpec(
         "Time until records are lost",
-        "Time until retention deletes records that the group has not committed, if the present rate does not change. "
+        "Time until retention deletes records that the group has not committed, if the present rates do not change. "
         "Red means that less than one hour is left.",
         GROUP_SECONDS_UNTIL_LOST.unknown,
         "no known risk of loss",

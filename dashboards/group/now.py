@@ -73,7 +73,7 @@ def fairness_now() -> list[AnyPanel]:
         "Number of partitions of the busiest member, minus the number that the busiest member has in the "
         "fairest valid assignment."
     )
-    unowned = "Number of partitions without an owner. Only topics to which members subscribe are counted."
+    unowned = "Number of subscribed partitions without an owner."
     unowned_spec = _stat_spec("Unowned partitions", unowned, UNOWNED_PARTITIONS, width=4)
     return [
         _label_panel(
@@ -130,9 +130,7 @@ def _lag_stats() -> list[AnyPanel]:
 
 
 def _time_lag() -> AnyPanel:
-    how_to_read = (
-        "In each partition, the group must read a next record. The panel shows the age of the oldest of these records."
-    )
+    how_to_read = "Age of the oldest record that the group has not committed."
     display = DisplayOptions(unit="s", mappings=[value_mapping({"0": ("none", FINE)})])
     return _number_panel(_stat_spec("Time lag", how_to_read, GROUP_LAG_SECONDS), GROUP_LAG_SECONDS, display)
 
@@ -185,9 +183,8 @@ def _catch_up() -> AnyPanel:
 def _lag_in_time() -> AnyPanel:
     spec = PanelSpec(
         "Lag in seconds",
-        "In each partition, the group must read a next record. The panel shows the age of the oldest of these "
-        "records. A dashed line shows a limit of the group. The panel shows the line only while the lag is above one "
-        "tenth of the limit.",
+        "Age of the oldest record that the group has not committed. A dashed line shows a limit of the group. The "
+        "panel shows this line only while the lag is above one tenth of the limit.",
         GROUP_LAG_SECONDS.unknown,
         width=8,
         height=6,

@@ -86,9 +86,9 @@ def _conditions() -> AnyPanel:
 def _moved() -> AnyPanel:
     spec = PanelSpec(
         "Moved partitions",
-        "Number of partitions that moved to a different owner in each time step. A move is needless if a different "
-        "assignment, which is at least as fair, would not need this move. A sticky strategy or static members would "
-        "avoid needless moves.",
+        "Number of partitions that moved to a different owner in each time step. Moves are needless if a different "
+        "assignment, which is at least as fair, would avoid them. A sticky strategy or static members would avoid "
+        "needless moves.",
         "Either no partition changed its owner at that time, or no monitor was ready.",
         "no known move",
         width=8,
@@ -110,8 +110,8 @@ def _members() -> AnyPanel:
     spec = PanelSpec(
         "Members and failed rebalances",
         "`members` is the number of members in the last generation that the monitor knows. `failed` is the number of "
-        "rebalances that never completed. It counts only failures that the log proves. `emptied` shows how many "
-        "times the last member left the group.",
+        "rebalances that never completed, if the log proves this. `emptied` shows how many times the last member left "
+        "the group.",
         f"Members: {GROUP_MEMBERS.unknown}",
         width=8,
     )
@@ -126,9 +126,9 @@ def _members() -> AnyPanel:
 def _in_progress() -> AnyPanel:
     spec = PanelSpec(
         "Duration of the current rebalance",
-        "Minimum duration of the current rebalance. The duration comes from listings of groups, because the log does "
-        "not show a rebalance in progress. If the rebalance takes minutes, one member delays the rebalance. Often "
-        "this member still processes its last records.",
+        "The current rebalance takes at least this time. The time comes from the brokers' listings of groups, because "
+        "the log does not show a rebalance in progress. If the rebalance takes minutes, a member delays it. Often this "
+        "member still processes its last records.",
         GROUP_REBALANCE_START_TIMESTAMP_SECONDS.unknown,
         "no known rebalance in progress",
         width=8,
@@ -152,8 +152,9 @@ def _commit_gaps() -> AnyPanel:
 def _commit_gap_quantiles() -> AnyPanel:
     spec = PanelSpec(
         "Commit gaps in the time range",
-        "The first value is at least as long as 50 % of the commit gaps. The other two values do the same for 90 % "
-        "and 100 %. The values are estimates from the buckets of a histogram. The largest bucket has no upper bound.",
+        "50 % of the commit gaps are not longer than the first value. 90 % of them are not longer than the second "
+        "value, and 100 % are not longer than the third value. The values are estimates from the buckets of a "
+        "histogram. The largest bucket has no upper bound.",
         COMMIT_GAP_SECONDS.unknown,
         "no known gap",
         width=8,

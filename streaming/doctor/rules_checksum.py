@@ -2,4 +2,4 @@
 
 from typing import Final
 
-RULES_CHECKSUM: Final = "sha256-6d4c5a04ca493d8c"
+RULES_CHECKSUM: Final = "sha256-00b92dd1e1ab23f3"

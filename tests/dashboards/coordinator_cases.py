@@ -82,7 +82,7 @@ MISSING = (
             "prod: partitions of __consumer_offsets have no leader",
             (
                 "5 partitions of __consumer_offsets have no leader. Groups in these partitions have no coordinator, so "
-                "they can neither commit nor rebalance. Alerts about groups of this cluster cannot fire during this "
+                "they cannot commit or rebalance. Alerts about groups of this cluster cannot fire during this "
                 "time. Likely causes: the brokers with the replicas are down. What to do: start these brokers. The "
                 "page /incidents names the groups and the last coordinator."
             ),

@@ -325,7 +325,7 @@ OTHERS = (
         says=(
             "prod: the monitor cannot write its tables",
             (
-                "Writes to Delta tables have failed for 15 minutes. The monitor tries each failed write again. Until a "
+                "Writes to Delta tables have failed for 15 minutes. The monitor retries each failed write. Until a "
                 "write succeeds, its values are missing in the tables. Likely causes: the storage is full, is slow, or "
                 "refuses the credentials. What to do: read the monitor's log. The log names the table and the error."
             ),
@@ -342,8 +342,9 @@ OTHERS = (
         says=(
             "prod: the disk with the folder tables has 7 % free space",
             (
-                "The disk of paths.tables has only 7 % free space. If this disk becomes full, the monitor stops. What "
-                "to do: make space on the disk, use a larger disk, or shorten the retention of the tables."
+                "The disk with the folder of the setting paths.tables has only 7 % free space. If this disk becomes "
+                "full, the monitor stops. What to do: make space on the disk, use a larger disk, or shorten the "
+                "retention of the tables."
             ),
         ),
     ),
@@ -379,8 +380,8 @@ OTHERS = (
             "prod: /metrics leaves out 4k series (max_series)",
             (
                 "The setting metrics.max_series removes 4k series from /metrics. Alerts about some groups may not "
-                "fire. What to do: raise the limit, choose a coarser metrics.granularity, or exclude groups that you "
-                "do not need."
+                "fire. What to do: raise metrics.max_series, choose a coarser metrics.granularity, or exclude groups "
+                "that you do not need."
             ),
         ),
     ),
@@ -411,7 +412,7 @@ OTHERS = (
                 "Brokers whose listing of groups is missing or incomplete: 2. The reason is "
                 "group_authorization_failed. The monitor does not see rebalances in progress on these brokers. It may "
                 "also show groups that no longer exist. What to do: check whether these brokers are up. Grant the "
-                "monitor's user the right DESCRIBE on groups and on the cluster."
+                "monitor's user the DESCRIBE permission on groups and on the cluster."
             ),
         ),
     ),
@@ -428,8 +429,8 @@ OTHERS = (
             (
                 "Brokers whose listing of groups is missing or incomplete: 1. The reason is timed_out. The monitor "
                 "does not see rebalances in progress on these brokers. It may also show groups that no longer exist. "
-                "What to do: check whether these brokers are up. Grant the monitor's user the right DESCRIBE on groups "
-                "and on the cluster."
+                "What to do: check whether these brokers are up. Grant the monitor's user the DESCRIBE permission on "
+                "groups and on the cluster."
             ),
         ),
     ),
@@ -443,10 +444,10 @@ OTHERS = (
         says=(
             "prod: groups may be missing from the listing (cluster_describe_not_authorized)",
             (
-                "All brokers answer, but the monitor's user does not have the right DESCRIBE on the cluster. So the "
-                "listing contains only groups that this user may describe. Other groups may be missing. The monitor "
-                "does not see their rebalances in progress. What to do: grant the monitor's user the right DESCRIBE on "
-                "the cluster."
+                "All brokers answer, but the monitor's user does not have the DESCRIBE permission on the cluster. So "
+                "the listing contains only groups that this user may describe. Other groups may be missing. The "
+                "monitor does not see their rebalances in progress. What to do: grant the monitor's user the DESCRIBE "
+                "permission on the cluster."
             ),
         ),
     ),
@@ -466,9 +467,10 @@ OTHERS = (
         says=(
             "prod: the clocks of broker 1 and of the monitor differ by 58.5s or more",
             (
-                "The monitor corrects its own times for the proven part of this difference. It cannot correct times "
-                "that Prometheus and Grafana compare with their own clocks. It also cannot correct differences between "
-                "the clocks of the brokers. What to do: synchronize the clocks of the brokers and of the monitor (NTP)."
+                "The monitor subtracts the proven part of this difference from its own times. But Prometheus and "
+                "Grafana still compare times with their own clocks. The monitor also cannot correct differences "
+                "between the clocks of the brokers. What to do: synchronize the clocks of the brokers and of the "
+                "monitor (NTP)."
             ),
         ),
         labels={"cluster": "prod", "broker": "1"},

@@ -101,7 +101,7 @@ LAGGING = (
             (
                 "The next record that the group has to read was written 15m 0s ago. 12k records wait. The group has 3 "
                 "members. Cause of the lag: slow member. Client app-2 on /10.0.0.7 consumes fewer records than the "
-                "other members, although the input of all members is similar. What to do: compare this member with the "
+                "other members, but the input of all members is similar. What to do: compare this member with the "
                 "others: version, CPU, memory, and the systems that it calls."
             ),
         ),
@@ -223,11 +223,11 @@ STOPPED = (
         says=(
             "payments on prod: the group has members, but it stopped committing",
             (
-                "A partition has had no commit for longer than the time span of its last ten commits. "
-                "12k records wait. The oldest uncommitted record is 15m 0s old. The group has 3 members. Partition 3 "
-                "of topic orders is the furthest behind. Its owner is client app-2 on /10.0.0.7. Likely causes: a "
-                "member hangs or fails, or the partition has no owner. What to do: find the partitions with status "
-                "STOP on the group's page. Restart the owners of these partitions."
+                "A partition no longer gets commits. The time since its last commit is longer than the time in which "
+                "its last ten commits arrived. 12k records wait. The oldest uncommitted record is 15m 0s old. The "
+                "group has 3 members. Partition 3 of topic orders is the furthest behind. Its owner is client app-2 on "
+                "/10.0.0.7. Likely causes: a member hangs or fails, or the partition has no owner. What to do: find "
+                "the partitions with status STOP on the group's page. Restart the owners of these partitions."
             ),
         ),
     ),

@@ -210,7 +210,7 @@ FAULTS = (
                 (
                     "payments on prod: cooperative rebalances do not end",
                     (
-                        "Since 2023-11-14 22:13:20 +0000 UTC, the group has rebalanced again and again, although no "
+                        "Since 2023-11-14 22:13:20 +0000 UTC, the group has rebalanced again and again, but no "
                         "member joins, leaves or changes anything. Likely causes: the assignor of the group leader "
                         "never reaches a final assignment. What to do: update the client of the group leader, or use a "
                         "different strategy."
@@ -223,10 +223,10 @@ FAULTS = (
                 (
                     "payments on prod: the group mixes eager and cooperative strategies",
                     (
-                        "Either members claim partitions although the strategy is eager, or the group changed its "
-                        "strategy and then changed it back. The monitor first saw this at 2023-11-14 22:13:20 +0000 "
-                        "UTC. Some partitions may have two owners, or no owner. Likely causes: an unfinished upgrade. "
-                        "What to do: give all members the same list of strategies in two rolling restarts."
+                        "Members claim partitions, but the strategy is eager. Or the group changed its strategy and "
+                        "then changed it back. The monitor first saw this at 2023-11-14 22:13:20 +0000 UTC. Some "
+                        "partitions may have two owners, or no owner. Likely causes: an unfinished upgrade. What to "
+                        "do: give all members the same list of strategies in two rolling restarts."
                     ),
                 ),
             ),

@@ -129,9 +129,8 @@ def test_a_warning_names_group_member_amount_start_cause_and_remedy(alerting: Al
     assert description[2].startswith(datetime.fromtimestamp(since, timezone.utc).strftime("%Y-%m-%d %H:%M:%S"))
     (skew,) = labels_of_group(alerting, "rebalance_monitor_topic_skew")
     assert alert["annotations"]["description"].endswith(
-        " Cause: topic skew. In several topics, some members hold one more partition than the other members. In all of "
-        "these topics, they are the same members. What to do: change the "
-        f"group's strategy to {skew['remedy']}. This strategy removes the topic skew."
+        " Cause: topic skew. In several topics, the same members hold one partition more than the other members. What "
+        f"to do: change the group's strategy to {skew['remedy']}. This strategy removes the topic skew."
     )
 
 
