@@ -172,8 +172,8 @@ class EmbeddedBroker:
     def kill(self) -> None:
         """Kill the broker immediately, to simulate a power failure.
 
-        `start` restarts the broker with the data on disk. This start takes about 10 s longer than a start after `stop`,
-        because Kafka's controller waits until the session of the killed broker times out. A test can set
+        `start` restarts the broker with the data on disk. Kafka's controller first waits until the session of the
+        killed broker times out. So this start takes about 10 s longer than a start after `stop`. A test can set
         `broker.session.timeout.ms` to a lower value.
         """
         if self._process is not None:

@@ -3,16 +3,15 @@
 1. The users file has one line `name:hash` per user. The hash is a bcrypt hash in the format of `htpasswd -B`. The
    monitor ignores empty lines and lines that start with `#`. It rejects other kinds of hashes, because attackers can
    guess the passwords of such hashes too fast.
-2. Other users of the machine must not be able to read or write the users file or the file of the private key
-   (`config/private_files.py`).
-3. The check of an unknown name takes as long as the check of a known name, because the server also computes a bcrypt
-   hash for an unknown name. This hash has the bcrypt cost parameter of a user in the file. The same unknown name always
-   gets the cost parameter of the same user. So the response time does not show an attacker which names exist. If a name
-   and a password are correct, the server stores a digest of both in memory. Without this cache, each scrape would take
-   a tenth of a second longer. The server checks one password at a time. So an attacker who guesses passwords uses at
-   most one CPU core.
+2. The monitor refuses a users file or a private key that other users of the machine can read or write. The exceptions
+   are in `config/private_files.py`.
+3. The server also computes a bcrypt hash for an unknown name. This hash has the bcrypt cost parameter of a user in the
+   file. The same unknown name always gets the cost parameter of the same user. So the response time does not show an
+   attacker which names exist. If a name and a password are correct, the server stores a digest of both in memory.
+   Without this cache, each scrape would take a tenth of a second longer. The server checks one password at a time. So
+   an attacker who guesses passwords uses at most one CPU core.
 4. If the certificate file or the key file changes, the next connection uses the new files. If the new key does not
-   match the new certificate, the old certificate and key stay in use, and the monitor logs this once.
+   match the new certificate, the old files stay in use, and the monitor logs this once.
 5. Some programs write a file in several steps, for example first the certificate and then its chain. So the server
    loads new files only if they have not changed for `SETTLE_SECONDS`. It discards a certificate whose files change
    while it loads them.
@@ -109,10 +108,7 @@ def _is_password(password: bytes, expected: bytes) -> bool:
 
 
 def read_users(file: str) -> Users:
-    """Read a users file. Raises AccessError if the file is not valid.
-
-    Also raises AccessError if other users of the machine can read or write the file.
-    """
+    """Read a users file. Raises AccessError if the file is not valid, or if the monitor refuses the file (rule 2)."""
     _check_private(file)
     try:
         lines = Path(file).read_text(encoding="utf-8").splitlines()

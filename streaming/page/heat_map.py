@@ -1,9 +1,9 @@
 """Makes the heat map of a group: one row per member, one column per topic, partition counts in the cells.
 
 1. A cell shows how many target partitions of the topic the member has. Target partitions are the partitions that the
-   leader or the coordinator assigned to the member. While the group reconciles (KIP-848), the cell also lists two kinds
-   of partitions: partitions that the member has not received yet, and partitions that the member has not released yet.
-   So the page shows an exchange of partitions even if the count does not change.
+   leader or the coordinator assigned to the member. While the group reconciles (KIP-848), the cell also lists the
+   partitions that the member has not received yet or has not released yet. So the page shows an exchange of partitions
+   even if the count does not change.
 2. The busiest member comes first. Equally busy members are sorted by name. The topic with the most partitions comes
    first.
 3. `level` is 0 for a cell without partitions. All other cells have a level from 1 to 5, in proportion to the partition

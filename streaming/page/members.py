@@ -1,4 +1,4 @@
-"""Collects what a group's page shows about each member: its client, library and timeouts, and whether it is leader."""
+"""Collects what a group's page shows about each member: client, library and timeouts. Marks the leader."""
 
 from __future__ import annotations
 

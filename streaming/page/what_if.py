@@ -7,8 +7,8 @@
    `rebalance-monitor what-if`.
 3. The page does not run users' own strategies, because they need a separate, guarded process. The page shows the stored
    results or failures of these strategies below the built-in strategies.
-4. The page shows a stored result only if the generation, the number of members and the number of partitions have not
-   changed since the computation.
+4. The page shows a stored result only for the same generation, the same number of members, and the same number of
+   partitions.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class ChangeOutcomes:
 
 @dataclass(frozen=True, slots=True)
 class WhatIfAnswers:
-    """All what-if results of a group. `error` is the reason why all results, or only those for changes, are missing."""
+    """All what-if results of a group. `error` explains why all results, or the results with changes, are missing."""
 
     changes: tuple[ChangeOutcomes, ...] = ()
     error: str | None = None

@@ -1,6 +1,6 @@
 """Decides which moments the tables cover.
 
-1. The tables do not cover a moment before the first row of the cluster. They do not show whether a group existed then.
+1. The tables do not cover a moment before the first row of the cluster, because a group without a row possibly existed.
 2. The tables do not cover a moment in the future.
 3. The tables cover a moment after the last row, because members and verdicts usually have not changed since this row.
    But if the monitor did not run, changes can be missing. So each output shows the time of the last row. Values from

@@ -1,9 +1,8 @@
 """Computes the lag of a group's partitions at a past moment, from rows of `group_lag` and `partition_status`.
 
 1. The monitor writes a row only if a value of the row changed. So while the monitor measures, the last row before the
-   moment is valid until the next row of the partition. If the last measurement of the cluster before the moment is too
-   old (`silence.py`), all values except the topic, the partition and the time of the row are unknown. The reason for
-   the unknown lag is `not_measured`.
+   moment is valid until the next row of the partition. If the last measurement is too old (`silence.py`), only the
+   topic, the partition and the time of the row are known. The reason for the unknown lag is `not_measured`.
 2. The first write of each UTC date contains all partitions (`run/samples/lag/lag_tables.py`). So the rows of one date
    are sufficient. This is the date of the moment if the cluster has a row between midnight and the moment. Otherwise,
    it is the previous date. The result does not contain a partition without a row on this date: its offset was deleted,

@@ -11,8 +11,8 @@
    has no verdict, the verdict is unknown. Classic groups with the source admin-api have no generation id. Their verdict
    and distribution belong to the record of the report.
 5. No row contains a name with a lone surrogate.
-6. Conditions, causes of lag and incidents are unknown at a moment without measurements (`silence.py`). Their last
-   row does not show whether they ended while the monitor did not run.
+6. Conditions, causes of lag and incidents are unknown at a moment without measurements (`silence.py`), because they
+   possibly ended while the monitor did not run.
 """
 
 from __future__ import annotations
@@ -104,8 +104,8 @@ _DRIFT_COLUMNS = (
 class PastReader:
     """Reads the tables of one cluster in the folder `root`.
 
-    Methods raise NoTableError if the table `group_generations` does not exist. If a different table does not exist,
-    values from this table are unknown, because an earlier version of the monitor can have written the tables.
+    Methods raise NoTableError if the table `group_generations` does not exist. Earlier versions of the monitor did not
+    write all other tables. So if a different table does not exist, values from this table are unknown.
     """
 
     def __init__(self, root: str, cluster: str) -> None:

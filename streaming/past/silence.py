@@ -3,8 +3,8 @@
 1. Each row of `group_lag` proves that the monitor measured the cluster at the time of the row. The monitor writes only
    changed rows. So a long period without a row has two possible reasons: the monitor did not run, or no offset of the
    whole cluster changed. The tables do not show which reason is true.
-2. A period without a row is too long if it is longer than `MIN_SILENCE_MS`, and longer than three times the median
-   time between two measurements.
+2. The longest allowed period without a row is the larger value of `MIN_SILENCE_MS` and three times the median time
+   between two measurements.
 3. Lag, status, conditions, causes of lag and incidents come from measurements. So they are unknown at a moment without
    measurements. Members and verdicts come from records. After a restart, the monitor reads the records that it missed.
 """

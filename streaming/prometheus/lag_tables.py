@@ -6,8 +6,8 @@ Null means unknown.
    `unknown` contains the number of partitions of such groups, and the reason.
 2. A sum over partitions is known only if the value of each partition is known. A maximum ignores unknown values.
 3. The sums of a group include all topics of the group, even topics that the settings do not select.
-4. These values of a group are null if they show no problem: lost records, the mark of a lower bound, and a time until
-   records are lost of at least `SOON_SECONDS`.
+4. Three values of a group are null if they show no problem: the number of lost records, the mark of a lower bound, and
+   the time until records are lost. A time of at least `SOON_SECONDS` is no problem.
 5. The table `hot_topics` has one row for each hot topic (`topic_loads`). If only some groups are selected, the table
    contains only topics for which these groups have committed offsets.
 """

@@ -34,7 +34,7 @@ _BUCKET, _SUM, _COUNT = "_bucket", "_sum", "_count"
 class Sample(NamedTuple):
     """The current value of one series.
 
-    `labels` has the label values in the order of the labels in the definition of the metric, without the constant
+    `labels` has the values of the metric's labels, in the order of their definition. It does not contain the constant
     labels of the writer. Samples of a histogram have a suffix. The sample of a bucket has one additional label: the
     upper bound of the bucket.
     """

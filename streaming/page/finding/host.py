@@ -1,8 +1,8 @@
 """Collects what the page of a client host shows: the members of all groups on this host, and their partitions.
 
 1. A member is on a host if Kafka's records contain this client host for the member.
-2. The lag of a member is the sum of the lags of its partitions at the last sample. It is unknown if the lag of one
-   partition is unknown, if a partition has no committed offset, or if there is no fresh sample.
+2. The lag of a member is the sum of the lags of its partitions at the last sample. The sum is unknown without a fresh
+   sample, or if the lag of one partition is unknown. A partition without a committed offset has an unknown lag.
 3. If an open transaction blocks a group, the partitions of its members are unknown.
 """
 

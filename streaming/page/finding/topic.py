@@ -1,7 +1,7 @@
 """Collects what the page of a topic shows: its groups, the owners of its partitions, and its produce rates.
 
-1. A group reads a topic if its members subscribe to the topic or own partitions of the topic, or if the group has
-   committed offsets for the topic (`GroupReport.topics`).
+1. A group reads a topic if at least one condition is true: a member subscribes to the topic, a member owns a partition
+   of the topic, or the group has committed offsets for the topic (`GroupReport.topics`).
 2. The partition count comes from the last sample. Without a fresh sample, the page shows only the partitions that
    members own, and all values from samples are unknown.
 3. The produce rate of a partition comes from the lag of the groups that have committed offsets for it. If no such group

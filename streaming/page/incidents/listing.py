@@ -7,9 +7,9 @@
    id of an incident.
 3. Open incidents come first, sorted by their number of groups, the largest number first. Open incidents with equally
    many groups are sorted by start time, the newest first. Ended incidents follow, the newest first.
-4. It can be unknown whether an incident is still open. The reason is an old sample, a cluster that is not ready, or an
-   incident that is open in the table. Such an incident is sorted like an open incident, and shows the values of the
-   last sample. Exception: the monitor also detects a missing coordinator while the cluster is not ready.
+4. The present state of an open incident is unknown in three cases: the last sample is too old, the cluster is not
+   ready, or the incident comes from the table. Such an incident is sorted like an open incident, and shows the values
+   of the last sample. Exception: the monitor also detects a missing coordinator while the cluster is not ready.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MAX_LISTED = 200
 class IncidentEntry:
     """An incident with its cause, its section of the runbook, and its sentences.
 
-    `is_current` is False if it is unknown whether the incident is still open (rule 4).
+    `is_current` is False if the present state of the incident is unknown (rule 4).
     """
 
     incident: Incident
@@ -81,7 +81,7 @@ class IncidentListing:
     """The selected incidents in the order of rule 3. If a table cannot be read, `error` is the reason.
 
     `entries` has at most MAX_LISTED incidents. `total` and `open_count` count all selected incidents.
-    `possibly_open_count` counts the incidents for which it is unknown whether they are still open (rule 4).
+    `possibly_open_count` counts the incidents with an unknown present state (rule 4).
     """
 
     entries: tuple[IncidentEntry, ...]
@@ -110,7 +110,7 @@ class IncidentLag(NamedTuple):
 class FoundIncident(NamedTuple):
     """An incident and its cluster. `found` is None if the monitor did not find the incident.
 
-    If a table could not be read, `error` is the reason. Then it is unknown whether the incident exists.
+    If a table could not be read, `error` is the reason. Then the incident possibly exists.
     """
 
     found: tuple[WatchedCluster, IncidentEntry] | None = None

@@ -1,7 +1,7 @@
 """Checks the query parameters `at`, `from` and `to`, and refuses requests that cannot use them.
 
-1. `at` is allowed for the list of groups and for one group. `from` and `to` are allowed for one group. A request must
-   contain both or neither of them, and cannot combine them with `at`.
+1. `at` is allowed for the list of groups and for one group. `from` and `to` are allowed for one group, but only
+   together and without `at`.
 2. The pages and documents of topics, hosts, incidents and events always show the present. A user who adds one of the
    three parameters expects the past. So the monitor refuses such a request.
 3. An empty parameter counts as missing. Other addresses (style sheet, probes) ignore the parameters.

@@ -1,7 +1,7 @@
 """Answers requests about incidents: `/incidents`, `/incidents/<id>`, and the same addresses of the API.
 
-If the group of `?group=` has exactly one open incident, `/incidents` redirects to this incident. If the table cannot be
-read, it is unknown whether an incident exists. Then the status is 503.
+If the group of `?group=` has exactly one open incident, `/incidents` redirects to this incident. If the monitor cannot
+read the table and does not find an incident elsewhere, the status is 503 instead of 404.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Computes the lag of a group over time from the rows of `group_lag`.
 
-The table contains a row of a partition only if a value changed. So the lag of a group at a time is the sum of the lags
-in the last row of each partition before this time. The look-back is the time before the window in which the reader also
-reads rows.
+The table contains a row of a partition only if a value changed. So the last row of each partition contains its present
+lag, and the lag of a group is the sum over these rows. The look-back is the time before the window in which the reader
+also reads rows.
 
 1. If the lag of one partition is unknown, the lag of the group is unknown (as in the report of the group).
 2. If a partition has no row in the look-back and no row in the window, its lag did not change in this time. So the lag

@@ -1,15 +1,14 @@
 """Reads the timeline of a group from the tables.
 
-1. The reader reads only the files of these dates: the dates of the window, the dates of the look-back and, for
-   generations, the date of the newest rebalance before the window. If the last record of the group is older than the
-   window, the members did not change in the window. Then the reader reads no file for the members.
+1. The reader reads only the files of the dates of the window and of the look-back. For generations, it also reads the
+   date of the newest rebalance before the window. If the last record of the group is older than the window, the members
+   did not change in the window. Then the reader reads no file for the members.
 2. If `group_lag` has more than `MAX_LAG_ROWS` rows of all groups in the window and the look-back, the timeline shows no
    lag. The query would need several seconds of processor time at each reload of the page.
 3. The reader reads the rows of `group_lag` in pieces, because the rows of one large group need several GB of memory. At
    most `MAX_READS` requests read timelines of a cluster at the same time, and `MAX_WAITING_READS` more requests wait.
    For any other request, the page shows an error instead of the timeline. This limits the memory of parallel requests.
-4. The reader caches the result: for 10 s if the span is one hour, and for at most `MAX_CACHE_SECONDS` if the span is
-   longer.
+4. The reader caches a timeline of one hour for 10 s, and a longer timeline for at most `MAX_CACHE_SECONDS`.
 5. If a table cannot be read, the part of the timeline that needs this table is missing, and the timeline contains the
    reason. A query for a group id with a lone surrogate also fails, because no table can contain such an id.
 """

@@ -1,11 +1,11 @@
 """Creates the metrics for alerts about partition owners.
 
-The metrics describe the busiest member, the unowned partitions, the uneven work, the time of the assignment, the cause
-of lag, and the owner of the worst partition. A healthy group has no series of these metrics.
+The metrics describe owners, unowned partitions, uneven work, the time of the assignment, and causes of lag. A healthy
+group has no series of these metrics.
 
 1. The busiest member has a series only if its group has excess partitions, because other groups need no alert. The
-   labels are client id, host and instance id. The member id is not a label, because a member gets a new member id at
-   each start, and each new label value creates a new series.
+   labels are client id, host and instance id. The member id is not a label. A member gets a new member id at each
+   start, and each new label value would create a new series.
 2. A group has at most one series of the busiest member. If several members have the largest number of partitions, the
    series shows the member whose member id is first in sort order.
 3. If no record describes the busiest member, the series is missing.
