@@ -1,6 +1,6 @@
-"""Real consumer groups for the demo, and a producer for their topics. Each group shows one typical problem.
+"""Runs real consumer groups for the demo, and a producer for their topics. Each group shows a typical behaviour.
 
-`DEMO_GROUPS` defines the groups. `DemoLoad` runs them in separate processes.
+`DEMO_GROUPS` defines the groups. `DemoLoad` runs the groups in separate processes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An example of a custom assignor for kafka-python. It has its own name, and its assignments are uneven."""
+"""An example of a custom assignor for kafka-python. Its name is not known to Kafka, and its assignments are uneven."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _VERSION = 0
 
 
 def affinity(member_ids: Sequence[str], partitions_per_topic: Mapping[str, int]) -> dict[str, dict[str, list[int]]]:
-    """Assign each partition by the hash of its name. So the same members always get the same assignment.
+    """Assign each partition by the hash of its name. So the same members always get the same, uneven assignment.
 
-    The assignment is uneven. The result maps each member id and topic to sorted partitions. It has an entry for every
-    member. Example: `affinity(["a"], {"t": 2})` is `{"a": {"t": [0, 1]}}`, because a single member gets all partitions.
+    The result maps each member id to topics, and each topic to sorted partitions. Example: `affinity(["a"], {"t": 2})`
+    is `{"a": {"t": [0, 1]}}`, because a single member gets all partitions.
     """
     ordered = sorted(member_ids)
     assignment: dict[str, dict[str, list[int]]] = {member_id: defaultdict(list) for member_id in ordered}
@@ -34,7 +34,7 @@ def affinity(member_ids: Sequence[str], partitions_per_topic: Mapping[str, int])
 
 
 class AffinityAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # kafka-python has no types
-    """`affinity` as an assignor for kafka-python. All members must subscribe to the same topics."""
+    """Uses `affinity` in kafka-python. All members must subscribe to the same topics."""
 
     name = "demo-affinity"
 

@@ -1,6 +1,6 @@
-"""`python -m streaming.demo.clients` is one process of the demo. SIGTERM stops it.
+"""`python -m streaming.demo.clients` is one client process of the demo. SIGTERM stops the process.
 
-The process runs the producer, or it runs all members that use the same client library. Each member has its own thread.
+The process runs the producer, or all members that use the same client library. Each member has its own thread.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _run_member(bootstrap_servers: str, group: DemoGroup, number: int, stop: thr
 
 
 def _load_consume_function(group: DemoGroup) -> Callable[[str, DemoGroup, DemoMember, str, MembershipPeriod], None]:
-    # The import is here, so that each process loads only its own client library.
+    # The imports are here, so that each process loads only its own client library.
     if group.client == "librdkafka":
         from streaming.demo import librdkafka_member  # noqa: PLC0415
 
@@ -81,7 +81,7 @@ def _load_consume_function(group: DemoGroup) -> Callable[[str, DemoGroup, DemoMe
 
 
 def _repeat_until_stopped(action: Callable[[], None], stop: threading.Event) -> None:
-    """Start an action again each time it ends or fails. A real service also restarts if its broker fails."""
+    """Restart an action each time it ends or fails, like a real service that restarts if its broker fails."""
     while not stop.is_set():
         try:
             action()
@@ -109,7 +109,7 @@ def produce(bootstrap_servers: str, topics: Collection[DemoTopic], stop: threadi
 
 
 def _send(producer: KafkaProducer, topic: DemoTopic, number: int) -> None:
-    """Send one record. The default partitioner chooses the partition of a record with a key."""
+    """Send one record. If the topic has keys, kafka-python's default partitioner chooses the partition."""
     value = f"record {number}".encode()
     if topic.keys:
         producer.send(topic.name, key=topic.keys[number % len(topic.keys)].encode(), value=value)

@@ -1,4 +1,4 @@
-"""Run the processes of a demo: a broker, clients and the monitor."""
+"""Runs the processes of a demo: a broker, clients and the monitor."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SCRAPE_ERRORS = (OSError, HTTPException, ValueError)
 
 
 class DemoEnvironment:
-    """All processes of a demo, with their files in a folder from `demo_folder`. The end of ``with`` stops them."""
+    """All processes of a demo. Their files are in `folder` (`demo_folder`). The end of the `with` block stops them."""
 
     def __init__(self, folder: Path, metrics_port: int) -> None:
         self.tables = folder / "tables"
@@ -42,7 +42,7 @@ class DemoEnvironment:
 
     @property
     def bootstrap_servers(self) -> str:
-        """The address of the broker, also for clients outside the demo."""
+        """The address of the broker. Clients outside the demo can also use this address."""
         return self._broker.bootstrap_servers
 
     def start(self) -> Iterator[str]:
@@ -58,7 +58,7 @@ class DemoEnvironment:
         self._monitor = self._start_monitor()
 
     def check(self) -> None:
-        """If a process ended unexpectedly, raise RemedyError with the reason from the log of this process."""
+        """Raise RemedyError if a process ended unexpectedly. The error contains the reason from the process' log."""
         if self._broker.pid is None:
             self._broker.wait_until_ended()
             raise DemoError("a different process stopped the broker: restart the demo")
@@ -84,7 +84,7 @@ class DemoEnvironment:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Stop clients and monitor at the same time, then the broker."""
+        """Stop the clients and the monitor at the same time. Then stop the broker."""
         if self._monitor is not None:
             self._monitor.ask_to_end()
         self._load.stop()
@@ -96,7 +96,7 @@ class DemoEnvironment:
         """Run the command that users run: `rebalance-monitor run --config monitor.toml`."""
         config = self._folder / "monitor.toml"
         config.write_text(self._settings())
-        # The environment has precedence over the file. Its settings are for a different monitor, so they are removed.
+        # Settings in the environment would override the file, but they belong to a different monitor.
         return ChildProcess(
             [sys.executable, "-m", "streaming.cli", "run", "--config", str(config)],
             self.monitor_log,
@@ -107,7 +107,7 @@ class DemoEnvironment:
         sections: dict[str, dict[str, object]] = {
             "kafka": {"bootstrap_servers": self.bootstrap_servers, "cluster": "demo"},
             "paths": {"tables": str(self.tables), "checkpoint": str(self._folder / "checkpoint")},
-            # There are few groups, so all details are shown.
+            # With few groups, `/metrics` can contain all details.
             "metrics": {
                 "port": self._metrics_port,
                 "granularity": "member",
@@ -132,6 +132,6 @@ def _toml(value: object) -> str:
 
 
 def last_log_line(log: Path) -> str:
-    """Return the last line of a log. If one of our commands fails, this line contains the reason."""
+    """Return the last line of a log. If the monitor fails, this line contains the reason."""
     lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
     return lines[-1].strip().removeprefix("Error: ")[:300] if lines else "the log is empty"

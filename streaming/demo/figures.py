@@ -1,4 +1,4 @@
-"""Read the values of each group from the monitor's /metrics, and the causes of lag from its API.
+"""Reads the values of each group from the monitor's /metrics, and the causes of lag from its API.
 
 A missing value is None, never 0.
 """
@@ -14,9 +14,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 @dataclass(frozen=True)
 class GroupFigures:
-    """The values of one group. `drift_partitions` counts drift from the group's own strategy.
+    """The values of one group. None means unknown, or that the metric has no series for this group.
 
-    `cause` is the sentence about the cause of the group's lag.
+    `drift_partitions` counts drift from the group's own strategy. `cause` is the sentence about the cause of the lag.
     """
 
     group_id: str
@@ -35,7 +35,7 @@ class GroupFigures:
 
 @dataclass(frozen=True)
 class Figures:
-    """The values of one scrape: the groups by name, and the readiness of the monitor.
+    """The values of one scrape. `groups` maps group ids to values. `ready` is True if the monitor is ready.
 
     `mean_batch_seconds` is the mean duration of all batches.
     """
@@ -61,7 +61,7 @@ Series = Mapping[tuple[str, ...], float]
 
 
 def read_figures(exposition: str, listed_groups: str) -> Figures:
-    """Parse a scrape in the Prometheus text format, and the API's list of groups. Ignore other metrics and fields.
+    """Parse a scrape in Prometheus' text format, and the API's list of groups. Ignore other metrics and fields.
 
     Example: `read_figures('rebalance_monitor_group_lag{cluster="c",group="g"} 7', "{}").groups["g"].lag` is 7.
     """
@@ -89,7 +89,6 @@ def read_figures(exposition: str, listed_groups: str) -> Figures:
 
 
 def _causes(listed_groups: str) -> Mapping[str, str]:
-    """Return the sentence about the cause of the lag of each group that has one."""
     groups = json.loads(listed_groups).get("groups", ())  # before the monitor is ready, there is no list
     return {group["group_id"]: group["cause"]["text"] for group in groups if group["cause"] is not None}
 

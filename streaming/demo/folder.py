@@ -1,4 +1,4 @@
-"""Manage the folder of a demo. At start, a demo clears and locks the folder. At the end, its files remain.
+"""Manages the folder of a demo. A demo clears and locks the folder at its start, and keeps the files at its end.
 
 kafka-rebalance-monitor-demo    marks a folder of the demo; locked while a demo runs
 monitor.toml                    settings of the monitor
@@ -25,8 +25,8 @@ MARKER = "kafka-rebalance-monitor-demo"
 def demo_folder(folder: Path) -> Iterator[Path]:
     """Create or clear the folder and lock it. Yield its absolute path.
 
-    Raises DemoError if a different demo runs in the folder, if the folder cannot be used, or if it contains files that
-    no demo created. Such files are never changed.
+    Raises DemoError if a different demo runs in the folder, or if the folder cannot be used. Also raises DemoError if
+    the folder contains files that no demo created, and does not change these files.
     """
     folder = folder.absolute()
     with _convert_os_errors(folder):
@@ -53,7 +53,7 @@ def _lock_marker(folder: Path) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / MARKER).is_file() and any(folder.iterdir()):
         raise DemoError(
-            f"the folder {folder} contains files that are not a demo's, so it was not cleared: set --folder to a"
+            f"the folder {folder} contains files that no demo created, so it was not cleared: set --folder to a"
             " different folder"
         )
     marker = os.open(folder / MARKER, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)

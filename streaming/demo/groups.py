@@ -1,4 +1,4 @@
-"""Define the groups of the demo. Each group has members, a client library, a strategy and a behaviour that it shows."""
+"""Defines the groups of the demo: their members, client libraries and strategies, and the behaviour that each shows."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ CommitStyle = Literal["auto", "sync", "async"]
 class DemoMember:
     """One consumer.
 
-    If `absence_seconds` is 0, the consumer never leaves its group. Otherwise, the consumer leaves and joins the group
-    repeatedly. The consumer leaves `stay_seconds` after each join. It joins again `absence_seconds` after each
-    departure.
+    If `absence_seconds` is 0, the consumer never leaves its group. Otherwise, the consumer repeatedly leaves the group
+    after `stay_seconds`, and joins it again after `absence_seconds`.
     """
 
     topics: tuple[DemoTopic, ...]
@@ -25,15 +24,15 @@ class DemoMember:
     stay_seconds: float = 0.0
     absence_seconds: float = 0.0
     seconds_per_record: float = 0.0
-    """Processing time of each record."""
+    """The time that the consumer needs to process a record."""
 
 
 @dataclass(frozen=True)
 class DemoGroup:
     """One group. `protocol` is the name of the strategy in the records of the group coordinator.
 
-    If `protocol` is empty, each member uses assign() instead of subscribe(). The group only commits offsets. It has
-    no strategy, and the coordinator knows no members.
+    If `protocol` is empty, each consumer uses assign() instead of subscribe(). Then the group only commits offsets, has
+    no strategy, and has no members that the coordinator knows.
     """
 
     group_id: str
@@ -130,7 +129,7 @@ DEMO_GROUPS: tuple[DemoGroup, ...] = (
     ),
     DemoGroup(
         group_id="demo-hot-key",
-        shows="most records have one key: the owner of one partition falls behind, whatever the assignment is",
+        shows="most records have the same key: the owner of one partition falls behind with every assignment",
         client="kafka-python",
         protocol="range",
         commits="sync",

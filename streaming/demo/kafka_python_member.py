@@ -1,4 +1,4 @@
-"""Use kafka-python to run a member of a demo group."""
+"""Runs a member of a demo group with kafka-python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Use librdkafka to run a member of a demo group. librdkafka has its own assignors and supports KIP-848."""
+"""Runs a member of a demo group with librdkafka, which has its own assignors and supports KIP-848."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run the clients of the demo in separate processes."""
+"""Runs the clients of the demo in separate processes."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _STOP_GRACE_SECONDS = 8.0
 
 
 class DemoError(RemedyError):
-    """Raised if a process of the demo cannot start or has ended unexpectedly."""
+    """Error: a process of the demo cannot start or ended unexpectedly, or the folder of the demo cannot be used."""
 
 
 class DemoLoad:
     """The Kafka clients of the demo: a producer, and the members of the groups.
 
-    If `only` is set, only the groups in `only` have members. Otherwise all demo groups have members. `logs` is the
+    If `only` is set, only the groups in `only` have members. Otherwise, all demo groups have members. `logs` is the
     folder for the clients' logs. If `logs` is None, the clients write no logs. The clients end when this process ends.
 
     Example:
@@ -52,7 +52,7 @@ class DemoLoad:
         return tuple(process.pid for process in self._processes.values() if process.exit_code is None)
 
     def start(self) -> Self:
-        """Create the topics and start the clients. The clients join their groups within a few seconds."""
+        """Create the topics and start the clients. The clients join their groups a few seconds later."""
         clients = sorted({group.client for group in self.groups})
         subscribed = {topic for group in self.groups for topic in group.topics}
         create_demo_topics(self._bootstrap_servers, [topic for topic in DEMO_TOPICS if topic in subscribed])

@@ -1,7 +1,4 @@
-"""Timeouts and intervals of the demo's clients.
-
-The values are large, because the clients share two cores with Spark.
-"""
+"""Timeouts and intervals of the demo's clients. They are long, because the clients share two cores with Spark."""
 
 from __future__ import annotations
 
@@ -12,20 +9,17 @@ if TYPE_CHECKING:
     import threading
 
 POLL_SECONDS = 1.0
-"""Timeout of a poll. A member detects the end of its membership period within this time."""
+"""Timeout of a poll. After the end of its membership period, a member leaves within this time."""
 
 FETCH_WAIT_MS = 2_000
 FETCH_BYTES = 65_536
-"""The broker answers a fetch request after this time, or earlier if this number of bytes is available.
+"""The broker answers a fetch request after FETCH_WAIT_MS, or earlier if FETCH_BYTES are available.
 
-So a member fetches and commits every two seconds, and not after each record.
+So a member fetches and commits every two seconds, instead of after each record.
 """
 
 HEARTBEAT_MS = 2_000
-"""Interval of the heartbeats. A rebalance takes about this time.
-
-The reason is that the response to a heartbeat informs a member of a new rebalance.
-"""
+"""Interval of the heartbeats. A rebalance takes about this time, because members learn of it from a heartbeat."""
 
 SESSION_MS = 10_000
 

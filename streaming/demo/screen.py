@@ -1,4 +1,4 @@
-"""Show the state of the demo. A terminal shows it live. Otherwise a table is printed every 15 seconds."""
+"""Shows the state of the demo: live on a terminal, otherwise as a table every 15 seconds."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _REFRESH_PER_SECOND = 4
 _TABLE_INTERVAL_SECONDS = 15.0
 _LOG_COLUMNS = 160
 _LEGEND = (
-    "busiest member: number of its partitions. excess: its partitions beyond the fairest possible maximum. "
+    "busiest member: number of its partitions. excess: how many more partitions it has than in the fairest assignment. "
     "drift: partitions whose owner breaks a rule of the group's strategy. ?: unknown."
 )
 _LINES_AROUND_TABLE = 6
@@ -31,16 +31,17 @@ _LINES_OF_SHORTEST_TABLE = len(DEMO_GROUPS) + 3
 def demo_console() -> Console:
     """Return a console for standard output.
 
-    If standard output is not a terminal, the lines are wide enough for the sentences in the table.
+    If standard output is not a terminal, the console has 160 columns, so that the sentences in the table have space.
     """
     console = Console(highlight=False)
     return console if console.is_terminal else Console(highlight=False, width=_LOG_COLUMNS)
 
 
 class Screen:
-    """Shows the current step while the demo starts, and the table of groups after the start.
+    """Shows the current step while the demo starts. After the start, shows the table of groups.
 
-    `started` is a value of time.monotonic(). `notes` maps the title of each line below the table to its text.
+    `started` is the value of time.monotonic() at the start. `notes` maps the title of each line below the table to the
+    text of this line.
     """
 
     def __init__(self, console: Console, started: float, notes: Mapping[str, str]) -> None:
@@ -61,7 +62,7 @@ class Screen:
             self._console.print(waiting_line(self._elapsed_seconds(), what))
 
     def show(self, figures: Figures | None) -> None:
-        """Show the figures. If `figures` is None, /metrics did not respond."""
+        """Show the values of a scrape. `figures` is None if the monitor did not answer."""
         self._waiting_for, self._figures = None, figures
         if not self._console.is_terminal and time.monotonic() - self._printed >= _TABLE_INTERVAL_SECONDS:
             self._print(self._notes if math.isinf(self._printed) else {})
@@ -103,8 +104,8 @@ def status_view(
 ) -> RenderableType:
     """Return the headline, the table, the notes and the legend.
 
-    Together they have at most `height` lines, if `height` is set. If `height` is small, blank lines and the legend are
-    left out.
+    If `height` is set, the result has at most `height` lines. If `height` is small, the result has no blank lines and
+    no legend.
     """
     max_lines = None if height is None else height - len(notes) - _LINES_AROUND_TABLE
     headline, table = _headline(elapsed_seconds, figures), GroupTable(figures or Figures(), max_lines)

@@ -1,4 +1,4 @@
-"""Render the table of groups. Each group has a row, and a sentence about the behaviour that the group shows."""
+"""Renders the table of groups. Each group has a row, and a sentence about the behaviour that the group shows."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ _Lines = list[list[Segment]]
 class GroupTable:
     """The table of groups: first all demo groups, then all other groups.
 
-    The table includes demo groups that the monitor does not report yet. Each group has a sentence: the cause of its lag
-    or, if it has no cause of lag, what the group shows. On a wide terminal, the sentences are a column. On a narrow
-    terminal, each sentence is a separate line. If a table with a column of sentences has more than `max_lines` lines,
-    the sentences become separate lines. If it is still too long, it has no sentences.
+    The table includes demo groups that the monitor does not report yet. The sentence of a group is the cause of its
+    lag. If the group has no cause of lag, the sentence describes what the group shows. On a wide terminal, the
+    sentences are a column. If the terminal is narrow, or if this table has more than `max_lines` lines, each sentence
+    is a separate line. If the table is still too long, it has no sentences.
     """
 
     figures: Figures
     max_lines: int | None = None
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Render the longest form of the table that fits. The last form is rendered even if it does not fit."""
+        """Render the first form of the table that fits. If no form fits, render the last form."""
         lines: _Lines = []
         for lines in self._forms(console, options):
             if self.max_lines is None or len(lines) <= self.max_lines:
@@ -64,7 +64,6 @@ def _groups(figures: Figures) -> list[GroupFigures]:
 
 
 def _sentence(group: GroupFigures) -> Text:
-    """Return the cause of the group's lag. If the group has no cause of lag, return what the group shows."""
     if group.cause is not None:
         return Text(f"cause of lag: {printable(group.cause)}", "red")
     return Text(_SHOWN_BY.get(group.group_id, _OTHER_GROUP), "dim")
@@ -91,7 +90,6 @@ class _Column:
 
 
 def _table(groups: list[GroupFigures], columns: Sequence[_Column], sentences: Sequence[Text] = ()) -> Table:
-    """Return the table. In a table with a column of sentences, a long sentence makes its row several lines high."""
     headers = [
         Column(column.title, justify="left" if number < 2 else "right", no_wrap=True, max_width=column.max_width)
         for number, column in enumerate(columns)

@@ -1,4 +1,4 @@
-"""Define the topics of the demo and the rate at which the producer writes to them."""
+"""Defines the topics of the demo and the rate at which the producer writes to each topic."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class DemoTopic:
     """A topic and its load. The producer writes to the partitions of the topic in turn.
 
-    If the topic has `keys`, the records have these keys in turn, and the key of a record determines its partition.
+    If the topic has `keys`, the records use these keys in turn, and the key of a record determines its partition.
     """
 
     name: str
@@ -28,7 +28,7 @@ class DemoTopic:
 
 RANGE_TOPICS = tuple(DemoTopic(f"demo-range-{number}", partitions=4, records_per_second=1) for number in range(8))
 
-# These are the topics of the example in the documentation of Kafka's RoundRobinAssignor, with 1, 2 and 3 partitions.
+# Kafka's documentation of RoundRobinAssignor uses these topics as an example. They have 1, 2 and 3 partitions.
 UNEQUAL_TOPICS = tuple(DemoTopic(f"demo-t{number}", partitions=number + 1, records_per_second=1) for number in range(3))
 
 ORDERS = DemoTopic("demo-orders", partitions=12, records_per_second=3)

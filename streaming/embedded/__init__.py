@@ -1,4 +1,4 @@
-"""Run a real Kafka broker on the loopback interface, for the demo, the tests and the benchmark."""
+"""Runs a real Kafka broker on the loopback interface, for the demo, the tests and the benchmark."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Run a Kafka broker in KRaft mode on the loopback interface, with its own folder and ports.
+"""Runs a Kafka broker in KRaft mode on the loopback interface, with its own folder and ports.
 
-A cluster has a first broker, which is also the only controller, and any number of brokers that join it.
+The first broker of a cluster is also the only controller. Any number of brokers can join the cluster.
 """
 
 from __future__ import annotations
@@ -45,21 +45,22 @@ _ERROR = re.compile(r"ERROR|FATAL|[Ee]rror")
 
 
 class BrokerError(RemedyError):
-    """Raised if the embedded broker cannot start or has failed."""
+    """Error: the embedded broker cannot start or failed."""
 
 
 class EmbeddedBroker:
-    """A real broker for a demo, a test or a benchmark. It ends when this process ends, even if it is killed.
+    """A real broker for a demo, a test or a benchmark. It ends when this process ends, even if somebody kills this one.
 
     `folder` contains the log, the properties and the topics of the broker. If the folder does not exist, `start`
-    creates it. After `stop` or `kill`, the broker can be started again with the same address and topics. If `port` is
-    None, the broker uses a free port. `properties` are Kafka properties. They override the default properties of this
-    class. `kafka_version` is a key of `streaming.jars.BROKER_SETS`. Missing jars are downloaded. `java_options` are JVM
-    options. On the command line, they follow the options in the environment variable KAFKA_JVM_PERFORMANCE_OPTS.
-    Kafka's own scripts use the same variable. `more_listeners` defines listeners in addition to the PLAINTEXT listener.
-    It maps the name of each listener to the Kafka security protocol of the listener. `properties` must contain the
-    settings of the additional listeners. If `joins` is the first broker of a cluster, this broker joins the cluster.
-    The first broker must run, and `properties` must contain a `node.id` that no other broker of the cluster has.
+    creates it. After `stop` or `kill`, `start` restarts the broker with the same address and topics. If `port` is None,
+    the broker uses a free port. `properties` are Kafka properties that override the default properties of this class.
+    `kafka_version` is a key of `streaming.jars.BROKER_SETS`. Missing jars are downloaded. `java_options` are JVM
+    options. They come after the options in the environment variable KAFKA_JVM_PERFORMANCE_OPTS, which Kafka's own
+    scripts also use.
+
+    `more_listeners` maps the names of additional listeners to their Kafka security protocols. `properties` must contain
+    the settings of these listeners. If `joins` is the first broker of a cluster, this broker joins the cluster. The
+    first broker must run, and `properties` must contain a `node.id` that no other broker of the cluster has.
 
     Example:
         with EmbeddedBroker(Path("kafka"), properties={"offsets.topic.num.partitions": "3"}) as broker:
@@ -123,9 +124,9 @@ class EmbeddedBroker:
         return self
 
     def launch(self) -> None:
-        """Start the broker and return immediately, so that the caller can start other processes meanwhile.
+        """Start the broker, but do not wait until it answers. Do nothing if the broker already runs.
 
-        Does nothing if the broker already runs. Raises the same errors as `start`.
+        Raises the same errors as `start`.
         """
         if self.pid is not None:
             return
@@ -156,14 +157,14 @@ class EmbeddedBroker:
             time.sleep(0.1)
 
     def wait_until_ended(self) -> None:
-        """Wait until a different thread or process stops the broker. Raises BrokerError if the broker fails."""
+        """Wait until the broker ends. Raises BrokerError if the broker failed."""
         if self._process is not None:
             self._process.wait()
             if self._process.exit_code not in _CLEAN_EXIT_CODES:
                 raise BrokerError(self._failure_message(f"ended with code {self._process.exit_code}"))
 
     def stop(self, grace_seconds: float = _STOP_GRACE_SECONDS) -> None:
-        """Shut the broker down cleanly. If the broker still runs after `grace_seconds`, kill it."""
+        """Stop the broker cleanly. If it still runs after `grace_seconds`, kill it."""
         if self._process is not None:
             self._process.stop(grace_seconds)
         self._release_folder()
@@ -171,9 +172,9 @@ class EmbeddedBroker:
     def kill(self) -> None:
         """Kill the broker immediately, to simulate a power failure.
 
-        `start` restarts the broker with the data on disk. The start takes about 10 s longer after `kill` than after
-        `stop`. The reason is that Kafka's controller waits until the session of the killed broker times out. A test can
-        set `broker.session.timeout.ms` to a lower value.
+        `start` restarts the broker with the data on disk. Kafka's controller first waits until the session of the
+        killed broker times out. So this start takes about 10 s longer than a start after `stop`. A test can set
+        `broker.session.timeout.ms` to a lower value.
         """
         if self._process is not None:
             self._process.kill()
@@ -194,10 +195,7 @@ class EmbeddedBroker:
         self.stop()
 
     def _lock_folder(self) -> None:
-        """Lock the folder, and write the properties file.
-
-        The lock ends when the broker stops or when this process ends.
-        """
+        """Lock the folder until the broker stops or this process ends, and write the properties file."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             folder_lock = self._folder_lock = self._folder_lock or (self.folder / "in-use").open("w")
@@ -212,7 +210,7 @@ class EmbeddedBroker:
             )
             self._properties_path.write_text(format_properties(properties))
         except BlockingIOError as error:
-            raise BrokerError(f"another broker runs in {self.folder}: stop it or choose another folder") from error
+            raise BrokerError(f"another broker runs in {self.folder}: stop it or choose a different folder") from error
         except OSError as error:
             raise BrokerError(f"the broker's folder {self.folder} cannot be used: {error.strerror}") from error
 
@@ -242,7 +240,7 @@ class EmbeddedBroker:
             self._folder_lock = None
 
     def _format_storage(self, java: Path, class_path: str) -> None:
-        """Write the id of the cluster into a new folder, as `kafka-storage.sh format` does."""
+        """Write the cluster id into a new folder, like `kafka-storage.sh format`."""
         jvm = [java, "-XX:TieredStopAtLevel=1", *_archive_options(java, class_path), "-cp", class_path]
         tool = [*jvm, "kafka.tools.StorageTool", "format"]
         arguments = ["-t", self._find_cluster_id(), "-c", self._properties_path]
@@ -259,7 +257,6 @@ class EmbeddedBroker:
             raise BrokerError(f"the broker cannot start in {self.folder}: {reason}")
 
     def _find_cluster_id(self) -> str:
-        """Return the id of the cluster that this broker joins, or a new id."""
         if self._first is None:
             return cluster_id(uuid.uuid4())
         of_first = (self._first._topics_folder / "meta.properties").read_text()  # noqa: SLF001 - the same class
@@ -309,7 +306,7 @@ def cluster_id(source: uuid.UUID) -> str:
 
 
 def _archive_options(java: Path, class_path: str, java_options: Sequence[str] = ()) -> list[str]:
-    """Return the options for the class archive, and then those of the environment, which override them."""
+    """Return the options for the class archive. The options of the environment follow and override them."""
     of_environment = shlex.split(os.environ.get(PERFORMANCE_OPTIONS, ""))
     if writes_archive([*of_environment, *java_options]):
         return of_environment
@@ -317,10 +314,7 @@ def _archive_options(java: Path, class_path: str, java_options: Sequence[str] = 
 
 
 def _find_failure_reason(log: str) -> str | None:
-    """Return the message of the first exception in a log.
-
-    If the log has no exception, return the first error line. Return None if the log has no error line.
-    """
+    """Return the message of the first exception in a log, or else the first error line, or else None."""
     lines = log.splitlines()
     exceptions = (match.group("words") for match in map(_EXCEPTION.match, lines) if match)
     errors = (line.strip() for line in lines if _ERROR.search(line))

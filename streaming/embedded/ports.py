@@ -1,4 +1,4 @@
-"""Find free ports of this machine."""
+"""Finds free ports of this machine."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import socket
 
 from streaming.embedded.properties import LOOPBACK
 
-# These ports are below the kernel's range for outgoing connections (32768 and above). In that range, the kernel can
-# give the port of a stopped broker to a client that tries to reconnect. The client then connects to itself, and the
-# broker cannot use its port again.
+# These ports are below the kernel's range for outgoing connections (32768 and above). In the kernel's range, a client
+# that reconnects to a stopped broker can get the broker's port. Then the client connects to itself, and the broker
+# cannot use its port again.
 _FREE_PORTS = range(20_000, 32_000)
 
 
-# The order is random, so that two processes rarely choose the same port. Every port comes once, so that two servers of
-# one process never get the same port.
+# The order is random, so two processes rarely choose the same port. The order contains every port once, so two servers
+# of one process never get the same port.
 _candidates = itertools.cycle(random.sample(_FREE_PORTS, len(_FREE_PORTS)))
 
 
@@ -31,7 +31,7 @@ def free_port() -> int:
 
 
 def is_taken(port: int) -> bool:
-    """Return whether a process already listens on the port."""
+    """Return True if a process already listens on the port."""
     with socket.socket() as probe:
         probe.setsockopt(
             socket.SOL_SOCKET, socket.SO_REUSEADDR, 1

@@ -1,4 +1,4 @@
-"""Create the server.properties of the embedded broker. The functions have no side effects."""
+"""Creates the server.properties of the embedded broker. The functions have no side effects."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def broker_properties(  # noqa: PLR0913 - the inputs of the properties
 ) -> dict[str, str]:
     """Return the properties of a broker. The first broker of a cluster is also the controller, and its `node.id` is 1.
 
-    `controller_port` is the port of the controller, also if the controller is a different node. `overrides` replaces
+    `controller_port` is the port of the controller, even if the controller is a different broker. `overrides` replaces
     properties with the same name. `more_listeners` contains additional listeners by name. `overrides` must contain the
     TLS keys and SASL mechanisms of the additional listeners.
 
-    A broker ignores unknown properties. So this function returns the same properties for every version of Kafka. For
-    example, brokers before 4.0 do not know the properties of share groups.
+    Brokers ignore unknown properties, so the properties are the same for every version of Kafka. For example, brokers
+    before 4.0 do not know the properties of share groups.
     """
     clients = {"CLIENT": Listener("PLAINTEXT", port), **(more_listeners or {})}
     advertised = ",".join(f"{name}://{LOOPBACK}:{listener.port}" for name, listener in clients.items())
@@ -42,8 +42,8 @@ def broker_properties(  # noqa: PLR0913 - the inputs of the properties
     return {
         "process.roles": "broker,controller" if is_controller else "broker",
         "node.id": "1",
-        # The quorum is static. A dynamic quorum writes the controller's port into the log, so that the broker could not
-        # restart from the same folder with different ports.
+        # The quorum is static. A dynamic quorum writes the controller's port into the log. Then the broker could not
+        # restart in the same folder with different ports.
         "controller.quorum.voters": f"1@{LOOPBACK}:{controller_port}",
         "listeners": f"{advertised}{controller}",
         "advertised.listeners": advertised,
@@ -62,7 +62,7 @@ def broker_properties(  # noqa: PLR0913 - the inputs of the properties
 def format_properties(properties: Mapping[str, str]) -> str:
     r"""Return the text of a Java properties file. Backslashes in the values are escaped.
 
-    Example: `{"log.dirs": "C:\x"}` is written as `log.dirs=C:\\x`.
+    For example, `{"log.dirs": "C:\x"}` becomes `log.dirs=C:\\x`.
     """
     return "".join(f"{name}={_escape(value)}\n" for name, value in sorted(properties.items()))
 

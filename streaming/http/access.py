@@ -1,22 +1,20 @@
 """Protects the HTTP port with TLS and with user names and passwords.
 
-1. The users file has one line `name:hash` per user. The hash is a bcrypt hash in the format of `htpasswd -B`. Empty
-   lines and lines that start with `#` are ignored. The monitor rejects other kinds of hashes, because attackers can
+1. The users file has one line `name:hash` per user. The hash is a bcrypt hash in the format of `htpasswd -B`. The
+   monitor ignores empty lines and lines that start with `#`. It rejects other kinds of hashes, because attackers can
    guess the passwords of such hashes too fast.
-2. Other users of the machine must not be able to read or write the users file or the file of the private key
-   (`config/private_files.py`).
-3. The check of an unknown name takes as long as the check of a known name. For an unknown name, the server also
-   computes one bcrypt hash. This hash has the same bcrypt cost parameter as the hash of one user in the file. For one
-   unknown name, the server always uses the cost parameter of the same user. So the response time does not show an
-   attacker which names exist, or which cost parameters the file contains. If a name and a password are correct, the
-   server stores a digest of both in memory. Without this cache, each scrape would take a tenth of a second longer. The
-   server checks one password at a time. So an attacker who guesses passwords uses at most one CPU core.
-4. If the certificate file or the key file changes, the next connection uses the new files. The server loads the new
-   files into a new TLS context. If the key does not match the certificate, the old certificate and key stay in use. The
-   monitor logs this once.
-5. Some programs write a file in several steps. For example, the certificate is complete before its chain is. So the
-   server loads new files only if they have not changed for `SETTLE_SECONDS`. It discards a certificate whose files
-   change while it loads them.
+2. The monitor refuses a users file or a private key that other users of the machine can read or write. The exceptions
+   are in `config/private_files.py`.
+3. The server also computes a bcrypt hash for an unknown name. This hash has the bcrypt cost parameter of a user in the
+   file. The same unknown name always gets the cost parameter of the same user. So the response time does not show an
+   attacker which names exist. If a name and a password are correct, the server stores a digest of both in memory.
+   Without this cache, each scrape would take a tenth of a second longer. The server checks one password at a time. So
+   an attacker who guesses passwords uses at most one CPU core.
+4. If the certificate file or the key file changes, the next connection uses the new files. If the new key does not
+   match the new certificate, the old files stay in use, and the monitor logs this once.
+5. Some programs write a file in several steps, for example first the certificate and then its chain. So the server
+   loads new files only if they have not changed for `SETTLE_SECONDS`. It discards a certificate whose files change
+   while it loads them.
 """
 
 from __future__ import annotations
@@ -66,7 +64,7 @@ class Users:
         self._lock = threading.Lock()
 
     def admits(self, authorization: str | None) -> bool:
-        """Return True if an Authorization header contains the name and the correct password of a user."""
+        """Return True if the Authorization header contains the name and the correct password of a user."""
         pair = _name_and_password(authorization)
         if pair is None:
             return False
@@ -84,8 +82,8 @@ class Users:
     def _decoy(self, name: bytes) -> bytes:
         """Return the hash that `admits` uses for an unknown name.
 
-        The same name gets the same hash even after a restart. With a different hash, the response time could change.
-        Then an attacker would know that the name is unknown.
+        The same name gets the same hash, even after a restart. Otherwise, the response time could change, and an
+        attacker would know that the name is unknown.
         """
         chosen = int.from_bytes(hmac.new(self._decoy_key, name, hashlib.sha256).digest()[:8], "big")
         return self._decoys[chosen % len(self._decoys)]
@@ -110,10 +108,7 @@ def _is_password(password: bytes, expected: bytes) -> bool:
 
 
 def read_users(file: str) -> Users:
-    """Read a users file. Raises AccessError if the file is not valid.
-
-    Also raises AccessError if other users of the machine can read or write the file.
-    """
+    """Read a users file. Raises AccessError if the file is not valid, or if the monitor refuses the file (rule 2)."""
     _check_private(file)
     try:
         lines = Path(file).read_text(encoding="utf-8").splitlines()
@@ -167,7 +162,7 @@ class Certificate:
 
 
 class _FileVersion(NamedTuple):
-    """Values of a file. At least one value differs if the content or the mode of the file changes."""
+    """Attributes of a file. If the content or the mode of the file changes, at least one attribute changes."""
 
     changed_ns: int
     modified_ns: int
@@ -176,7 +171,7 @@ class _FileVersion(NamedTuple):
 
 
 def _has_settled(versions: Sequence[_FileVersion]) -> bool:
-    """Return True if no file changed within SETTLE_SECONDS (rule 5). A time in the future is of a different clock."""
+    """Return True if no file changed in the last SETTLE_SECONDS (rule 5). Ignore times in the future of this clock."""
     now_ns = time.time_ns()
     return not any(0 <= now_ns - version.changed_ns < SETTLE_SECONDS * 1e9 for version in versions)
 
@@ -196,7 +191,7 @@ def _load_context(certificate_file: str, key_file: str) -> ssl.SSLContext:
 
 
 def _no_password() -> str:
-    """Reject an encrypted key. Without this function, OpenSSL would wait for a password from the terminal."""
+    """Reject an encrypted key. Otherwise, OpenSSL would ask for a password on the terminal and wait."""
     raise ValueError("the key is encrypted: remove its password")
 
 

@@ -1,12 +1,12 @@
-"""Decides which requests the server answers at the same time. Each answer needs one of a limited number of places.
+"""Decides which requests the server answers at the same time. Each request needs one of a limited number of places.
 
-1. One limit applies to all places. A second limit applies to the places of one address.
+1. One limit applies to all places. A second limit applies to the places of one client address.
 2. A free place goes to the address that has the fewest places. If several addresses have the fewest places, the oldest
-   of their requests gets the place.
-3. If no place is free, a request can take the place of a slow response, which a client reads slowly. The slow response
-   must belong to an address that has at least two places more than the address of the request. If there are several,
-   the request takes the oldest place of the address with the most places. The server closes the connection of the slow
-   response.
+   request of these addresses gets the place.
+3. If no place is free, a request can take the place of a client that reads its response slowly. The address of the slow
+   client must have at least two places more than the address of the request. If several places are possible, the
+   request takes the oldest place of the address with the most places. The server closes the connection of the slow
+   client.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ C = TypeVar("C", bound=Client)
 
 
 class AnswerPlaces(Generic[C]):
-    """The places of all requests. Only the thread of the event loop can use this object."""
+    """The places of all requests. Only the thread of the event loop may use this object."""
 
     def __init__(self, limit: int, limit_of_address: int) -> None:
         self._limit = limit
@@ -46,7 +46,7 @@ class AnswerPlaces(Generic[C]):
         return client in self._holders
 
     def open_requests(self, address: str) -> int:
-        """Return the number of requests of this address that have a place or wait for one."""
+        """Return the number of requests of this address that have a place or wait for a place."""
         return sum(client.address == address for client in (*self._holders, *self._waiting))
 
     @asynccontextmanager
@@ -63,13 +63,12 @@ class AnswerPlaces(Generic[C]):
             self._assign()
 
     def mark_slow(self, client: C) -> None:
-        """Record that a client reads its response slowly. From now on, another request can take its place (rule 3)."""
+        """Record that a client reads its response slowly. Then a different request can take its place (rule 3)."""
         if client in self._holders:
             self._holders[client] = True
             self._assign()
 
     def _assign(self) -> None:
-        """Give places to waiting clients, as long as the rules allow it."""
         while (client := self._next_client()) is not None:
             if len(self._holders) >= self._limit and not self._take_place_for(client):
                 return
@@ -87,7 +86,7 @@ class AnswerPlaces(Generic[C]):
         return min(candidates, key=lambda client: places[client.address], default=None)
 
     def _take_place_for(self, client: C) -> bool:
-        """Take a place from an address that has more places (rule 3). Return False if no place can be taken."""
+        """Free the place of a slow client (rule 3). Return False if the rule allows this for no client."""
         places = self._places_by_address()
         fewest = places[client.address] + 2
         slow = [one for one, is_slow in self._holders.items() if is_slow and places[one.address] >= fewest]

@@ -1,6 +1,7 @@
 """Sends requests to HTTP servers: a monitor, Prometheus, Alertmanager.
 
-A name and password come from the user's `.netrc` file, as with `curl --netrc`. They are never part of a command line.
+The name and the password come from the user's `.netrc` file, as with `curl --netrc`. So no command line contains a
+password.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ TIMEOUT_SECONDS = 15.0
 
 
 class NetrcError(RemedyError):
-    """Error: the file with names and passwords cannot be read."""
+    """Error: the file `.netrc` cannot be read."""
 
 
 def request(url: str, path: str, body: bytes | None = None) -> tuple[int, bytes]:
-    """Send GET, or POST with a JSON body. Return the status and the content. Raises OSError or HTTPException."""
+    """Send GET, or POST if there is a JSON body. Return the status and the content. Raises OSError or HTTPException."""
     parts = urlsplit(url)
     connect = HTTPSConnection if parts.scheme == "https" else HTTPConnection
     headers = {**_credentials(parts.hostname or ""), **({} if body is None else {"Content-Type": "application/json"})}

@@ -16,19 +16,20 @@ _GROUPS = "/api/v1/groups"
 
 
 class MonitorNotReadableError(RemedyError):
-    """The monitor did not return its groups."""
+    """Error: the monitor did not return its groups."""
 
 
 Reported = Mapping[str, Mapping[str, Any]]
-"""The groups in the API of a monitor, by group id."""
+"""The JSON object of each group in the API of a monitor, by group id."""
 
 
 def request_reports(
     settings: Settings, monitor: str | None, cluster: str | None, *, is_other_cluster: bool
 ) -> tuple[Reported | None, list[str]]:
-    """Request the groups of the cluster from the monitor. Return None if no address is known. Also return warnings.
+    """Request the groups of the cluster from the monitor. Return the groups and a list of warnings.
 
-    If the address comes from the settings, an error is only a warning, because the brokers have answered.
+    Without a known address, return None instead of the groups. If the address comes from the settings, an error is only
+    a warning, because the command already has the responses of the brokers.
     """
     if monitor is not None:
         return request_groups(monitor, cluster if is_other_cluster else settings.kafka.cluster), []
@@ -41,9 +42,9 @@ def request_reports(
 
 
 def request_groups(url: str, cluster: str | None) -> Reported:
-    """Return the groups of a cluster by group id, as the API describes them. Raises MonitorNotReadableError.
+    """Return the JSON object of each group of a cluster, by group id. Raises MonitorNotReadableError.
 
-    `cluster` is not necessary if the monitor watches one cluster.
+    `cluster` can be None if the monitor watches only one cluster.
     """
     if urlsplit(url).scheme not in {"http", "https"}:
         raise MonitorNotReadableError(

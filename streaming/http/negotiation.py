@@ -3,12 +3,11 @@
 A weight of 0 means "not acceptable".
 
 1. The response of `/metrics` has the format with the largest weight. The weight of a format is the weight of the most
-   exact header element that matches the format. If two formats have equal weights, the format with the more exact
-   element is used. If the elements are equally exact, the format that comes first in `FORMATS` is used.
-2. If the client accepts none of the formats, the first format in `FORMATS` is used. The scraper then reports an error.
-3. The response is compressed with gzip if the weight of gzip is above 0 and at least the weight of `identity`. The
-   weight of gzip is the weight of the element `gzip`. If the header does not contain `gzip`, the weight of `x-gzip` is
-   used. If the header contains neither of them, the weight of `*` is used.
+   exact header element that matches the format. If two formats have equal weights, the server uses the format with the
+   more exact element. If the elements are also equally exact, the server uses the format that comes first in `FORMATS`.
+2. If the client accepts no format, the server uses the first format in `FORMATS`. Then the scraper reports an error.
+3. The server compresses the response with gzip if the weight of gzip is above 0 and at least the weight of `identity`.
+   The weight of gzip is the weight of the element `gzip`, or else of `x-gzip`, or else of `*`.
 """
 
 from __future__ import annotations
@@ -63,9 +62,7 @@ def accepts_gzip(accept_encoding: str) -> bool:
 
 
 def _rank(elements: Sequence[_Element], index: int) -> tuple[float, int, int, str]:
-    """Return how much the client prefers a format (rule 1). A better format has a greater rank.
-
-    The index selects the format in `FORMATS`.
+    """Return the rank of the format `FORMATS[index]` (rule 1). The format with the greatest rank wins.
 
     The rank is a tuple: weight, exactness, negative index, and the format parameter `escaping`.
     """
@@ -91,7 +88,7 @@ def _elements(header: str) -> list[_Element]:
 
 
 def _weight(text: str) -> float:
-    """Parse a weight. An invalid weight counts as 1, so the element is accepted."""
+    """Parse a weight. An invalid weight counts as 1."""
     try:
         weight = float(text)
     except ValueError:

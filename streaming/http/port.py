@@ -1,13 +1,13 @@
 """Serves `/metrics` and the pages on the HTTP port.
 
 1. Our own code (`exposition`) answers GET on `/metrics`, because it is much faster than prometheus-client. The format
-   is Prometheus' text format or OpenMetrics. If the client accepts gzip, the response is compressed with gzip. For all
+   is Prometheus' text format or OpenMetrics. If the client accepts gzip, the server compresses the response. For all
    addresses, the response to HEAD is the response to GET without the body. The library prometheus-client answers all
    other methods on `/metrics`.
 2. The application `pages` answers requests for all other addresses. If the pages are switched off, the response is 404
    (Not Found).
-3. If users are configured, every address requires a password, except `/-/healthy` and `/-/ready`. The reason is that
-   probes cannot send passwords. The responses of these two addresses contain only a few words.
+3. If users are configured, every address except `/-/healthy` and `/-/ready` requires a password. These two addresses
+   are for probes, which cannot send passwords. Their responses contain no data about groups.
 4. If a request fails, the monitor logs the error. The client receives only the status 500 (Internal Server Error).
 """
 
@@ -40,7 +40,7 @@ class PortError(RemedyError):
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The protection of the port: a certificate for TLS and users for basic authentication. Both are optional."""
+    """The protection of the port: an optional certificate for TLS and optional users for basic authentication."""
 
     certificate: Certificate | None = None
     users: Users | None = None
@@ -52,11 +52,9 @@ def not_found(_: Environ, start_response: StartResponse) -> Iterable[bytes]:
 
 
 class MetricsServer:
-    """Serves metrics and pages until `close` is called. `port` is the port number on which the server listens.
+    """Serves metrics and pages until `close` is called. Raises PortError if the port cannot be opened.
 
-    If the settings request port 0, `port` is the number that the operating system selected.
-
-    Raises PortError if the port cannot be opened.
+    The attribute `port` is the number of the port. If the argument `port` is 0, the operating system selects the port.
     """
 
     def __init__(
@@ -80,13 +78,13 @@ class MetricsServer:
         self.port = self._server.port
 
     def close(self) -> None:
-        """Stop serving and wait for the thread."""
+        """Stop the server and wait for the end of its thread."""
         self._server.shutdown()
         self._thread.join()
 
 
 def _metrics_application(exposition: Callable[[Encoder], Pieces]) -> Application:
-    """Return the application for `/metrics` (rule 1)."""
+    """Implements rule 1."""
     library: Application = make_wsgi_app(CollectorRegistry(auto_describe=False))
 
     def answer(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
@@ -104,7 +102,7 @@ def _metrics_application(exposition: Callable[[Encoder], Pieces]) -> Application
 
 
 def _with_routes(metrics: Application, pages: Application) -> Application:
-    """Return an application that calls `metrics` or `pages`, depending on the requested path (rules 1, 2 and 4)."""
+    """Implements the rules 1, 2 and 4."""
 
     def answer(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         application = metrics if environ["PATH_INFO"] == "/metrics" else pages
@@ -124,7 +122,7 @@ def _with_routes(metrics: Application, pages: Application) -> Application:
 
 
 def _with_passwords(application: Application, users: Users | None) -> Application:
-    """Return an application that requires a password (rule 3)."""
+    """Implements rule 3."""
 
     def answer(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         is_public = users is None or environ["PATH_INFO"] in PUBLIC_PATHS

@@ -1,20 +1,19 @@
-"""Serves the HTTP port. A slow client uses only one open socket and a few KB of memory. Probes are always answered.
+"""Serves the HTTP port. A slow client uses only one open socket and a few KB of memory, and cannot block probes.
 
 1. One thread accepts connections, makes TLS handshakes, reads requests and sends responses. This thread never waits for
-   a single client. Only a complete request gets its own thread.
-2. The TLS handshake and the complete request must arrive within `HEAD_SECONDS`. If data arrives slowly, the server does
-   not extend this time. If the client reads no data for `SILENCE_SECONDS`, the server closes the connection. It also
-   closes the connection if the client needs more than `LONGEST_SECONDS` and is slower than `SLOWEST_BYTES_PER_SECOND`.
-3. At most `MAX_WAITING` connections can wait at the same time: for their request, for a place, or for the client to
-   close the connection after the response. The server always accepts a new connection. If too many connections wait,
-   the server selects the address with the most waiting connections. Then it closes the oldest waiting connection of
-   this address.
-4. The server computes or sends at most `MAX_ANSWERS` responses at the same time. `answer_places.py` decides which
-   requests get these places. A client that takes more than `SLOW_SECONDS` to read its response can lose its place. At
-   most `MAX_REQUESTS` complete requests of one address can be open at the same time. The server answers each further
-   request of the address with the status 503 (Service Unavailable).
-5. Rule 3 also applies to probes. Rule 4 does not apply to probes. The server answers up to `MAX_PROBES` probes at a
-   time, in addition to the other requests.
+   a single client. When a request is complete, a new thread computes its response.
+2. The TLS handshake and the complete request must arrive within `HEAD_SECONDS`, even if the client sends data all the
+   time. If the client reads no data for `SILENCE_SECONDS`, the server closes the connection. It also closes the
+   connection if the client needs more than `LONGEST_SECONDS` and is slower than `SLOWEST_BYTES_PER_SECOND`.
+3. At most `MAX_WAITING` connections can wait at the same time: for a complete request, for a place, or for the end of
+   the connection after the response. The server always accepts a new connection. If too many connections wait, the
+   server selects the client address with the most waiting connections, and closes the oldest of these connections.
+4. The server computes or sends at most `MAX_ANSWERS` responses at the same time. Each response needs a place.
+   `answer_places.py` decides which requests get a place. A client that needs more than `SLOW_SECONDS` to read its
+   response can lose its place. One address can have at most `MAX_REQUESTS` complete requests at the same time. The
+   server answers each further request of this address with the status 503 (Service Unavailable).
+5. Rule 3 also applies to probes, but rule 4 does not. The server answers up to `MAX_PROBES` probes at the same time, in
+   addition to the other requests.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(eq=False, slots=True)
 class _Client:
-    """One accepted connection. The limits apply to its `address`, which has one or more hosts."""
+    """One accepted connection. The limits apply to its `address`, which can be a network of several hosts."""
 
     connection: socket.socket
     host: str
@@ -68,7 +67,6 @@ class _Client:
             self.task.cancel()
 
     def close(self) -> None:
-        """Close the socket."""
         if self.writer is not None:
             self.writer.transport.abort()
         else:
@@ -76,7 +74,7 @@ class _Client:
 
     @contextmanager
     def deadline(self, seconds: float) -> Iterator[None]:
-        """Cancel the task of this connection if the `with` block takes longer than this time."""
+        """Cancel the task of this connection if the `with` block takes longer than `seconds`."""
         timer = asyncio.get_running_loop().call_later(seconds, self.hang_up)
         try:
             yield
@@ -85,9 +83,9 @@ class _Client:
 
 
 class Server:
-    """An HTTP server that listens as soon as it is created. Raises OSError if it cannot listen.
+    """An HTTP server. The constructor opens the port, and raises OSError if this is not possible.
 
-    `serve_forever` answers requests until `shutdown` is called. `probes` are the paths of the probes (rule 5).
+    `serve_forever` answers requests until `shutdown` is called. `probes` has the paths of the probes (rule 5).
     """
 
     def __init__(
@@ -127,7 +125,7 @@ class Server:
             self._listener.close()
 
     def shutdown(self) -> None:
-        """Make `serve_forever` return soon. Any thread can call this method."""
+        """Stop `serve_forever`. Any thread can call this method."""
         with suppress(RuntimeError):  # `serve_forever` has returned already
             self._loop.call_soon_threadsafe(self._accepting.cancel)
 
@@ -135,7 +133,7 @@ class Server:
         while True:
             try:
                 connection, (host, *_) = await self._loop.sock_accept(self._listener)
-            except OSError:  # the process has too many open files, and closing a connection frees one
+            except OSError:  # the process has too many open files, so the server closes a connection
                 self._make_room(0)
                 await asyncio.sleep(_RETRY_SECONDS)
                 continue
@@ -162,10 +160,7 @@ class Server:
         client.close()
 
     async def _serve_client(self, client: _Client) -> None:
-        """Read one request and answer it (rule 2).
-
-        If the client closes the connection, or does not use HTTP or TLS, the server logs this only at the level DEBUG.
-        """
+        """Read one request and answer it (rule 2). Log errors of the client only at the level DEBUG."""
         try:
             with client.deadline(HEAD_SECONDS):
                 reader = await self._connect(client)
@@ -210,7 +205,7 @@ class Server:
 def client_network(host: str) -> str:
     """Return the address to which limits apply: a single IPv4 address, or the /64 network of an IPv6 address.
 
-    An IPv4 address that is written as an IPv6 address counts as IPv4.
+    An IPv4-mapped IPv6 address counts as its IPv4 address.
 
     >>> client_network("10.0.0.7"), client_network("::ffff:10.0.0.7"), client_network("2001:db8::1:2:3:4")
     ('10.0.0.7', '10.0.0.7', '2001:db8::')
@@ -230,7 +225,7 @@ def _open_listener(host: str, port: int) -> socket.socket:
     listener = socket.socket(family, kind, protocol)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if sys.platform == "linux":  # accepted connections inherit it; otherwise, they accept MBs that no client reads
+        if sys.platform == "linux":  # accepted connections inherit the limit; without it, each can buffer several MB
             listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _MAX_UNSENT_BYTES)
         listener.bind(address)
         listener.listen(_BACKLOG)
@@ -256,8 +251,8 @@ async def _read_head(reader: asyncio.StreamReader) -> bytes:
 async def _send(client: _Client, pieces: list[bytes]) -> None:
     """Send a response (rule 2).
 
-    The operating system can still have the last bytes when this function returns. Each piece is small, so a client that
-    reads slowly but steadily is never taken for a silent client.
+    When this function returns, the operating system can still have unsent bytes. Each piece is small. So even a client
+    that reads slowly reads a piece within SILENCE_SECONDS.
     """
     writer = client.writer
     if writer is None:
@@ -271,7 +266,7 @@ async def _send(client: _Client, pieces: list[bytes]) -> None:
 
 
 async def _close(client: _Client) -> None:
-    """Close the connection. With TLS, wait until the client closes it too (rule 2). The client has no place by now."""
+    """Close the connection. With TLS, wait until the client also closes it (rule 2)."""
     if client.writer is not None:
         client.writer.close()
         with client.deadline(SILENCE_SECONDS), suppress(ConnectionError):  # the client may close first

@@ -1,8 +1,8 @@
-"""Web pages and the JSON API on the port of `/metrics`. The pages and the API show the reports of groups.
+"""Serves web pages and a JSON API on the port of `/metrics`. The pages and the API show the reports of groups.
 
     GroupReport ──► overview, group, heat_map, ... ──► rendering (HTML) or api/as_json ──► application (WSGI)
 
 `application`, `routes`, `clusters` and the readers of tables (`rebalances`, `timeline.reader`, `incidents.reader`,
-`api.event_reader`) have side effects or state. All other modules contain only pure functions. None means unknown and is
-shown as `?`. This package is allowed to import `state` and all layers below `state`.
+`api.event_reader`) have side effects or state. All other modules contain only pure functions. The value None means
+unknown, and pages show it as `?`. This package is allowed to import `state` and all layers below `state`.
 """

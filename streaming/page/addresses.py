@@ -1,13 +1,13 @@
 """Converts names of groups, topics and hosts to addresses and back. Every name that Kafka allows has an address.
 
 1. The page of a group is `/groups/<id>`. The id is percent-encoded as UTF-8, including slashes.
-2. If a segment of a path is `.`, `..` or empty, browsers change the path. So if a group id is `.`, `..` or empty, its
-   address is `/groups/?id=<id>`. The same holds for topics (`/topics/<name>`, `/topics/?name=<name>`) and for client
-   hosts (`/hosts/<name>`, `/hosts/?name=<name>`).
+2. Browsers remove path segments that are `.`, `..` or empty. So the address of a group with such an id is
+   `/groups/?id=<id>`. Topics have the addresses `/topics/<name>` and `/topics/?name=<name>`. Client hosts have the
+   addresses `/hosts/<name>` and `/hosts/?name=<name>`.
 3. If the monitor watches several clusters, each address contains the name of a cluster: `?cluster=<name>`. The name is
    the same as in the metric label `cluster`.
-4. A lone surrogate is encoded with the general rule of UTF-8, although UTF-8 does not allow surrogates. If an address
-   contains other invalid UTF-8, the address does not belong to any group.
+4. Strict UTF-8 forbids lone surrogates. Addresses encode them with Python's `surrogatepass`. An address with other
+   invalid UTF-8 matches no group.
 """
 
 from __future__ import annotations
@@ -83,9 +83,9 @@ class Address:
         return argument(self.query, name)
 
     def whole_number(self, name: str, default: int, maximum: int) -> int:
-        """Return the value of a query parameter as a number, at most the maximum.
+        """Return the value of a query parameter as a whole number, but at most `maximum`.
 
-        Return the default if the value is not a whole number.
+        Return `default` if the value is not a whole number or has more than eight digits.
 
         >>> [Address("/", f"limit={value}").whole_number("limit", 7, 100) for value in ("3", "-1", "", "9" * 9, "101")]
         [3, 7, 7, 7, 100]
@@ -116,7 +116,7 @@ def parse_address(address: str) -> Address:
 
 
 def _parameters(query: str) -> Sequence[tuple[str, str]]:
-    """Return the parameters of a query. The result is empty if the query is not readable."""
+    """Return the names and values of the parameters. The result is empty if the query is not readable."""
     try:
         return parse_qsl(query, keep_blank_values=True, errors="surrogatepass", max_num_fields=MAX_PARAMETERS)
     except ValueError:
@@ -124,7 +124,7 @@ def _parameters(query: str) -> Sequence[tuple[str, str]]:
 
 
 def is_readable(query: str) -> bool:
-    """Return False if a query has more than MAX_PARAMETERS parameters, or bytes that are not UTF-8 (rule 4)."""
+    """Return True if a query has at most MAX_PARAMETERS parameters, and all its bytes are UTF-8 (rule 4)."""
     return bool(_parameters(query)) or not query.strip("&")
 
 
@@ -144,9 +144,9 @@ def _percent_encode(text: str) -> str:
 
 
 def addressed_name(rest: str, query: str, parameter: str = "id") -> str | None:
-    r"""Return the name in an address. The result is None if the bytes are not UTF-8 (rule 4).
+    r"""Return the name of the group, topic or host in an address. Return None if its bytes are not UTF-8 (rule 4).
 
-    `rest` is the path after the prefix, as WSGI passes it (bytes as Latin-1).
+    `rest` is the path after the prefix. WSGI decodes the bytes of a path as Latin-1.
 
     >>> addressed_name("a/b", ""), addressed_name("\xff", ""), addressed_name("", "id=..")
     ('a/b', None, '..')
@@ -161,7 +161,7 @@ def addressed_name(rest: str, query: str, parameter: str = "id") -> str | None:
 def argument(query: str, name: str) -> str:
     """Return the first value of a query parameter.
 
-    The result is empty if the query does not contain the parameter, or if the query is invalid.
+    The result is empty if the query does not contain the parameter, or if the query is not readable.
 
     >>> argument("q=a+b%2F&q=c", "q"), argument("", "q")
     ('a b/', '')

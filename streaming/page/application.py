@@ -1,20 +1,20 @@
 """Serves the pages and the JSON API as a WSGI application.
 
 1. `/` lists groups. `finding.search` defines the filters and the order. `?limit=` sets the maximum number of rows.
-   `/groups/<id>` shows one group, and `?span=` selects the time of its timeline. `/api/v1/groups` and
+   `/groups/<id>` shows one group, and `?span=` sets the length of its timeline. `/api/v1/groups` and
    `/api/v1/groups/<id>` return groups as JSON. The modules in `routes` answer all other addresses. `?cluster=` selects
-   one of several clusters (`clusters`). If a request needs `?cluster=` but does not contain it, the response has the
-   status 300 and lists the clusters. `/-/healthy` returns the status 200 as long as the process can answer requests.
-2. The application answers only GET. The server answers HEAD. For other methods, the status is 405. For other addresses,
-   the status is 404.
-3. Until the monitor has read the log to its end for the first time, pages show only the progress, and the API returns
-   the status 503.
+   one of several clusters (`clusters`). If several clusters have the group and `?cluster=` is missing, the response has
+   the status 300 and lists these clusters. `/-/healthy` returns the status 200 while the process can answer requests.
+2. The application answers only GET. The server converts HEAD to GET. For other methods, the status is 405. For unknown
+   addresses, the status is 404.
+3. After a start, the monitor reads `__consumer_offsets` to its end. Until then, pages show only the progress, and the
+   API returns the status 503.
 4. The headers of every response forbid the browser to store the response, except for the files in `assets`. The headers
    also forbid the browser to load or run anything that our pages do not need.
 5. `/-/ready` returns 200 if the metric `rebalance_monitor_ready` is 1. Otherwise, it returns 503. If the monitor
-   watches several clusters, one ready cluster is enough for 200. Otherwise, one failed cluster would make the readiness
-   probe fail. Then Kubernetes would send no requests to the monitor, not even for the other clusters. With `?cluster=`,
-   `/-/ready` checks only one cluster. The response does not contain names of groups or clusters.
+   watches several clusters, one ready cluster is enough for 200. The reason is that Kubernetes sends no requests to the
+   monitor after a 503, not even requests about the clusters that are ready. With `?cluster=`, `/-/ready` checks only
+   one cluster. The response does not contain names of groups or clusters.
 6. `?at=`, `?from=` and `?to=` ask about the past (`routes.past`).
 """
 
@@ -79,14 +79,14 @@ _ALWAYS: Headers = [
 ]
 _ASSETS = {"/style.css": ("style.css", "text/css"), "/icon.svg": ("icon.svg", "image/svg+xml")}
 _PHASE_WORDS = {
-    CATCHING_UP: "catching up",
+    CATCHING_UP: "the monitor is still reading __consumer_offsets after its start",
     STALE: "the last sample of the brokers is too old",
     NOT_READY: "cannot read all of __consumer_offsets, or a broker does not answer",
 }
 
 
 class Pages:
-    """The application for all addresses of the port except `/metrics`. The what-if table shows `strategies`."""
+    """Answers all addresses of the port except `/metrics`. The what-if tables show the given strategies."""
 
     def __init__(
         self,
@@ -244,7 +244,7 @@ class _Listing:
 
     @property
     def is_catching_up(self) -> bool:
-        """True if all clusters are still catching up. Then no groups can be shown yet."""
+        """True if all selected clusters are still catching up, so the monitor cannot list groups yet."""
         return all(one.phase == CATCHING_UP for one in self.clusters)
 
 

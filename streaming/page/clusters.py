@@ -2,11 +2,11 @@
 
 1. If the monitor watches one cluster, `?cluster=` is not necessary. If the request contains an unknown name, no cluster
    is selected.
-2. If the monitor watches several clusters, `?cluster=` selects one. Without `?cluster=`, an overview shows all
-   clusters. Without `?cluster=`, the page of a group shows the cluster that has this group.
-3. If several clusters have a group with the same id, the request must select one of these clusters. If the monitor
-   still reads the log of a cluster for the first time, the group can exist in this cluster, even if no cluster shows
-   the group yet. So the response is "catching up" instead of "no such group".
+2. If the monitor watches several clusters, `?cluster=` selects one cluster. Without `?cluster=`, the overview shows all
+   clusters, and the page of a group shows the cluster that has this group.
+3. If several clusters have a group with the same id, the request must select one of these clusters. While a cluster is
+   catching up, the monitor does not know all its groups. So if no cluster has the requested group, the response is
+   "catching up" instead of "no such group".
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def select_clusters(clusters: Sequence[ClusterView], name: str) -> Sequence[Clus
 def clusters_with_group(clusters: Sequence[ClusterView], group_id: str) -> Sequence[ClusterView]:
     """Return the clusters that have the group (rules 2 and 3).
 
-    If no cluster has the group, return the clusters that are still catching up. If there is only one cluster, always
-    return this cluster.
+    If no cluster has the group, return the clusters that are still catching up. If the monitor watches only one
+    cluster, always return this cluster.
     """
     if len(clusters) == 1:
         return clusters

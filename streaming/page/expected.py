@@ -12,9 +12,9 @@ from streaming.group.printable import in_ranges
 
 _WORDS = {
     verdicts.MATCH: "every partition has the owner that {strategy} assigns",
-    verdicts.EQUIVALENT: "differs from the assignment that the monitor computes for {strategy}, but is equally even",
+    verdicts.EQUIVALENT: "the assignment follows all rules of {strategy}, which allows several assignments",
     verdicts.WITHHELD: "first round of a cooperative rebalance: partitions that get a new owner have no owner yet",
-    verdicts.DIFFERS_FROM_JAVA: "breaks no rule, but Java's {strategy} computes a different assignment",
+    verdicts.DIFFERS_FROM_JAVA: "the assignment breaks no rule, but Java's {strategy} computes a different assignment",
     verdicts.UNKNOWN: "unknown",
     verdicts.REBALANCING: "the coordinator is still computing the assignment",
     verdicts.NOT_EVALUATED: "not evaluated",
@@ -44,9 +44,9 @@ def verdict_in_words(drift: StrategyDrift) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Misplaced:
-    """Partitions of one topic that all have the same wrong owners (`actual`) and the same expected owner.
+    """Partitions of one topic with the same wrong owners (`actual`) and the same expected owner.
 
-    `numbers` are ranges of partition numbers, for example `0-3`.
+    `numbers` has their partition numbers as ranges, for example `0-3`.
     """
 
     topic: str
@@ -56,9 +56,9 @@ class Misplaced:
 
 
 def misplaced_in_short(drift: StrategyDrift, names: Mapping[str, str]) -> tuple[Misplaced, ...]:
-    """Combine misplaced partitions with the same topic and the same owners. `names` contains the names of members.
+    """Combine misplaced partitions with the same topic and the same owners.
 
-    If `names` does not contain a member, the result shows the member id.
+    `names` maps member ids to names. If a name is missing, the result shows the member id.
 
     >>> from streaming.evaluation.assignment.drift import MisplacedPartition
     >>> both = tuple(MisplacedPartition("t", number, ("a",), "b") for number in (0, 1))

@@ -1,9 +1,9 @@
 """Collects everything that the page of one group shows.
 
-1. If an open transaction hides a value, the value is not shown (see `evaluation.evaluate`).
-2. Partitions with unknown lag come first, then the partitions with the largest lag. The page shows 50 partitions at a
-   time in this order.
-3. Partitions that members own, but that have no committed offset, have no lag. The page lists only their names.
+1. If an open transaction blocks the group, its lag is unknown, and the page lists no partitions.
+2. Partitions with unknown lag come first. The other partitions follow, the largest lag first. The page shows 50
+   partitions at a time.
+3. An owned partition without a committed offset has no lag. The page lists only its topic and its number.
 """
 
 from __future__ import annotations
@@ -28,10 +28,8 @@ from streaming.page.work import CommitGaps, WorkShare, commit_gaps, work_shares
 class PartitionLag:
     """One partition with a committed offset, at the last sample. None means unknown.
 
-    If the lag is unknown, `unknown_reason` is set.
-
-    `owner` is the name of the member that owns the partition. The three fields after it describe the same member. They
-    are None if the partition has no owner, or if the owner is unknown (`is_owner_known` is False).
+    If the lag is unknown, `unknown_reason` is set. `owner` is the name of the member that owns the partition. All
+    `owner` fields are None if the partition has no owner, or if the owner is unknown (`is_owner_known` is False).
     """
 
     topic: str
@@ -59,11 +57,10 @@ class PartitionLag:
 class GroupDetail:
     """All values that the page of one group shows.
 
-    If the verdict on the group's own strategy is `drift`, `misplaced` contains the partitions with a wrong owner.
-
-    `work` describes how members and hosts share partitions, lag and throughput. `commit_gaps` shows how long the group
-    did not commit during each rebalance. `without_commit` has the topics and the partition numbers (ranges) of rule 3.
-    `produce_rates` contains the known rates for the what-if, in records per second.
+    `misplaced` contains the partitions with a wrong owner, if the verdict on the group's own strategy is `drift`.
+    `work` describes how members and hosts share partitions, lag and throughput. `commit_gaps` summarizes the commit
+    gaps. `without_commit` has the topics and the ranges of partition numbers of rule 3. `produce_rates` contains the
+    known produce rates for the what-if, in records per second.
     """
 
     group: GroupReport
@@ -100,12 +97,11 @@ def group_detail(watched: WatchedCluster, group_id: str) -> GroupDetail | None:
 
 
 def _without_commit(group: GroupReport, committed: Container[TopicPartition]) -> tuple[tuple[str, str], ...]:
-    """Return the owned partitions without a committed offset (rule 3)."""
     return () if group.is_blocked else by_topic(one for one in group.members.owners if one not in committed)
 
 
 def _lag_rows(watched: WatchedCluster, group: GroupReport) -> Sequence[Mapping[str, Any]]:
-    """Return the evaluated partitions of a group. Empty if they are unknown (rule 1)."""
+    """Return one lag row per partition of the group. The result is empty if the lag is unknown (rule 1)."""
     if watched.lag is None or group.is_blocked:
         return ()
     return watched.lag.rows_of(group.group_id)
@@ -121,7 +117,7 @@ def _partition_lags(rows: Sequence[Mapping[str, Any]], group: GroupReport) -> tu
 
 
 def _sort_key(one: PartitionLag) -> tuple[bool, int, str, int]:
-    """Return the sort key of a partition (rule 2)."""
+    """Sort by rule 2."""
     return (one.lag is not None, -(one.lag or 0), one.topic, one.partition)
 
 

@@ -1,18 +1,16 @@
 """Makes the heat map of a group: one row per member, one column per topic, partition counts in the cells.
 
 1. A cell shows how many target partitions of the topic the member has. Target partitions are the partitions that the
-   leader or the coordinator assigned to the member. While the group reconciles (KIP-848), the cell also lists two kinds
-   of partitions: partitions that the member has not received yet, and partitions that the member has not released yet.
-   So the page shows an exchange of partitions even if the count does not change.
+   leader or the coordinator assigned to the member. While the group reconciles (KIP-848), the cell also lists the
+   partitions that the member has not received yet or has not released yet. So the page shows an exchange of partitions
+   even if the count does not change.
 2. The busiest member comes first. Equally busy members are sorted by name. The topic with the most partitions comes
    first.
 3. `level` is 0 for a cell without partitions. All other cells have a level from 1 to 5, in proportion to the partition
    count of the cell. The cell with the most partitions has level 5.
-4. If there are too many members or topics, the page shows only the first members and topics. The page also shows the
-   number of members and topics that are left out.
-5. A member has a cell for each topic that the member subscribes to. If a member owns partitions of a topic without a
-   subscription to the topic, the member also has a cell for this topic. A member whose partitions are unknown has no
-   cells.
+4. The page shows at most `MAX_MEMBERS` members and `MAX_TOPICS` topics, and counts the others.
+5. A member has a cell for each topic that it subscribes to. A member also has a cell for each topic of which it has
+   partitions without a subscription. A member whose partitions are unknown has no cells.
 """
 
 from __future__ import annotations
@@ -37,7 +35,7 @@ class Cell:
     """One member's partitions of one topic: the count (`partitions`), and the partition numbers as ranges (`numbers`).
 
     `gets` counts the partitions that the member has not received yet. `gives_up` counts the partitions that the member
-    has not released yet. Both are 0 if no record shows the current partitions of the member.
+    has not released yet. Both counts are 0 if no record shows the current partitions of the member.
     """
 
     partitions: int
@@ -53,9 +51,9 @@ class Cell:
 class MemberRow:
     """One member. `cells` has one entry per topic. The entry is None if the member has no cell for the topic (rule 5).
 
-    `disambiguation` distinguishes members with the same name. For a static member, it is the host. For all other
-    members, it is the end of the member id. `partitions` is None if no record contains the member's assignment.
-    `expected` and `lag` are None if unknown.
+    `disambiguation` distinguishes members with the same name. It is the host of a static member, and the end of the
+    member id of any other member. `partitions` is None if no record contains the member's assignment. `expected` and
+    `lag` are None if they are unknown.
     """
 
     member_id: str
@@ -72,7 +70,7 @@ class MemberRow:
 class HeatMap:
     """The heat map of a group. `topics` has the name of each topic and the number of its assigned partitions.
 
-    `left_out_members` and `left_out_topics` count members and topics that are not shown (rule 4).
+    `left_out_members` and `left_out_topics` count the members and topics that the page does not show (rule 4).
     """
 
     topics: tuple[tuple[str, int], ...]
@@ -93,8 +91,8 @@ def heat_map(
 ) -> HeatMap:
     """Make the heat map.
 
-    `expected` maps a member id to the number of partitions that the member should have. `lag` maps a partition to its
-    lag.
+    `expected` maps each member id to the number of partitions that the member should have. `lag` maps each partition
+    to its lag, in records.
 
     >>> member = GroupMember("m-1", None, "app", "/h", None, ("t",), None, None, None, (("t", 0),), (("t", 0),), ())
     >>> row = heat_map([member], lag={("t", 0): 7}).rows[0]

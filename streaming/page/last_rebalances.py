@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RebalanceLine:
-    """One rebalance, or one other change of a group's members.
+    """One rebalance, or a different change of a group's members.
 
-    `text` describes the change in a sentence. Member names in `text` are not escaped. `recommitted_records` is None if
-    it is unknown, or if the commit gap is not closed yet.
+    `text` describes the change in a sentence. Member names in `text` are not escaped. `recommitted_records` is None
+    while the commit gap is open, or if the number is unknown.
     """
 
     timestamp_ms: int
@@ -30,9 +30,9 @@ class LastRebalances:
 
 @dataclass(frozen=True, slots=True)
 class PastRebalance:
-    """One row of `rebalances` in a sentence.
+    """One row of the table `rebalances`. `text` describes the row in a sentence.
 
-    `previous_generation_id` and `previous_timestamp_ms` are the generation and the time of the previous row. They are
+    `previous_generation_id` and `previous_timestamp_ms` are the generation and the time of the previous row. Both are
     None if there is no previous row, or if the previous row is the deletion of the group.
     """
 

@@ -1,4 +1,4 @@
-"""Collects what a group's page shows about each member: client, library, timeouts, and which member is the leader."""
+"""Collects what a group's page shows about each member: client, library and timeouts. Marks the leader."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from streaming.group.members import GroupMember
 
 @dataclass(frozen=True, slots=True)
 class MemberFacts:
-    """One member. `library` is None if unknown. `is_leader` is None if the leader of a classic group is unknown."""
+    """One member. `library` is None if it is unknown. `is_leader` is None in a classic group with an unknown leader."""
 
     member: GroupMember
     library: MemberLibrary | None

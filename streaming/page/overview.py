@@ -30,8 +30,8 @@ class OverviewEntry:
 class Overview:
     """All groups, the worst first.
 
-    `in_trouble` counts the groups to which at least one of the trouble rules 1 to 9 applies (`severity.trouble`).
-    `unknown` counts the groups to which only rule 10 applies.
+    `severity.trouble` defines ten rules. `in_trouble` counts the groups to which at least one of the rules 1 to 9
+    applies. `unknown` counts the groups to which only rule 10 applies.
     """
 
     groups: tuple[OverviewEntry, ...]
@@ -40,7 +40,7 @@ class Overview:
 
     @cached_property
     def choices(self) -> Choices:
-        """The values of the filters, with the number of groups. Only the form for filters needs them."""
+        """The values of each filter, and the number of groups with each value. Only the form for filters needs them."""
         return count_values(one.group for one in self.groups)
 
     def find(self, search: Search) -> Sequence[OverviewEntry]:
@@ -59,7 +59,7 @@ class Overview:
 def overview(watched: WatchedCluster) -> Overview:
     """Return all groups of a cluster.
 
-    The result is empty until the monitor has read the log of the cluster to its end for the first time.
+    The result is empty while the cluster is catching up.
     """
     return sorted_overview(watched.reports.values(), watched.cluster, is_lag_known=watched.is_lag_known)
 

@@ -1,9 +1,9 @@
 """Reads the last rebalances of a group from the tables and describes them in sentences.
 
-1. The state of the group contains the dates of the last rebalances. Only files of these dates are read.
-2. The result is cached for at most `CACHE_SECONDS`. The monitor writes its tables after its state. So the row of a new
-   rebalance can be missing for a short time. The commit gap of a rebalance becomes known even later.
-3. If a table cannot be read, the page shows the reason instead of the rebalances.
+1. The state of the group contains the dates of the last rebalances. The reader reads only table files of these dates.
+2. The reader caches the result for `CACHE_SECONDS`. The monitor updates its state before it writes its tables. So the
+   row of a new rebalance can be missing for a short time. The commit gap of a rebalance becomes known even later.
+3. If the reader cannot read a table, the page shows the reason instead of the rebalances.
 """
 
 from __future__ import annotations
@@ -68,10 +68,7 @@ class RebalanceReader:
         return stored_rows(self.root, table, dates, group_id=group_id, cluster=self._cluster)
 
     def _gaps(self, dates: Collection[date], group_id: str) -> Sequence[Row]:
-        """Return the rows of `commit_gaps`. The result is empty if the table does not exist.
-
-        An older version of the monitor did not create this table.
-        """
+        """Return the rows of `commit_gaps`. Old versions of the monitor do not create this table."""
         try:
             return self._rows(COMMIT_GAPS, dates, group_id)
         except NoTableError:

@@ -1,4 +1,4 @@
-"""Limits the reads of tables for pages: how often an answer is read, and how many requests read at the same time."""
+"""Limits how often pages read the same answer from tables, and how many requests read tables at the same time."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class RecentAnswers(Generic[Key, Answer]):
         self._lock = threading.Lock()
 
     def known(self, key: Key) -> Answer | None:
-        """Return the answer if it is still valid."""
+        """Return the stored answer. Return None if there is no answer or if it is too old."""
         return self._valid(key, self._monotonic_seconds())
 
     def get(self, key: Key, valid_seconds: float, read: Callable[[], Answer]) -> Answer:
-        """Return the answer that was read less than `valid_seconds` ago. Otherwise, read it and keep it.
+        """Return the stored answer if it is younger than `valid_seconds`. Otherwise, read the answer and store it.
 
         >>> answers = RecentAnswers[str, int](lambda: 0.0)
         >>> answers.get("orders", 10.0, lambda: 1), answers.get("orders", 10.0, lambda: 2)
@@ -56,13 +56,13 @@ class RecentAnswers(Generic[Key, Answer]):
 
 
 class TooManyReadsError(Exception):
-    """Error: too many requests read the tables or wait for it."""
+    """Error: too many requests read the tables or wait to read them."""
 
 
 class ReadLimit:
-    """Lets `at_once` requests read tables at the same time, and `waiting` more requests wait.
+    """Allows `at_once` requests to read tables at the same time, and allows `waiting` more requests to wait.
 
-    Without a limit, slow reads would use the memory and all places of the port (`http/server.py`, rule 4).
+    Without a limit, slow reads could use all memory and all places of the port (`http/server.py`, rule 4).
     """
 
     def __init__(self, at_once: int, waiting: int) -> None:
@@ -71,7 +71,7 @@ class ReadLimit:
 
     @contextmanager
     def place(self) -> Iterator[None]:
-        """Wait until the tables can be read, and read them in the `with` block. Raises TooManyReadsError."""
+        """Wait for permission to read tables. The caller reads in the `with` block. Raises TooManyReadsError."""
         if not self._places.acquire(blocking=False):
             raise TooManyReadsError
         try:

@@ -1,7 +1,7 @@
 """Renders values as HTML. Every template makes each text printable (`printable`) and then escapes it.
 
-The pages contain no scripts and no inline styles. So the content security policy forbids scripts and inline styles.
-Even if a browser interpreted a name as markup, this markup could not load or run anything.
+The pages contain no scripts and no inline styles, and the content security policy forbids both. So even if a browser
+interpreted a name as markup, this markup could not load or run anything.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def duration(seconds: float | None) -> str:
 def catch_up(
     records: int | None, consumed: float | None, produced: float | None, catch_up_seconds: float | None
 ) -> str:
-    """Describe the time until a group has no lag, from its lag and its rates. A lag that is unknown becomes `?`.
+    """Describe the time until a group has no lag. The result is `?` if the lag or a rate is unknown.
 
     >>> catch_up(0, 5.0, 5.0, None), catch_up(90, 5.0, 9.0, None), catch_up(90, None, 9.0, None), catch_up(90, 9, 6, 30)
     ('no lag', 'the lag does not shrink', '?', '30 s')
@@ -101,7 +101,7 @@ def catch_up(
 def utc(timestamp_ms: int | None) -> str:
     """Format a time as a UTC date and time, with seconds.
 
-    If the time is outside the range of the calendar, return the milliseconds.
+    If Python's calendar does not contain the time, return the milliseconds.
 
     >>> utc(0), utc(None), utc(10**18)
     ('1970-01-01 00:00:00', '?', '1000000000000000000 ms')
@@ -115,7 +115,7 @@ def utc(timestamp_ms: int | None) -> str:
 
 
 def utc_text(timestamp_ms: int) -> str:
-    """Return a time for a sentence.
+    """Format a time with its time zone, for use in a sentence.
 
     >>> utc_text(0)
     '1970-01-01 00:00:00 UTC'
@@ -126,8 +126,8 @@ def utc_text(timestamp_ms: int) -> str:
 def asset(name: str) -> bytes:
     """Read a file from the folder `assets`.
 
-    The address of the style sheet contains a digest of its content. So a browser can cache the style sheet. After a
-    change, the address is different, and the browser loads the new style sheet.
+    Browsers cache the style sheet. Its address contains a digest of its content, so browsers load a changed style sheet
+    again.
     """
     return files("streaming.page").joinpath("assets").joinpath(name).read_bytes()
 
@@ -138,7 +138,7 @@ def api_address(group_id: str, cluster: str | None = None) -> str:
 
 
 def plain(number: float) -> str:
-    """Format a coordinate of a picture.
+    """Format a coordinate of an SVG picture with at most one decimal.
 
     >>> plain(12.0), plain(0.04), plain(7.25)
     ('12', '0', '7.2')

@@ -2,12 +2,12 @@
 
 The phase is the first of these phases that applies:
 
-1. `catching_up`: since the start of the monitor, the monitor has not yet read the log to its end. The page shows only
-   the progress.
+1. `catching_up`: since its start, the monitor has not yet read `__consumer_offsets` to its end. The page shows only the
+   progress.
 2. `stale`: the last sample of the brokers is older than `stale_after_ms`, or there is no sample. Values from samples
    (lag, status, listings, conditions) are unknown. Members and assignments come from the last records.
-3. `not_ready`: the query failed, a partition of `__consumer_offsets` has no leader, or the brokers did not answer the
-   last request. New commits can be missing, so the lag is unknown.
+3. `not_ready`: the streaming query failed, a partition of `__consumer_offsets` has no leader, or the brokers did not
+   answer the last request. New commits can be missing, so the lag is unknown.
 4. `ready`.
 """
 
@@ -63,17 +63,17 @@ class WatchedCluster:
 
     @property
     def lag(self) -> LagEvaluation | None:
-        """The lag at the last sample. None if it is unknown."""
+        """The lag of all groups at the last sample. None if the lag is unknown."""
         return self.view.lag if self.is_lag_known else None
 
     @property
     def is_lag_known(self) -> bool:
-        """True if the cluster is ready. Otherwise, commits can be missing, or the last sample is too old."""
+        """True if the last sample is fresh and no commits are missing."""
         return self.is_fresh and self.view.health.ready
 
     @property
     def sample_age_ms(self) -> int | None:
-        """Age of the last sample. None without a sample. The age is never negative, even if the clock was set back."""
+        """Age of the last sample. None if there is no sample. At least 0, even if somebody sets the clock back."""
         sample = self.view.sample
         return None if sample is None else max(0, self.now_ms - sample.sampled_at_ms)
 
@@ -90,7 +90,7 @@ class WatchedCluster:
         )
 
     def records_read(self) -> int:
-        """Return the number of records of all kinds that were read since the checkpoint was created."""
+        """Return the number of records of all kinds that the monitor read with this checkpoint."""
         return sum(
             sum(partition_state.records_read.values()) for partition_state in self.view.partition_states.values()
         )

@@ -1,14 +1,14 @@
-"""Computes the assignments of all strategies for a group without a change, with one more member, and with one fewer.
+"""Computes the assignments of all strategies for three cases: no change, one more member, and one member fewer.
 
-1. The inputs, and the reasons why nothing is computed, are those of `evaluation/what_if/inputs.py`.
-2. For a group that is too large (rule 2 of `inputs.py`), the computation would delay the batches. Instead, the page
-   shows the stored result. The stored result was computed together with the verdict. It covers only the group without a
-   change, and it contains neither `sizes` nor produce rates. To compute the results for a change, the user can run
+1. `evaluation/what_if/inputs.py` defines the inputs, and the cases in which there is no what-if.
+2. For a group that is too large (rule 2 of `inputs.py`), the computation would delay the batches. So the page shows the
+   results that the Spark job stored together with the verdict. The stored results cover only the group without a
+   change. They contain no `sizes` and no produce rates. For results with a change, the user can run
    `rebalance-monitor what-if`.
-3. The page does not run users' own strategies, because such strategies run in a separate, guarded process. The page
-   shows the stored results or failures of these strategies below the built-in strategies.
-4. A stored result is shown only if the generation, the number of members and the number of partitions have not changed
-   since the computation.
+3. The page does not run users' own strategies, because they need a separate, guarded process. The page shows the stored
+   results or failures of these strategies below the built-in strategies.
+4. The page shows a stored result only for the same generation, the same number of members, and the same number of
+   partitions.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from streaming.evaluation.report import GroupReport
 from streaming.evaluation.what_if.inputs import WhatIfInputs, what_if_inputs, what_if_refusal
 
 TODAY = "today"
-TOO_LARGE = "the group is too large to compute changes on this page: run `rebalance-monitor what-if`"
+TOO_LARGE = "the group is too large for a what-if with changes on this page: run `rebalance-monitor what-if`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +40,10 @@ class Alternative:
     """The result of one strategy. None means unknown.
 
     `sizes` shows the number of members for each partition count. For example, `2x3` means two members with three
-    partitions each. `sizes` is None if the sizes are not stored. `score` is 0 to 100. `topic_spread` is the largest
-    difference between the partition counts of two subscribers of the same topic. `busiest_records_per_second` is the
-    measured produce rate of the busiest member's partitions. If a user's strategy failed, `failure` describes the
-    failure, and all numbers are None.
+    partitions each. `score` is the fairness score from 0 to 100. `topic_spread` is the largest difference between the
+    partition counts of two subscribers of the same topic. `busiest_records_per_second` is the measured produce rate of
+    the busiest member's partitions. If a user's strategy failed, `failure` describes the failure, and all numbers are
+    None.
     """
 
     strategy: str
@@ -72,16 +72,13 @@ class ChangeOutcomes:
 
     @property
     def has_rates(self) -> bool:
-        """True if the produce rate of a busiest member is known."""
+        """True if the produce rate of the busiest member is known for at least one strategy."""
         return any(one.busiest_records_per_second is not None for one in self.alternatives)
 
 
 @dataclass(frozen=True, slots=True)
 class WhatIfAnswers:
-    """All what-if results of a group.
-
-    `error` is the reason if all results are missing, or if only the results for changes are missing.
-    """
+    """All what-if results of a group. `error` explains why all results, or the results with changes, are missing."""
 
     changes: tuple[ChangeOutcomes, ...] = ()
     error: str | None = None
@@ -95,8 +92,8 @@ def compute_what_if(
 ) -> WhatIfAnswers:
     """Compute the assignments of the built-in strategies for the usual changes.
 
-    Add the stored results of users' own strategies (rule 3). `produce_rates` contains the known rates of the group's
-    partitions, in records per second.
+    Add the stored results of users' own strategies (rule 3). `produce_rates` contains the known produce rates of the
+    group's partitions, in records per second.
     """
     snapshot, members = record.snapshot if record else None, group.members.each
     error = what_if_refusal(snapshot, is_blocked=group.is_blocked, is_evaluated=group.is_evaluated)
@@ -138,10 +135,7 @@ def _from_stored(one: with_verdict.Alternative) -> Alternative:
 def _compute_changes(
     inputs: WhatIfInputs, assignors: Sequence[PartitionAssignor], produce_rates: Mapping[TopicPartition, float]
 ) -> list[ChangeOutcomes]:
-    """Compute the assignments of all strategies for each usual change.
-
-    The first entry is the group without a change.
-    """
+    """Compute the assignments for each usual change. The first entry is the group without a change."""
     outcomes: list[ChangeOutcomes] = []
     for change in USUAL_CHANGES:
         try:

@@ -1,11 +1,11 @@
 """Describes how members and hosts share a group's work, and summarizes the commit gaps of the group.
 
-1. The partition counts are from the last evaluated record. Lag and throughput are the last values that were measured
-   for the current assignment. Lag and throughput are shown only while the last sample is fresh.
+1. The partition counts come from the last evaluated record. Lag and throughput are the last values that the monitor
+   measured for the current assignment. The page shows lag and throughput only while the last sample is fresh.
 2. If the work of at least one partition is unknown, all values of the row are unknown, and `unknown_reason` is set.
 3. The busiest member has the same name as in the heat map.
-4. The page shows the commit gaps that are known since the group was first seen. If no commit gap is known, the page
-   does not show the summary.
+4. The summary contains all known commit gaps since the monitor first saw the group. If the monitor knows no commit gap,
+   the page shows no summary.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ LONG_GAP_SECONDS = 60
 class WorkShare:
     """The distribution of one kind of work over members or hosts. None means unknown.
 
-    Amounts have the unit of `measure`: partitions, records (lag) or records per second (throughput). `busiest` is the
-    member or host with the largest amount (`largest`). `score` is 100 if no valid assignment is fairer. If there is no
-    score, `score_reason` is set. If the work is unknown, `unknown_reason` is set, and `unknown_partitions` is the
-    number of partitions with unknown work.
+    `total`, `largest` and `smallest` are partitions, records (lag) or records per second (throughput). `busiest` is the
+    member or host with the largest amount. `score` is 100 if no valid assignment is fairer. If there is no score,
+    `score_reason` is set. If the work is unknown, `unknown_reason` is set, and `unknown_partitions` is the number of
+    partitions with unknown work.
     """
 
     measure: str
@@ -47,7 +47,7 @@ class WorkShare:
 
 @dataclass(frozen=True, slots=True)
 class CommitGaps:
-    """The known commit gaps: their number, their total duration, and the number of gaps longer than `long_seconds`."""
+    """The number of known commit gaps, their total duration, and the number of gaps longer than `long_seconds`."""
 
     gaps: int
     total_ms: int
@@ -56,7 +56,7 @@ class CommitGaps:
 
 
 def work_shares(group: GroupReport) -> tuple[WorkShare, ...]:
-    """Return one work share for each measure and scope. The result is empty if no assignment was evaluated."""
+    """Return one work share for each measure and scope. The result is empty if the monitor evaluated no assignment."""
     names = {member_id: member.name for member_id, member in group.members.by_id.items()}
     return tuple(_work_share(one, names) for one in group.fairness.work)
 

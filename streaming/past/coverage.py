@@ -1,10 +1,10 @@
-"""The times that the tables cover.
+"""Decides which moments the tables cover.
 
-1. A moment before the first row of the cluster has no answer. The tables do not show whether a group existed then.
-2. A moment after the present has no answer.
-3. A moment after the last row has an answer: members and verdicts have not changed since this row. This is wrong if the
-   monitor did not run. So each output shows the time of the last row. Values from measurements are unknown
-   (`silence.py`, rule 3).
+1. The tables do not cover a moment before the first row of the cluster, because a group without a row possibly existed.
+2. The tables do not cover a moment in the future.
+3. The tables cover a moment after the last row, because members and verdicts usually have not changed since this row.
+   But if the monitor did not run, changes can be missing. So each output shows the time of the last row. Values from
+   measurements can be unknown at such a moment (`silence.py`, rule 3).
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ class Coverage:
     last_ms: int | None = None
 
     def refusal(self, moments_ms: Sequence[int], now_ms: int) -> str | None:
-        """Return the first reason why the tables cannot answer for these moments (rules 1 and 2). None if they can.
+        """Return the reason why the tables do not cover these moments (rules 1 and 2). Return None if they do.
 
-        Without a moment, the tables can answer if they have a row.
+        Without a moment, the only possible reason is that the tables have no row.
 
         >>> Coverage(1000, 2000).refusal([1000], 9000), Coverage(1000, 2000).refusal([2000, 999], 9000)
         (None, 'the moment is earlier than the first row')

@@ -2,8 +2,8 @@
 
 1. A moment is a time in UTC: a date, `T` or a space, hours and minutes. Seconds, fractions of a second and `Z` are
    optional.
-2. A whole number from 10^11 is a time in milliseconds since 1970 (10^11 ms is a day in March 1973).
-3. A smaller whole number is a generation. Only a comparison accepts a generation.
+2. A whole number of at least 10^11 is a time in milliseconds since 1970 (10^11 ms is a day in March 1973).
+3. A smaller whole number is a generation. Only a comparison of two generations accepts a generation.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _NUMBER = re.compile(r"\d{1,15}")
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """A generation or epoch of a group. It selects the last row of this generation while the group existed."""
+    """The number of a generation or epoch. It selects the last row of this generation that is not a deletion."""
 
     generation_id: int
 
 
 def parse_moment(text: str) -> int | None:
-    """Return the moment in milliseconds since 1970. None if the text is not a moment (rules 1 and 2).
+    """Return the moment in milliseconds since 1970. Return None if the text is not a moment (rules 1 and 2).
 
     >>> parse_moment("2026-11-22T22:04"), parse_moment("2026-11-22 22:04:05.250Z"), parse_moment("1795385040000")
     (1795385040000, 1795385045250, 1795385040000)
@@ -51,7 +51,7 @@ def parse_moment(text: str) -> int | None:
 
 
 def parse_moment_or_generation(text: str) -> int | Generation | None:
-    """Return a moment in milliseconds or a generation. None if the text is neither.
+    """Return a moment in milliseconds, or a generation. Return None if the text is not valid (rules 1 to 3).
 
     >>> [parse_moment_or_generation(text) for text in ("17", "1970-01-01T00:01", "x")]
     [Generation(generation_id=17), 60000, None]
@@ -63,7 +63,7 @@ def parse_moment_or_generation(text: str) -> int | Generation | None:
 
 
 def format_moment(at_ms: int) -> str:
-    """Return a moment as `parse_moment` reads it. Seconds and fractions are left out if they are 0.
+    """Return a moment as text that `parse_moment` accepts. The text omits seconds and fractions that are 0.
 
     >>> format_moment(1795385040000), format_moment(1795385045250)
     ('2026-11-22T22:04', '2026-11-22T22:04:05.250')

@@ -1,4 +1,4 @@
-"""Defines a partition as of a moment."""
+"""Defines a partition at a past moment."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class PastPartition:
-    """One committed partition as of a moment. None means unknown. `row_time_ms` is the sampling time of its row."""
+    """One partition with a committed offset, at a past moment. `row_time_ms` is the time of its last row.
+
+    None means unknown.
+    """
 
     topic: str
     partition: int

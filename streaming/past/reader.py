@@ -1,18 +1,18 @@
-"""Read what the tables hold as of a moment.
+"""Reads the state of groups at a past moment from the tables.
 
-1. A record counts if its time is at or before the moment. If several records have the same time, the record with the
-   highest position in `__consumer_offsets` counts. No record has two rows of one kind in a table: a new checkpoint
-   stores which records already have rows (`run/query/prepare.py`).
-2. The list of groups does not contain a group that ended before the moment. The report of this group has the state Dead
-   or Gone.
-3. The absence of a row proves nothing. The maintenance deletes old rows, even the last row of a group. So a group
+1. The last record at or before the moment determines a value. If several records have the same time, the record with
+   the highest position in `__consumer_offsets` is the last one. A table never contains the rows of a record twice,
+   because a new checkpoint stores which records already have rows (`run/query/prepare.py`).
+2. The list of groups does not contain a group that ended before the moment. The report of such a group has the state
+   Dead or Gone.
+3. A missing row proves nothing, because the maintenance deletes old rows, even the last row of a group. So a group
    without a row is unknown. It is not a group without members.
-4. The verdict and the distribution of partitions in a report belong to the report's generation. If this generation has
-   no verdict, the verdict is unknown. Without a generation id (classic groups with the source admin-api), they belong
-   to the report's record.
+4. The verdict and the distribution of partitions in a report belong to the generation of the report. If this generation
+   has no verdict, the verdict is unknown. Classic groups with the source admin-api have no generation id. Their verdict
+   and distribution belong to the record of the report.
 5. No row contains a name with a lone surrogate.
-6. Conditions, causes of lag and incidents are unknown at a moment without measurements (`silence.py`). Their last
-   row does not show whether they ended while the monitor did not run.
+6. Conditions, causes of lag and incidents are unknown at a moment without measurements (`silence.py`), because they
+   possibly ended while the monitor did not run.
 """
 
 from __future__ import annotations
@@ -102,10 +102,10 @@ _DRIFT_COLUMNS = (
 
 
 class PastReader:
-    """Reads the tables of one cluster in the folder `root`. Methods raise NoTableError if a table cannot be read.
+    """Reads the tables of one cluster in the folder `root`.
 
-    A missing table is not an error, because an earlier version of the monitor may have written the tables. The table
-    `group_generations` must exist.
+    Methods raise NoTableError if the table `group_generations` does not exist. Earlier versions of the monitor did not
+    write all other tables. So if a different table does not exist, values from this table are unknown.
     """
 
     def __init__(self, root: str, cluster: str) -> None:
@@ -122,7 +122,7 @@ class PastReader:
         return Coverage(timestamp_ms(min(first for first, _ in known)), timestamp_ms(max(last for _, last in known)))
 
     def group(self, group_id: str, at_ms: int) -> PastGroup | None:
-        """Return one group as of a moment. None if the tables have no row of this group (rule 3)."""
+        """Return one group at a moment. Return None if the tables have no row of this group (rule 3)."""
         if not _is_storable(group_id):
             return None
         until = utc(at_ms)
@@ -149,7 +149,7 @@ class PastReader:
         )
 
     def measurement(self, at_ms: int) -> Measurement:
-        """Return the last measurement of the cluster at or before a moment. It is read once."""
+        """Return the last measurement of the cluster at or before a moment. Read it only once for each moment."""
         if at_ms not in self._measurements:
             self._measurements[at_ms] = self._measurement(at_ms)
         return self._measurements[at_ms]
@@ -165,7 +165,7 @@ class PastReader:
         return Measurement(None if last is None else timestamp_ms(last), is_recent)
 
     def _findings(self, group_id: str, at_ms: int) -> Findings:
-        """Return the conditions, the cause of lag and the incident that have not ended in the tables."""
+        """Return the conditions, the cause of lag and the incident that are active in the last rows."""
         until = utc(at_ms)
         conditions = self._active(GROUP_CONDITIONS, ("group_id", "condition"), until, group_id)
         causes = self._active(LAG_CAUSES, _GROUP, until, group_id)
@@ -178,7 +178,7 @@ class PastReader:
     def _incidents(self, at_ms: int) -> Mapping[str, Incident]:
         """Return the open incident that each group shows, by group id.
 
-        Each open incident has a row on the date of the last measurement or on the date before.
+        Each open incident has a row on the date of the last measurement or on the previous date.
         """
         last_ms = self.measurement(at_ms).last_ms
         if last_ms is None:
@@ -189,7 +189,7 @@ class PastReader:
         return incident_by_group(restore_incident({**row}) for row in rows)
 
     def groups(self, at_ms: int) -> Sequence[GroupReport]:
-        """Return the reports of all groups that existed at a moment, in no order. They do not list the members."""
+        """Return the reports of all groups that existed at a moment, in any order. The reports contain no members."""
         until = utc(at_ms)
         partitions = self._partitions(until)
         is_recent = self.measurement(at_ms).is_recent
@@ -206,16 +206,16 @@ class PastReader:
     def causes(self, at_ms: int) -> Mapping[str, Row]:
         """Return the row of the active cause of lag of each late group at a moment, by group id.
 
-        The result is empty if the moment was not measured (rule 6).
+        The result is empty if the moment has no recent measurement (rule 6).
         """
         if not self.measurement(at_ms).is_recent:
             return {}
         return {row["group_id"]: row for row in self._active(LAG_CAUSES, _GROUP, utc(at_ms))}
 
     def compare(self, group_id: str, one: int | Generation, other: int | Generation) -> Comparison | None:
-        """Compare two generations of a group. A moment selects the last row at or before it.
+        """Compare two generations of a group. A moment selects the last row at or before the moment.
 
-        Return None if the tables have no row for one of them.
+        Return None if the tables have no row for one of the two generations.
         """
         if not _is_storable(group_id):
             return None
@@ -241,7 +241,6 @@ class PastReader:
         return [row for row in last if is_of_generation(row, generation)]
 
     def _generation(self, group_id: str, which: int | Generation) -> Row | None:
-        """Return the last row at or before a moment, or the last row of a generation that is not a deletion."""
         if isinstance(which, Generation):
             number = which.generation_id
             rows = self._latest(GROUP_GENERATIONS, 1, utc(LAST_MS), OVER, group_id=group_id, generation_id=number)
@@ -250,12 +249,12 @@ class PastReader:
         return rows[0] if rows else None
 
     def _rebalances(self, group_id: str, until: datetime, count: int) -> Sequence[Row]:
-        """Return the last rebalances, the newest first. Each upgrade has a tombstone, which is left out."""
+        """Return the last rebalances, the newest first, without the tombstones of upgrades."""
         rows = [*reversed(self._latest(REBALANCES, 2 * count, until, group_id=group_id))]
         return [*reversed(without_upgrade_tombstones(rows)[-count:])]
 
     def _partitions(self, until: datetime, group_id: str | None = None) -> Mapping[str, tuple[PastPartition, ...]]:
-        """Return the partitions of each group. Only one date is read (`lag.py`, rule 2)."""
+        """Return the partitions of each group from the rows of one date (`lag.py`, rule 2)."""
         today = until.date()
         dates = {today if self._has_lag(today, until) else today - timedelta(days=1)}
         lags = self._last(GROUP_LAG, _PARTITION, until, _LAG_COLUMNS, dates, group_id=group_id)
@@ -288,7 +287,7 @@ class PastReader:
         dates: Collection[date] | None = None,
         **equal: str | bool | None,
     ) -> Sequence[Row]:
-        """Return the last row of each key. Empty if the table does not exist."""
+        """Return the last row of each key. The result is empty if the table does not exist."""
         try:
             return last_rows(
                 self._root, table, keys, until, columns=columns, dates=dates, cluster=self._cluster, **equal
@@ -306,7 +305,7 @@ class PastReader:
         without_states: Collection[str] = (),
         **equal: str | int | None,
     ) -> Sequence[Row]:
-        """Return the last rows, the newest first. Empty if the table does not exist."""
+        """Return the last rows, the newest first. The result is empty if the table does not exist."""
         try:
             return latest_rows(
                 self._root, table, count, until, without_states=without_states, cluster=self._cluster, **equal
@@ -324,5 +323,5 @@ class PastReader:
 
 
 def _is_storable(name: str) -> bool:
-    """Return False for a name that no record can contain (rule 5)."""
+    """Return True if rows can contain the name (rule 5)."""
     return not any("\ud800" <= character <= "\udfff" for character in name)

@@ -1,6 +1,6 @@
-"""Build reports as of a moment from table rows. The reports have the same type as those of the present.
+"""Builds reports of groups at a past moment from table rows. Reports of the present have the same type.
 
-A value that no table stores is unknown, so it is None or empty (`NOT_STORED`). The rules for troubles ignore such
+A value that no table stores is None or empty, which means unknown (`NOT_STORED`). The rules for troubles ignore such
 values.
 """
 
@@ -40,7 +40,7 @@ NOT_STORED = (
     "uneven work",
     "what-if",
 )
-"""The kinds of values that a report of the present has, but that no table stores for every moment."""
+"""Values that a report of the present contains, but that the tables do not contain for every moment."""
 
 UNKNOWN_TYPE = "unknown"
 """The group type if no row contains it."""
@@ -50,10 +50,10 @@ _NO_LAG = GroupLag()
 
 @dataclass(frozen=True, slots=True)
 class GroupRows:
-    """The rows from which the report of one group is built.
+    """The rows for the report of one group.
 
-    `generation` is the last row of the group. `drifts` and `imbalances` belong to the last record of the same
-    generation that has such rows.
+    `generation` is the last row of the group in `group_generations`. `drifts` and `imbalances` are rows of the same
+    generation, from its last evaluated record.
     """
 
     generation: Row | None
@@ -63,10 +63,9 @@ class GroupRows:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What a measurement found out about a group.
+    """The active conditions, the active cause of lag, and the open incident of a group.
 
-    `cause` is the row of `lag_causes` for the active cause of lag. `incident` is the oldest open incident that the
-    group shows.
+    `cause` is a row of `lag_causes`. If a group has several open incidents, `incident` is the oldest incident.
     """
 
     conditions: tuple[Condition, ...] = ()
@@ -76,10 +75,10 @@ class Findings:
 
 @dataclass(frozen=True, slots=True)
 class PastGroup:
-    """One group as of a moment. `rebalances` has rows of the table `rebalances`, the newest first.
+    """One group at a past moment. `rebalances` has rows of the table `rebalances`, the newest first.
 
-    `findings` are those at the moment. If the moment was not measured, they are unknown, so they are empty. Then
-    `last_findings` are those at the last measurement. Otherwise, `last_findings` is None.
+    If the moment has a recent measurement, `findings` has the findings at this moment, and `last_findings` is None.
+    Otherwise, `findings` is empty, and `last_findings` has the findings at the last measurement.
     """
 
     report: GroupReport
@@ -119,9 +118,9 @@ def past_reports(  # noqa: PLR0913 - one argument for each table
     lags: Mapping[str, GroupLag],
     incidents: Mapping[str, Incident],
 ) -> Sequence[GroupReport]:
-    """Return the reports of all groups that have not ended. They do not list the members.
+    """Return the reports of all groups that have not ended. The reports contain no members.
 
-    Each argument has at most one value per group, except for `conditions`.
+    Each argument except `conditions` has at most one value per group.
     """
     last = {row["group_id"]: row for row in generations}
     counts = {row["group_id"]: row["members"] for row in rebalances}
@@ -169,7 +168,6 @@ def _listed_report(  # noqa: PLR0913, PLR0917 - one argument for each table
 
 
 def _of_generation(row: Row | None, generation: Row | None) -> Row | None:
-    """Return the row if it belongs to the generation."""
     return row if row is not None and generation is not None and is_of_generation(row, generation) else None
 
 
@@ -197,6 +195,5 @@ def _fairness(rows: Sequence[Row]) -> FairnessReport:
 
 
 def _lag(generation: Row | None, lag: GroupLag | None) -> GroupLag:
-    """Return the lag. A group that has ended has no lag."""
     is_over = generation is not None and generation["state"] in OVER
     return _NO_LAG if lag is None or is_over else lag

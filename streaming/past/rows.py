@@ -1,8 +1,8 @@
-"""Convert table rows to the types of a report.
+"""Converts table rows to the types of a report.
 
-1. A field that no table stores is unknown: the timeouts and the client library of each member, the coordinator, the
-   state of a rebalance in progress, rates, and the time until records are lost or offsets expire.
-2. A row from an earlier version of the monitor may have null columns. A null is unknown.
+1. Values that no table stores are unknown. These are the timeouts and the client library of each member, the
+   coordinator, the state of a rebalance in progress, rates, and the time until records are lost or offsets expire.
+2. Rows from earlier versions of the monitor can have null columns. Null means unknown.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ class StoredMembers(Members):
 
     @property
     def leader(self) -> GroupMember | None:
-        """The leader of a classic group. None if unknown."""
+        """The leader of a classic group. None if the leader is unknown."""
         return None if self.leader_id is None else self.by_id.get(self.leader_id)
 
 
 def position(row: Row) -> tuple[Any, ...]:
-    """Return the time and the position of the record in a row. Rows of one record have the same position."""
+    """Return the time and the position of the record that caused a row. Rows of one record have the same position."""
     return row["record_time"], row["offsets_topic_partition"], row["offsets_topic_offset"]
 
 
 def is_of_generation(row: Row, generation: Row) -> bool:
-    """Return True if the row belongs to the generation in a row of `group_generations`.
+    """Return True if a row belongs to the same generation as `generation`, a row of `group_generations`.
 
-    If the generation id is unknown, both rows must be of the same record.
+    If the generation id is unknown, both rows must belong to the same record.
     """
     if generation["generation_id"] is None:
         return position(row) == position(generation)
@@ -57,7 +57,7 @@ def is_of_generation(row: Row, generation: Row) -> bool:
 
 
 def membership(row: Row, members: int | None) -> Membership:
-    """Return the type, state and size of the group in a row of `group_generations`."""
+    """Return the membership of the group from a row of `group_generations`. `members` is the number of members."""
     return Membership(
         group_type=row["group_type"],
         state=row["state"],
@@ -94,14 +94,14 @@ def _member(row: Row) -> GroupMember:
 
 
 def _partitions(rows: Sequence[Row] | None) -> TopicPartitions | None:
-    """Return sorted partitions. If the name of a topic is unknown, its id replaces the name."""
+    """Return the sorted partitions. If the name of a topic is unknown, use the topic id."""
     if rows is None:
         return None
     return tuple(sorted((row["topic"] or row["topic_id"] or "", row["partition"]) for row in rows))
 
 
 def drifts(rows: Iterable[Row]) -> tuple[StrategyDrift, ...]:
-    """Return the verdicts in rows of `assignment_drift`. The verdict for the group's own strategy comes first."""
+    """Return the verdicts from rows of `assignment_drift`. The verdict for the group's own strategy comes first."""
     return tuple(sorted((_drift(row) for row in rows), key=lambda drift: (not drift.is_group_strategy, drift.strategy)))
 
 
@@ -121,10 +121,10 @@ def _drift(row: Row) -> StrategyDrift:
 
 
 def imbalance(row: Row) -> Imbalance:
-    """Return the distribution in a row of `assignment_imbalance`."""
+    """Return the distribution of work from a row of `assignment_imbalance`."""
     return Imbalance(**{name: row[name] for name in Imbalance.__struct_fields__})
 
 
 def condition(row: Row) -> Condition:
-    """Return the condition in a row of `group_conditions`."""
+    """Return the condition from a row of `group_conditions`."""
     return Condition(row["condition"], timestamp_ms(row["since_time"]), row["detail"] or "")

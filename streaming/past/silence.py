@@ -1,12 +1,12 @@
-"""The times without measurements: how long the tables may have no row of any group before values are unknown.
+"""Finds the times without measurements. At such a time, values from measurements are unknown.
 
-1. If `group_lag` has a row of any group of the cluster, the monitor measured the cluster at the time of this row. The
-   monitor writes only changed rows. So a long period without such a row has two possible reasons: the monitor did not
-   run, or no offset of the whole cluster changed. The tables do not show which reason is true.
-2. A period without a row is too long if it is longer than `MIN_SILENCE_MS`, and longer than three times the median
-   time between two measurements.
+1. Each row of `group_lag` proves that the monitor measured the cluster at the time of the row. The monitor writes only
+   changed rows. So a long period without a row has two possible reasons: the monitor did not run, or no offset of the
+   whole cluster changed. The tables do not show which reason is true.
+2. The longest allowed period without a row is the larger value of `MIN_SILENCE_MS` and three times the median time
+   between two measurements.
 3. Lag, status, conditions, causes of lag and incidents come from measurements. So they are unknown at a moment without
-   measurements. Members and verdicts come from records, which the monitor reads after a restart.
+   measurements. Members and verdicts come from records. After a restart, the monitor reads the records that it missed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Final
 
 MIN_SILENCE_MS: Final = 180_000
 LOOK_BACK_MS: Final = 7_200_000
-"""The time before the moment in which measurements and lag rows are read.
+"""Readers also read measurements and lag rows of this time before the moment (the look-back).
 
 Most partitions with a changing lag have a row in this time.
 """
@@ -27,9 +27,9 @@ Most partitions with a changing lag have a row in this time.
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """The last measurement of a cluster at or before a moment. `last_ms` is None if the tables have none.
+    """The last measurement of a cluster at or before a moment. `last_ms` is None if the tables have no measurement.
 
-    `is_recent` is False if the measurement is too old, so values from measurements are unknown at the moment (rule 3).
+    If `is_recent` is False, the last measurement is too old, and values from measurements are unknown (rule 3).
     """
 
     last_ms: int | None = None
@@ -37,7 +37,7 @@ class Measurement:
 
 
 def silence_limit_ms(measured_ms: Sequence[int]) -> int:
-    """Return the longest allowed period without a row (rule 2). `measured_ms` are sorted.
+    """Return the longest allowed period without a row (rule 2). `measured_ms` is sorted.
 
     >>> silence_limit_ms([]), silence_limit_ms([0, 30_000]), silence_limit_ms([0, 600_000, 1_200_000])
     (180000, 180000, 1800000)
@@ -47,9 +47,9 @@ def silence_limit_ms(measured_ms: Sequence[int]) -> int:
 
 
 def is_measured(measured_ms: Sequence[int], at_ms: int) -> bool:
-    """Return True if the last measurement before the moment is not too old.
+    """Return True if the last measurement before the moment is recent (rule 2).
 
-    `measured_ms` are the sorted times of the measurements in the look-back before the moment.
+    `measured_ms` has the sorted times of the measurements in the look-back before the moment.
 
     >>> is_measured([0, 30_000], 210_000), is_measured([0, 30_000], 210_001), is_measured([], 0)
     (True, False, False)

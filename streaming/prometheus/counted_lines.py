@@ -1,4 +1,4 @@
-"""Counts the lines of the selected series before the lines are written. `series_limit` needs these counts."""
+"""Counts the selected series before their lines are written, because `series_limit` needs these numbers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from streaming.signals import GRANULARITIES, Granularity, Signal
 class SeriesCounts(NamedTuple):
     """The number of series of each group at one granularity.
 
-    If `group_ids` is None, the numbers in `series` count series that belong to topics.
+    If `group_ids` is None, the numbers in `series` count topic series, which have no group.
     """
 
     granularity: Granularity
@@ -28,34 +28,27 @@ class SeriesCounts(NamedTuple):
 
 
 class Lines(Protocol):
-    """Lines of several metrics.
-
-    `count_series` returns the sum of all numbers that `count_by_group` returns. This sum is also the number of lines
-    that `text` returns without a limit.
-    """
+    """The lines of several metrics. Without a limit, `text` returns one line for each series."""
 
     def count_series(self) -> int:
-        """Return the number of series before the limit is applied."""
+        """Return the number of all series, before the limit removes some of them."""
 
     def count_by_group(self) -> Iterator[SeriesCounts]:
         """Return the number of series of each group, and the number of topic series."""
 
     def text(self, limit: SeriesLimit) -> Mapping[str, Text]:
-        """Return the lines of the shown series. The keys are metric names."""
+        """Return the lines of each metric that remain after the limit. The keys are metric names."""
 
 
 @dataclass(frozen=True, slots=True)
 class SampleLines:
-    """The lines of a few group series. These series are created again for each scrape.
-
-    The first label of each sample is the group id.
-    """
+    """The lines of group series that are created again for each scrape. The first label of a sample is the group id."""
 
     families: Sequence[tuple[Signal, Sequence[Sample]]]
     writers: Mapping[str, Writer]
 
     def count_series(self) -> int:
-        """Return the number of series before the limit is applied."""
+        """Return the number of all series, before the limit removes some of them."""
         return sum(len(samples) for _, samples in self.families)
 
     def count_by_group(self) -> Iterator[SeriesCounts]:
@@ -65,7 +58,7 @@ class SampleLines:
             yield SeriesCounts(signal.granularity, list(by_group), np.array(list(by_group.values()), dtype=np.int64))
 
     def text(self, limit: SeriesLimit) -> Mapping[str, Text]:
-        """Return the lines of the shown series. The keys are metric names."""
+        """Return the lines of each metric that remain after the limit. The keys are metric names."""
         return {
             signal.name: self.writers[signal.name]
             .text(sample for sample in samples if limit.shows(sample.labels[0], signal.granularity))

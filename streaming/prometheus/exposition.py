@@ -2,9 +2,9 @@
 
 prometheus-client writes the header lines (`# HELP`, `# TYPE`). The response does not contain families without samples.
 
-During a scrape, Python's garbage collection is paused. The objects of a scrape have no reference cycles, so they need
-no garbage collection. But a scrape creates many thousand text objects. Without the pause, these objects would start
-many collections. Each collection would go through the complete state of all groups.
+During a scrape, Python's garbage collection is paused. A scrape creates many thousand text objects, which would start
+many collections. Each collection would search the complete state of all groups. The objects of a scrape have no
+reference cycles, so they need no garbage collection.
 """
 
 from __future__ import annotations
@@ -23,12 +23,9 @@ Encoder = Callable[[Collector], bytes]
 """A function of prometheus-client that writes all families of a collector in one of the two formats."""
 
 Text = Buffer
-"""Complete lines."""
+"""The bytes of complete lines."""
 Pieces = Sequence[Text]
-"""A complete response, as a list of pieces of text.
-
-The pieces are not joined, because it takes time to copy 100 MB.
-"""
+"""A complete response in pieces. To join the pieces would take too long, because a response can have 100 MB."""
 
 END = b"# EOF\n"
 
@@ -60,8 +57,8 @@ def _header(signal: Signal, encoder: Encoder) -> bytes:
 def garbage_collection_paused() -> Iterator[None]:
     """Pause the garbage collection.
 
-    If several scrapes overlap, only the first scrape starts the pause. When this scrape ends, the pause ends for all
-    scrapes. So the pause can be too short for a scrape, but it is never too long.
+    If several scrapes overlap, the first scrape starts and ends the pause. So the pause can be too short for a later
+    scrape, but it always ends.
     """
     was_enabled = gc.isenabled()
     gc.disable()

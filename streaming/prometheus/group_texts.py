@@ -1,11 +1,10 @@
 """Caches the text of each group's series until the inputs of the text change.
 
-Rules:
-
 1. The cached text depends only on the *stable parts* of a group's report. Lag and conditions are not stable parts,
-   because they can change even if the group has no new record. Other modules write the metrics of lag and conditions.
-2. The stable parts are stored with the cached text. If at least one stable part changes, the text is written again.
-3. If a group is no longer shown, its text is removed from the cache.
+   because they can change without a new record of the group. Other modules write the metrics of lag and conditions.
+2. The cache stores the stable parts together with the text. If at least one stable part changes, the text is written
+   again.
+3. If a scrape does not include a group, the cache removes the text of the group.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ Samples = Callable[[GroupReport], Iterable[Sample]]
 
 
 class GroupFamily(NamedTuple):
-    """A metric, and the function that returns the samples of a group.
+    """A metric, and the function that returns its samples for a group.
 
-    `level` is the level of detail of these samples, if it differs from the granularity of the metric. So one metric can
-    have some series for every group, and more series in full detail.
+    `level` replaces the granularity of the metric for these samples. So a metric can have some series for every group,
+    and additional series only for groups in full detail.
     """
 
     signal: Signal
@@ -40,12 +39,12 @@ class GroupFamily(NamedTuple):
 
     @property
     def granularity(self) -> Granularity:
-        """The level of detail of the samples."""
+        """The granularity of the samples."""
         return self.level or self.signal.granularity
 
 
 def single_sample(value: Callable[[GroupReport], float | None]) -> Samples:
-    """Return a function for a metric with at most one sample per group. If `value` returns None, there is no sample."""
+    """Return a function for a metric with at most one sample per group. A value of None has no sample."""
 
     def samples(report: GroupReport) -> Iterable[Sample]:
         measured = value(report)
@@ -55,13 +54,11 @@ def single_sample(value: Callable[[GroupReport], float | None]) -> Samples:
 
 
 def _stable_parts(report: GroupReport) -> tuple[Any, ...]:
-    """Return the parts of a report that determine the lines (rule 1)."""
+    """Return the stable parts of a report (rule 1)."""
     return report.membership, report.assignment, report.fairness, report.rebalances, report.members, report.limits
 
 
 class _CachedText(NamedTuple):
-    """The cached lines of one group: the stable parts, one text per metric, and the number of series."""
-
     parts: tuple[Any, ...]
     texts: tuple[str, ...]
     series: int
@@ -69,14 +66,14 @@ class _CachedText(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GroupLines:
-    """The lines of some groups for the metrics `names`. All these metrics have the same granularity."""
+    """The lines of several groups for the metrics `names`. All these metrics have the same granularity."""
 
     granularity: Granularity
     names: tuple[str, ...]
     groups: Mapping[str, _CachedText]
 
     def count_series(self) -> int:
-        """Return the number of series before the limit is applied."""
+        """Return the number of all series, before the limit removes some of them."""
         return sum(cached.series for cached in self.groups.values())
 
     def count_by_group(self) -> Iterator[SeriesCounts]:
@@ -85,14 +82,14 @@ class GroupLines:
         yield SeriesCounts(self.granularity, list(self.groups), series)
 
     def text(self, limit: SeriesLimit) -> Mapping[str, Text]:
-        """Return the lines of the shown series. The keys are metric names."""
+        """Return the lines of each metric that remain after the limit. The keys are metric names."""
         shown = [cached.texts for group_id, cached in self.groups.items() if limit.shows(group_id, self.granularity)]
         by_metric = zip(*shown, strict=True)
         return {name: "".join(texts).encode() for name, texts in zip(self.names, by_metric, strict=bool(shown))}
 
 
 class GroupTexts:
-    """The lines of groups of a cluster for metrics of one granularity. Families of other granularities are ignored.
+    """Caches the lines of a cluster's groups for the families of one granularity. Other families are ignored.
 
     Several threads can call `lines` at the same time.
     """
@@ -121,8 +118,8 @@ class GroupTexts:
         previous, current = self._cache, {}
         for report in reports:
             cached, parts = previous.get(report.group_id), _stable_parts(report)
-            # Equal parts may be different objects. The newest ones are kept, because the next scrape usually has the
-            # same objects. Then the comparison is fast, and the old objects use no memory.
+            # Equal parts can be different objects. The cache keeps the newest objects, because the next scrape usually
+            # has the same objects. Then the comparison is fast, and the old objects use no memory.
             current[report.group_id] = (
                 cached._replace(parts=parts)
                 if cached is not None and cached.parts == parts

@@ -2,16 +2,14 @@
 
 Null means unknown.
 
-Rules:
-
-1. The lag of groups that are blocked by an open transaction is unknown, so it is not in the tables. The table `unknown`
-   contains the number of partitions of these groups, and the reason.
+1. If an open transaction blocks a group, the lag of the group is unknown, and the tables do not contain it. The table
+   `unknown` contains the number of partitions of such groups, and the reason.
 2. A sum over partitions is known only if the value of each partition is known. A maximum ignores unknown values.
 3. The sums of a group include all topics of the group, even topics that the settings do not select.
-4. Some values of groups are shown only if there is a problem: lost records, the mark of a lower bound, and the time
-   until records are lost, if it is shorter than `SOON_SECONDS`. Otherwise, these values become null.
-5. The table `hot_topics` has a row only for hot topics (`topic_loads`). If only some groups are selected, it has only
-   the topics that these groups have committed.
+4. Three values of a group are null if they show no problem: the number of lost records, the mark of a lower bound, and
+   the time until records are lost. A time of at least `SOON_SECONDS` is no problem.
+5. The table `hot_topics` has one row for each hot topic (`topic_loads`). If only some groups are selected, the table
+   contains only topics for which these groups have committed offsets.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ from streaming.evaluation.lag.topic_loads import TopicLoad
 from streaming.prometheus.lines import as_one_array
 
 SOON_SECONDS: Final = 86_400
-"""A longer time until records are lost is not shown. Almost every group with lag has such a time."""
+"""The metrics do not contain a longer time until records are lost. Almost every group with lag has such a time."""
 
 _ALL_KNOWN = pc.ScalarAggregateOptions(skip_nulls=False)
 
@@ -39,8 +37,8 @@ _ALL_KNOWN = pc.ScalarAggregateOptions(skip_nulls=False)
 class LagRows(NamedTuple):
     """The rows of the selected groups in a sample.
 
-    `groups` has one row per group. `partitions` has one row per committed partition. `unblocked` has the rows of
-    `partitions` whose groups are not blocked by an open transaction (rule 1). `hot_topics` are those of rule 5.
+    `groups` has one row per group. `partitions` has one row per partition with a committed offset. `unblocked` has the
+    same rows without groups that are blocked by an open transaction (rule 1). `hot_topics` has the topics of rule 5.
     """
 
     groups: pa.Table
@@ -50,7 +48,7 @@ class LagRows(NamedTuple):
 
 
 def select_lag_rows(lag: LagEvaluation, groups: NameFilter, only: AbstractSet[str] | None = None) -> LagRows:
-    """Return the rows of the groups whose name passes the filter. `only` restricts them to some groups."""
+    """Return the rows of the selected groups. If `only` is set, it selects the groups instead of the filter."""
     hot = [load for load in lag.topic_loads.values() if load.is_hot]
     if only is None:
         return _filter_rows(lag, hot, lambda table: filter_names(table, "group_id", groups))
@@ -86,7 +84,7 @@ def _groups(lag: LagRows | None, _: ClusterSample | None, __: NameFilter) -> pa.
 
 
 def _with_status(rows: pa.Table) -> pa.Table:
-    """Return the rows with an additional column `has_status`. Its value is 1 if the status is known, otherwise null."""
+    """Add a column `has_status`: 1 if the status is known, otherwise null."""
     return rows.append_column("has_status", pc.if_else(pc.is_valid(rows["status"]), 1, None))
 
 
@@ -159,19 +157,18 @@ TABLES: Final[Mapping[str, Callable[[LagRows | None, ClusterSample | None, NameF
     "topics": _topics,
     "partitions": _partitions,
 }
-"""The functions that create the tables from a sample. The keys are table names.
+"""The functions that create the tables from a sample. The keys are table names, which show what a row describes.
 
-The table name shows what one row of the table describes. The function returns None if there is no sample yet. The last
-argument selects the topics.
+A function returns None if there is no sample yet. The last argument selects the topics.
 """
 
 
 def filter_names(table: pa.Table, column: str, names: NameFilter) -> pa.Table:
-    """Return the rows whose name in `column` is selected by the settings."""
+    """Return the rows whose name in `column` passes the filter."""
     return table if names.passes_all else filter_rows(table, column, lambda found: pa.array(names.passing(found)))
 
 
 def filter_rows(table: pa.Table, column: str, are_shown: Callable[[list[str]], pa.Array]) -> pa.Table:
-    """Return the rows whose name in `column` is shown. `are_shown` is called once, with all different names."""
+    """Return the rows for whose name in `column` `are_shown` returns True. The argument has each name once."""
     encoded = as_one_array(table[column]).dictionary_encode()
     return table.filter(are_shown(encoded.dictionary.to_pylist()).take(encoded.indices))

@@ -1,14 +1,12 @@
-"""Writes samples as lines of an exposition. The output is identical to the output of prometheus-client.
-
-This module needs only a fraction of the time that prometheus-client needs.
+"""Writes samples as lines of an exposition. The output is identical to the output of prometheus-client, but faster.
 
 1. A line is the same in Prometheus' text format and in OpenMetrics. Only the header of a family differs
    (`exposition`).
-2. Labels are sorted by name. Values are escaped. UTF-8 cannot encode a lone surrogate. So a lone surrogate is replaced
-   by `?`, and the rest of the scrape remains valid.
-3. If a label (for example, the cluster) has the same value in all samples of a writer, the label is formatted only
-   once.
-4. If there are many samples, their values are in columns. Arrow combines the columns into lines. A null value produces
+2. Labels are sorted by name, and their values are escaped. UTF-8 cannot encode a lone surrogate, so `?` replaces a lone
+   surrogate. The rest of the scrape remains valid.
+3. If a label (for example, the cluster) has the same value in all samples of a writer, the writer formats the label
+   only once.
+4. If there are many samples, their values are in columns, and Arrow combines the columns into lines. A null value has
    no line.
 """
 
@@ -27,20 +25,17 @@ from prometheus_client.utils import floatToGoString
 from streaming.signals import HISTOGRAM, Signal
 
 _PLAIN_NUMBERS = 1_000_000
-"""Integers below this number are written in the form `7.0`.
-
-Go writes this number and all larger integers with an exponent.
-"""
+"""Integers below this number have the form `7.0`. Go writes this number and all larger integers with an exponent."""
 _MAX_DIGITS = 15
-"""An integer with at most this number of digits is exact as a float. Python writes such a float without an exponent."""
+"""A float can represent each integer with at most this number of digits exactly. Python writes it without exponent."""
 _BUCKET, _SUM, _COUNT = "_bucket", "_sum", "_count"
 
 
 class Sample(NamedTuple):
     """The current value of one series.
 
-    `labels` contains the label values in the order in which the metric defines its labels. The constant labels of the
-    writer are not included. Samples of a histogram have a suffix. Samples of buckets have one additional label: the
+    `labels` has the values of the metric's labels, in the order of their definition. It does not contain the constant
+    labels of the writer. Samples of a histogram have a suffix. The sample of a bucket has one additional label: the
     upper bound of the bucket.
     """
 
@@ -54,8 +49,8 @@ def histogram_samples(
 ) -> Iterator[Sample]:
     """Return the samples of a histogram.
 
-    `counts` has the number of values in each bucket, and then the number of values above all bounds. `total` is the sum
-    of all values.
+    `counts` has the number of values in each bucket. Its last entry is the number of values above all bounds. `total`
+    is the sum of all values.
 
     >>> [(sample.labels, sample.value) for sample in histogram_samples((), (1, 5), (2, 0, 1), 30)]
     [(('1.0',), 2), (('5.0',), 2), (('+Inf',), 3), ((), 3), ((), 30)]
@@ -89,7 +84,7 @@ class Writer:
     def column(self, labels: Mapping[str, pa.Array], values: pa.Array) -> pa.Buffer:
         """Return the lines for a column of numbers and the columns of escaped labels (rule 4).
 
-        If `labels` has a column that is not a label of the metric, the column is ignored.
+        Columns in `labels` that are not labels of the metric are ignored.
         """
         return self._lines[""].format_column(labels, values)
 
@@ -135,7 +130,7 @@ def escape_label(value: str) -> str:
 
 
 def escape_labels(values: pa.ChunkedArray) -> pa.Array:
-    """Escape a column of label values. Each different value is escaped once. Numbers become text."""
+    """Escape a column of label values. Numbers become text. Each distinct value is escaped only once."""
     array = as_one_array(values)
     return map_distinct(escape_label, array) if pa.types.is_string(array.type) else array.cast(pa.string())
 
@@ -176,21 +171,18 @@ def _with_exponent(digits: pa.Array) -> pa.Array:
 
 
 def map_distinct(to_text: Callable[..., str], values: pa.Array) -> pa.Array:
-    """Apply a function to a column. The function is called once for each different value. Null remains null."""
+    """Apply a function to a column, but only once for each distinct value. Null remains null."""
     encoded = values.dictionary_encode()
     return pa.array(map(to_text, encoded.dictionary.to_pylist()), pa.string()).take(encoded.indices)
 
 
 def as_one_array(values: pa.ChunkedArray | pa.Array) -> pa.Array:
-    """Return the values as one array without chunks."""
+    """Return the values as one array instead of several chunks."""
     return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
 
 
 def _join_lines(lines: pa.Array) -> pa.Buffer:
-    """Return the text of all lines.
-
-    Arrow already stores the lines one after the other in memory, so nothing is copied.
-    """
+    """Return the text of all lines without a copy. Arrow already stores the lines one after the other in memory."""
     _, _, text = lines.buffers()
     size = pc.sum(pc.binary_length(lines)).as_py() or 0
     return text.slice(0, size) if size else pa.py_buffer(b"")

@@ -1,13 +1,13 @@
-"""Selects metrics by level of detail and by name, and groups and topics by name, as the settings define.
+"""Selects the metrics, groups and topics that `/metrics` contains, as the settings define.
 
-1. A metric is exported for every group if its granularity is not finer than `granularity`. Metrics with the names of
-   other exporters are exported for every group, independent of `granularity`.
-2. The K worst groups (`top_k`) are exported down to the granularity `partition`, independent of `granularity`.
-3. `include` exports a metric for every group. `exclude` exports a metric for no group.
-4. By default, a healthy group has at most 15 series, and one more for each of its topics. A rebalance in progress adds
-   one series, and so does a lag that is only known as a lower bound. Only a group with troubles has more.
+1. `/metrics` contains a metric for every group if the granularity of the metric is not finer than `granularity`.
+   Metrics with the names of other exporters do not depend on `granularity`.
+2. For the K worst groups (`top_k`), `/metrics` also contains all metrics down to the granularity `partition`.
+3. `include` selects a metric for every group. `exclude` removes a metric.
+4. By default, a healthy group has at most 15 series, and one more series for each of its topics. A rebalance in
+   progress adds one series. A lag that is only a lower bound also adds one series. Only groups with troubles have more.
 5. Totals include values that are not selected. For example, the lag of a group includes the lag of topics that are not
-   shown. The metrics of the monitor itself include all groups and topics in their counts.
+   selected. The metrics of the monitor itself count all groups and topics.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from streaming.signals import FAMILY_SETS, GRANULARITIES, MEMBER, OWN, PARTITION
 class MetricSelection:
     """The selected metrics, groups and topics. The default selects everything.
 
-    `family_sets` are the origins of the selected names. `topics` applies to series with a topic. `groups` applies to
-    series with a group. If a series has a topic and a group, both `topics` and `groups` apply.
+    `family_sets` has the exporters whose metric names are selected. `topics` applies to series with a topic. `groups`
+    applies to series with a group. If a series has a topic and a group, both filters apply.
     """
 
     granularity: Granularity = MEMBER
@@ -39,9 +39,9 @@ class MetricSelection:
     topics: NameFilter = EVERY_NAME
 
     def is_for_every_group(self, signal: Signal, granularity: Granularity | None = None) -> bool:
-        """Return True if a metric is exported for every group (rules 1 and 3).
+        """Return True if `/metrics` contains a metric for every group (rules 1 and 3).
 
-        `granularity` is the level of detail of some series of the metric, if it differs from that of the metric.
+        If `granularity` is set, it replaces the granularity of the metric.
 
         >>> from streaming.signals.partitions import PARTITION_LAG, TOPIC_LAG
         >>> lean = MetricSelection("topic", top_k=20)
@@ -57,7 +57,7 @@ class MetricSelection:
         return _level(granularity or signal.granularity) <= _level(self.granularity)
 
     def is_for_the_worst_groups(self, signal: Signal, granularity: Granularity | None = None) -> bool:
-        """Return True if a metric is exported only for the worst groups (rule 2)."""
+        """Return True if `/metrics` contains a metric only for the worst groups (rule 2)."""
         return (
             self.top_k > 0
             and signal.family_set == OWN
@@ -73,9 +73,9 @@ def _level(granularity: Granularity) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ExportOptions:
-    """Everything that the settings define about `/metrics`. The default exports everything, without a limit.
+    """Everything that the settings define about `/metrics`. The default selects everything, without a limit.
 
-    `max_series` is the maximum number of series. `links` are the addresses that alerts link to.
+    `max_series` is the maximum number of series. `links` has the addresses for the links in alerts.
     """
 
     selection: MetricSelection = MetricSelection()

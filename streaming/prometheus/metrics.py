@@ -1,18 +1,16 @@
 """Answers a scrape of `/metrics` with the current values of all clusters as text.
 
-Rules:
-
-1. The text shows only current values, so a deleted group has no series. Text from an earlier scrape is used again only
-   if its inputs have not changed (`group_texts`, `families.lag`).
-2. While a cluster is not ready, only the metrics of the monitor itself are shown. All other values are possibly old.
-   If a second monitor of this cluster is ready, alerts and dashboards use only the values of the second monitor.
+1. The text contains only current values, so a deleted group has no series. The monitor reuses text from an earlier
+   scrape only if the inputs of the text have not changed (`group_texts`, `families.lag`).
+2. While a cluster is not ready, `/metrics` contains only the metrics of the monitor itself, because all other values
+   can be old. If a second monitor of the cluster is ready, alerts and dashboards use only the values of the second one.
 3. A sample older than `stale_after_ms` is stale. If the last sample is stale, the cluster is not ready.
 4. One response contains all clusters. Each metric family occurs once. The metrics of this project have the label
    `cluster`. Metrics with the names of kafka-lag-exporter have the label `cluster_name`. Metrics with the names of
    kafka_exporter have the label `cluster` only if there are several clusters.
-5. Full detail is created only for the K worst groups, unless the settings select it for every group
-   (`metric_selection`). Other groups cost no time for details that are not shown.
-6. All selected series are created and counted first. Then `series_limit` decides which of these series are shown.
+5. The monitor creates details only for the K worst groups, or for every group if the settings select this
+   (`metric_selection`).
+6. The monitor first creates and counts all selected series. Then `series_limit` decides which series to drop.
 7. The standard metrics of the process (`process_metrics`) come first, once for all clusters.
 """
 
@@ -59,7 +57,7 @@ from streaming.state.reports import Reports
 
 
 class Exporter:
-    """All metrics of one or more clusters. Each cluster has a name and a monitor state."""
+    """Writes all metrics of one or more clusters. `clusters` has the name and the monitor state of each cluster."""
 
     def __init__(
         self,
@@ -92,9 +90,10 @@ class Exporter:
 
 @dataclass(frozen=True, slots=True)
 class _ScrapeView:
-    """The data of one cluster for one scrape: lines of the monitor's own metrics (`own`), and all other selected lines.
+    """The data of one cluster for one scrape. `own` has the lines of the metrics of the monitor itself.
 
-    `sample` is None if the cluster is not ready. `worst` are the groups with full detail.
+    `lines` has all other selected lines. `sample` is None if the cluster is not ready. `worst` has the ids of the K
+    worst groups (rule 5).
     """
 
     sample: ClusterSample | None
@@ -105,16 +104,16 @@ class _ScrapeView:
     worst: Sequence[str] = ()
 
     def count_own_series(self) -> int:
-        """Return the number of series of the monitor itself, including the metric of dropped series."""
+        """Return the number of series of the monitor itself, including the number of dropped series."""
         return sum(text.count(b"\n") for text in self.own.values()) + 1
 
     def count_series(self) -> int:
-        """Return the number of series before the limit is applied."""
+        """Return the number of all series, before the limit removes some of them."""
         return self.count_own_series() + sum(lines.count_series() for lines in self.lines)
 
 
 class _Cluster:
-    """The lines of one cluster. This object keeps cached text and the last limit for the next scrape."""
+    """Writes the lines of one cluster. Keeps cached text and the last limit for the next scrape."""
 
     def __init__(self, name: str, monitor_state: MonitorState, options: ExportOptions, *, are_several: bool) -> None:
         self._name = name
@@ -137,7 +136,7 @@ class _Cluster:
         self._worst_columns = ColumnTexts(columns_of_the_worst, self._constant, *names)
 
     def collect(self, monitor_ms: int, stale_after_ms: int, memory_bytes: int) -> _ScrapeView:
-        """Create all selected lines. The limit is not applied yet."""
+        """Create all selected lines, before `text` applies the limit."""
         view = self._monitor_state.view()
         now_ms = view.cluster_ms(monitor_ms)
         is_fresh = view.sample is not None and now_ms - view.sample.sampled_at_ms <= stale_after_ms
@@ -163,14 +162,14 @@ class _Cluster:
     def _worst(
         self, sample: ClusterSample | None, reports: Reports, group_ids: Sequence[str], now_ms: int
     ) -> Sequence[str]:
-        """Return the ids of the groups that are shown in full detail, the worst group first (rule 5)."""
+        """Return the ids of the K worst groups, the worst group first (rule 5)."""
         if self._worst_groups.is_empty:
             return ()
         order = self._ranking.worst_first(sample, reports, group_ids, now_ms)
         return [group_ids[at] for at in order[: self._selection.top_k]]
 
     def text(self, view: _ScrapeView, max_series: int) -> Mapping[str, Sequence[Text]]:
-        """Return the shown lines by metric name."""
+        """Return the lines that remain after the limit, by metric name."""
         limit, dropped = self._limit_series(view, max_series)
         texts = defaultdict[str, list[Text]](list)
         for of_some in (view.own, self._text(dropped_series_family(dropped)), *(one.text(limit) for one in view.lines)):

@@ -1,7 +1,7 @@
-"""The standard metrics of the process, as prometheus-client exports them: `process_*`, `python_info` and `python_gc_*`.
+"""Writes the standard metrics of prometheus-client: `process_*`, `python_info` and `python_gc_*`.
 
-They describe the Python process that answers the scrape. They have no label for the cluster, and they occur once in a
-response. `rebalance_monitor_resident_memory_bytes` also includes the processes of Spark.
+These metrics describe the Python process that answers the scrape. They have no label for the cluster, and occur once in
+a response. `rebalance_monitor_resident_memory_bytes` also includes the processes of Spark.
 """
 
 from __future__ import annotations

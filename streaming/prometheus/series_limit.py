@@ -1,20 +1,19 @@
-"""Limits the number of series on `/metrics`. The details of the worst groups are dropped last.
+"""Limits the number of series on `/metrics`. The limit drops the details of the worst groups last.
 
-1. Granularities are nested: cluster, group, topic, partition, member. Each group has a finest shown granularity. All
-   selected series of the group down to this granularity are shown. Finer series of the group are not shown. So a sum
-   over a group is always complete.
-2. If there are more series than `max_series`, series of the finest granularity are dropped first. They are dropped
-   group by group. The group with the least trouble loses them first, the worst group last. Then the next coarser
-   granularity is dropped in the same order. Series of the granularity `group` are dropped last. So details are shown
-   only if all groups are shown at this granularity.
-3. Series of topics without a group are treated as an additional group. This additional group ranks as the group with
-   the least trouble.
-4. The series that describe the monitor itself are always shown. They count towards `max_series`. The standard metrics
-   of the process (`process_metrics`) are always shown, too. There are about 15 of them, and they do not count.
+1. The granularities, from coarse to fine, are: cluster, group, topic, partition, member. For each group, the limit
+   selects the finest shown granularity. `/metrics` contains all selected series of the group down to this granularity,
+   and no finer series of the group. So a sum over the series of one granularity of a group is always complete.
+2. If there are more series than `max_series`, the limit first drops series of the finest granularity, group by group.
+   It starts with the group that has the least trouble, and ends with the worst group. Then it drops series of the next
+   coarser granularity in the same order. It drops series of the granularity `group` last. So if `/metrics` contains
+   series of a granularity, it contains all series of the coarser granularities, for all groups.
+3. Topic series without a group count as one additional group, which ranks as the group with the least trouble.
+4. The limit never drops the series that describe the monitor itself, but they count towards `max_series`. It also never
+   drops the standard metrics of the process (`process_metrics`). These about 15 series do not count.
 5. Series that the settings do not select (`metric_selection`) do not count as dropped.
 6. Several clusters in one response share `max_series`. If a cluster needs less than its share, the other clusters use
    the rest.
-7. After series were dropped (`LimitEdge`), more series are shown again only if one percent of `max_series` then remains
+7. After the limit dropped series (`LimitEdge`), it shows more series only if one percent of `max_series` then remains
    free. Without this reserve, small changes of other groups would show and hide the same group again and again.
 
 `evaluation.severity.rank` decides which groups are the worst. The result depends only on the number of series, the
@@ -35,22 +34,22 @@ from streaming.combine.wire import Int64Array
 from streaming.signals import GRANULARITIES, Granularity
 
 UNLIMITED = sys.maxsize
-"""The value of `max_series` without a limit."""
+"""The value of `max_series` that means no limit."""
 
 _FINEST = len(GRANULARITIES) - 1
 
 Counts = Int64Array
 """Number of series by group (rows) and granularity (columns, in the order of GRANULARITIES)."""
 Levels = npt.NDArray[np.int8]
-"""For each group, the index in GRANULARITIES of the finest shown granularity. 0 if no series of the group is shown."""
+"""The index in GRANULARITIES of the finest shown granularity of each group. 0 if no series of the group is shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestedSeries:
-    """The number of series before the limit is applied.
+    """The number of all series, before the limit drops some of them.
 
-    `own` is the number of series that describe the monitor itself. `topics` is the number of topic series by
-    granularity. `groups` is the number of group series by group and granularity.
+    `own` is the number of series that describe the monitor itself. `topics` has the number of topic series by
+    granularity. `groups` has the number of group series by group and granularity.
     """
 
     own: int
@@ -65,8 +64,8 @@ class RequestedSeries:
 class LimitEdge(NamedTuple):
     """The point at which the series of the last scrape reached `max_series`.
 
-    `level` is the index of a granularity. All coarser granularities are shown. The granularity with this index is shown
-    only for the worst groups. `shown` is the number of these groups.
+    `level` is the index of a granularity. `/metrics` contains all coarser series of all groups. It contains series of
+    this granularity only for the worst groups. `shown` is the number of these groups.
     """
 
     level: int
@@ -75,9 +74,9 @@ class LimitEdge(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LimitDecision:
-    """Finest shown granularity of groups and topics, and the number of dropped series.
+    """The index of the finest shown granularity of each group and of topics, and the number of dropped series.
 
-    `edge` is None if no series is dropped.
+    `edge` is None if the limit drops no series.
     """
 
     groups: Levels
@@ -88,9 +87,9 @@ class LimitDecision:
 
 @dataclass(frozen=True, slots=True)
 class SeriesLimit:
-    """The decision, with group ids as keys.
+    """The decision by group id.
 
-    `finest` contains only groups with dropped series. Its values are the indexes of the finest shown granularities.
+    `finest` has the index of the finest shown granularity of each group with dropped series.
     """
 
     finest: Mapping[str, int] = field(default_factory=dict)
@@ -98,13 +97,13 @@ class SeriesLimit:
 
     @classmethod
     def from_decision(cls, group_ids: Sequence[str], decision: LimitDecision) -> SeriesLimit:
-        """Create the limit from a decision. `group_ids` are the groups in the order of the decision."""
+        """Create the limit from a decision. `group_ids` has the groups in the order of the decision."""
         levels = decision.groups.tolist()
         limited = {group_id: level for group_id, level in zip(group_ids, levels, strict=True) if level < _FINEST}
         return cls(limited, decision.topics)
 
     def shows(self, group_id: str, granularity: Granularity) -> bool:
-        """Return True if a group's series of a granularity are shown.
+        """Return True if `/metrics` contains a group's series of a granularity.
 
         >>> limit = SeriesLimit({"g": 2})
         >>> limit.shows("g", "topic"), limit.shows("g", "partition"), SeriesLimit().shows("g", "partition")
@@ -113,7 +112,7 @@ class SeriesLimit:
         return self.finest.get(group_id, _FINEST) >= GRANULARITIES.index(granularity)
 
     def shows_topics(self, granularity: Granularity) -> bool:
-        """Return True if topic series without a group label are shown at this granularity."""
+        """Return True if `/metrics` contains topic series without a group label of this granularity."""
         return self.topics >= GRANULARITIES.index(granularity)
 
 
@@ -121,7 +120,7 @@ NO_LIMIT = SeriesLimit()
 
 
 def largest_share(requested: Sequence[int], max_series: int) -> int:
-    """Return the maximum number of series of one cluster (rule 6). `requested` has a number for each cluster.
+    """Return the maximum number of series of each cluster (rule 6). `requested` has the number that each cluster needs.
 
     >>> largest_share([10, 500, 300], 410), largest_share([10, 500, 300], 900)
     (200, 900)
@@ -140,8 +139,8 @@ def decide_limit(
 ) -> LimitDecision:
     """Apply rules 1 to 3 and 7.
 
-    `worst_first` returns the row numbers of `requested.groups`, sorted from the worst group to the best. `worst_first`
-    is called only if series are dropped or could be dropped.
+    `worst_first` returns the row numbers of `requested.groups`, sorted from the worst group to the best. The function
+    calls `worst_first` only if there may be too many series.
 
     >>> groups = np.array([[0, 1, 1, 5, 0], [0, 1, 1, 2, 0]])
     >>> two = RequestedSeries(own=1, topics=np.array([0, 0, 0, 0, 0]), groups=groups)
@@ -161,7 +160,7 @@ def decide_limit(
 
 
 def fits_limit(series: int, max_series: int, last: LimitEdge | None) -> bool:
-    """Return True if all series can be shown for every order of the groups."""
+    """Return True if all series fit, so that the order of the groups is not necessary (rule 7)."""
     return series <= max_series - (_slack(max_series) if last else 0)
 
 
@@ -170,7 +169,7 @@ def _slack(max_series: int) -> int:
 
 
 def _fit_into(by_rank: Counts, free: int, slack: int, last: LimitEdge | None) -> tuple[LimitEdge | None, Levels]:
-    """Return the finest shown level of each row (rules 2 and 7). The first row is the worst group."""
+    """Return the new edge, and the finest shown level of each row. The first row is the worst group."""
     width = len(by_rank)
     in_order = by_rank.T.ravel()  # the coarsest granularity first; in each granularity the worst group first
     fitting, fitting_with_slack = np.searchsorted(

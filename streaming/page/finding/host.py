@@ -1,8 +1,8 @@
-"""Collects what the page of a client host shows: the members on this host, in all groups, and what they own.
+"""Collects what the page of a client host shows: the members of all groups on this host, and their partitions.
 
-1. A member is on a host if Kafka recorded this host for the member.
-2. The lag of a member is the sum of its partitions at the last sample. It is unknown if the lag of one partition is
-   unknown, if a partition has no committed offset, or if there is no fresh sample.
+1. A member is on a host if Kafka's records contain this client host for the member.
+2. The lag of a member is the sum of the lags of its partitions at the last sample. The sum is unknown without a fresh
+   sample, or if the lag of one partition is unknown. A partition without a committed offset has an unknown lag.
 3. If an open transaction blocks a group, the partitions of its members are unknown.
 """
 
@@ -34,7 +34,10 @@ class MemberOnHost:
 
 @dataclass(frozen=True, slots=True)
 class HostDetail:
-    """All members on a host, those of the worst group first. `partitions` and `lag` are None if one is unknown."""
+    """All members on a host. The members of the worst group come first.
+
+    `partitions` and `lag` are sums. A sum is None if the value of one member is unknown.
+    """
 
     host: str
     members: tuple[MemberOnHost, ...]
@@ -71,7 +74,6 @@ def _members(watched: WatchedCluster, reports: Iterable[GroupReport], host: str)
 
 
 def _sum(values: Iterable[int | None]) -> int | None:
-    """Return the sum. None if one value is unknown."""
     total = 0
     for value in values:
         if value is None:

@@ -1,4 +1,4 @@
-"""Shows a long list in pages of a fixed size, by link."""
+"""Divides a long list into pages of a fixed size, with links between the pages."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ Row = TypeVar("Row")
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[Row]):
-    """The rows of one page. `first` is the number of the first row, counted from 1. It is 0 if there are no rows.
+    """The rows of one page. `first` is the number of the first row. Numbers start at 1. 0 means that there are no rows.
 
-    `before` and `after` are the addresses of the pages before and after this page. They are None at the ends.
+    `before` and `after` are the addresses of the previous page and the next page. The first page has no previous page,
+    and the last page has no next page.
     """
 
     rows: Sequence[Row]
@@ -32,9 +33,9 @@ class Page(Generic[Row]):
 
 
 def page_of(rows: Sequence[Row], address: Address, parameter: str, anchor: str) -> Page[Row]:
-    """Return the page that the query parameter requests. Its value is the number of rows before the page.
+    """Return the page that a query parameter requests. Its value is the number of rows before the page.
 
-    A value after the end shows the last page, because a list can become shorter between two requests.
+    If the value is too large, return the last page, because a list can become shorter between two requests.
 
     >>> page = page_of(range(120), Address("/t", "from=100"), "from", "rows")
     >>> page.first, page.last, page.before, page.after

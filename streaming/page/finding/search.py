@@ -4,10 +4,10 @@
    whose name contains the text. The comparison ignores case.
 2. `trouble`, `state`, `strategy` and `team` select the groups that have exactly this value.
 3. A group must match all given parameters. An empty parameter matches every group.
-4. `sort` is one of SORTS. Names are sorted in alphabetical order, numbers with the largest first. A group with an
-   unknown or empty value comes last. Groups with the same value stay in the order of their troubles. Without `sort`, or
-   with an unknown `sort`, the worst group comes first.
-5. If a group has several topics or hosts, `sort` uses the first one in alphabetical order.
+4. `sort` is a key of SORTS. Names are sorted alphabetically, and numbers from the largest to the smallest. A group with
+   an unknown or empty value comes last. Groups with equal values are sorted by trouble. Without a valid `sort`, the
+   worst group comes first.
+5. If a group has several topics or hosts, `sort` uses the alphabetically first name.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ VALUES = ("trouble", "state", "strategy", "team")
 FILTERS = (*TEXTS, *VALUES)
 BY_TROUBLE = "trouble"
 WITHOUT_PAST = ("topic", "host", "team")
-"""Parameters and sort keys that a list of the past cannot use. The reports of the past do not have these values."""
+"""Parameters and sort keys that a list of the past cannot use, because the reports of the past lack these values."""
 
 Predicate = Callable[[GroupReport], bool]
 Choices = Mapping[str, Counter[str]]
-"""For each parameter of rule 2: the number of groups that have each value."""
+"""The number of groups with each value, for each parameter of rule 2."""
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """The given filters, by parameter, and the sort key. `filters` contains no empty text."""
+    """The filters and the sort key of a request. `filters` maps parameters to values, and contains no empty value."""
 
     filters: Mapping[str, str] = field(default_factory=dict)
     sort: str = BY_TROUBLE
@@ -57,18 +57,18 @@ def search_of(address: Address) -> Search:
 
 
 def values_of(group: GroupReport, name: str) -> Iterable[str]:
-    """Return the values of a group that a filter compares."""
+    """Return the values of a group that the filter `name` compares."""
     return _VALUES[name](group)
 
 
 def found_names(group: GroupReport, kind: str, text: str) -> list[str]:
-    """Return the sorted topics or hosts of a group (`kind`). The names that contain the text come first."""
+    """Return the topics or the client hosts of a group (`kind`), sorted. Names that contain the text come first."""
     folded = text.casefold()
     return sorted(values_of(group, kind), key=lambda name: (folded not in name.casefold(), name))
 
 
 def count_values(groups: Iterable[GroupReport]) -> Choices:
-    """Return how many groups have each value of the filters of rule 2."""
+    """Return the number of groups with each value, for each filter of rule 2."""
     counts: Choices = {name: Counter() for name in VALUES}
     for group in groups:
         for name in VALUES:
@@ -123,7 +123,7 @@ SORTS: Mapping[str, tuple[str, Callable[[GroupReport], Any] | None]] = {
     "lag": ("lag", _largest_first(lambda group: group.lag.records)),
     "behind": ("behind", _largest_first(lambda group: group.lag.seconds)),
 }
-"""For each sort key: its name in addresses, its name on the page, and the function that returns the key of a group.
+"""The sort keys. The value has the name on the page, and a function that returns the sort value of a group.
 
-Groups arrive sorted by trouble.
+The function is None for `trouble`, because the groups are already sorted by trouble.
 """

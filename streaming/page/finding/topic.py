@@ -1,11 +1,12 @@
 """Collects what the page of a topic shows: its groups, the owners of its partitions, and its produce rates.
 
-1. A group reads a topic if members subscribe to it or own partitions of it, or if the group has committed offsets of it
-   (`GroupReport.topics`).
-2. The partition count comes from the last sample. Without a fresh sample, the page shows the partitions that members
-   own, and all values from samples are unknown.
-3. The produce rates come from the groups that have committed the partition and are not blocked. If there is no such
-   group, the rate is unknown. The load of the topic and its hottest partition come from `evaluation.lag.topic_loads`.
+1. A group reads a topic if at least one condition is true: a member subscribes to the topic, a member owns a partition
+   of the topic, or the group has committed offsets for the topic (`GroupReport.topics`).
+2. The partition count comes from the last sample. Without a fresh sample, the page shows only the partitions that
+   members own, and all values from samples are unknown.
+3. The produce rate of a partition comes from the lag of the groups that have committed offsets for it. If no such group
+   exists, or if an open transaction blocks all these groups, the rate is unknown. The load of the topic and its hottest
+   partition come from `evaluation.lag.topic_loads`.
 4. If an open transaction blocks a group, the owners and the lag of this group are unknown.
 """
 
@@ -30,7 +31,7 @@ class TopicGroup:
     """One group that reads the topic. None means unknown.
 
     `owned_partitions`, `lag` and `consumed_records_per_second` count only this topic. `lag` is None if the lag of one
-    partition is unknown, or if the group has no committed offset of the topic.
+    partition is unknown, or if the group has no committed offset for the topic.
     """
 
     group: GroupReport
@@ -49,7 +50,7 @@ class PartitionOwner:
 
 @dataclass(frozen=True, slots=True)
 class TopicPartitionRow:
-    """One partition. `owners` has one entry for each group whose owners are known."""
+    """One partition. `owners` has one entry for each group whose assignment is known."""
 
     partition: int
     end_offset: int | None
@@ -61,7 +62,8 @@ class TopicPartitionRow:
 class TopicDetail:
     """Everything that the page of a topic shows. `groups` are sorted by trouble. `load` is None if it is unknown.
 
-    `partition_count` is None if no fresh sample shows it. The produce rate is None if one rate is unknown.
+    `partition_count` is None without a fresh sample. `produced_records_per_second` is None if the produce rate of one
+    partition is unknown.
     """
 
     topic: str
@@ -73,7 +75,7 @@ class TopicDetail:
 
 
 def topic_detail(watched: WatchedCluster, topic: str) -> TopicDetail | None:
-    """Return the details of a topic. Return None if no group reads it and the last sample does not contain it."""
+    """Return the details of a topic. Return None if no group reads the topic and no fresh sample contains the topic."""
     sample = watched.view.sample if watched.is_fresh else None
     lag = watched.lag
     reports = sorted((one for one in watched.reports.values() if topic in one.topics), key=lambda one: one.place)
@@ -114,7 +116,6 @@ def _topic_groups(
 
 
 def _sum(values: Iterable[Any]) -> Any:  # noqa: ANN401 - int or float
-    """Return the sum. None if there are no values or one of them is unknown."""
     each = [*values]
     return None if not each or None in each else sum(each)
 

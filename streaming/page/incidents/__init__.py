@@ -1,4 +1,5 @@
-"""The incidents on the pages and in the API: which incidents a request selects, and their fields.
+"""Selects the incidents that pages and the API show, and converts them to JSON.
 
-The rules of incidents are in `evaluation.incidents`. `reader.py` reads the table. The other modules only use values.
+The rules of incidents are in `evaluation.incidents`. `reader.py` reads the table. All other modules contain only pure
+functions.
 """

@@ -1,13 +1,15 @@
 """Selects the incidents of a request.
 
 1. Open incidents come from the monitor state. All other incidents come from the table. While a cluster is catching up,
-   the table also shows the incidents that were open before the restart.
-2. `?group=` selects the incidents that have evidence about this group. If exactly one of them is open, the page
-   `/incidents` redirects to it. Alerts link to this address, because an alert does not know the id of an incident.
-3. Open incidents come first: the one with the most groups, then the newest. The others follow, the newest first.
-4. The present state of an incident is unknown in three cases: the last sample is too old, the cluster is not ready, or
-   the incident comes from the table. Then the incident has the order of an open incident, and its values are those of
-   the last sample. Exception: a missing coordinator is also known while the cluster is not ready.
+   the incidents that were open before the restart also come from the table.
+2. `?group=` selects the incidents that have evidence about this group. If exactly one of these incidents is open, the
+   page `/incidents` redirects to this incident. Alerts link to `/incidents?group=`, because an alert does not know the
+   id of an incident.
+3. Open incidents come first, sorted by their number of groups, the largest number first. Open incidents with equally
+   many groups are sorted by start time, the newest first. Ended incidents follow, the newest first.
+4. The present state of an open incident is unknown in three cases: the last sample is too old, the cluster is not
+   ready, or the incident comes from the table. Such an incident is sorted like an open incident, and shows the values
+   of the last sample. Exception: the monitor also detects a missing coordinator while the cluster is not ready.
 """
 
 from __future__ import annotations
@@ -30,9 +32,9 @@ MAX_LISTED = 200
 
 @dataclass(frozen=True, slots=True)
 class IncidentEntry:
-    """An incident with the values that are computed from it.
+    """An incident with its cause, its section of the runbook, and its sentences.
 
-    `is_current` is False if it is unknown whether the incident is still open (rule 4).
+    `is_current` is False if the present state of the incident is unknown (rule 4).
     """
 
     incident: Incident
@@ -43,12 +45,12 @@ class IncidentEntry:
 
     @property
     def is_open(self) -> bool | None:
-        """True if the incident is open, None if this is unknown."""
+        """True if the incident is open, False if the incident has ended, None if this is unknown."""
         return self.incident.is_open if self.is_current else None
 
 
 class KnownIncident(NamedTuple):
-    """An incident from the monitor state or from the table. `is_current`: rule 4."""
+    """An incident from the monitor state or from the table. `is_current` as in `IncidentEntry`."""
 
     incident: Incident
     is_current: bool
@@ -56,7 +58,7 @@ class KnownIncident(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StoredIncidents:
-    """Incidents from the table. If they cannot be read, `error` is the reason."""
+    """Incidents from the table. If the table cannot be read, `error` is the reason."""
 
     entries: tuple[IncidentEntry, ...] = ()
     error: str | None = None
@@ -66,7 +68,7 @@ class IncidentTable(Protocol):
     """Reads the table of incidents of one cluster."""
 
     def recent(self, now_ms: int) -> StoredIncidents:
-        """Return the incidents that recently changed, without their evidence."""
+        """Return the incidents that changed in the last days, without their evidence."""
         ...
 
     def find(self, incident_id: str, now_ms: int) -> StoredIncidents:
@@ -78,8 +80,8 @@ class IncidentTable(Protocol):
 class IncidentListing:
     """The selected incidents in the order of rule 3. If a table cannot be read, `error` is the reason.
 
-    `entries` has at most MAX_LISTED incidents. The numbers count all selected incidents: `total`, the open ones, and
-    those of which it is unknown whether they are still open (rule 4).
+    `entries` has at most MAX_LISTED incidents. `total` and `open_count` count all selected incidents.
+    `possibly_open_count` counts the incidents with an unknown present state (rule 4).
     """
 
     entries: tuple[IncidentEntry, ...]
@@ -97,8 +99,8 @@ class IncidentListing:
 class IncidentLag(NamedTuple):
     """The lag of the groups of an incident at the last sample.
 
-    `most_behind` is the report of the group that was most behind. It is None if no lag in seconds is known.
-    `unknown_groups` is the number of groups whose lag is unknown.
+    `most_behind` is the report of the group with the largest lag in seconds. It is None if no group has a known lag in
+    seconds above 0. `unknown_groups` is the number of groups whose lag is unknown.
     """
 
     most_behind: GroupReport | None = None
@@ -106,9 +108,9 @@ class IncidentLag(NamedTuple):
 
 
 class FoundIncident(NamedTuple):
-    """An incident and its cluster, or None if there is no such incident.
+    """An incident and its cluster. `found` is None if the monitor did not find the incident.
 
-    If a table cannot be read, `error` is the reason. Then it is unknown whether the incident exists.
+    If a table could not be read, `error` is the reason. Then the incident possibly exists.
     """
 
     found: tuple[WatchedCluster, IncidentEntry] | None = None
@@ -123,12 +125,12 @@ def incident_entry(known: KnownIncident) -> IncidentEntry:
 
 
 def open_incidents(clusters: Sequence[WatchedCluster]) -> Sequence[KnownIncident]:
-    """Return the incidents that were open at the last sample, the one with the most groups first."""
+    """Return the incidents that were open at the last sample, in the order of rule 3."""
     return sorted((one for watched in clusters for one in _at_last_sample(watched)), key=_list_order)
 
 
 def list_incidents(clusters: Sequence[tuple[WatchedCluster, IncidentTable]], group_id: str | None) -> IncidentListing:
-    """Return the incidents of the clusters (rule 1), or only those of a group (rule 2)."""
+    """Return the incidents of the clusters (rule 1). If `group_id` is not None, select by group (rule 2)."""
     found, errors = list[KnownIncident | IncidentEntry](), list[str]()
     for watched, reader in clusters:
         stored = reader.recent(watched.now_ms)
@@ -158,7 +160,7 @@ def lag_at_last_sample(watched: WatchedCluster, incident: Incident) -> IncidentL
 
 
 def find_incident(clusters: Sequence[tuple[WatchedCluster, IncidentTable]], incident_id: str) -> FoundIncident:
-    """Return the incident with this id, and its cluster."""
+    """Search the clusters for the incident with this id."""
     errors = list[str]()
     for watched, _ in clusters:
         for known in _at_last_sample(watched):
@@ -173,7 +175,6 @@ def find_incident(clusters: Sequence[tuple[WatchedCluster, IncidentTable]], inci
 
 
 def _at_last_sample(watched: WatchedCluster) -> Sequence[KnownIncident]:
-    """Return the incidents that were open at the last sample of a cluster."""
     is_ready, is_fresh = watched.phase == READY, watched.is_fresh
     return [KnownIncident(one, is_ready or (is_fresh and _has_no_coordinator(one))) for one in watched.view.incidents]
 
@@ -183,7 +184,7 @@ def _has_no_coordinator(incident: Incident) -> bool:
 
 
 def _list_order(known: KnownIncident | IncidentEntry) -> tuple[bool, int, int, str]:
-    """Return the sort key of an incident (rule 3)."""
+    """Sort by rule 3."""
     incident = known.incident
     groups = -incident.group_count if incident.is_open else 0
     return not incident.is_open, groups, -incident.since_ms, incident.incident_id

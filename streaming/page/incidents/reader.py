@@ -1,10 +1,10 @@
 """Reads incidents from the table.
 
 1. A list contains the incidents that changed in the last RECENT_DAYS times 24 hours. It shows the cause and the
-   sentences of the table, and does not read the evidence. A single incident is found as long as the table has rows of
-   it.
-2. The result is cached for at most CACHE_SECONDS. Open incidents on the pages come from the monitor state instead.
-3. If the table cannot be read, the page shows the reason.
+   sentences that the table stores. It does not read the evidence. A single incident can be older, as long as the table
+   still has a row of it.
+2. The reader caches the result for CACHE_SECONDS. Open incidents on the pages come from the monitor state instead.
+3. If the reader cannot read the table, the page shows the reason.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _IS_ID = re.compile("[0-9a-f]{12}")
 
 
 class IncidentReader:
-    """Reads the table in the folder `root`. `monotonic_seconds` is the time of a clock that never goes backwards."""
+    """Reads the table in the folder `root`. `monotonic_seconds` returns the time of a clock that never goes back."""
 
     def __init__(self, root: str, cluster: str, monotonic_seconds: Callable[[], float]) -> None:
         self._root = root
@@ -41,7 +41,7 @@ class IncidentReader:
         return self._cached(None, now_ms)
 
     def find(self, incident_id: str, now_ms: int) -> StoredIncidents:
-        """Return the incident with this id. The result is empty if there is none."""
+        """Return the incident with this id. The result is empty if there is no such incident."""
         return self._cached(incident_id, now_ms) if _IS_ID.fullmatch(incident_id) else StoredIncidents()
 
     def _cached(self, incident_id: str | None, now_ms: int) -> StoredIncidents:

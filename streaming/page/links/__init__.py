@@ -1,4 +1,4 @@
-"""Links from the pages to other systems: the dashboards in Grafana and the sections of the runbook.
+"""Makes links from the pages to dashboards in Grafana and to sections of the runbook.
 
 The addresses come from the settings `[links]`. These modules may import the settings and the evaluation.
 """

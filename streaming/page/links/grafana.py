@@ -1,7 +1,7 @@
-"""Links to dashboards in Grafana, with the time range of the page.
+"""Makes links to dashboards in Grafana. The dashboard opens with the time range of the page.
 
-The UIDs are those of `dashboards/boards.py`. That package is not part of the wheel, so this module has its own copy. A
-test compares both.
+The UIDs are copies from `dashboards/boards.py`, because the package `dashboards` is not part of the wheel. A test
+compares the copies with the originals.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def group_dashboard_between(  # noqa: PLR0913, PLR0917 - the parts of an address
 ) -> str | None:
     """Return the address of a group's dashboard for a time range. If `to_ms` is None, the range ends now.
 
-    `margin_ms` is added before and after the range.
+    `margin_ms` extends the range at its start, and at its end if it does not end now.
 
     >>> group_dashboard_between("https://grafana", "eu", "a", 1_600_000, None, margin_ms=600_000)
     'https://grafana/d/rebalance-monitor-group?var-cluster=eu&var-group=a&from=1000000&to=now'

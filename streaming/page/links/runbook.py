@@ -1,11 +1,11 @@
-"""Links from the troubles of a group, and from incidents, to the sections of the runbook.
+"""Makes links from the troubles of a group, and from incidents, to sections of the runbook.
 
 Each section has the name of an alert. An incident links to the section of its cause.
 
-1. A condition links to the section of the alert about this condition. Any other trouble links to the section of the
-   alert about the same fact (SECTIONS). A violated rule of the strategy links to the section on drift.
-2. With `links.runbook_url`, the link opens the section at this address. Otherwise, with `links.grafana_url`, it opens
-   the panel of the section in Grafana. Otherwise there is no link. Alerts use the same order
+1. A trouble links to the section of the alert about the same problem (SECTIONS). If an owner breaks a rule of the
+   strategy, the link opens the section about drift.
+2. If `links.runbook_url` is set, the link opens the section at this address. Otherwise, if `links.grafana_url` is set,
+   the link opens the section's panel in Grafana. Without both settings, there is no link. Alerts use the same order
    (`dashboards/alerts/links.py`).
 """
 
@@ -56,13 +56,13 @@ SECTIONS: Final[Mapping[str, str]] = MappingProxyType(
         "lag unknown": "KafkaGroupUnknown",
     }
 )
-"""The section of each trouble. The key is `Trouble.word` without the part after the colon."""
+"""The section about each trouble. The key is the part of `Trouble.word` before the colon."""
 
 _FIRST_PANEL_NUMBER, _PANEL_NUMBERS = 1_000, 1_000_000
 
 
 def runbook_link(links: LinkSettings, trouble: Trouble) -> str | None:
-    """Return the address of the section about a trouble, or None if there is none (rules 1 and 2).
+    """Return the address of the section about a trouble. Return None if there is no link (rules 1 and 2).
 
     >>> runbook_link(LinkSettings(runbook_url="https://wiki/runbook"), Trouble(2, "drift: unbalanced", ""))
     'https://wiki/runbook#kafkaassignmentdrift'
@@ -72,7 +72,7 @@ def runbook_link(links: LinkSettings, trouble: Trouble) -> str | None:
 
 
 def section_link(links: LinkSettings, section: str) -> str | None:
-    """Return the address of a section, or None if there is none (rule 2).
+    """Return the address of a section. Return None if there is no link (rule 2).
 
     >>> section_link(LinkSettings(runbook_url="https://wiki/runbook"), "KafkaGroupSilent")
     'https://wiki/runbook#kafkagroupsilent'
@@ -83,5 +83,5 @@ def section_link(links: LinkSettings, section: str) -> str | None:
 
 
 def _panel_number(section: str) -> int:
-    """Return the number of the section's panel. `dashboards.alerts.links.panel_number` computes the same number."""
+    """Return the Grafana panel id of the section. `dashboards.alerts.links.panel_number` computes the same id."""
     return _FIRST_PANEL_NUMBER + crc32(section.encode()) % _PANEL_NUMBERS

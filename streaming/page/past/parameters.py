@@ -1,9 +1,9 @@
-"""The parameters `at`, `from` and `to`, and the requests with these parameters that have no answer.
+"""Checks the query parameters `at`, `from` and `to`, and refuses requests that cannot use them.
 
-1. `at` is possible for the list of groups and for one group. `from` and `to` are possible for one group, both together
-   and without `at`.
-2. The pages and documents of topics, hosts, incidents and events do not show the past. With one of the three
-   parameters, the response would show the present, and a reader would not notice it. So such a request is refused.
+1. `at` is allowed for the list of groups and for one group. `from` and `to` are allowed for one group, but only
+   together and without `at`.
+2. The pages and documents of topics, hosts, incidents and events always show the present. A user who adds one of the
+   three parameters expects the past. So the monitor refuses such a request.
 3. An empty parameter counts as missing. Other addresses (style sheet, probes) ignore the parameters.
 """
 
@@ -21,14 +21,14 @@ _WITHOUT_PAST: Final = ("/incidents", "/api/v1/incidents", "/api/v1/events")
 
 
 def group_prefix(path: str) -> str | None:
-    """Return the part of the path before the id of a group. None if the path is not that of a group."""
+    """Return the part of the path before the group id. Return None if the path does not belong to a group."""
     return next((prefix for prefix in (GROUP_API, GROUP_PAGE) if path.startswith(prefix)), None)
 
 
 def is_answerable(path: str) -> bool:
-    """Return True if the parameters `at`, `from` and `to` have an effect on a request for this path.
+    """Return True if a request for this path uses the parameters `at`, `from` and `to`.
 
-    Either the response shows the past (rule 1), or the request is refused (rule 2).
+    Then the response shows the past (rule 1), or the monitor refuses the request (rule 2).
 
     >>> [is_answerable(path) for path in ("/", "/groups/a", "/topics/a", "/incidents/0a", "/style.css")]
     [True, True, True, True, False]
@@ -37,7 +37,7 @@ def is_answerable(path: str) -> bool:
 
 
 def refusal(path: str, given: Collection[str]) -> str | None:
-    """Return the reason why a request with these parameters has no answer. None if it has one.
+    """Return the reason why a request cannot have these parameters. Return None if the parameters are allowed.
 
     >>> refusal("/groups/a", [FROM]), refusal("/groups/a", [FROM, TO])
     ('a comparison needs both `from` and `to`', None)

@@ -1,4 +1,4 @@
-"""The values that a page of the past shows, beside the report itself."""
+"""Computes the values that a page of the past shows in addition to the report of the group."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ HOUR_MS = 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class PastMoment:
-    """The moment of a page. `earlier` is one hour before it, and `later` one hour after it.
+    """The moment of a page. `earlier` is one hour before the moment. `later` is one hour after the moment.
 
-    `later` is None if it is in the future.
+    `later` is None if this time is in the future.
     """
 
     at_ms: int
@@ -40,7 +40,7 @@ class PastMoment:
 
 
 def past_moment(at_ms: int, now_ms: int) -> PastMoment:
-    """Return the moment, with the moments one hour before and after it.
+    """Return the moment, and the moments one hour before and after it.
 
     >>> past_moment(1795385040000, 1795385040001)
     PastMoment(at_ms=1795385040000, text='2026-11-22T22:04', earlier='2026-11-22T21:04', later=None)
@@ -56,9 +56,10 @@ def past_moment(at_ms: int, now_ms: int) -> PastMoment:
 
 @dataclass(frozen=True, slots=True)
 class CoveredCluster:
-    """The times that the tables cover for one cluster. If the tables cannot answer, `refusal` is the reason.
+    """The times that the tables cover for one cluster. If they do not cover the request, `refusal` is the reason.
 
-    `measurement` is the last measurement before the moment. It is None if the request has no moment or no answer.
+    `measurement` is the last measurement before the moment. It is None for a request without a moment, and if `refusal`
+    is set.
     """
 
     cluster: str
@@ -68,12 +69,12 @@ class CoveredCluster:
 
     @property
     def gap_text(self) -> str | None:
-        """The sentence about a moment without measurements. None if the moment was measured."""
+        """The warning that the moment has no recent measurement. None if it has one, or if `measurement` is None."""
         return None if self.measurement is None else measurement_gap(self.measurement)
 
 
 def measurement_gap(measurement: Measurement) -> str | None:
-    """Return the sentence about a moment without measurements. None if the moment was measured.
+    """Return the warning that the moment has no recent measurement. Return None if the measurement is recent.
 
     >>> print(measurement_gap(Measurement()))
     The tables have no measurement before this time. So lag, status, conditions, causes and incidents are unknown.
@@ -89,7 +90,7 @@ def measurement_gap(measurement: Measurement) -> str | None:
 def last_findings(past: PastGroup) -> Sequence[str]:
     """Return sentences about the conditions and the cause of lag at the last measurement.
 
-    The result is empty if the moment was measured.
+    The result is empty if the moment has a recent measurement.
     """
     last = past.last_findings or Findings()
     sentences = [
@@ -122,10 +123,10 @@ def _rebalance(row: Row, previous: Row | None) -> PastRebalance:
 
 @dataclass(frozen=True, slots=True)
 class PastMember:
-    """One member as of a moment. `topics` has each topic with its partition numbers as ranges. None means unknown.
+    """One member at a moment. `topics` has each topic with its partition numbers as ranges. None means unknown.
 
-    The partitions are those that the leader or the coordinator assigned to the member (its target). `expected` is the
-    number of partitions that the group's strategy assigns to the member.
+    `partitions` counts the partitions that the leader or the coordinator assigned to the member (its target).
+    `expected` counts the partitions that the group's strategy assigns to the member.
     """
 
     member: GroupMember
@@ -153,7 +154,7 @@ def past_members(group: GroupReport, lag: Mapping[TopicPartition, int | None]) -
 
 @dataclass(frozen=True, slots=True)
 class PastChange:
-    """The change of one member between two generations. `name` is the name that all output shows for this member."""
+    """The change of one member between two generations. `lost` and `gained` have topics and ranges of partitions."""
 
     name: str
     member_id: str
@@ -182,5 +183,5 @@ def past_changes(changes: Iterable[MemberChange]) -> Sequence[PastChange]:
 
 
 def covered(clusters: Iterable[CoveredCluster]) -> Sequence[CoveredCluster]:
-    """Return the clusters whose tables can answer."""
+    """Return the clusters whose tables cover the request."""
     return [one for one in clusters if one.refusal is None]

@@ -1,4 +1,4 @@
-"""Answers requests: one module for each kind of page, and the responses that all of them use.
+"""Answers requests. Each module answers one kind of page. `answers` has the responses that all modules use.
 
-May import everything in `streaming.page` except the application.
+These modules may import everything in `streaming.page` except the application.
 """

@@ -1,4 +1,4 @@
-"""Responses of the pages and of the JSON API, and what all of them need: the clusters and the links."""
+"""Makes the responses of the pages and of the JSON API."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BAD_REQUEST, NOT_FOUND, GONE, UNAVAILABLE = "400 Bad Request", "404 Not Found", 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A response, without the headers that every response has."""
+    """A response. The application adds the headers that every response has."""
 
     body: bytes
     content_type: str
@@ -37,11 +37,11 @@ class Site:
     links: LinkSettings
 
     def select_clusters(self, query: str) -> Sequence[ClusterView]:
-        """Return the clusters that `?cluster=` selects. All clusters without this parameter."""
+        """Return the clusters that `?cluster=` selects. Without this parameter, return all clusters."""
         return select_clusters(self.clusters, argument(query, "cluster"))
 
     def page(self, template: str, clusters: Sequence[WatchedCluster], status: str = OK, **values: Any) -> Answer:  # noqa: ANN401 - templates accept all types
-        """Return a page. `clusters` are the clusters that it shows."""
+        """Return a page. `clusters` are the clusters that the page shows."""
         several = len(self.clusters) > 1
         return Answer(page(template, clusters=clusters, several=several, links=self.links, **values), HTML, status)
 
@@ -61,5 +61,7 @@ def error(clusters: Sequence[WatchedCluster], text: str, status: str, *headers: 
 
 
 def catching_up(clusters: Sequence[WatchedCluster]) -> Answer:
-    """Return the JSON document while the monitor reads the log for the first time."""
-    return error(clusters, "the monitor is reading the log for the first time", UNAVAILABLE, ("Retry-After", "5"))
+    """Return the JSON document for a cluster that is catching up."""
+    return error(
+        clusters, "the monitor is still reading __consumer_offsets after its start", UNAVAILABLE, ("Retry-After", "5")
+    )

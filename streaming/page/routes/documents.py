@@ -1,4 +1,4 @@
-"""Answers requests for the events, and for the description of the API."""
+"""Answers requests for events and for the OpenAPI description."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _EVENTS = "/api/v1/events"
 
 
 class Documents:
-    """The documents that do not belong to one page. `events` is None if the monitor has no tables."""
+    """Answers requests for JSON documents that have no page. `events` is None if the monitor has no tables."""
 
     def __init__(self, site: Site, events: EventReader | None) -> None:
         self._site = site
@@ -27,7 +27,7 @@ class Documents:
         return self._read_events(Address(_EVENTS, query)) if path == _EVENTS else None
 
     def _read_events(self, address: Address) -> Answer:
-        """Return the events (rules in `api.events`)."""
+        """Return the events. `api.events` has the rules."""
         clusters = {one.cluster for one in self._site.select_clusters(address.query)}
         limit = max(1, address.whole_number("limit", DEFAULT_EVENTS, MAX_EVENTS))
         if self._events is None or not clusters:
@@ -37,6 +37,6 @@ class Documents:
         except BadSinceError as error:
             return document({"error": str(error)}, BAD_REQUEST)
         except GoneError as error:
-            return document({"error": f"the cursor is too old ({error}): start again with a time"}, GONE)
+            return document({"error": f"the cursor is too old ({error}): start again with a time in `since`"}, GONE)
         except (NoTableError, TableReadError) as error:
             return document({"error": f"the tables cannot be read now ({error})"}, UNAVAILABLE)

@@ -1,7 +1,7 @@
 """Answers requests about incidents: `/incidents`, `/incidents/<id>`, and the same addresses of the API.
 
-If `?group=` has exactly one open incident, `/incidents` redirects to it. Alerts link to this address. If the table
-cannot be read, it is unknown whether an incident exists. Then the status is 503.
+If the group of `?group=` has exactly one open incident, `/incidents` redirects to this incident. If the monitor cannot
+read the table and does not find an incident elsewhere, the status is 503 instead of 404.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PAGE, _API = "/incidents", "/api/v1/incidents"
 
 
 class IncidentPages:
-    """The pages and documents of incidents."""
+    """Answers requests for pages and JSON documents of incidents."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
@@ -44,7 +44,6 @@ class IncidentPages:
         return None
 
     def _list(self, query: str) -> tuple[Sequence[WatchedCluster], IncidentListing, str | None]:
-        """Return the selected clusters, the incidents, and the group in the address."""
         clusters = [(one.watch(), one.incidents) for one in self._site.select_clusters(query)]
         group_id = argument(query, "group") if has_argument(query, "group") else None
         return [watched for watched, _ in clusters], list_incidents(clusters, group_id), group_id

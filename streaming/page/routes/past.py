@@ -1,15 +1,15 @@
 """Answers requests about the past: `?at=` on the overview and on a group, `?from=` and `?to=` on a group.
 
-1. This module answers requests with `?at=`, and requests with `?from=` and `?to=` for a group. All other requests are
-   about the present. The paths are the same as for the present.
-2. The status is 400 if a parameter cannot be parsed or cannot be used for this address (`past.parameters`). It is also
-   400 if a list is filtered or sorted by a value that the reports of the past do not have (`WITHOUT_PAST`). It is 404
-   if the tables do not cover the moment or do not have the group, and 503 if a table cannot be read. The page and the
-   document show the first and the last moment of the tables.
-3. The answer needs only the tables. So it does not matter whether the monitor is still catching up.
+1. This module answers requests with `?at=`, `?from=` or `?to=`. All other requests are about the present. The paths are
+   the same as for the present.
+2. The status is 400 if the monitor cannot parse a parameter, or if the parameter is not allowed for this address
+   (`past.parameters`). The status is also 400 for a filter or a sort key in `WITHOUT_PAST`. The status is 404 if the
+   tables do not cover the moment or do not contain the group. The status is 503 if a table cannot be read. Each
+   response shows the first and the last moment that the tables cover.
+3. The response needs only the tables. So this module also answers while the monitor is catching up.
 4. One request at a time reads the tables, because a list of all groups reads much data. `MAX_WAITING_READS` more
-   requests wait. The status of all other requests is 503, and they can be repeated after `RETRY_SECONDS`.
-5. If several clusters have the group, the status is 300, and the request must select one with `?cluster=`.
+   requests wait. All other requests get the status 503. Clients can repeat them after `RETRY_SECONDS`.
+5. If several clusters have the group, the status is 300, and the request must select a cluster with `?cluster=`.
 """
 
 from __future__ import annotations
@@ -66,13 +66,13 @@ class PastRequest:
 
     @property
     def shown_address(self) -> Address:
-        """The address with a percent-encoded path. Links change its parameters."""
+        """The address for links: the path is percent-encoded."""
         path = self.address.path if self.group_id is None else group_address(self.group_id).partition("?")[0]
         return Address(path, self.address.query)
 
 
 class PastPages:
-    """The pages and documents of the past for these clusters."""
+    """Answers requests about the past."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
@@ -102,7 +102,7 @@ class PastPages:
         except (NoTableError, TableReadError) as error:
             return self._refusal(request, (), f"the tables cannot be read ({error})", UNAVAILABLE)
         except TooManyReadsError:
-            text = "too many requests read the tables now: repeat the request in some seconds"
+            text = "too many requests read the tables now: repeat the request in a few seconds"
             refused = self._refusal(request, (), text, UNAVAILABLE)
             return replace(refused, headers=(("Retry-After", str(RETRY_SECONDS)),))
 
@@ -125,11 +125,11 @@ class PastPages:
         search = search_of(request.address)
         unknown = [name for name in WITHOUT_PAST if name in search.filters or name == search.sort]
         if unknown:
-            text = f"the list of a past moment cannot be filtered or sorted by {' or '.join(unknown)}"
-            return self._refusal(request, (), f"{text}, because it does not contain this value", BAD_REQUEST)
+            text = f"a list of the past cannot be filtered or sorted by {' or '.join(unknown)}"
+            return self._refusal(request, (), f"{text}, because the list does not contain this value", BAD_REQUEST)
         clusters = self._coverage(request, at_ms)
         if not covered(clusters):
-            return self._refusal(request, clusters, "the tables have no answer for this moment", NOT_FOUND)
+            return self._refusal(request, clusters, "the tables do not cover this moment", NOT_FOUND)
         readers = {one.cluster: _reader(self._view(one)) for one in covered(clusters)}
         clusters = [
             replace(one, measurement=readers[one.cluster].measurement(at_ms)) if one.cluster in readers else one
@@ -167,7 +167,7 @@ class PastPages:
             return self._refusal(request, (), f"`at` must be {_MOMENT_FORMAT}", BAD_REQUEST)
         clusters = self._coverage(request, at_ms)
         if not covered(clusters):
-            return self._refusal(request, clusters, "the tables have no answer for this moment", NOT_FOUND)
+            return self._refusal(request, clusters, "the tables do not cover this moment", NOT_FOUND)
         found = self._find(covered(clusters), request, lambda reader, group_id: reader.group(group_id, at_ms))
         if len(found) != 1:
             return self._refuse_none_or_several(request, clusters, found)
@@ -193,7 +193,7 @@ class PastPages:
             return self._refusal(request, (), f"`from` and `to` must be {_MOMENT_FORMAT}, or generations", BAD_REQUEST)
         clusters = self._coverage(request, *(end for end in known if not isinstance(end, Generation)))
         if not covered(clusters):
-            return self._refusal(request, clusters, "the tables have no answer for one of the moments", NOT_FOUND)
+            return self._refusal(request, clusters, "the tables do not cover `from` or `to`", NOT_FOUND)
         found = self._find(covered(clusters), request, lambda reader, group_id: reader.compare(group_id, *known))
         if len(found) != 1:
             return self._refuse_none_or_several(request, clusters, found)
@@ -221,8 +221,8 @@ class PastPages:
             text = "several clusters have a group with this id: select one with ?cluster="
             return self._refusal(request, clusters, text, CHOICES)
         text = (
-            "the tables have no row of this group for this moment. Either the group did not exist, or its rows were"
-            " deleted because they are older than tables.retention_days"
+            "the tables have no row of this group for this moment. Either the group did not exist, or the monitor"
+            " deleted its rows because they were older than tables.retention_days"
         )
         return self._refusal(request, clusters, text, NOT_FOUND)
 
@@ -297,7 +297,6 @@ def _group_values(past: PastGroup) -> Mapping[str, Any]:
 
 
 def _timeline(view: ClusterView, past: PastGroup, at_ms: int, span: str) -> TimelineSection:
-    """Return the section with the timeline that ends at the moment."""
     present = view.watch().reports.get(past.report.group_id)
     return section_of(view.timelines.read_past(past, present.limits if present else None, at_ms, span))
 

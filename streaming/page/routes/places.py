@@ -16,7 +16,7 @@ from streaming.page.watched import CATCHING_UP, WatchedCluster
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A topic or a client host: how its page is addressed and computed. The lists in `parts` are split into pages."""
+    """A kind of page: topic or client host. The lists in `parts` of the detail are divided into pages."""
 
     kind: str
     address: Callable[[str], str]
@@ -31,7 +31,7 @@ _PLACES = {
 
 
 class PlacePages:
-    """The pages of topics and of client hosts."""
+    """Answers requests for the pages of topics and client hosts."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
@@ -44,7 +44,7 @@ class PlacePages:
         return None
 
     def _page(self, place: _Place, name: str | None, query: str) -> Answer:
-        """Return the page of a topic or of a client host (rules 1 to 3 of `clusters`)."""
+        """Select the cluster by rules 1 to 3 of `clusters`."""
         clusters = [one.watch() for one in self._site.select_clusters(query)]
         if not clusters:
             return self._site.no_such_cluster()

@@ -1,7 +1,7 @@
-"""The timeline on the page of a group: what happened to the group in the last hour, 6 hours, 24 hours or 7 days.
+"""Makes the timeline of a group: a picture of the last hour, 6 hours, 24 hours or 7 days.
 
     tables ──► reader ──► history (values), lag_line, member_rows ──► picture (shapes) ──► templates/timeline.html
 
-Only `reader` reads tables, and only `reader` has state. All other modules contain pure functions. This package is
-allowed to import what `streaming.page` is allowed to import.
+Only `reader` reads tables and has state. All other modules contain pure functions. This package is allowed to import
+what `streaming.page` is allowed to import.
 """

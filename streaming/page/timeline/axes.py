@@ -1,4 +1,4 @@
-"""Readable steps of the time axis and of the lag axis."""
+"""Computes the round values and the texts of the time axis and of the lag axis."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _STEPS_MS: Final = (
 
 
 def time_ticks(window: Window, most: int) -> Sequence[int]:
-    """Return at most `most` round times of the window (in UTC), sorted.
+    """Return at most `most` times of the window that are round in UTC, sorted.
 
     >>> [clock(at_ms) for at_ms in time_ticks(Window(1_795_300_000_000, 1_795_303_600_000), 4)]
     ['22:40', '23:00', '23:20']
@@ -43,7 +43,7 @@ def clock(at_ms: int) -> str:
 
 
 def moment(at_ms: int, window: Window) -> str:
-    """Return a time as precise as the window allows: with the date if the window is longer than one day.
+    """Return a time in UTC as text. If the window is one day or longer, the text contains the date but no seconds.
 
     >>> moment(1_795_300_000_000, Window(0, 1)), moment(1_795_300_000_000, Window(0, 86_400_001))
     ('22:26:40', '21 Nov 22:26')
@@ -52,7 +52,7 @@ def moment(at_ms: int, window: Window) -> str:
 
 
 def nice_limit(highest: int) -> int:
-    """Return the upper end of the lag axis: the next higher round number.
+    """Return the upper end of the lag axis: the lowest round number that is not below `highest`.
 
     >>> [nice_limit(highest) for highest in (0, 1, 7, 11, 260, 99_000)]
     [1, 1, 10, 20, 500, 100000]

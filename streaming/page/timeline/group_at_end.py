@@ -1,8 +1,8 @@
 """The group at the end of a window: now, or at a moment in the past.
 
 1. The values of the present come from the view of the monitor. The values of the past come from the tables.
-2. The settings contain only the present limit of the lag. If the group does not exist now, its limit is unknown. Then
-   the timeline does not show the times above the limit.
+2. The limit of the lag (`max_lag_seconds`) comes from the present settings, also for the past. If the group does not
+   exist now, its limit is unknown, and the timeline shows no times above the limit.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from streaming.past.report import PastGroup
 
 
 class GroupAtEnd(NamedTuple):
-    """What is known about a group at the end of the window. None: unknown.
+    """What is known about a group at the end of the window. None means unknown.
 
-    `last_record_ms` is the time of its last record, and `rebalances_ms` are the times of its last rebalances.
-    `sampled_ms` is the time of the last sample that was read completely.
+    `last_record_ms` is the time of its last record. `rebalances_ms` are the times of its last rebalances. `sampled_ms`
+    is the time of the last sample, if the cluster is ready now.
     """
 
     report: GroupReport
@@ -37,7 +37,7 @@ class GroupAtEnd(NamedTuple):
 
 
 def present_group(watched: WatchedCluster, report: GroupReport) -> GroupAtEnd:
-    """Return the group now."""
+    """Return the group at the present time."""
     view, record = watched.view, watched.view.groups.get(report.group_id)
     position = record.snapshot.position if record else None
     lag = None

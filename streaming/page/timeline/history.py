@@ -1,20 +1,18 @@
 """The values of a timeline, and the pure functions that make them from rows of the tables.
 
-1. **Rebalances.** Each row of `rebalances` in the window belongs to exactly one mark: the mark of its column
-   (`window.COLUMNS`). Changes that are not rebalances (for example `became_empty`) are counted separately. A tombstone
-   that is followed by an upgrade or a downgrade in the same column is not counted.
-2. **Commit gaps.** A gap starts at `last_commit_time`. If its duration is unknown because no commit followed, the gap
-   lasted at least until the rebalance, and is drawn until the rebalance. All other unknown gaps are counted and not
-   drawn. Gaps that touch or are in the same column are one span.
+1. **Rebalances.** Each row of `rebalances` in the window belongs to the mark of its column (`window.COLUMNS`). A mark
+   counts rebalances and other changes (for example `became_empty`) separately. If an upgrade or a downgrade follows a
+   tombstone in the same column, the mark does not count the tombstone.
+2. **Commit gaps.** A gap starts at `last_commit_time`. If no commit followed the rebalance, the duration is unknown,
+   and the picture shows the gap until the rebalance. The picture does not show other gaps of unknown duration, but
+   counts them. Gaps that touch or are in the same column are one span.
 3. **Conditions.** The row of the end of a condition also contains its start. If the report of the group contains the
-   condition, the condition lasts until the end of the window. If it does not, and no end is stored, the end is unknown.
-   Then the bar ends at the last measurement (rule 4).
-4. **Proof of measurements.** A row of `group_lag` of any group of the cluster proves that the monitor measured at this
-   time. The monitor writes only changed rows. So a long period without such a row has two possible reasons: the monitor
-   did not run, or no offset of the whole cluster changed. The tables do not show which reason is true. The picture
-   marks such a period as a time without measurements. `streaming/past/silence.py` defines when a period is too long.
-   The measurements of the look-back and of the window count for the median. Rebalances, members and commit gaps come
-   from the log of the group. After a restart, the monitor reads the records that were written while it did not run. So
+   condition, the condition lasts until the end of the window. If the report does not contain the condition, and the
+   tables have no row of its end, the end is unknown. Then the bar ends at the last measurement (rule 4).
+4. **Proof of measurements.** Each row of `group_lag` proves that the monitor measured the cluster at this time.
+   `streaming/past/silence.py` defines the longest allowed period without a row. The picture marks a longer period as a
+   time without measurements. The limit depends on the measurements of the look-back and of the window. Rebalances,
+   members and commit gaps come from records. After a restart, the monitor reads the records that it has missed. So
    these parts of the picture are complete.
 """
 
@@ -69,7 +67,10 @@ class Gap(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A period with a text. If `is_end_known` is False, it possibly lasted longer. `count` is the number of events."""
+    """A period with a text. If `is_end_known` is False, the period possibly lasted longer.
+
+    `count` is the number of gaps or conditions that are merged into this span.
+    """
 
     from_ms: int
     to_ms: int
@@ -88,7 +89,7 @@ class ConditionBars:
 
 @dataclass(frozen=True, slots=True)
 class Gaps:
-    """The commit gaps: their spans, the longest single gap, and the number of gaps that are not drawn (rule 2)."""
+    """The commit gaps. `unknown` is the number of gaps that the picture does not show (rule 2)."""
 
     spans: tuple[Span, ...] = ()
     longest_ms: int = 0
@@ -106,9 +107,9 @@ class ConditionRow(NamedTuple):
 
 
 class LagPoint(NamedTuple):
-    """The highest lag from `from_ms` to `to_ms`. None: unknown.
+    """The highest lag of the group from `from_ms` to `to_ms`. None means unknown.
 
-    If `is_bound` is True, the value is a lower bound.
+    If `is_bound` is True, `records` is a lower bound.
     """
 
     from_ms: int
@@ -118,7 +119,7 @@ class LagPoint(NamedTuple):
 
 
 class Holding(NamedTuple):
-    """The number of partitions of one member. None: unknown."""
+    """The number of partitions of one member. None means unknown."""
 
     member_id: str
     name: str
@@ -127,7 +128,7 @@ class Holding(NamedTuple):
 
 
 class Generation(NamedTuple):
-    """The members of the group from the time `at_ms` on. None: unknown. A group that has ended has no members."""
+    """The members of the group from the time `at_ms` on. None means unknown. A deleted group has no members."""
 
     at_ms: int
     members: tuple[Holding, ...] | None
@@ -135,7 +136,7 @@ class Generation(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """A period in which a row of the picture held the same number of partitions. None: unknown."""
+    """A period in which the number of partitions of a row stayed the same. None means unknown."""
 
     from_ms: int
     to_ms: int
@@ -144,7 +145,7 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class MemberRow:
-    """One row of the picture: a member, the members of a host, or all other members."""
+    """One row of the picture: one member, all members of one client host, or all other members."""
 
     name: str
     bands: tuple[Band, ...]
@@ -152,9 +153,9 @@ class MemberRow:
 
 @dataclass(frozen=True, slots=True)
 class MemberRows:
-    """The members. `unknown` are the periods with unknown members.
+    """The rows of the members. `unknown` has the periods with unknown members.
 
-    `is_by_member` is True if each row shows one member. It is False if a row shows the members of one or more hosts.
+    `is_by_member` is True if each row shows one member. It is False if each row shows the members of one or more hosts.
     """
 
     rows: tuple[MemberRow, ...] = ()
@@ -166,9 +167,9 @@ class MemberRows:
 class Timeline:
     """Everything that happened to a group in a window, as far as the tables prove it.
 
-    `errors` are the reasons why a part is missing. `marks` is None if the rebalances are unknown. `above_limit` are the
-    times at which the lag was above the limit. `max_lag_seconds` is this limit, or None if it is unknown. `measured_ms`
-    is the time of the last measurement, or None if it is before the window.
+    `errors` has the reasons why parts are missing. `marks` is None if the rebalances are unknown. `above_limit` has the
+    periods in which the lag was above `max_lag_seconds`. `max_lag_seconds` is None if the limit is unknown.
+    `measured_ms` is the time of the last measurement. It is None if the window has no measurement.
     """
 
     span: str
@@ -247,7 +248,7 @@ def condition_bars(
 ) -> tuple[ConditionBars, ...]:
     """Return the conditions, sorted by their first start (rule 3).
 
-    `active` has the name, the start and the text of the conditions in the report of the group.
+    `active` has the name, the start and the text of each condition in the report of the group.
     """
     ends: dict[tuple[str, int], tuple[int | None, str]] = {}
     for row in sorted(rows, key=lambda row: (row.sampled_ms, not row.active)):
@@ -263,7 +264,7 @@ def condition_bars(
 
 
 def silences(measured_ms: Sequence[int], window: Window) -> tuple[Span, ...]:
-    """Return the periods without measurements (rule 4). `measured_ms` are sorted, and can start before the window."""
+    """Return the periods without measurements (rule 4). `measured_ms` is sorted, and can start before the window."""
     limit_ms = silence_limit_ms(measured_ms)
     before = measured_ms[0] if measured_ms and measured_ms[0] < window.from_ms else window.from_ms - limit_ms
     edges = [before, *measured_ms, window.to_ms]

@@ -1,16 +1,17 @@
 """Computes the lag of a group over time from the rows of `group_lag`.
 
-The table contains a row of a partition only if a value changed. So the lag of a group is the sum of the lags in the
-last row of each partition.
+The table contains a row of a partition only if a value changed. So the last row of each partition contains its present
+lag, and the lag of a group is the sum over these rows. The look-back is the time before the window in which the reader
+also reads rows.
 
 1. If the lag of one partition is unknown, the lag of the group is unknown (as in the report of the group).
-2. A partition without a row in the look-back and in the window did not change. Its lag in the report of the group was
-   its lag during the whole window.
-3. If a partition has a row in the window and none in the look-back, its lag before this row is not known. Possibly the
-   lag was constant for a long time, or the group did not read the partition. So the sum of the other partitions is a
-   lower bound. Without a report of the lag, all values are lower bounds.
-4. If the report does not contain a partition any more, the partition counts until its last row. A partition does not
-   count after an end row, because it has no committed offset.
+2. If a partition has no row in the look-back and no row in the window, its lag did not change in this time. So the lag
+   in the report of the group is correct for the whole window.
+3. If a partition has a row in the window but no row in the look-back, its lag before this row is missing. Possibly the
+   lag was constant for a long time, or the group did not read the partition. So the lag of the group is a lower bound:
+   the sum of the other partitions. If the report does not contain the lag, all values are lower bounds.
+4. If the report does not contain a partition, the partition counts only until its last row. After an end row, the
+   partition does not count, because it has no committed offset.
 5. The value of an interval is the highest lag in the interval. In periods without measurements, the value is unknown.
 """
 
@@ -30,7 +31,7 @@ from streaming.page.timeline.window import Window
 LAG_INTERVALS: Final = 240
 
 _RECORDS, _KNOWN, _UNKNOWN, _MISSING = range(4)
-"""The columns of a total: the lag, and the numbers of partitions whose lag is known, unknown, or missing (rule 3)."""
+"""The columns of a total: the lag, and the number of partitions with known, unknown, and missing lag (rule 3)."""
 _NOTHING = (0, 0, 0, 0)
 _Times = NDArray[np.int64]
 _Totals = NDArray[np.int64]
@@ -39,8 +40,8 @@ _Totals = NDArray[np.int64]
 class LagLine:
     """Computes the lag of each interval of the window.
 
-    `add` gets the rows of the window in pieces, in the order of time. `present` is the lag in the report of the group,
-    or None if it is unknown.
+    `add` gets the rows of the window in pieces, the oldest piece first. `present` is the lag in the report of the
+    group. It is None if the lag is unknown.
     """
 
     def __init__(self, partitions: LagPartitions, present: Lags | None, window: Window) -> None:
@@ -64,9 +65,9 @@ class LagLine:
         self._changes = [np.sum(_totals([*starts, *constant]), axis=0).reshape(1, 4)]
 
     def add(self, rows: LagRows) -> None:
-        """Add the change of the total at each row.
+        """Add the change of the group's lag at each row.
 
-        After the last row of a partition that ends, its lag is subtracted (rule 4).
+        If a partition is not in the report, subtract its lag after its last row (rule 4).
         """
         order = np.lexsort((rows.sampled_ms, rows.codes))
         codes, times, after = rows.codes[order], rows.sampled_ms[order], _values_of(rows)[order]
@@ -113,7 +114,7 @@ def _values_of(rows: LagRows) -> _Totals:
 
 
 def _sum_by_time(times: _Times, changes: _Totals) -> tuple[_Times, _Totals]:
-    """Return the different times, sorted, and the sum of the changes at each time."""
+    """Return the distinct times, sorted, and the sum of the changes at each time."""
     if not len(times):
         return times, changes
     order = np.argsort(times, kind="stable")

@@ -1,7 +1,7 @@
 """The rows of `group_lag` of one group, as columns.
 
-A group with 1,000 partitions has 20 million rows in seven days. These rows need several GB of memory. So the rows of a
-window come in pieces, in the order of time. The computations add one piece at a time (`LagLine`, `LateTimes`).
+A group with 1,000 partitions has 20 million rows in seven days. These rows need several GB of memory. So the reader
+reads the rows of a window in pieces, the oldest piece first. `LagLine` and `LateTimes` process one piece at a time.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from streaming.page.timeline.window import Window
 ROWS_AT_ONCE: Final = 500_000
 
 Lags = Mapping[TopicPartition, int | None]
-"""The lag of each partition. None: unknown."""
+"""The lag of each partition. None means unknown."""
 
 
 class LagPartitions(NamedTuple):
-    """The partitions of a group, as far as its rows must be known before the first piece.
+    """What `LagLine` and `LateTimes` must know about the partitions of a group before the first piece.
 
-    `with_rows` are the partitions with a row in the window, and `last_ms` are the times of their last rows. `earlier`
+    `with_rows` has the partitions with a row in the window, and `last_ms` has the times of their last rows. `earlier`
     has the lag in the last row of each partition in the look-back. `earlier_ages` has the time of this row and the age
-    of the next record in seconds, or NaN if no record waits or the age is unknown. `ended_before` are the partitions
-    whose last row in the look-back is an end row. They are not in `earlier`.
+    of the next record in seconds. The age is NaN if no record waits, or if the age is unknown. `ended_before` has the
+    partitions whose last row in the look-back is an end row. These partitions are not in `earlier`.
     """
 
     with_rows: Sequence[TopicPartition]
@@ -40,8 +40,9 @@ class LagPartitions(NamedTuple):
 class LagRows(NamedTuple):
     """One piece of the rows in a window. `codes` are indices into `LagPartitions.with_rows`.
 
-    `records` is the lag. If `is_known` is False, it has no meaning. `is_end` is True for an end row. `ages` are the
-    ages of the next records in seconds, or NaN if no record waits or the age is unknown.
+    `records` is the lag. If `is_known` is False, the lag is unknown, and `records` has no meaning. `is_end` is True for
+    an end row. `ages` has the ages of the next records in seconds. An age is NaN if no record waits, or if the age is
+    unknown.
     """
 
     sampled_ms: NDArray[np.int64]
@@ -53,7 +54,7 @@ class LagRows(NamedTuple):
 
 
 def is_first_of_run(sorted_values: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return True for each value that differs from the value before it.
+    """Return an array that is True where a value differs from the previous value. The first entry is True.
 
     >>> is_first_of_run(np.array([5, 5, 7])).tolist(), is_first_of_run(np.array([], dtype=np.int64)).tolist()
     ([True, False, True], [])
@@ -64,7 +65,7 @@ def is_first_of_run(sorted_values: NDArray[np.int64]) -> NDArray[np.bool_]:
 def pieces(rows_by_minute: Iterable[tuple[int, int]], window: Window) -> Sequence[Window]:
     """Divide the window into pieces. `rows_by_minute` has the start and the number of rows of each minute, sorted.
 
-    A piece has at most `ROWS_AT_ONCE` rows, except if it is a single minute. There is always a last piece.
+    A piece has at most `ROWS_AT_ONCE` rows, except if one minute has more rows. The result has at least one piece.
 
     >>> found = pieces([(0, 400_000), (60_000, 90_000), (120_000, 20_000)], Window(5, 150_000))
     >>> [(one.from_ms, one.to_ms) for one in found]

@@ -1,12 +1,13 @@
-"""Finds the times at which the lag of a group was above its limit `max_lag_seconds`, from the rows of `group_lag`.
+"""Finds the periods in which the lag of a group was above its limit `max_lag_seconds`, from the rows of `group_lag`.
 
-The lag axis of the picture shows records, and the limit is in seconds. So the picture shows these times instead of a
-line at the limit.
+The lag axis of the picture shows records, and the limit is in seconds. So the picture cannot show the limit as a line,
+and shows these periods instead.
 
 1. The table contains a row of a partition only if a value changed. While a partition has a lag, the age of its next
-   record grows. So the lag exceeds the limit at a time that follows from the row, if no later row comes first.
-2. The lag of the group is above the limit while the lag of one of its partitions is.
-3. If the report of the group does not contain a partition any more, the partition counts until its last row.
+   record grows by one second per second. So the age in a row shows when the lag exceeds the limit. The next row of the
+   partition ends this calculation.
+2. The lag of the group is above the limit while the lag of at least one partition is above the limit.
+3. If the report of the group does not contain a partition, the partition counts only until its last row.
 4. In periods without measurements, it is unknown whether the lag was above the limit.
 """
 
@@ -26,10 +27,10 @@ _Ages = NDArray[np.float64]
 
 
 class LateTimes:
-    """Finds the times above the limit.
+    """Finds the periods above the limit.
 
-    `add` gets the rows of the window in pieces, in the order of time. `present` is the lag in the report of the group,
-    or None if it is unknown.
+    `add` gets the rows of the window in pieces, the oldest piece first. `present` is the lag in the report of the
+    group. It is None if the lag is unknown.
     """
 
     def __init__(self, partitions: LagPartitions, limit_seconds: float, present: Lags | None, window: Window) -> None:
@@ -49,7 +50,7 @@ class LateTimes:
         self._put(*_columns(constant), np.full(len(constant), window.to_ms, dtype=np.int64))
 
     def add(self, rows: LagRows) -> None:
-        """Add the periods that end at a row. The period of the last row of each partition ends in a later piece."""
+        """Add the periods between two rows. The period after a partition's last row ends in a later piece."""
         changed = np.unique(rows.codes)
         codes = np.concatenate([changed, rows.codes])
         times = np.concatenate([self._times[changed], rows.sampled_ms])
@@ -62,7 +63,7 @@ class LateTimes:
         self._put(times[has_next], ages[has_next], times[has_next + 1])
 
     def spans(self, silences: Sequence[Span]) -> tuple[Span, ...]:
-        """Return the times above the limit, sorted."""
+        """Return the periods above the limit, sorted."""
         until = np.full(len(self._times), self._window.to_ms, dtype=np.int64)
         self._put(self._times[self._is_present], self._ages[self._is_present], until[self._is_present])
         starts, ends = _union(np.concatenate(self._starts), np.concatenate(self._ends))
@@ -75,7 +76,7 @@ class LateTimes:
         return tuple(_without(silences, clipped))
 
     def _put(self, times: _Times, ages: _Ages, ends: _Times) -> None:
-        """Put the periods above the limit between these rows and these ends (rule 1)."""
+        """Store the period above the limit between each row and its end (rule 1)."""
         starts = times + np.maximum(0, 1000 * (self._limit_seconds - np.nan_to_num(ages))).astype(np.int64)
         is_late = ~np.isnan(ages) & (starts < ends)
         starts, ends = _union(starts[is_late], ends[is_late])
@@ -89,7 +90,7 @@ def _columns(rows: Sequence[tuple[int, float]]) -> tuple[_Times, _Ages]:
 
 
 def _union(starts: _Times, ends: _Times) -> tuple[_Times, _Times]:
-    """Return the union of the periods, sorted."""
+    """Merge overlapping periods. The result is sorted."""
     order = np.argsort(starts)
     starts, ends = starts[order], np.maximum.accumulate(ends[order]) if len(ends) else ends
     is_new = np.append(True, starts[1:] > ends[:-1])[: len(starts)]
@@ -97,7 +98,7 @@ def _union(starts: _Times, ends: _Times) -> tuple[_Times, _Times]:
 
 
 def _without(silences: Sequence[Span], spans: Iterator[Span]) -> Iterator[Span]:
-    """Yield the parts of the spans outside of the silences (rule 4)."""
+    """Remove the silences from the spans (rule 4)."""
     for span in spans:
         start_ms = span.from_ms
         for silence in silences:

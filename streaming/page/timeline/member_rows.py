@@ -1,12 +1,12 @@
 """Makes the rows of the members.
 
-1. A row shows the member with one name (`GroupMember.name`). After a restart, a member has a new member id but the same
-   name, so it stays in the same row. If several members of one generation have the same name, each member id has a row.
-2. If there are more than `MAX_ROWS` members, a row shows a client host. Its value is the sum over the host's members.
-3. If there are also more than `MAX_ROWS` hosts, the hosts with the most changes have rows of their own. All other hosts
+1. Each row shows one member name (`GroupMember.name`). After a restart, a member has a new member id but the same name,
+   so it stays in the same row. If several members of one generation have the same name, each member id has a row.
+2. If this would make more than `MAX_ROWS` rows, each row shows a client host with the partitions of all its members.
+3. If there are also more than `MAX_ROWS` hosts, the hosts with the most changes have their own rows. All other hosts
    share the last row, `other members`.
-4. The generations are the last one before the window, and the last one of each column of the window
-   (`GroupTables.generations`). The rows are sorted by name.
+4. The rows are sorted by name. They use the last generation before the window, and the last generation of each column
+   of the window (`GroupTables.generations`).
 5. Before the first known generation, and while the members are unknown, the picture shows no partitions.
 """
 
@@ -26,11 +26,11 @@ OTHER_MEMBERS: Final = "other members"
 _ID_CHARACTERS: Final = 7
 
 Held = Mapping[str, int | None]
-"""The number of partitions of each row in one generation. None: unknown."""
+"""The number of partitions of each row in one generation. None means unknown."""
 
 
 def member_rows(generations: Sequence[Generation], window: Window) -> MemberRows:
-    """Return the rows of the members. The generations are sorted by time. The first one can be before the window."""
+    """Return the rows of the members. The generations are sorted by time. The first can be before the window."""
     rows_of, is_by_member = _grouping(generations)
     held = [None if one.members is None else _held(one.members, rows_of) for one in generations]
     starts = [window.clip(one.at_ms) for one in generations]
@@ -82,7 +82,7 @@ def _held(members: Sequence[Holding], rows_of: Callable[[Holding], str]) -> Held
 
 
 def _most_changed_hosts(generations: Sequence[Generation]) -> Sequence[str]:
-    """Return the hosts with the most changes. If the changes are equal, the host with more partitions comes first."""
+    """Return the hosts with the most changes. Hosts with equally many changes are sorted by partitions."""
     known = [_held(one.members, _by_host) for one in generations if one.members is not None]
     hosts = {host for held in known for host in held}
     changes = Counter(
@@ -93,7 +93,7 @@ def _most_changed_hosts(generations: Sequence[Generation]) -> Sequence[str]:
 
 
 def _bands(name: str, held: Sequence[Held | None], times: Sequence[tuple[int, int]]) -> tuple[Band, ...]:
-    """Return the bands of one row. Without the row, there is no band. Equal adjacent bands are one band."""
+    """Return the bands of one row. Adjacent bands with the same number of partitions become one band."""
     bands: list[Band] = []
     for one, (start, end) in zip(held, times, strict=True):
         if one is None or name not in one or start == end:
@@ -106,7 +106,7 @@ def _bands(name: str, held: Sequence[Held | None], times: Sequence[tuple[int, in
 
 
 def _natural(name: str) -> tuple[bool, Sequence[tuple[bool, int, str]], str]:
-    """Return a sort key that orders numbers in names by value. `other members` is last.
+    """Return a sort key that compares the numbers in names by value. `other members` is last.
 
     >>> sorted(["pod-10", "other members", "pod-9"], key=_natural)
     ['pod-9', 'pod-10', 'other members']

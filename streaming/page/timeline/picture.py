@@ -1,17 +1,18 @@
-"""Draws a timeline: values in, shapes out.
+"""Converts the values of a timeline to the shapes of a picture.
 
-1. Time runs to the right. From top to bottom: conditions, rebalances, commit gaps, members, lag, time axis.
-2. All shapes are inside the view box. The width of text is estimated. So the browser cuts off text outside of the box,
-   and names that would be above the bars.
-3. There are two layouts: `WIDE` has names on the left side. `NARROW` is for phones and has names above the rows.
-4. A mark is one vertical line from its text to the lag. The line is behind the bands of the members, so it does not cut
-   the band of a member that kept its partitions. The text is the cause, or the number of rebalances. Marks that are
-   close together share one text. If there is no room for the text, only the title of the mark contains the text.
-5. A member's band is darker if the member holds more partitions. If there is room, the number is in the band.
-6. Unknown values are not drawn: the line of the lag breaks. A lower bound is a dashed line. Times at which the lag was
-   above the limit have a red background. Times without measurements are hatched.
-7. Empty space in the rows means that the log has no record, so nothing changed. It never means that nothing was
-   measured.
+1. Time runs to the right. From top to bottom, the rows are: conditions, rebalances, commit gaps, members, lag, and the
+   time axis.
+2. All shapes are inside the view box. The code can only estimate the width of text. So the browser cuts off text at the
+   edge of the view box, and names at the start of the bars.
+3. There are two layouts. `WIDE` has names on the left side. `NARROW` is for phones and has names above the rows.
+4. A mark is one vertical line from its text to the lag. The line is behind the bands of the members, so it does not
+   divide the band of a member that kept its partitions. The text is the cause, or the number of rebalances. Marks that
+   are close together share one text. If there is no space for the text, it is only in the title of the mark.
+5. A member's band is darker if the member holds more partitions. If there is space, the band contains the number.
+6. The line of the lag has a gap where the lag is unknown, and is dashed where the lag is a lower bound. Periods with a
+   lag above the limit have a red background. Times without measurements are hatched.
+7. Empty space in a row means that the log has no record of this time, so nothing changed. Times without measurements
+   are never empty.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ NARROW: Final = Layout("narrow", 360, 0, 15, 80, 5)
 
 
 def picture(timeline: Timeline, layout: Layout) -> Picture:
-    """Draw the timeline."""
+    """Return the picture of the timeline."""
     return _Drawing(timeline, layout).draw()
 
 
@@ -77,12 +78,11 @@ class _Drawing:
     timeline: Timeline
     layout: Layout
     below: list[Shape] = field(default_factory=list)
-    """Shapes below the rows: hatched times, commit gaps and rebalances."""
+    """Shapes behind the rows: hatched times, commit gaps and rebalances."""
     rows: list[Shape] = field(default_factory=list)
     y: float = 0.0
 
     def draw(self) -> Picture:
-        """Draw from top to bottom."""
         self._conditions()
         self._rebalances_and_gaps()
         self._members()
@@ -93,7 +93,6 @@ class _Drawing:
         return Picture(layout.name, layout.width, self.y, layout.label_width, (*self.below, *self.rows))
 
     def x(self, at_ms: float) -> float:
-        """Return the horizontal position of a time."""
         window = self.timeline.window
         left = self.layout.label_width
         return left + (self.layout.width - left) * (at_ms - window.from_ms) / window.span_ms
@@ -111,12 +110,11 @@ class _Drawing:
         return top
 
     def _box(self, span: Span | Band, top: float, height: float, css: str, title: str) -> Rect:
-        """Return the rectangle of a period. It is at least `_MIN_WIDTH` wide."""
         left = min(self.x(span.from_ms), self.layout.width - _MIN_WIDTH)
         return Rect(left, top, max(_MIN_WIDTH, self.x(span.to_ms) - left), height, css, title)
 
     def _text_in(self, box: Rect, text: str, css: str) -> Iterator[Text]:
-        """Return the text of a rectangle, if there is room."""
+        """Yield the text of a rectangle if there is space for it."""
         if text_width(text) + 2 <= box.width:
             yield Text(box.x + box.width / 2, box.y + box.height - 4.5, text, css, "middle", box.title)
 
@@ -199,7 +197,7 @@ class _Drawing:
         return top
 
     def _peak(self, points: Sequence[LagPoint], limit: int, bottom: float) -> Iterator[Text]:
-        """Return the highest lag as text, near its point on the line."""
+        """Yield the highest lag as text, near its point on the line."""
         known = [(point.records, point) for point in points if point.records]
         if known:
             records, point = max(known, key=lambda pair: pair[0])
@@ -214,7 +212,7 @@ class _Drawing:
             yield Text(x, y + 14 if y - 4 < bottom - self.layout.lag_height + 8 else y - 4, text, "tl-peak", "middle")
 
     def _through_everything(self, lag_from: float) -> None:
-        """Draw what crosses several rows: times without measurements, commit gaps, and rebalances."""
+        """Draw the shapes that cross several rows: times without measurements, commit gaps, and rebalances."""
         timeline, bottom = self.timeline, self.y - 4
         for span in timeline.silences:
             title = f"{SILENCE} {times(span, timeline.window)}"
@@ -250,7 +248,7 @@ class _Drawing:
 
 
 def _mark_texts(marks: Sequence[Mark], drawing: _Drawing, baseline: float) -> Iterator[Text]:
-    """Return the texts of the marks: to the right of the mark, or else to the left, if there is room (rule 4)."""
+    """Yield the texts of the marks: on the right side if there is space, or else on the left side (rule 4)."""
     clusters, free_from = _clusters(marks, drawing), drawing.layout.label_width
     starts = [drawing.x(cluster[0].last_ms) for cluster in clusters]
     for cluster, x, end in zip(clusters, starts, [*starts, drawing.layout.width][1:], strict=True):
@@ -269,7 +267,7 @@ def _mark_texts(marks: Sequence[Mark], drawing: _Drawing, baseline: float) -> It
 
 
 def _clusters(marks: Sequence[Mark], drawing: _Drawing) -> Sequence[Sequence[Mark]]:
-    """Return the marks in groups: marks that are close together share one text."""
+    """Return groups of marks that are close together, because such marks share one text."""
     clusters: list[list[Mark]] = []
     for mark in marks:
         if clusters and drawing.x(mark.last_ms) - drawing.x(clusters[-1][-1].last_ms) < _CLUSTER_WIDTH:
@@ -317,7 +315,7 @@ Run = Sequence[tuple[float, int]]
 
 
 def _lag_runs(points: Sequence[LagPoint]) -> Iterator[tuple[Run, str]]:
-    """Return the lines of the lag: times and records.
+    """Yield the lines of the lag, each with its CSS classes.
 
     A line ends where the lag becomes unknown, and where a lower bound starts or ends.
     """

@@ -1,8 +1,8 @@
-"""Reads the rows of one group in a time range. Only the columns that the timeline shows are read.
+"""Reads the rows of one group in a time range, but only the columns that the timeline shows.
 
-The number of rows that become Python objects is limited: a rebalance storm of seven days can have ten thousand rows
-with hundreds of members each. So `changes` and `generations` first read the times of all rows. Then they read the
-members and the details of one row per column of the picture. `lag` returns rows in pieces.
+A rebalance storm of seven days can have ten thousand rows with hundreds of members each. So many Python objects would
+need too much memory. So `marks` and `generations` first read the times of all rows. Then they read the members and the
+details of one row per column of the picture. `lag` returns rows in pieces.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _GAP_LOOK_BACK_MS: Final = HOUR_MS
 
 
 class GroupTables:
-    """The tables of one group. Each method reads one table, and raises NoTableError if it cannot be read."""
+    """The tables of one group. Each method reads one table, and raises NoTableError if the table cannot be read."""
 
     def __init__(self, root: str, cluster: str, group_id: str) -> None:
         self._root = root
@@ -57,7 +57,7 @@ class GroupTables:
         return [replace(mark, text=texts.get(last.position, "")) for mark, last in found]
 
     def gaps(self, window: Window) -> Sequence[Gap]:
-        """Return the commit gaps. In rows of earlier versions of the monitor, the start of the gap is unknown."""
+        """Return the commit gaps. Rows of earlier versions of the monitor do not contain the start of the gap."""
         table = StoredTable(self._root, COMMIT_GAPS)
         is_read = self._where("record_time", window.extend(_GAP_LOOK_BACK_MS))
         rows = table.query(f"SELECT * FROM stored WHERE {is_read}").to_pylist()  # noqa: S608 - quoted
@@ -81,7 +81,7 @@ class GroupTables:
     def generations(self, window: Window, earlier: Collection[date]) -> Sequence[Generation]:
         """Return the last generation of each column, and the last generation before the window.
 
-        For the generation before the window, only the dates of the window and the dates `earlier` are read.
+        The generation before the window must be in the dates of the window or in the dates `earlier`.
         """
         table, is_read = StoredTable(self._root, GROUP_GENERATIONS), self._where("record_time", window)
         columns = "record_time, offsets_topic_partition, offsets_topic_offset, state, members IS NULL AS is_unknown"
@@ -118,7 +118,7 @@ class GroupTables:
         return table.query(f"SELECT {_LAG_COLUMNS} FROM stored WHERE {self._where('sampled_time', piece)}")  # noqa: S608 - quoted
 
     def _pieces(self, table: StoredTable, window: Window) -> Sequence[Window]:
-        """Divide the window so that each piece has at most `ROWS_AT_ONCE` rows, if its minutes allow it."""
+        """Divide the window into pieces of at most `ROWS_AT_ONCE` rows (`lag_rows.pieces`)."""
         minutes = table.rows(
             "SELECT date_trunc('minute', sampled_time) AS minute, count(*) AS rows FROM stored"  # noqa: S608 - quoted
             f" WHERE {self._where('sampled_time', window)} GROUP BY minute ORDER BY minute"
@@ -126,12 +126,12 @@ class GroupTables:
         return pieces([(timestamp_ms(row["minute"]), row["rows"]) for row in minutes], window)
 
     def measured_ms(self, window: Window) -> Sequence[int]:
-        """Return the times of the window at which the monitor measured any group of the cluster, sorted."""
+        """Return the times in the window at which the monitor measured the cluster, sorted."""
         since, until = utc(window.from_ms), utc(window.to_ms)
         return [timestamp_ms(time) for time in sampled_times(self._root, GROUP_LAG, since, until, self._cluster)]
 
     def lag_rows_stored(self, window: Window) -> int:
-        """Return the number of rows of all groups in the window. The result can be too large."""
+        """Return an upper bound for the number of rows of all groups in the window."""
         return StoredTable(self._root, GROUP_LAG).rows_sampled_between(utc(window.from_ms), utc(window.to_ms))
 
     def _where(self, column: str, window: Window) -> str:
@@ -192,7 +192,6 @@ def _members(row: Mapping[str, Any], members: Sequence[Holding]) -> tuple[Holdin
 
 
 def _lag_partitions(inside: Sequence[Mapping[str, Any]], last_before: Sequence[Mapping[str, Any]]) -> LagPartitions:
-    """Return the partitions from the time of the last row of each partition in the window, and the last rows before."""
     inside = sorted(inside, key=_partition)
     ended = {_partition(row) for row in last_before if row["unknown_reason"] == OFFSET_DELETED}
     return LagPartitions(
@@ -205,7 +204,7 @@ def _lag_partitions(inside: Sequence[Mapping[str, Any]], last_before: Sequence[M
 
 
 def _lag_rows(rows: pa.Table, with_rows: Sequence[TopicPartition]) -> LagRows:
-    """Convert rows of the table. `with_rows` are sorted."""
+    """Convert rows of the table. `with_rows` is sorted."""
     topics = rows["topic"].cast(pa.string()).combine_chunks().dictionary_encode()
     numbers = {topic: number for number, topic in enumerate(sorted({topic for topic, _ in with_rows}))}
     keys = np.array([_key(numbers[topic], partition) for topic, partition in with_rows], dtype=np.int64)
@@ -234,5 +233,5 @@ def _partition(row: Mapping[str, Any]) -> TopicPartition:
 
 
 def _age(row: Mapping[str, Any]) -> float:
-    """Return the age of the next record in seconds, or NaN."""
+    """Return the age of the next record in seconds. Return NaN if no record waits or the age is unknown."""
     return float(row["lag_seconds"]) if row["lag"] and row["lag_seconds"] is not None else float("nan")

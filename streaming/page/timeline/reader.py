@@ -1,15 +1,14 @@
 """Reads the timeline of a group from the tables.
 
-1. Only the files of certain dates are read: the dates of the window, the dates of the look-back and, for generations,
-   the date of the newest rebalance before the window. If the last record of the group is older than the window, the
-   members at the end of the window held their partitions during the whole window. Then no file is read for the members.
-2. If `group_lag` contains more than `MAX_LAG_ROWS` rows of all groups for the window and the look-back, the lag is not
-   read. A query of these rows would need several seconds of processor time, at each reload of the page.
-3. The rows of `group_lag` are read in pieces, because the rows of one large group need several GB of memory. At most
-   `MAX_READS` timelines of a cluster are read at the same time, and `MAX_WAITING_READS` more requests wait. Further
-   requests show the reason instead of a timeline. So parallel requests do not multiply the memory.
-4. The result is cached. If the span is one hour, it is cached for 10 s. For longer spans, it is cached for at most
-   `MAX_CACHE_SECONDS`.
+1. The reader reads only the files of the dates of the window and of the look-back. For generations, it also reads the
+   date of the newest rebalance before the window. If the last record of the group is older than the window, the members
+   did not change in the window. Then the reader reads no file for the members.
+2. If `group_lag` has more than `MAX_LAG_ROWS` rows of all groups in the window and the look-back, the timeline shows no
+   lag. The query would need several seconds of processor time at each reload of the page.
+3. The reader reads the rows of `group_lag` in pieces, because the rows of one large group need several GB of memory. At
+   most `MAX_READS` requests read timelines of a cluster at the same time, and `MAX_WAITING_READS` more requests wait.
+   For any other request, the page shows an error instead of the timeline. This limits the memory of parallel requests.
+4. The reader caches a timeline of one hour for 10 s, and a longer timeline for at most `MAX_CACHE_SECONDS`.
 5. If a table cannot be read, the part of the timeline that needs this table is missing, and the timeline contains the
    reason. A query for a group id with a lone surrogate also fails, because no table can contain such an id.
 """
@@ -73,7 +72,7 @@ class TimelineReader:
         self._limit = ReadLimit(MAX_READS, MAX_WAITING_READS)
 
     def read(self, watched: WatchedCluster, group_id: str, span: str) -> Timeline | None:
-        """Return the timeline that ends now. None if the group does not exist."""
+        """Return the timeline that ends now. Return None if the group does not exist."""
         report = watched.reports.get(group_id)
         if report is None:
             return None
@@ -100,7 +99,7 @@ class TimelineReader:
 
 
 class _LagHistory(NamedTuple):
-    """The lag, the times above the limit, the times without measurements, and the time of the last stored row."""
+    """`proved_until_ms` is the time of the last measurement in the tables."""
 
     points: tuple[LagPoint, ...] = ()
     above_limit: tuple[Span, ...] = ()
@@ -109,7 +108,7 @@ class _LagHistory(NamedTuple):
 
 
 class _Reading:
-    """One read of all tables. `_errors` are the reasons why a part is missing."""
+    """One read of all tables. `_unreadable` has the tables that cannot be read. `_errors` has other errors."""
 
     def __init__(self, tables: GroupTables, span: str, window: Window) -> None:
         self._tables = tables
@@ -143,7 +142,7 @@ class _Reading:
         )
 
     def _generations(self, group: GroupAtEnd) -> Sequence[Generation]:
-        """Return the generations of the window, and the one before it (rule 1)."""
+        """Return the generations of the window, and the last generation before the window (rule 1)."""
         last_ms, from_ms = group.last_record_ms, self._window.from_ms
         if last_ms is None:
             return ()
@@ -161,8 +160,8 @@ class _Reading:
             return _LagHistory()
         if stored > MAX_LAG_ROWS:
             self._errors.append(
-                f"The lag is not shown: the table group_lag contains {stored:,} rows for this time. Select a shorter"
-                " time."
+                f"The lag is not shown, because the table group_lag contains {stored:,} rows for this time range."
+                " Select a shorter time range."
             )
             return _LagHistory()
         measured_ms = self._read(GROUP_LAG, lambda: self._tables.measured_ms(read), ())
@@ -173,7 +172,7 @@ class _Reading:
     def _lag_line(
         self, present: Lags | None, limit_seconds: float | None, silent: Sequence[Span]
     ) -> tuple[tuple[LagPoint, ...], tuple[Span, ...]]:
-        """Return the lag and the times above the limit. One piece of the rows is in memory at a time (rule 3)."""
+        """Return the lag and the periods above the limit. Only one piece of the rows is in memory (rule 3)."""
         partitions, pieces = self._tables.lag(self._window)
         line = LagLine(partitions, present, self._window)
         late = None if limit_seconds is None else LateTimes(partitions, limit_seconds, present, self._window)
@@ -200,7 +199,7 @@ class _Reading:
 
 
 def _not_read(span: str, window: Window) -> Timeline:
-    """Return the timeline of a request that would wait too long (rule 3)."""
-    error = "The timeline is not shown, because too many requests read timelines now. Reload the page in some seconds."
+    """Return the timeline for a request that cannot wait (rule 3)."""
+    error = "The timeline is not shown, because too many requests read timelines now. Reload the page in a few seconds."
     unknown = MemberRows(unknown=(Span(window.from_ms, window.to_ms),))
     return Timeline(span, window, marks=None, members=unknown, errors=(error,))

@@ -1,4 +1,4 @@
-"""The timeline as the page shows it: two pictures (for a wide and for a narrow window), and the facts in words."""
+"""Makes the timeline section of a page: a wide picture, a narrow picture, and a table with the same facts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from streaming.page.watched import WatchedCluster
 
 @dataclass(frozen=True, slots=True)
 class FactRow:
-    """One row of the table with the same facts. Member names in `name` and `text` are not escaped."""
+    """One row of the table that repeats the picture's facts. Member names in `name` and `text` are not escaped."""
 
     name: str
     time: str
@@ -34,9 +34,9 @@ class LegendEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TimelineSection:
-    """Everything that the section shows. `spans` are the values of the parameter `span` with their words.
+    """Everything that the section shows. `spans` has each value of the parameter `span` with its text.
 
-    `words` are the words of the selected span, and the end of the window if it is in the past.
+    `words` is the text of the selected span. If the window ends in the past, `words` also contains its end.
     """
 
     span: str
@@ -52,7 +52,7 @@ class TimelineSection:
 def timeline_section(
     timelines: TimelineReader, watched: WatchedCluster, group_id: str, query: str
 ) -> TimelineSection | None:
-    """Return the section of a group. None if the group does not exist."""
+    """Return the section of a group. Return None if the group does not exist."""
     timeline = timelines.read(watched, group_id, span_of(argument(query, "span")))
     return None if timeline is None else section_of(timeline)
 
@@ -72,7 +72,7 @@ def section_of(timeline: Timeline) -> TimelineSection:
 
 
 def _legend(timeline: Timeline) -> Iterator[LegendEntry]:
-    """Yield the entries for everything that the picture shows."""
+    """Yield one entry for each kind of shape in the picture."""
     marks, gaps, members = timeline.marks or (), timeline.gaps.spans, timeline.members
     if any(mark.rebalances for mark in marks):
         yield LegendEntry("tl-key-mark", "rebalance")
@@ -80,21 +80,21 @@ def _legend(timeline: Timeline) -> Iterator[LegendEntry]:
         yield LegendEntry("tl-key-other", "other change of the group, for example its last member left")
     if gaps:
         yield LegendEntry("tl-key-gap", "commit gap: no member committed")
-        yield LegendEntry("tl-key-gap-shade", "the time of a commit gap, in the rows below")
+        yield LegendEntry("tl-key-gap-shade", "the same commit gap in the rows below it")
     held = {band.partitions for row in members.rows for band in row.bands}
     if held - {None}:
-        yield LegendEntry("tl-key-shades", "number in a band: partitions of a member; darker: more partitions")
+        yield LegendEntry("tl-key-shades", "number of partitions; a darker colour means more partitions")
     if None in held:
         yield LegendEntry("tl-key-unknown", "the number of partitions is unknown")
     if timeline.above_limit:
         yield LegendEntry("tl-key-above", words.above_limit_text(timeline))
     if any(point.is_bound and point.records is not None for point in timeline.lag):
-        yield LegendEntry("tl-key-bound", "lag is at least this value")
+        yield LegendEntry("tl-key-bound", "dashed line: the lag is at least this value")
     if timeline.silences:
-        yield LegendEntry("tl-key-hatched", "hatched: no measurements, so the lag is unknown")
+        yield LegendEntry("tl-key-hatched", "hatched lag: no measurements, so the lag is unknown")
     if members.unknown:
         yield LegendEntry("tl-key-hatched", "hatched rows: the members are unknown")
-    yield LegendEntry("tl-key-blank", "empty: no records of the group, so nothing changed")
+    yield LegendEntry("tl-key-blank", "empty: no records of the group, so the group did not change")
 
 
 def _facts(timeline: Timeline) -> Sequence[FactRow]:

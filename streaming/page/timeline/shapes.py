@@ -1,4 +1,4 @@
-"""The shapes of a picture. All numbers are in the units of the picture's view box."""
+"""The shapes of a picture. All positions and sizes are in the units of the picture's view box."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 CHARACTER_WIDTH = 7.2
-"""Estimated width of a character in the picture. Wide characters (for example Chinese) need twice as much.
+"""Estimated width of a character in the picture. Wide characters (for example Chinese) are twice as wide.
 
-A combining mark also has this width, although it is drawn above a different character. Otherwise, a name of marks would
-never be shortened.
+The browser draws a combining mark above a different character. But the estimate counts combining marks, so that a long
+name of combining marks is also shortened.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Rect:
-    """A rectangle. `css` is its class. A browser shows `title` if the pointer is on the shape."""
+    """A rectangle. `css` has its CSS classes. Browsers show `title` while the pointer is on the shape."""
 
     kind: ClassVar[str] = "rect"
     x: float
@@ -29,7 +29,7 @@ class Rect:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A connected line through two or more points."""
+    """A line through two or more points."""
 
     kind: ClassVar[str] = "line"
     points: tuple[tuple[float, float], ...]
@@ -55,10 +55,10 @@ Shape = Rect | Line | Text
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """The shapes of a timeline, in the order of drawing. `name` is different for each picture of a page.
+    """The shapes of a timeline, in the order of drawing. Each picture of a page has a different `name`.
 
-    Names of rows are cut off at `names_width`, because their estimated width can be too small. If it is 0, the names
-    are above the rows.
+    The browser cuts off names of rows at `names_width`, because the estimated width of a name can be too small. If
+    `names_width` is 0, the names are above the rows.
     """
 
     name: str
@@ -78,9 +78,9 @@ def text_width(text: str) -> float:
 
 
 def shorten(text: str, width: float) -> str:
-    """Replace the middle of a text by an ellipsis if it is wider than `width`.
+    """If a text is wider than `width`, replace its middle by an ellipsis.
 
-    The ends remain, because the ends of names distinguish members.
+    The start and the end remain, because they distinguish the names of members.
 
     >>> shorten("billing-service-7f9c@10.4.5.98", 100), shorten("app", 100)
     ('billin…4.5.98', 'app')

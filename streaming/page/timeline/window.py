@@ -15,11 +15,11 @@ SPANS: Final = {"1h": HOUR_MS, "6h": 6 * HOUR_MS, "24h": 24 * HOUR_MS, "7d": 168
 DEFAULT_SPAN: Final = "1h"
 
 COLUMNS: Final = 72
-"""All changes in the same column of a picture share one mark. So a rebalance storm needs at most 72 marks."""
+"""Number of columns. All changes in one column share one mark. So a rebalance storm needs at most 72 marks."""
 
 
 def span_of(argument: str) -> str:
-    """Return a valid span: the argument, or the default if the argument is not valid.
+    """Return the argument if it is a valid span. Otherwise, return the default span.
 
     >>> span_of("7d"), span_of("9y"), span_of("")
     ('7d', '1h', '1h')
@@ -29,7 +29,7 @@ def span_of(argument: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The time from `from_ms` to `to_ms`. If `ends_now` is False, it ends at a moment in the past."""
+    """The time from `from_ms` to `to_ms`. If `ends_now` is False, `to_ms` is a moment in the past."""
 
     from_ms: int
     to_ms: int
@@ -53,11 +53,11 @@ class Window:
         return self.from_ms <= at_ms <= self.to_ms
 
     def clip(self, at_ms: int) -> int:
-        """Return the time, moved to the nearest end of the window if it is outside."""
+        """Return the time if it is in the window. Otherwise, return the nearest end of the window."""
         return min(max(at_ms, self.from_ms), self.to_ms)
 
     def extend(self, earlier_ms: int) -> Window:
-        """Return a window that starts earlier."""
+        """Return a window that starts `earlier_ms` before this window and ends at the same time."""
         return Window(self.from_ms - earlier_ms, self.to_ms, self.ends_now)
 
     def dates(self) -> Sequence[date]:
@@ -70,7 +70,7 @@ class Window:
         return [first + timedelta(days) for days in range((last - first).days + 1)]
 
     def by_column(self, items: Sequence[Item], at_ms: Callable[[Item], int]) -> Sequence[Sequence[Item]]:
-        """Return the items of the window by column, in the order of time. Columns without items are left out."""
+        """Return the items of each column that has items. The columns and their items are sorted by time."""
         columns: dict[int, list[Item]] = {}
         for item in sorted((item for item in items if self.contains(at_ms(item))), key=at_ms):
             columns.setdefault(self.column(at_ms(item)), []).append(item)

@@ -1,4 +1,4 @@
-"""The words of a timeline: the summary, titles of shapes, and rows of the table with the same facts."""
+"""Makes the texts of a timeline: the summary, the titles of shapes, and the texts of the table with the same facts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def words(name: str) -> str:
 
 
 def before_text(window: Window) -> str:
-    """Return the words for the end of a window in the past. Empty if the window ends now.
+    """Return the words for the end of a window in the past. The result is empty if the window ends now.
 
     >>> before_text(Window(0, 3_600_000, ends_now=False)), before_text(Window(0, 3_600_000))
     (' before 1970-01-01 01:00:00 UTC', '')
@@ -56,7 +56,7 @@ def causes(by_cause: Mapping[str, int]) -> str:
 
 
 def summary(timeline: Timeline) -> Sequence[str]:
-    """Return sentences that contain the main facts."""
+    """Return sentences about conditions, lag, rebalances, commit gaps and measurements."""
     return [*_conditions(timeline), *_lag(timeline), *_rebalances(timeline), *_gaps(timeline), *_silences(timeline)]
 
 
@@ -116,7 +116,7 @@ def _total_ms(spans: Sequence[Span]) -> int:
 
 
 def above_limit_text(timeline: Timeline) -> str:
-    """Return the words for the times at which the lag was above the limit of the group."""
+    """Return words that describe the periods above the limit of the group."""
     return f"lag was above the limit of {in_words(1000 * (timeline.max_lag_seconds or 0))}"
 
 
@@ -149,20 +149,20 @@ def mark_title(mark: Mark, window: Window) -> str:
 
 
 def mark_times(mark: Mark, window: Window) -> str:
-    """Return the time of a mark, or its first and its last time."""
+    """Return the time of the changes of a mark, or the times of the first and the last change."""
     first, last = moment(mark.first_ms, window), moment(mark.last_ms, window)
     return first if first == last else f"{first} to {last}"
 
 
 def times(span: Span, window: Window) -> str:
-    """Return the start and the end of a span. The end of an active condition is `now`."""
+    """Return the start and the end of a span. If the span lasts until the present, its end is `now`."""
     is_now = window.ends_now and span.to_ms == window.to_ms and span.is_end_known
     end = "now" if is_now else moment(span.to_ms, window)
     return f"{moment(span.from_ms, window)} to {end}{'' if span.is_end_known else ' or later'}"
 
 
 def condition_text(span: Span, window: Window) -> str:
-    """Return the text in the bar of a condition: its duration, or its start if it is active now."""
+    """Return the text in the bar of a condition: its duration, or its start if it lasts until the end of the window."""
     if span.count > 1:
         return f"{span.count} times"
     if span.to_ms == window.to_ms and span.from_ms > window.from_ms and span.is_end_known:
@@ -198,7 +198,7 @@ def partitions(count: int | None) -> str:
 
 
 def lag_table(timeline: Timeline) -> Sequence[tuple[str, str]]:
-    """Return the highest known lag between each two ticks of the time axis. Unknown if no lag is known there."""
+    """Return rows with a time range and the highest known lag in it. The time axis defines the time ranges."""
     window = timeline.window
     ticks = time_ticks(window, _LAG_ROWS)
     rows = []

@@ -13,7 +13,7 @@ from streaming.signals.rebalances import COMMIT_GAP_SECONDS
 
 
 def _commit_gaps(report: GroupReport) -> Iterator[Sample]:
-    """Return the histogram of known commit gaps. A group without a known commit gap has no series."""
+    """Yield the histogram of known commit gaps. A group without a known commit gap has no series."""
     gaps = report.rebalances.commit_gaps
     if gaps is None or not any(gaps.buckets):
         return

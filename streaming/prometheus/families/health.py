@@ -1,6 +1,6 @@
 """Creates the metrics of the monitor itself, of listings and of conditions.
 
-There are only a few of these metrics, so they are created again for each scrape.
+These metrics have few series, so they are created again for each scrape.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ def is_ready(view: MonitorView, *, is_fresh: bool) -> bool:
 def health_families(
     view: MonitorView, links: LinkSettings, memory_bytes: int, *, is_fresh: bool
 ) -> Iterator[FamilySamples]:
-    """Return the metrics of the monitor itself. They are shown even while the cluster is not ready.
+    """Yield the metrics of the monitor itself, which `/metrics` contains even while the cluster is not ready.
 
-    Metrics that depend on the last sample are returned only if the sample is fresh. `memory_bytes` is the memory of the
+    Metrics that depend on the last sample are missing if the sample is not fresh. `memory_bytes` is the memory of the
     monitor for all clusters together, because the clusters share the processes of the monitor.
     """
     health = view.health
@@ -71,7 +71,7 @@ def health_families(
 
 
 def cluster_families(view: MonitorView) -> Iterator[FamilySamples]:
-    """Return the broker count of the last sample, and the time and gaps of the last listing, as metrics."""
+    """Yield the metrics of the last sample's broker count, and of the last listing's time and gaps."""
     if view.sample is not None and view.sample.brokers is not None:
         yield kafka_exporter.BROKERS, [Sample((), view.sample.brokers)]
     if (listing := view.listing) is not None:
@@ -85,10 +85,9 @@ def sampled_families(
     with_findings: Collection[GroupReport],
     selection: MetricSelection,
 ) -> Iterator[FamilySamples]:
-    """Return the group metrics that depend on the last sample.
+    """Yield the group metrics that depend on the last sample.
 
-    `recorded` contains all groups. `with_findings` contains the groups with a condition, an unowned partition or a
-    cause of lag.
+    `recorded` has all groups. `with_findings` has the groups with a condition, an unowned partition or a cause of lag.
     """
     active = [(report.group_id, condition) for report in with_findings for condition in report.conditions]
     yield rebalances.GROUP_CONDITION, [Sample((group_id, one.name), 1) for group_id, one in active]
@@ -115,7 +114,7 @@ def _rebalance_starts(reports: Iterable[GroupReport]) -> Iterator[Sample]:
 
 
 def dropped_series_family(dropped: int) -> Iterator[FamilySamples]:
-    """Return the metric that counts the selected series that this scrape does not show."""
+    """Yield the metric of the series that the limit drops from this scrape."""
     yield monitor.DROPPED_SERIES, [Sample(monitor.DROPPED_SERIES.label_values["reason"], dropped)]
 
 
@@ -129,7 +128,7 @@ def _batch_families(health: Health) -> Iterator[FamilySamples]:
 
 
 def _free_ratios(folders: Mapping[str, str]) -> Iterator[Sample]:
-    """Return the free share of the disk of each folder. A folder that does not exist yet is on its parent's disk."""
+    """Yield the free share of the disk of each folder. A folder that does not exist yet is on its parent's disk."""
     for name, path in folders.items():
         with suppress(OSError):
             disk = shutil.disk_usage(nearest_existing(Path(path)))
@@ -171,10 +170,7 @@ def own_processes() -> list[psutil.Process]:
 
 
 def resident_bytes(processes: Iterable[psutil.Process]) -> int:
-    """Return the total resident memory of the processes that are still running.
-
-    It is possible that Spark ends idle workers during a scrape.
-    """
+    """Return the total resident memory of the processes. Ignore workers that Spark ended during the scrape."""
     total = 0
     for process in processes:
         with suppress(psutil.Error):

@@ -1,9 +1,9 @@
 """Creates the metrics of fairness: drift, verdict, imbalance, topic skew and what-if.
 
-Partition counts are from records. Lag and throughput are from the last measurement. An unknown value has no series. The
-drift from the group's own strategy is exported for every group, but only if it is not 0. All other drifts are exported
-only in full detail. If the fairness score of a group is 100, no strategy can improve the assignment. So the what-if
-metrics are not shown for this group.
+Partition counts come from records. Lag and throughput come from the last measurement. An unknown value has no series.
+Every group has a series of the drift from its own strategy if this drift is not 0. Only groups in full detail have
+series of all other drifts. If the fairness score of a group is 100, no strategy can improve the assignment. So this
+group has no what-if metrics.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from streaming.signals import PARTITION, fairness
 
 
 def _own_drift(report: GroupReport) -> Iterator[Sample]:
-    """Return the drift from the group's own strategy if there is any."""
+    """Yield the drift from the group's own strategy if the drift is not 0."""
     own = report.assignment.own
     if own is not None and own.drift_partitions:
         yield Sample((report.group_id, own.strategy), own.drift_partitions)
 
 
 def _further_drifts(report: GroupReport) -> Iterator[Sample]:
-    """Return the drift from other strategies, and a drift of 0 from the group's own strategy."""
+    """Yield the drift from other strategies, and a drift of 0 from the group's own strategy."""
     for drift in report.assignment.drifts:
         is_own_drift = drift.is_group_strategy and drift.drift_partitions
         if drift.drift_partitions is not None and not is_own_drift:
@@ -35,7 +35,6 @@ def _further_drifts(report: GroupReport) -> Iterator[Sample]:
 
 
 def _verdict(report: GroupReport) -> Iterator[Sample]:
-    """Return the verdict for the strategy that the group uses."""
     own = report.assignment.own
     if own is not None:
         yield Sample((report.group_id, own.strategy, own.verdict), 1)

@@ -1,9 +1,7 @@
 """Creates the metrics of the last sample: lag, status, records lost to retention, and end offsets.
 
-The metrics are computed and written by column, not by row.
-
-The tables (`lag_tables`) are computed once per sample. Their text is written again if the sample changes, or if the
-limit (`series_limit`) changes.
+The module computes and writes the metrics by column, not by row. It computes the tables (`lag_tables`) once per sample.
+It writes their text again only if the sample or the limit (`series_limit`) changes.
 """
 
 from __future__ import annotations
@@ -39,10 +37,7 @@ _COLUMN_OF_LABEL: Final = {
 
 
 class ColumnFamily(NamedTuple):
-    """A metric. The column `column` of the table `table` (`lag_tables`) contains the values of the metric.
-
-    A null value has no series.
-    """
+    """A metric whose values are in the column `column` of the table `table` (`lag_tables`). Null has no series."""
 
     signal: Signal
     table: str
@@ -89,14 +84,14 @@ COLUMN_FAMILIES: Final = (
 
 
 class FamilyWriter(NamedTuple):
-    """A metric and the writer of its lines."""
+    """A metric, and the writer of its lines."""
 
     family: ColumnFamily
     writer: Writer
 
 
 class ColumnTexts:
-    """The lines of some lag metrics for a cluster, cached for one sample.
+    """Caches the lines of several lag metrics of a cluster, for one sample.
 
     Several threads can call `lines` at the same time.
     """
@@ -115,7 +110,7 @@ class ColumnTexts:
     def lines(
         self, lag: LagEvaluation | None, sample: ClusterSample | None, only: AbstractSet[str] | None = None
     ) -> ColumnLines:
-        """Return all lines of a sample. `only` restricts them to some groups."""
+        """Return all lines of a sample. If `only` is set, return only the lines of these groups."""
         inputs, cached = _SampleInputs(lag, sample, only), self._cache
         if cached is None or not inputs.is_same(cached[0]):
             cached = self._cache = (inputs, self._make_lines(inputs))
@@ -131,30 +126,28 @@ class ColumnTexts:
 
 
 class _SampleInputs(NamedTuple):
-    """The inputs of the lines of a sample."""
-
     lag: LagEvaluation | None
     sample: ClusterSample | None
     only: AbstractSet[str] | None
 
     def is_same(self, other: _SampleInputs) -> bool:
-        """Return True if the inputs are the same objects, and the groups are the same."""
+        """Return True if the samples are the same objects, and the groups are equal."""
         return self.lag is other.lag and self.sample is other.sample and self.only == other.only
 
 
 class ColumnLines:
-    """The lines of one sample. The text is cached until the limit changes."""
+    """The lines of one sample. Caches the text until the limit changes."""
 
     def __init__(self, writers: Sequence[FamilyWriter], tables: Mapping[str, pa.Table]) -> None:
         self._tables = tables
         self._writers: dict[tuple[str, Granularity], list[FamilyWriter]] = {}
-        """The writers by table and granularity. The rows of a table are shown or dropped by granularity."""
+        """The writers by table and granularity, because the limit selects the rows of a table by granularity."""
         for one in writers:
             self._writers.setdefault((one.family.table, one.family.signal.granularity), []).append(one)
         self._cache: tuple[SeriesLimit, Mapping[str, Text]] | None = None
 
     def count_series(self) -> int:
-        """Return the number of series before the limit is applied."""
+        """Return the number of all series, before the limit removes some of them."""
         return sum(
             len(column) - column.null_count
             for (name, _), writers in self._writers.items()
@@ -175,7 +168,7 @@ class ColumnLines:
                 yield SeriesCounts(granularity, None, by_row)
 
     def text(self, limit: SeriesLimit) -> Mapping[str, Text]:
-        """Return the lines of the shown series. The keys are metric names."""
+        """Return the lines of each metric that remain after the limit. The keys are metric names."""
         cached = self._cache
         if cached is None or cached[0] != limit:
             cached = self._cache = (limit, dict(self._lines(limit)))
@@ -202,7 +195,7 @@ def _shown_rows(table: pa.Table, granularity: Granularity, limit: SeriesLimit) -
 def _labels(table: pa.Table) -> Mapping[str, pa.Array]:
     """Return the columns of escaped label values. The keys are label names.
 
-    The same column can have several label names, for example the column `group_id`.
+    A column can have several label names. For example, `group_id` has the names `group` and `consumergroup`.
     """
     escaped = {column: escape_labels(table[column]) for column in {*_COLUMN_OF_LABEL.values()} & {*table.column_names}}
     return {label: escaped[column] for label, column in _COLUMN_OF_LABEL.items() if column in escaped}

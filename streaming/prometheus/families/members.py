@@ -1,6 +1,6 @@
 """Creates the metrics of members: the actual and expected number of partitions per topic, and the lag.
 
-The partition counts are from records. The lag is from the last sample.
+The partition counts come from records. The lag comes from the last sample.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _shares(topics: NameFilter, partitions: Callable[[TopicShare], int | None]) 
 
 
 def member_lags(reports: Iterable[GroupReport], lag: LagEvaluation) -> list[Sample]:
-    """Return the lag of each member of these groups. The lag is from the last sample."""
+    """Return the lag of each member of these groups at the last sample."""
     return [
         Sample((report.group_id, *_labels(member)), records)
         for report in reports

@@ -1,19 +1,20 @@
 """Creates the metrics for alerts about partition owners.
 
-These are the busiest member, the unowned partitions, the time of the assignment, and the owner of the worst partition.
-They exist only for groups with a problem, so a healthy group has none of these series.
+The metrics describe owners, unowned partitions, uneven work, the time of the assignment, and causes of lag. A healthy
+group has no series of these metrics.
 
-1. The busiest member is shown only if its group has excess partitions. Other groups do not need an alert, and each new
-   label value would create a new series. The labels are client id, host and instance id. The member id is not a label,
-   because a member gets a new member id at each start.
+1. The busiest member has a series only if its group has excess partitions, because other groups need no alert. The
+   labels are client id, host and instance id. The member id is not a label. A member gets a new member id at each
+   start, and each new label value would create a new series.
 2. A group has at most one series of the busiest member. If several members have the largest number of partitions, the
    series shows the member whose member id is first in sort order.
-3. If no record describes the busiest member, there is no series.
-4. Each group that has a cause of lag has one series of the cause. If the settings do not select the topic of the cause,
-   there is no series.
+3. If no record describes the busiest member, the series is missing.
+4. A group with a cause of lag has one series of the cause. If the settings do not select the topic of the cause, the
+   series is missing.
 5. The worst partition has the largest lag in seconds. It has a series only if the lag of the group is above the group's
-   limit and the settings select the topic. If the owner is unknown, or if there is no owner, the labels are empty.
-6. The time of the assignment is shown only if the group has drift or excess partitions.
+   limit and the settings select the topic. If the partition has no owner, or if the owner is unknown, the labels of the
+   owner are empty.
+6. The time of the assignment has a series only if the group has drift or excess partitions.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def _busiest(report: GroupReport) -> Iterable[Sample]:
 
 
 def worst_partitions(reports: Iterable[GroupReport], groups: pa.Table, topics: NameFilter) -> list[Sample]:
-    """Return the worst partition of each group whose lag is above its limit (rule 5). `groups`: GROUP_LAGS_SCHEMA."""
+    """Return the worst partition of each late group (rule 5). `groups` has the columns of GROUP_LAGS_SCHEMA."""
     report_of = {report.group_id: report for report in reports}
     late = groups.filter(pc.is_valid(groups["worst_topic"])).select(
         ["group_id", "lag_seconds", "worst_topic", "worst_partition"]
@@ -59,7 +60,7 @@ def worst_partitions(reports: Iterable[GroupReport], groups: pa.Table, topics: N
 
 
 def lag_causes(reports: Iterable[GroupReport], topics: NameFilter) -> list[Sample]:
-    """Return the cause of the lag of each group that has one (rule 4)."""
+    """Return one sample for each group with a cause of lag (rule 4)."""
     causes = [(report.group_id, report.cause) for report in reports if report.cause is not None]
     shown = set(topics.among({cause.topic for _, cause in causes if cause.topic}))
     return [

@@ -1,4 +1,4 @@
-"""Creates the counters of rebalances and moved partitions. The counts start when a group is first seen."""
+"""Creates the counters of rebalances and moved partitions. A counter starts when the monitor first sees the group."""
 
 from __future__ import annotations
 

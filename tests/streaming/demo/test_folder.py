@@ -25,7 +25,7 @@ def test_the_files_of_a_demo_stay_until_the_next_demo_deletes_them(tmp_path: Pat
 def test_a_folder_with_other_files_is_refused_and_not_changed(tmp_path: Path):
     """`--folder ~` must not delete a home folder."""
     (tmp_path / "thesis").write_text("all of it")
-    with pytest.raises(DemoError, match="files that are not a demo's, so it was not cleared: set --folder"):
+    with pytest.raises(DemoError, match="files that no demo created, so it was not cleared: set --folder"):
         demo_folder(tmp_path).__enter__()
     assert [entry.name for entry in tmp_path.iterdir()] == ["thesis"]
 

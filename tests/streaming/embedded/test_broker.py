@@ -123,7 +123,7 @@ def test_the_error_of_a_failed_start_is_its_cause_and_not_the_first_log_line(tmp
 def test_a_second_broker_in_the_same_folder_is_refused_and_changes_nothing(own_broker: EmbeddedBroker):
     """Two brokers in one folder would damage each other's topics."""
     properties = (own_broker.folder / "server.properties").read_text()
-    with pytest.raises(BrokerError, match=r"another broker runs in .*: stop it or choose another folder"):
+    with pytest.raises(BrokerError, match=r"another broker runs in .*: stop it or choose a different folder"):
         EmbeddedBroker(own_broker.folder).start()
     assert (own_broker.folder / "server.properties").read_text() == properties
     assert own_broker.log_path.exists()

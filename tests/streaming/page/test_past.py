@@ -88,7 +88,7 @@ def test_a_list_is_not_filtered_by_values_that_it_does_not_have(pages: Pages, qu
     for path in ("/", "/api/v1/groups"):
         answer = ask(pages, f"{path}?at={UNFAIR}&{query}")
         assert answer.status == "400 Bad Request"
-        assert f"cannot be filtered or sorted by {name}, because it does not contain this value" in answer.text
+        assert f"cannot be filtered or sorted by {name}, because the list does not contain this value" in answer.text
         assert ask(pages, f"{path}?at={UNFAIR}&sort=lag&state=Stable&topic=").status == "200 OK"
 
 
