@@ -101,7 +101,7 @@ def _a_second_checkpoint_over_the_same_tables_is_refused(monitor: MonitorProcess
     second = MonitorProcess(monitor.bootstrap_servers, monitor.folder.with_name("second"), tables)
     error = second.refused_command("run")
     assert f"process {monitor.process.pid} on" in error
-    assert "stop one of the two monitors, or set a different paths.tables for this one" in error
+    assert "stop one of the two monitors, or set a different paths.tables for this monitor" in error
     assert len(error.splitlines()) == 1
 
 
