@@ -27,6 +27,7 @@ from streaming.events import Position
 from streaming.group.snapshot import GroupSnapshot
 from streaming.state.monitor_view import MonitorView, WorkShares
 
+SCORE_CHANGE = 10.0
 """Minimum change of a score since the last written row, in points. A smaller change does not cause a new row."""
 
 _Key = tuple[str, str, str | None]
@@ -88,7 +89,7 @@ class WorkWatch:
 
 
 class _Rows:
-    """New table rows. They are converted to Arrow in small chunks, because Python rows need ten times as much memory."""
+    """New table rows. They are converted to Arrow in small chunks, because Python rows need ten times the memory."""
 
     def __init__(self) -> None:
         self._tables: list[pa.Table] = []
