@@ -6,7 +6,7 @@
    until the owner and these child processes have ended.
 3. Every user can create a file or folder with the same prefix in TMPDIR. So this module opens only folders that no
    other user can access. The lock must be a regular file, because opening a FIFO can block.
-4. A folder without a lock file is not removed, because a different process is possibly still creating the folder.
+4. A folder without a lock file is not removed, because a different process may still be creating the folder.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Check that `__consumer_offsets` is still the log that the monitor read before.
 
 The position of a partition is the offset of the next record to read. Offsets normally only grow. Then the end of a
-partition is after every record that was read, and the start of a partition is at or before the position. There are
-three exceptions:
+partition is after every record that was read. The start of a partition is at or before the position. There are three
+exceptions:
 
 1. A partition is *rewound* in two cases. In the first case, its end is at or before the last record that was read
    (`find_truncated_partitions`). In the second case, the position of the partition decreased

@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 
 def report_rewound(cluster: str, monitor_state: MonitorState, rewound: Collection[int]) -> None:
-    """Store rewound partitions, and log an error about new ones. The cluster is then not ready until this run ends."""
+    """Store rewound partitions. Log an error if some of them are new. The cluster is then not ready in this run."""
     if new := monitor_state.put_rewound(rewound):
         _log.error(
             "%s: partition %s of %s ends before the offset that the monitor has already read. The partition was"

@@ -161,8 +161,8 @@ class Connection:
     def ask_each(self, requests: Sequence[BrokerRequest]) -> list[Message | KafkaError]:
         """Send requests. Return the response or the error of each request, in the order of the requests.
 
-        Requests to different brokers run in parallel. Each broker receives its requests one after the other, because
-        the client limits the number of open requests per connection and rejects further requests.
+        Requests to different brokers run in parallel. Each broker receives its requests one after the other. The reason
+        is that the client rejects a request if too many requests of its connection are open.
         """
         answers: list[Message | KafkaError] = [None] * len(requests)
         self._manager.run(self._ask_brokers, requests, answers)

@@ -42,7 +42,7 @@ from streaming.spark.files import Files
 from streaming.spark.folder import DamagedFile, Folder, LocalFolder, local_folder
 
 CHECKPOINT_VERSION = 2
-"""The version of the layout, and of the files that have no version of their own: facts, positions, counts and the id.
+"""The version of the layout, and of the files without a separate version: facts, positions, counts and the id.
 
 The states in `query/` and in `origin/seeds`, and the samples, have their own versions.
 """

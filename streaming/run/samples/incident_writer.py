@@ -1,8 +1,8 @@
 """Write the rows of changed incidents to the table INCIDENTS.
 
 1. Each incident that opened, changed or ended gets a row. If an append raises an error, the rows are written at a later
-   sample. A later row of an incident replaces an earlier row that was not written, because the last row of an incident
-   describes the whole incident.
+   sample. An earlier row that was not written is not needed then, because the last row of an incident describes the
+   whole incident.
 2. If an append raises an error, the rows may still have been written. All rows of an append have the same time. So the
    next sample looks for this time in the table, and no row is written twice.
 3. If an open incident has no row on the UTC date of a sample, its row is written again. So the deletion of old rows

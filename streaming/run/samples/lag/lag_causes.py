@@ -7,15 +7,15 @@ Store the causes in the monitor state. Write the start and the end of each cause
 2. A cause starts at the first sample that finds it. It ends when a different cause replaces it, or when the group has
    caught up. A group has caught up if no partition is behind, and each partition in which records wait had a commit
    after the cause started. If only rates change, the cause stays the same (`Cause.identity`).
-3. While the monitor cannot find a cause, the cause neither starts nor ends. This is the case if the lag of the group is
-   unknown, if only a lower bound below WAITING_SECONDS is known, or if its partitions were not observed long enough. So
+3. While the monitor cannot find a cause, the cause neither starts nor ends. There are three such cases. The lag of the
+   group is unknown. Only a lower bound below WAITING_SECONDS is known. The partitions were not observed long enough. So
    a restart of the monitor does not end a cause.
 4. The monitor state also contains the advice for each cause (`lag_advice.py`). The table does not contain advice,
    because a cause often starts before the capacity of the members is known.
 5. If an active cause has no row on the UTC date of a sample, its row is written again. So the deletion of old rows
    never deletes the only row of an active cause.
-6. The causes that have not ended are read from the table at the first sample, and after an append that raised an error,
-   as with conditions (`conditions.py`). So no row is written twice.
+6. The causes that have not ended are read from the table at the first sample. They are read again after an append that
+   raised an error. So no row is written twice. `conditions.py` uses the same rule.
 """
 
 from __future__ import annotations
