@@ -18,10 +18,7 @@ _LAUNCHER = Path(__file__).with_name("die_with_parent.py")
 
 
 def with_parent_death_signal(command: Sequence[str]) -> list[str]:
-    """Return a command line that runs `command`.
-
-    The kernel kills `command` when the thread that started `command` ends.
-    """
+    """Return a command line that runs `command`. The kernel kills `command` when the thread that started it ends."""
     return [sys.executable, "-I", "-S", str(_LAUNCHER), str(os.getpid()), *command]
 
 
@@ -29,9 +26,8 @@ class ChildProcess:
     """A child process that the kernel kills when this process ends, even if `kill -9` ends this process.
 
     The standard output and standard error of the child are appended to the file `output`. The child has its own
-    session, so that Ctrl-C does not stop the child. So this process can choose the order in which it stops its
-    children. By default, the child gets all environment variables of this process except the settings, because a
-    setting can contain a secret.
+    session, so Ctrl-C does not stop it. This process chooses the order in which it stops its children. By default, the
+    child gets the environment variables of this process, but not the settings, because a setting can contain a secret.
     """
 
     def __init__(self, command: Sequence[str], output: Path, environment: Mapping[str, str] | None = None) -> None:
@@ -41,8 +37,8 @@ class ChildProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self._error: OSError | None = None
         started = threading.Event()
-        # For the kernel, the parent is the thread that forked. So a thread of its own starts the child. It runs until
-        # the child or this process ends. The caller's thread might end too early.
+        # The kernel kills the child when the thread that started the child ends. The caller's thread might end too
+        # early. So a separate thread starts the child, and runs until the child or this process ends.
         self._parent_thread = threading.Thread(target=self._run, args=(started,), daemon=True)
         self._parent_thread.start()
         started.wait()

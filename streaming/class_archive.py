@@ -1,19 +1,19 @@
-"""Find the class archive of a JVM (JEP 350), and the JVM options that use or write it.
+"""Find the class archive of a JVM (JEP 350). Provide the JVM options that use or write a class archive.
 
 `class_archive_training.py` creates the archives.
 
-1. A class archive contains the parsed and verified classes of an earlier run. A JVM maps the archive into its memory.
-   It then reads no class files of these classes.
-2. An archive fits only one Java and one class path. So the name of its file contains a hash of both. If there is no
-   file with this name, the JVM starts without an archive.
-3. A truncated archive ends the JVM with SIGBUS, also with `-Xshare:auto` and with a check of its checksums. So the name
-   of the file also contains its size, and only a file of this size is used.
-4. The JVM itself also compares the archive with its version and with the sizes and times of all jars. With
-   `-XX:+VerifySharedSpaces`, it also compares the content with checksums in the archive. Without this option, garbage
-   in an archive ends the JVM with SIGSEGV. The check needs 0.04 CPU seconds for the archive of Spark. If the archive
-   does not fit, the JVM starts without it and prints nothing about it.
-5. The archives of one Python environment are in one folder of the cache. A new archive replaces the older ones of its
-   kind.
+1. A class archive contains the parsed and verified classes of an earlier run. A JVM that maps the archive into its
+   memory does not read the class files of these classes.
+2. An archive fits only one Java and one class path. So its file name contains a hash of both. If there is no file with
+   this name, the JVM starts without an archive.
+3. A truncated archive ends the JVM with SIGBUS, even with `-Xshare:auto` and a checksum check. So the file name also
+   contains the file size, and only a file of this size is used.
+4. The JVM compares the archive with the JVM's own version and with the sizes and times of all jars. With
+   `-XX:+VerifySharedSpaces`, the JVM also compares the content of the archive with the checksums in the archive.
+   Without this option, a corrupt archive ends the JVM with SIGSEGV. The check needs 0.04 CPU seconds for the archive of
+   Spark. If the archive does not fit, the JVM starts without it and prints no message.
+5. The archives of one Python environment are in one folder of the cache. A new archive replaces older archives of the
+   same kind.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from typing import Literal
 from streaming.jars import cache_folder
 
 ARCHIVES = "class-archives"
-"""The folder of the archives of all Python environments, in the cache."""
+"""Name of the folder in the cache that contains the class archives of all Python environments."""
 
 Kind = Literal["spark", "broker"]
 
@@ -36,7 +36,7 @@ _QUIETLY_IF_IT_FITS = ("-Xshare:auto", "-XX:+VerifySharedSpaces", "-Xlog:cds=off
 
 
 def writes_archive(options: Sequence[str]) -> bool:
-    """Return True if the JVM options write an archive. Java does not start if it also gets an archive to use."""
+    """Return True if the JVM options write an archive. Such a JVM does not start if it must also use an archive."""
     return any(option.startswith("-XX:ArchiveClassesAtExit") for option in options)
 
 
@@ -46,14 +46,14 @@ def recording_options(partial: Path) -> list[str]:
 
 
 class ClassArchive:
-    """The archive of one kind of JVM. `class_path` has files and folders, in the order of the command line."""
+    """The class archive for one kind of JVM. `class_path` lists files and folders in the order of the command line."""
 
     def __init__(self, kind: Kind, java: Path, class_path: Sequence[str]) -> None:
         self._kind = kind
         self._name = f"{kind}-{_fingerprint(java, class_path)}"
 
     def find(self) -> Path | None:
-        """Return the path of the complete archive, or None if there is none (rules 2 and 3)."""
+        """Return the path of the complete archive, or None if no complete archive exists (rules 2 and 3)."""
         paths = archives_folder().glob(f"{self._name}-*.jsa")
         return next((path for path in paths if path.name == _file_name(self._name, path)), None)
 
@@ -64,7 +64,7 @@ class ClassArchive:
         return [f"-XX:SharedArchiveFile={path}", *_QUIETLY_IF_IT_FITS] if path else []
 
     def publish(self, partial: Path) -> None:
-        """Give its name to the complete file `partial`, and remove the older archives of this kind (rule 5)."""
+        """Rename the complete archive `partial` to its final name. Remove older archives of this kind (rule 5)."""
         path = archives_folder() / _file_name(self._name, partial)
         older = [other for other in archives_folder().glob(f"{self._kind}-*.jsa") if other != path]
         partial.replace(path)
@@ -74,7 +74,6 @@ class ClassArchive:
 
 
 def _file_name(name: str, content: Path) -> str:
-    """Return the file name of an archive with the size of `content`. If `content` is gone, the size is 0."""
     try:
         size_bytes = content.stat().st_size
     except FileNotFoundError:
@@ -96,6 +95,6 @@ def _fingerprint(java: Path, class_path: Sequence[str]) -> str:
 
 def _identity(file: Path) -> Iterator[str]:
     yield str(file)
-    with suppress(OSError):  # a folder or file of a class path does not need to exist
+    with suppress(OSError):  # a class path can contain files and folders that do not exist
         status = file.stat()
         yield f"{status.st_size} {int(status.st_mtime)}"

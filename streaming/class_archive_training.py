@@ -2,7 +2,7 @@
 
 `python -m streaming.class_archive_training` runs a broker, a consumer group and a monitor until the monitor is ready.
 Then it reads the state store, as a restart does. When the two JVMs end, they write the classes that they have loaded.
-This takes one minute. `rebalance-monitor jars` runs this module in a process of its own, without the user's settings.
+This takes one minute. `rebalance-monitor jars` runs this module in a separate process, without the user's settings.
 """
 
 from __future__ import annotations
@@ -44,32 +44,34 @@ _TOPIC = "training"
 
 
 class TrainingError(RemedyError):
-    """The archives could not be created. JVMs then start without archives."""
+    """Error: the archives could not be created. The JVMs start without archives."""
 
 
 def archives() -> tuple[ClassArchive, ClassArchive]:
-    """Return the archives of Spark and of the broker. Raises JarsError or JavaError."""
+    """Return the archive of Spark and the archive of the broker. Raises JarsError or JavaError."""
     java, conf = find_java(), session_conf(SparkSettings(), resolve("spark"), Path(), submitted=False)
     of_spark = ClassArchive("spark", java, spark_class_path(conf, spark_home()))
     return of_spark, ClassArchive("broker", java, [str(jar) for jar in resolve("broker")])
 
 
 def create_archives() -> None:
-    """Create the archives that do not exist. Raises RemedyError or OSError."""
+    """Create the archives if at least one of the two does not exist. Raises RemedyError or OSError."""
     of_spark, of_broker = archives()
     if of_spark.find() and of_broker.find():
         return
     folder = archives_folder()
     folder.mkdir(parents=True, exist_ok=True)
     if (free_bytes := shutil.disk_usage(folder).free) < _NEEDED_BYTES:
-        raise TrainingError(f"{folder} has {free_bytes // 1_000_000} MB free, but {_NEEDED_BYTES // 1_000_000} needed")
+        raise TrainingError(
+            f"{folder} has {free_bytes // 1_000_000} MB free, but {_NEEDED_BYTES // 1_000_000} MB are needed"
+        )
     with TemporaryDirectory(dir=folder) as work:
         partial_spark, partial_broker = Path(work, "spark.jsa"), Path(work, "broker.jsa")
         kafka = EmbeddedBroker(Path(work, "broker"), java_options=recording_options(partial_broker))
         with kafka:
             with _members(kafka.bootstrap_servers):
                 _watch(kafka.bootstrap_servers, Path(work), partial_spark)
-            kafka.stop(_PATIENCE_SECONDS)  # it writes its archive
+            kafka.stop(_PATIENCE_SECONDS)  # the broker's JVM writes its archive when it ends
         for archive, partial in ((of_spark, partial_spark), (of_broker, partial_broker)):
             if not partial.exists():
                 raise TrainingError(f"Java did not write {partial.name}")
@@ -117,7 +119,7 @@ def _stop_when_ready(port: int, query: str, stop: threading.Event) -> None:
         deadline = time.monotonic() + _PATIENCE_SECONDS
         while time.monotonic() < deadline and not _is_ready(port):
             time.sleep(0.2)
-        with suppress(Py4JError, PySparkException):  # the archive is then only less complete
+        with suppress(Py4JError, PySparkException):  # an error here only means that the archive contains fewer classes
             stored_state(SparkSession.builder.getOrCreate(), query)
     finally:
         stop.set()
@@ -134,7 +136,7 @@ def _is_ready(port: int) -> bool:
 
 
 def main() -> None:
-    """Create the archives. If this fails, print one line with the reason."""
+    """Create the archives. If this fails, exit with one line that contains the reason."""
     try:
         create_archives()
     except (RemedyError, KafkaError, OSError) as error:

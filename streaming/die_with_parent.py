@@ -1,8 +1,8 @@
 """Run a command that the kernel kills when its parent ends: `die_with_parent.py PARENT_PID COMMAND...`.
 
-The monitor has threads, so Python code between fork and exec can cause a deadlock. For this reason, this code is a
-separate program. The parent-death signal stays set after exec. Run this program with `python -I -S`. With these
-options, Python loads only the standard library, and starts in about 15 ms.
+The monitor has threads. In a process with threads, Python code between fork and exec can cause a deadlock. So this code
+is a separate program. The parent-death signal stays set after exec. Run this program with `python -I -S`. Then Python
+loads only the standard library and starts in about 15 ms.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class RemedyError(Exception):
 
 
 def storage_remedy(error: OSError) -> str:
-    """Return the remedy for a failed access to a file or folder. Error messages have a colon before the remedy.
+    """Return the remedy for a failed access to a file or folder, for the text after the colon of an error message.
 
     >>> storage_remedy(OSError(errno.ENOSPC, "No space left on device"))
     'make space on its disk'

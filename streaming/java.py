@@ -82,9 +82,10 @@ def _java_on_path() -> Path:
 
 
 def main() -> None:
-    """Print the path of the Java to use, or the error.
+    """Print the path of the Java executable to use, or the error.
 
-    This module does not import installed packages, because the setup runs it before it installs packages.
+    The setup runs this module before it installs packages. So this module imports only the standard library and
+    modules of this project.
     """
     try:
         print(find_java())  # noqa: T201 - a command's output

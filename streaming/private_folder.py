@@ -1,12 +1,12 @@
-"""Create a private folder in TMPDIR. The private folder is removed even if its owner process is killed.
+"""Create a private folder in TMPDIR. The folder is removed later, even if its owner process is killed.
 
 1. The folder is removed when its `with` block ends. If the owner process is killed, the folder remains. The next
-   process that creates a folder with the same prefix removes the remaining folder.
-2. The owner locks a file in the folder. Child processes that inherit `lock` share this lock. So no other process
-   removes the folder before the owner and these child processes have ended.
-3. In TMPDIR, every user can create a file or folder with the same prefix. So this module opens only folders that no
-   other user can access. The lock must be a regular file, because an attempt to open a FIFO would block.
-4. A folder without a lock file is not removed, because a different process is possibly still creating the folder.
+   process that creates a folder with the same prefix removes the old folder.
+2. The owner locks a file in the folder. Child processes that inherit `lock` share this lock. So the folder remains
+   until the owner and these child processes have ended.
+3. Every user can create a file or folder with the same prefix in TMPDIR. So this module opens only folders that no
+   other user can access. The lock must be a regular file, because opening a FIFO can block.
+4. A folder without a lock file is not removed, because a different process may still be creating the folder.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def private_folder(prefix: str) -> Iterator[PrivateFolder]:
         with os.fdopen(os.open(folder / "new", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             (folder / _CONTENT).mkdir(mode=0o700)
-            (folder / "new").rename(folder / _LOCK)  # after locking: a process would remove an unlocked folder
+            (folder / "new").rename(folder / _LOCK)  # after flock: an unlocked file marks an old folder
             yield PrivateFolder(folder / _CONTENT, lock.fileno())
     finally:
         _remove(folder)
@@ -64,7 +64,7 @@ def remove_leftovers(prefix: str) -> None:
 def _remove(folder: Path) -> None:
     """Remove the content first and the lock last.
 
-    So if this process is killed between the two steps, the next process can remove the rest of the folder.
+    If this process is killed between the two steps, the next process can then remove the rest of the folder.
     """
     shutil.rmtree(folder / _CONTENT, ignore_errors=True)
     shutil.rmtree(folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""For each group, decides which external facts the driver sends to the group's state.
+"""Decide which external facts the driver sends to the state of each group.
 
 This package contains only pure functions. It is allowed to import `evaluation` and the layers below `evaluation`.
 """

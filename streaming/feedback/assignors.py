@@ -1,4 +1,4 @@
-"""Decides when to ask the coordinator for the assignor of a KIP-848 group, and when to use the answer.
+"""Decide when to ask the coordinator for the assignor of a KIP-848 group, and when to use the answer.
 
 If no member specifies an assignor, the coordinator uses the first assignor in the broker's `group.consumer.assignors`.
 No record contains this assignor. The assignor can be different after a restart of the broker. Rules:
@@ -7,12 +7,12 @@ No record contains this assignor. The assignor can be different after a restart 
    whole state of the group. No member specifies an assignor.
 2. The monitor sends the first request immediately, and then one request every `ASK_AGAIN_SECONDS`.
 3. At a new epoch, the monitor does not wait for this interval in two cases. In the first case, the assignor is unknown.
-   In the second case, the group's targets break a rule of the known assignor, so the broker possibly uses a different
+   In the second case, the group's targets break a rule of the known assignor. Then the broker may use a different
    assignor now.
 4. An answer contains an epoch, and is valid only for this epoch. If the last records of the group have an older epoch,
-   the monitor stores the answer. The monitor uses the answer after it has read records with the epoch of the answer.
-5. If the coordinator does not answer, the known assignor of the group does not change. Only the assignor depends on the
-   answer.
+   the monitor stores the answer. It uses the answer when it has read records with the epoch of the answer.
+5. If the coordinator does not answer, the known assignor of the group does not change. No other value of the group
+   depends on the answer.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ ASK_AGAIN_SECONDS = 600.0
 
 @dataclass(frozen=True, slots=True)
 class AssignorRequest:
-    """The last request about a group.
+    """The last request about a group. `answer` is None if the coordinator did not answer.
 
-    `epoch` is the group's epoch at that time. `answer` is None if the coordinator did not answer.
+    `epoch` is the epoch in the answer. If there is no answer, `epoch` is the group's known epoch.
     """
 
     asked_seconds: float
@@ -61,17 +61,14 @@ def is_due(record: GroupState, last: AssignorRequest | None, now_seconds: float)
 
 
 def answered_request(snapshot: GroupSnapshot, description: Description | None, asked_seconds: float) -> AssignorRequest:
-    """Return the request and its answer in the form that is stored. `description` is None if there was no answer."""
+    """Return the request and its answer as one value. `description` is None if the coordinator did not answer."""
     answer = reported_assignor(description)
     known_epoch = snapshot.modern.epoch if snapshot.modern else None
     return AssignorRequest(asked_seconds, answer.epoch if answer else known_epoch or 0, answer)
 
 
 def reported_assignor(description: Description | None) -> AssignorReported | None:
-    """Return the assignor that the coordinator reports for a KIP-848 group.
-
-    None if the description contains no assignor.
-    """
+    """Return the assignor in the description of a KIP-848 group, or None if there is no assignor."""
     if not isinstance(description, DescribedGroup) or description.group_type != CONSUMER:
         return None
     if description.group_epoch is None or not description.protocol:
@@ -80,7 +77,7 @@ def reported_assignor(description: Description | None) -> AssignorReported | Non
 
 
 def pending_assignor(snapshot: GroupSnapshot, last: AssignorRequest | None) -> AssignorReported | None:
-    """Return the answer if rule 4 allows its use now, and if it changes the known assignor. Otherwise return None."""
+    """Return the last answer if rule 4 allows its use now and it changes the known assignor. Otherwise return None."""
     if last is None or last.answer is None or snapshot.modern is None:
         return None
     is_news = last.answer.assignor != snapshot.modern.assignor and last.answer.epoch == snapshot.modern.epoch

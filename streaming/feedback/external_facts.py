@@ -1,4 +1,4 @@
-"""Finds the external facts that the driver knows and that a group's state does not contain yet.
+"""Find the external facts that the driver knows and that a group's state does not contain yet.
 
 The driver compares its facts with the group's state after every sample. If a fact was lost in transit, the comparison
 finds this fact again, and the driver sends the fact again.
@@ -70,9 +70,9 @@ def _pending_topics(snapshot: GroupSnapshot, sample: ClusterSample) -> dict[str,
 def _is_in_future(snapshot: GroupSnapshot, topic: str, sampled: TopicMetadata, sample: ClusterSample) -> bool:
     """Return True if the stored sample of the topic has a later time than the last sample.
 
-    The monitor's clock was ahead at the stored sample. The state would ignore all samples until this time. Before the
-    clock is known, the result is False, because the last sample can be the one with the wrong time. In the polling
-    mode, the group's times come only from the monitor's clock.
+    Then the monitor's clock was ahead when it took the stored sample. The state would ignore all samples before the
+    time of the stored sample. Until the cluster time is known, the result is False, because the last sample may be the
+    one with the wrong time. In the polling mode, all times of the group come from the monitor's clock.
     """
     known = snapshot.topics.get(topic)
     is_known = sample.is_clock_known or snapshot.is_polled
@@ -88,7 +88,7 @@ def _differs(known: TopicMetadata | None, sampled: TopicMetadata) -> bool:
 
 
 def _needed_metadata(sampled: TopicMetadata | None, *, wants_racks: bool, wants_id: bool) -> TopicMetadata | None:
-    """Return only the fields of the topic's sample that the group needs. This limits the size of the state.
+    """Return only the fields of the topic's sample that the group needs. This keeps the state small.
 
     A group needs racks only if one of its members has a rack. A group needs topic ids only if its records contain topic
     ids.

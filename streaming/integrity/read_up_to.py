@@ -1,8 +1,9 @@
-"""Computes the time up to which a partition of `__consumer_offsets` was read. All earlier records are known.
+"""Compute the time up to which a partition of `__consumer_offsets` was read.
 
-The timestamp of the last record is not sufficient, because a partition can have no new records. The wall clock is not
-sufficient, because the query can be late. So the monitor uses samples. A sample contains a time and the end offset of
-the partition at this time. When the query has read up to this end offset, the partition was read up to this time.
+All records that were written before this time are known. The timestamp of the last record is not sufficient, because
+there may be no new records for a long time. The wall clock is not sufficient, because the query can be late. So the
+monitor uses samples. A sample contains a time and the end offset of the partition at this time. When the query has read
+up to this end offset, the partition was read up to this time.
 """
 
 from __future__ import annotations
@@ -11,7 +12,10 @@ import msgspec
 
 
 class ReadUpTo(msgspec.Struct, frozen=True):
-    """The time up to which one partition was read (None if unknown), and a sampled end that was not reached yet."""
+    """The time up to which one partition was read, or None if it is unknown.
+
+    `pending_end` is a sampled end offset that the query has not reached yet.
+    """
 
     read_up_to_ms: int | None = None
     pending_end: int | None = None
@@ -21,8 +25,8 @@ class ReadUpTo(msgspec.Struct, frozen=True):
 def add_sampled_end(known: ReadUpTo, position: int, end: int, sampled_at_ms: int) -> ReadUpTo:
     """Return the state after a sample of the partition's end.
 
-    In a busy partition, the position is always before the latest end. So if the query has not reached an earlier
-    sampled end yet, a new sample does not replace this end.
+    A new sample does not replace an earlier sampled end that the query has not reached yet. In a busy partition, the
+    query never reaches the latest end.
 
     >>> behind = add_sampled_end(ReadUpTo(), position=5, end=9, sampled_at_ms=1_000)
     >>> later = add_sampled_end(behind, position=7, end=20, sampled_at_ms=6_000)

@@ -1,16 +1,16 @@
-"""Finds deleted groups and deleted committed offsets whose tombstones the monitor did not read.
+"""Find deleted groups and deleted committed offsets whose tombstones the monitor did not read.
 
-Kafka removes a tombstone from the log a day after it was written (`delete.retention.ms`). If a monitor was stopped for
-more than a day, it possibly never reads the tombstone. Without this module, the monitor would show the deleted group or
+Kafka removes a tombstone from the log one day after it was written (`delete.retention.ms`). If a monitor was stopped
+for more than one day, it may never read the tombstone. Without this module, the monitor would show the deleted group or
 commit forever. Rules:
 
 1. A group or commit is a suspect if the monitor has read its record, but the brokers' answer does not contain it. The
    monitor must read the record before it sends the request.
 2. The log can contain a tombstone of the suspect that the monitor has not read yet. So the monitor samples the end of
    the log after the brokers' answer, and reads the log up to this end.
-3. If the monitor reads a new record of the suspect before this end, the group or commit is not a suspect any more.
-4. Only a complete answer proves a deletion. An answer is not complete in three cases. A listing has gaps. The monitor
-   does not have the DESCRIBE permission for the topic of a committed offset. A group cannot be described.
+3. If the monitor reads a new record of the suspect before this end, the group or commit is no longer a suspect.
+4. Only a complete answer proves a deletion. There are three kinds of incomplete answers: The listing has gaps. The
+   monitor does not have the DESCRIBE permission for the topic of a committed offset. A group cannot be described.
 
 Example: the position in the partition is 90, and the group's last record is at offset 50. The listing does not contain
 the group, and the partition ends at offset 100. If the group's last record is still at offset 50 when the position
@@ -34,7 +34,7 @@ from streaming.group.listing import GroupListing, OffsetsByPartition, Unanswered
 
 @dataclass(frozen=True, slots=True)
 class Suspect:
-    """A group that was possibly deleted, or commits that were possibly deleted.
+    """A group or commits that may have been deleted.
 
     Attributes:
         offsets_topic_partition: the `__consumer_offsets` partition that contains the records.
@@ -96,7 +96,7 @@ def keep_silent_suspects(
 
 
 def is_read(suspect: Suspect, positions: Mapping[int, int]) -> bool:
-    """Return True if the log was read up to the end that rule 2 requires for this suspect."""
+    """Return True if the monitor has read the log up to `read_up_to` of the suspect (rule 2)."""
     return positions.get(suspect.offsets_topic_partition, 0) >= suspect.read_up_to
 
 
@@ -121,7 +121,7 @@ def suspected_commits(
 
 @dataclass(frozen=True, slots=True)
 class MissingCommits:
-    """Commits in one `__consumer_offsets` partition. Their coordinators' answers do not contain these commits."""
+    """Commits in one `__consumer_offsets` partition that are not in their coordinators' answers."""
 
     suspect: Suspect
     vanished: CommitsVanished

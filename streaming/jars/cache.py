@@ -1,4 +1,4 @@
-"""Store jars on this machine. Each set is downloaded or copied once per user. Each use verifies it with jars.lock.
+"""Store jars on this machine. Each set is downloaded or copied once per user. Each use checks it against jars.lock.
 
     <cache>/jars/spark-3f2a…/    the jars of one set; the name contains a hash of its content
     <cache>/jars/spark.lock      locked by the process that fills the folder
@@ -50,16 +50,16 @@ class JarsFolderError(JarsError):
 
 
 def log_jar(set_name: JarSetName, number: int, total: int, jar: str) -> None:
-    """Log the progress of a set. This is the default of `resolve`, because a first download can take a minute."""
+    """Log the download progress of a set. `resolve` uses this function by default: a download can take a minute."""
     _log.info("downloading %s jars: %d/%d %s", set_name, number, total, jar)
 
 
 def resolve(set_name: JarSetName, on_jar: OnJar = log_jar, *, source: Path | None = None) -> list[Path]:
     """Return the sorted paths of the jars of a set. If the set is missing or damaged, get it first.
 
-    The jars come from the folder `source`. If it is None, they are downloaded. The function checks the hashes of all
-    files. For the set `spark` (25 MB), this takes 0.02 s. Raises JarsError or JavaError. The error message is one line
-    and contains the remedy. Example: `",".join(map(str, resolve("spark")))` is a value for `spark.jars`.
+    If `source` is a folder, the jars are copied from it. Otherwise, they are downloaded. The function checks the hashes
+    of all files. For the set `spark` (25 MB), this takes 0.02 s. Raises JarsError or JavaError. The error message is
+    one line and contains the remedy. Example: `",".join(map(str, resolve("spark")))` is a value for `spark.jars`.
     """
     locked = _locked_jars(set_name)
     folder = _set_folder(set_name, locked)
@@ -68,7 +68,7 @@ def resolve(set_name: JarSetName, on_jar: OnJar = log_jar, *, source: Path | Non
             if folder.exists():
                 names = ", ".join(damaged[:3])
                 _log.warning("%d jars in %s are damaged and are replaced: %s", len(damaged), folder, names)
-            if missing_jars(set_name):  # a different process may have stored it
+            if missing_jars(set_name):  # a different process may have stored the set while this process waited
                 _store_set(set_name, locked, folder, on_jar, source)
     return sorted(folder / jar.coordinate.file_name for jar in locked)
 
@@ -98,7 +98,7 @@ def missing_jars(set_name: JarSetName) -> list[str]:
 
 
 def cache_folder() -> Path:
-    """Return the folder of all caches of the project. The folder possibly does not exist yet."""
+    """Return the folder of all caches of the project. The folder may not exist yet."""
     if configured := os.environ.get("REBALANCE_MONITOR_CACHE_DIR"):
         return Path(configured).expanduser().absolute()
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
@@ -150,9 +150,7 @@ def _fetch_with_retries(set_name: JarSetName, locked: tuple[LockedJar, ...], fol
 def _verify(path: Path, jar: LockedJar, partial_folder: Path) -> None:
     if _is_present(path, jar):
         return
-    shutil.rmtree(
-        partial_folder, ignore_errors=True
-    )  # otherwise the next try would get the same bytes from Ivy's cache
+    shutil.rmtree(partial_folder, ignore_errors=True)  # otherwise a retry gets the same bytes from Ivy's cache
     raise JarsError(
         f"{jar.coordinate} does not match its hash in jars.lock: run `rebalance-monitor jars` again. If this error "
         "repeats, the repository or a proxy delivers a different file"

@@ -44,7 +44,7 @@ BROKER_SETS: dict[str, JarSetName] = {
 def _broker(kafka_version: str) -> tuple[Coordinate, ...]:
     """Return the coordinates of a broker's jars.
 
-    Kafka 3 and Kafka 4 use slf4j 1.7, so they need its binding to log4j.
+    Kafka 3 and Kafka 4 log through slf4j 1.7. So the second jar connects slf4j 1.7 to log4j.
     """
     return (
         Coordinate("org.apache.kafka", "kafka_2.13", kafka_version),
@@ -67,9 +67,10 @@ JAR_SETS: dict[JarSetName, tuple[Coordinate, ...]] = {
 }
 
 WITHOUT_DEPENDENCIES: frozenset[JarSetName] = frozenset({"streams", "tools"})
-"""Sets whose dependencies are not in `jars.lock`. The broker's jars contain these dependencies, except RocksDB and
-Kafka Connect. Only applications with state stores load RocksDB, which has 70 MB of native code. Only Kafka Connect's
-own tools load Kafka Connect.
+"""Sets whose dependencies are not in `jars.lock`, because the broker's jars contain them.
+
+The broker's jars contain neither RocksDB nor Kafka Connect. Only applications with state stores load RocksDB, which has
+70 MB of native code. Only the tools of Kafka Connect load Kafka Connect.
 """
 
 FIRST_RUN: tuple[JarSetName, ...] = tuple(

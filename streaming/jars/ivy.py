@@ -1,7 +1,7 @@
-"""Download jars with Ivy, which is a part of pyspark. So Maven is not required.
+"""Download jars with Ivy. pyspark contains Ivy, so Maven is not required.
 
-Ivy uses a home folder that only this project uses. So a damaged `~/.m2` or `~/.ivy2` of the user has no effect. For
-example, a damaged folder contains a pom but not the jar for this pom.
+Ivy uses a home folder that only this project uses. So a damaged `~/.m2` or `~/.ivy2` of the user has no effect. An
+example of damage is a folder that contains a pom but not the jar of this pom.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ def fetch(  # noqa: PLR0913 - `resolve` and `python -m streaming.jars.lock` use 
 ) -> None:
     """Download jars into a folder. Call `on_jar` with the address of each jar when its download starts.
 
-    If `transitive` is false, Ivy downloads exactly these jars and no pom, with one request per jar. If it is true, Ivy
-    also reads poms and downloads all runtime dependencies. Downloaded files stay in `ivy_home`, so that a retry
-    downloads only the missing files. Raises JarsError with Ivy's reason.
+    If `transitive` is False, Ivy downloads exactly these jars and no pom, with one request per jar. If it is True, Ivy
+    also reads poms and downloads all runtime dependencies. Downloaded files stay in `ivy_home`, so a retry downloads
+    only the missing files. Raises JarsError with Ivy's reason.
     """
     ivy_home.mkdir(parents=True, exist_ok=True)
     settings, module_file = ivy_home / "settings.xml", ivy_home / "wanted.xml"
@@ -81,7 +81,7 @@ def _run_ivy(command: list[str], on_jar: Callable[[str], None]) -> None:
                 if line.startswith("downloading ") and ".jar " in line:
                     on_jar(line.split()[1])
                 failures.extend(_failures_in(line))
-        except BaseException:  # also KeyboardInterrupt: Ivy must not continue after this process stopped waiting
+        except BaseException:  # also KeyboardInterrupt: Ivy must not continue when this process no longer waits
             ivy.kill()
             raise
     if ivy.returncode != 0:
@@ -99,7 +99,7 @@ def _failures_in(line: str) -> Iterator[str]:
 
 
 def _settings_xml(ivy_home: Path, *, transitive: bool) -> str:
-    # `ibiblio` without a root is Maven Central. usepoms=false downloads only the jar.
+    # `ibiblio` without a root is Maven Central. With usepoms=false, Ivy downloads only the jar.
     return f"""<ivysettings>
   <settings defaultResolver="central"/>
   <caches defaultCacheDir={quoteattr(str(ivy_home / "cache"))}/>

@@ -17,7 +17,7 @@ from streaming.jars.lockfile import LockedJar, format_lock
 def main() -> None:
     """Resolve every set and write the lock file.
 
-    Omit dependencies that pyspark or the broker's jars already contain.
+    The file does not contain dependencies that pyspark or the broker's jars already contain.
     """
     with tempfile.TemporaryDirectory() as folder:
         locked = {set_name: _resolve(set_name, Path(folder)) for set_name in JAR_SETS}
@@ -35,7 +35,7 @@ def _resolve(set_name: JarSetName, folder: Path) -> list[LockedJar]:
         on_jar=lambda address: print(address.rsplit("/", 1)[-1], file=sys.stderr),  # noqa: T201 - a command's output
     )
     jars = [_lock_jar(path, into) for path in sorted(into.rglob("*.jar"))]
-    # Spark's class loader searches its own jars first. So it would never use a second copy of a module in pyspark.
+    # Spark's class loader searches pyspark's jars first. So it never uses a second copy of a module of pyspark.
     pyspark_modules = _pyspark_modules() if set_name == "spark" else frozenset()
     return [jar for jar in jars if jar.coordinate.module not in pyspark_modules]
 

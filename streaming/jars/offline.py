@@ -20,7 +20,7 @@ _REMEDY = (
 
 
 def copy_jars(source: Path, jars: Collection[LockedJar], into: Path) -> None:
-    """Copy jars from one folder into a different folder. Existing files are replaced, and no file is ever incomplete.
+    """Copy jars from one folder into another folder. Existing files are replaced. No file is visible half-written.
 
     Raises JarsError if a jar in `source` is missing, damaged or not readable. Raises OSError if `into` is not writable.
     """
@@ -35,7 +35,7 @@ def copy_jars(source: Path, jars: Collection[LockedJar], into: Path) -> None:
 def _exists(source: Path, jar: LockedJar) -> bool:
     try:
         return (source / jar.coordinate.file_name).is_file()
-    except OSError:  # the folder is not accessible; reading the jar reports this
+    except OSError:  # the folder is not accessible; `_read_verified` reports this error
         return True
 
 

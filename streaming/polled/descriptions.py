@@ -1,8 +1,8 @@
-"""Converts a coordinator's description of a group to an event. Log records produce the same kinds of events.
+"""Convert a coordinator's description of a group to an event.
 
-Descriptions do not contain the generation, leader, timeouts and times of a classic group, or the pending revocations of
-a KIP-848 member. These values are None. If a value of a classic member cannot be decoded from its bytes, the value is
-also None. `described_event` returns the undecodable bytes for the table `quarantine`.
+A description does not contain the generation, leader, timeouts and times of a classic group. It also does not contain
+the pending revocations of a KIP-848 member. These values are None. A value of a classic member is also None if its
+bytes cannot be decoded. `described_event` returns the undecodable bytes for the table `quarantine`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from streaming.protocol.modern import (
 def described_event(
     group_id: str, group: DescribedGroup, position: Position
 ) -> tuple[GroupDescribed, tuple[Refusal, ...]]:
-    """Return the event, and the undecodable bytes of all members."""
+    """Return the event of the description, and the undecodable bytes of all members."""
     if group.group_type == CLASSIC:
         refusals: list[Refusal] = []
         metadata = _classic(group_id, group, refusals)
@@ -76,7 +76,7 @@ def _classic_member(
 def _modern(group: DescribedGroup) -> ModernDescription:
     """Convert the description of a group that is not classic.
 
-    Assignments of streams members are empty, because such members own tasks, not partitions.
+    Assignments of streams members are empty, because streams members own tasks instead of partitions.
     """
     if group.group_epoch is None or group.assignment_epoch is None:
         raise ValueError(f"the description of a {group.group_type} group needs its group and assignment epochs")

@@ -1,11 +1,12 @@
-"""Compares a poll with the known state, and returns the state rows that update the state.
+"""Compare a poll with the known state, and return the state rows that update the state.
 
 If nothing changed, there are no rows.
 
-Answers have no log offset, so each event gets a number instead. The first number of a poll is the start time of the
-poll in milliseconds, multiplied by `NUMBERS_PER_MS`. Each further event gets the next number. So numbers continue to
-increase after a new checkpoint is created. Commits are distributed over `POLLED_PARTITIONS` partitions. All commits of
-a group are in the same partition. The state of a partition is written only if at least one of its commits changed.
+Coordinators' answers have no log offset, so each event gets a number instead. The first number of a poll is the start
+time of the poll in milliseconds, multiplied by `NUMBERS_PER_MS`. Each further event gets the next number. So numbers
+continue to increase after a new checkpoint is created. Commits are distributed over `POLLED_PARTITIONS` partitions. All
+commits of a group are in the same partition. The state of a partition is written only if at least one of its commits
+changed.
 """
 
 from __future__ import annotations
@@ -34,8 +35,7 @@ POLLED_PARTITIONS: Final = 16
 """Number of partitions over which the commits of all groups are distributed."""
 NUMBERS_PER_MS: Final = 64
 """Event numbers per millisecond. A number and its partition must fit into one integer, so numbers must be below 2**48.
-
-The numbers stay below this limit until the year 2109.
+The numbers reach this limit in the year 2109.
 """
 
 Offsets = Mapping[tuple[str, int], int]
@@ -45,7 +45,7 @@ Commit = tuple[str, str, int, int]
 
 @dataclass(frozen=True, slots=True)
 class KnownState:
-    """The content of the state store: snapshots, commits by group, and the last answer's number (-1: no answer)."""
+    """The content of the state store. `last_number` is the number of the last polled event, or -1 if there is none."""
 
     groups: Mapping[str, GroupSnapshot] = field(default_factory=dict)
     commits: Mapping[str, Offsets] = field(default_factory=dict)
@@ -63,10 +63,7 @@ def commits_by_group(commits: pa.Table) -> Mapping[str, Offsets]:
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """The rows that report the changes, and the first and last number of these rows.
-
-    If there are no rows, nothing changed.
-    """
+    """The rows for the changes, and the first and last number of these rows. No rows mean no changes."""
 
     rows: tuple[StateRow, ...]
     first_number: int
@@ -104,7 +101,7 @@ class _GroupEvents:
     def add_description(
         self, group_id: str, description: DescribedGroup | GroupNotFound | Unanswered, known: GroupSnapshot
     ) -> None:
-        """Add an event if the description differs from the known state. If there is no answer, add nothing."""
+        """Add an event if the description differs from the known state. Without an answer, add nothing."""
         position = Position(POLLED_PARTITION, self.next_number, self._polled_at_ms)
         if isinstance(description, GroupNotFound) and known.position is not None and not known.is_over:
             self._add(group_id, GroupTombstoned(position), "group_gone")
@@ -122,9 +119,9 @@ class _GroupEvents:
 
 
 def _changed_commits(poll: Poll, known: Mapping[str, Offsets]) -> Iterator[Commit]:
-    """Return the new, changed and deleted commits.
+    """Yield the new, changed and deleted commits. A deleted commit has the offset TOMBSTONE.
 
-    The value of a deleted commit is TOMBSTONE. If a group has no answer, none of its commits is returned.
+    If there is no answer for a group, none of its commits is yielded.
     """
     gone = {group_id for group_id, one in poll.descriptions.items() if isinstance(one, GroupNotFound)}
     answers: dict[str, OffsetsByPartition | Unanswered] = {**poll.offsets, **{group_id: {} for group_id in gone}}
@@ -156,10 +153,9 @@ def polled_partition(group_id: str) -> int:
 
 
 def _state_rows(span: _Span, events: _GroupEvents, commits: Iterable[Commit]) -> Iterator[StateRow]:
-    """Return a row for each partition that has changed commits.
+    """Yield a row for each partition that has changed commits.
 
-    The first partition always gets a row, even without changes, because this row contains the number of the last
-    answer.
+    The first partition always gets a row, even without changes, because this row contains the last event number.
     """
     by_partition: dict[int, list[Commit]] = defaultdict(list, {POLLED_PARTITION: []})
     for commit in commits:

@@ -1,4 +1,4 @@
-"""Defines the answers of one poll, and selects the groups to describe in the next poll. A poll takes some seconds."""
+"""Define the answers of one poll, and select the groups to describe in the next poll. A poll takes some seconds."""
 
 from __future__ import annotations
 
@@ -17,10 +17,7 @@ from streaming.group.listing import (
 from streaming.group.snapshot import EMPTY, GroupSnapshot
 
 RIGHTS_MISSING: Final = frozenset({CLUSTER_NOT_DESCRIBABLE, "group_authorization_failed", "topic_authorization_failed"})
-"""Errors that missing permissions cause.
-
-A new request would return the same error, so the poll does not repeat the request.
-"""
+"""Errors that missing permissions cause. The poll does not repeat such a request, because the error would return."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +37,12 @@ class Poll:
 
     @property
     def is_complete(self) -> bool:
-        """True if every answer arrived, except answers that missing permissions prevent.
-
-        A new request would then return the same errors.
-        """
+        """True if no answer is missing, or if missing permissions are the only reason for missing answers."""
         return all(reason in RIGHTS_MISSING for reason in self._refusals())
 
     @property
     def hides_groups(self) -> bool:
-        """True if missing permissions prevented an answer, so that some groups are possibly hidden."""
+        """True if missing permissions prevented an answer. So there may be groups that the monitor cannot see."""
         return any(reason in RIGHTS_MISSING for reason in self._refusals())
 
     def _refusals(self) -> Iterator[str]:
@@ -61,15 +55,12 @@ class Poll:
 def to_describe(
     listing: GroupListing, known: Mapping[str, GroupSnapshot], committed: Collection[str]
 ) -> Mapping[str, str | None]:
-    """Return the ids of the groups to describe, and their group types.
-
-    The group types are from the listing or from the known state.
+    """Return the ids of the groups to describe, and their group types from the listing or from the known state.
 
     These groups are described:
 
-    - Listed groups. Groups that are Empty both in the listing and in the known state are an exception and are not
-      described. A Stable group is described at each poll, because its members can change while the listing stays the
-      same.
+    - Listed groups, except groups that are Empty both in the listing and in the known state. A Stable group is
+      described at each poll, because its members can change while the listing stays the same.
     - Groups that are not listed, but have a known state or known commits. Only the coordinator's answer proves that
       such a group no longer exists.
     """

@@ -1,4 +1,4 @@
-"""Runs the watch of one cluster. Each run first restores the stored state of the cluster."""
+"""Run the watch of one cluster. Each run first restores the stored state of the cluster."""
 
 from __future__ import annotations
 
@@ -86,18 +86,15 @@ class ClusterRun:
         )
 
     def run(self, stop: threading.Event) -> None:
-        """Watch until `stop` is set. Raises SecondWriterError if a different monitor writes the cluster's rows."""
+        """Watch until `stop` is set. Raises SecondWriterError if a different monitor writes this cluster's rows."""
         paths, session = self._settings.paths, self._shared_resources.session
         place = canonical_location(paths.checkpoint)
-        monitor_ms = self._clock.monitor_ms  # claims are compared between monitors
+        monitor_ms = self._clock.monitor_ms  # monitors compare the times of their claims
         with WriterClaim(lambda: Files(session, paths.tables), self._cluster, place, monitor_ms, stop) as claim:
             self._watch(claim, stop)
 
     def _watch(self, claim: WriterClaim, stop: threading.Event) -> None:
-        """Prepare the checkpoint and restore the state.
-
-        Then run the query and the sampling loop until `stop` is set.
-        """
+        """Prepare the checkpoint and restore the state. Run the query and the sampling loop until `stop` is set."""
         session, settings = self._shared_resources.session, self._settings
         with raising_checkpoint_errors(settings.paths.checkpoint):
             tables, bootstrap = prepare_checkpoint(session, settings, self._files, self._shared_resources.tables)
@@ -134,8 +131,8 @@ class ClusterRun:
     def _store(self, lag_watch: LagWatch, progress_file: ProgressFile) -> None:
         """Store the samples and the progress of the tables.
 
-        Both are only caches, so a failed write is only logged. If it raised an error, this error would hide the error
-        that ended the run.
+        Both are only caches. So a failed write is only logged, because an exception would hide the error that ended the
+        run.
         """
         try:
             lag_watch.store()

@@ -4,7 +4,7 @@
    fails again after a success, the reason is logged again.
 2. An expected failure (disk, tables, brokers) is logged as one line. An unexpected failure is logged with its stack
    trace.
-3. If Spark has ended, only the code that ends the run logs that Spark has ended.
+3. If Spark has ended, only the code that ends the run logs this.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _EXPECTED = (DeltaError, OSError, Py4JError, RemedyError)
 
 
 class SparkEndedError(RemedyError):
-    """Spark has ended, so all queries have also ended."""
+    """Error: Spark has ended, so all queries have also ended."""
 
     def __init__(self) -> None:
         super().__init__("Spark ended (killed, or spark.driver_memory is too small): start the monitor again")

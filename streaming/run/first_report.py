@@ -1,8 +1,8 @@
 """Log once what the monitor found in a cluster, when the first sample is done (`doctor.first_run`).
 
-1. The report is logged once for each cluster, although the watch of the cluster can be started again.
+1. The report is logged once for each cluster, even if the watch of the cluster is started again.
 2. The report uses a sample that was taken after the start of the watch. Samples of an earlier watch do not count.
-3. The requests about rights run in a thread of their own, so they do not delay the samples.
+3. The requests about rights run in a separate thread, so they do not delay the samples.
 """
 
 from __future__ import annotations
@@ -36,10 +36,7 @@ class FirstReport:
         self._is_logged = False
 
     def run(self, connection: Connection, page: str, stop: threading.Event) -> None:
-        """Wait for the first sample, then log the report (rules 1 and 2).
-
-        `page` is the address of the monitor's pages.
-        """
+        """Wait for the first sample, then log the report (rules 1 and 2). `page` is the address of the pages."""
         earlier = self._monitor_state.view().sample
         while not self._is_logged and not stop.wait(_CHECK_SECONDS):
             view = self._monitor_state.view()

@@ -28,14 +28,12 @@ _log = logging.getLogger(__name__)
 
 
 def report_rewound(cluster: str, monitor_state: MonitorState, rewound: Collection[int]) -> None:
-    """Store rewound partitions. If there are any, the cluster is not ready until this run ends.
-
-    Log an error if there are new rewound partitions.
-    """
+    """Store rewound partitions. Log an error if some of them are new. The cluster is then not ready in this run."""
     if new := monitor_state.put_rewound(rewound):
         _log.error(
-            "%s: partition %s of %s ends before the offset that the monitor has already read. It was truncated, or the"
-            " topic was deleted and recreated. The monitor misses new records there, so it is not ready: %s",
+            "%s: partition %s of %s ends before the offset that the monitor has already read. The partition was"
+            " truncated, or the topic was deleted and recreated. The monitor misses new records there, so it is not"
+            " ready: %s",
             cluster,
             ", ".join(map(str, sorted(new))),
             OFFSETS_TOPIC,
@@ -48,10 +46,7 @@ def _remedy(cluster: str) -> str:
 
 
 class TopicIdentity:
-    """The id of the topic from which the query has read.
-
-    Only the sampler's thread uses this object.
-    """
+    """The id of the topic from which the query has read. Only the sampler's thread uses this object."""
 
     def __init__(self, cluster: str, monitor_state: MonitorState, files: Files) -> None:
         self._cluster = cluster
@@ -62,8 +57,8 @@ class TopicIdentity:
     def report(self, topic_id: str | None, positions: Mapping[int, int]) -> None:
         """Compare the stored id with `topic_id`.
 
-        The query had already read up to `positions` when `topic_id` was sampled. If there is no stored id, or if no
-        record was read yet, `topic_id` is stored without an error.
+        The query had already read up to `positions` when `topic_id` was sampled. If no id is stored, or if no record
+        was read yet, `topic_id` is stored without an error.
         """
         if topic_id is None or topic_id == self._known:
             return
@@ -96,7 +91,7 @@ def _stored_id(cluster: str, files: Files) -> str | None:
         stored = b""
     if stored is not None and not _TOPIC_ID.fullmatch(stored):
         _log.warning(
-            "%s: %s is damaged. The monitor assumes that the present topic is the one that it has read",
+            "%s: %s is damaged. The monitor assumes that the current topic is the topic that it has read before",
             cluster,
             STORED_ID,
         )
@@ -117,14 +112,14 @@ class LostRecords:
     def report(self, lost: Mapping[int, int], positions: Mapping[int, int]) -> None:
         """Log the number of records that were deleted before the monitor read them.
 
-        `positions` are the next offsets to read.
+        `positions` maps partitions to the next offset to read.
         """
         new = {number: count for number, count in lost.items() if positions[number] > self._reported.get(number, -1)}
         self._reported |= {number: positions[number] for number in new}
         if new:
             _log.warning(
-                "%s: up to %d records in partition %s of %s were deleted before the monitor read them. It does not know"
-                " their content",
+                "%s: up to %d records in partition %s of %s were deleted before the monitor read them. The monitor does"
+                " not know their content",
                 self._cluster,
                 sum(new.values()),
                 ", ".join(map(str, sorted(new))),
@@ -145,7 +140,7 @@ class LogWatch:
         self._lost_records = LostRecords(cluster)
 
     def report(self, before: MonitorView, sample: ClusterSample) -> None:
-        """Compare the sample with the positions in `before`. This view was created before the sample."""
+        """Compare the sample with the positions in the view `before`, which was created before the sample."""
         positions = before.health.positions
         self._topic_read.report(sample.offsets_topic_id, positions)
         report_rewound(
@@ -171,9 +166,9 @@ class ForeignRecords:
         self._reported.update(new)
         if new:
             _log.warning(
-                "%s: partition %s of %s holds %d records of groups whose records belong in other partitions. They are"
-                " counted (foreign_partition) and not used. A client wrote them directly, or the partition count of"
-                " the topic changed and some brokers still use the earlier count: restart those brokers",
+                "%s: partition %s of %s contains %d records of groups that belong to other partitions. The monitor"
+                " counts these records (foreign_partition), but does not use them. A client wrote them directly, or the"
+                " partition count of the topic changed and some brokers still use the old count: restart those brokers",
                 self._cluster,
                 ", ".join(map(str, new)),
                 OFFSETS_TOPIC,

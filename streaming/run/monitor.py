@@ -1,10 +1,10 @@
 """Run the monitor: one HTTP port, one Spark session, and one watch per cluster.
 
-1. If the monitor watches only one cluster, the monitor ends if its start fails because of an error that the operator
-   must correct. The monitor prints one line and returns an exit code.
+1. If the monitor watches only one cluster, some errors at its start end the monitor: the errors that the operator must
+   correct. The monitor prints one line and returns an exit code.
 2. If the monitor watches several clusters, a cluster that cannot be watched is shown as not ready. The error is logged
-   once, and the monitor tries again after increasingly long pauses (`retry_state`). The other clusters are not
-   affected. The totals and the checkpoint of the failed cluster do not change.
+   once. The monitor tries again after increasingly long pauses (`retry_state`). The other clusters are not affected.
+   The totals and the checkpoint of the failed cluster do not change.
 3. The port, the tables and Spark are shared resources. If one of these resources fails, the monitor ends, even if it
    watches several clusters.
 4. The watches of all clusters get the stop signal at the same time. Spark is stopped after all watches have ended.
@@ -55,7 +55,7 @@ _log = logging.getLogger(__name__)
 
 
 class QueryEndedError(RemedyError):
-    """A query stopped without a failure, and the monitor had not requested the stop."""
+    """Error: a query stopped without a failure, and the monitor had not requested the stop."""
 
 
 def now_ms() -> int:
@@ -77,7 +77,7 @@ class Monitor:
     def run(self, launch: SparkLaunch) -> None:
         """Watch all clusters until `stop` is set. Raises RemedyError for an error that the operator must correct.
 
-        `launch` is the start of Spark's JVM. It possibly began before this call.
+        `launch` is the start of Spark's JVM. It may have begun before this call.
         """
         self._users_references = users_references(self._settings.evaluation.assignors)
         first, *more = self._watches
@@ -93,8 +93,8 @@ class Monitor:
     def _connect_until_stop(self, watch: ClusterWatch) -> Connection | None:
         """Connect to the cluster. Return None as soon as `stop` is set.
 
-        The client tries to connect for `kafka.connect_timeout_seconds`, and cannot be interrupted. So a thread of its
-        own connects. If the monitor stops, this thread has nothing to clean up.
+        The client tries to connect for `kafka.connect_timeout_seconds`, and cannot be interrupted. So a separate thread
+        connects. If the monitor stops, this thread has nothing to clean up.
         """
         connecting: Future[Connection] = Future()
 
@@ -180,7 +180,7 @@ class Monitor:
             if self._stop.is_set():
                 return  # the stop came while the cluster was not watched
             is_new, is_expected = retry_state.record_failure(error), isinstance(error, RemedyError)
-            if is_new and (is_expected or is_running(shared.session)):  # the end of Spark is logged once for all
+            if is_new and (is_expected or is_running(shared.session)):  # the end of Spark is logged only once
                 trace, cause = (None, error) if is_expected else (error, plain_cause(error))
                 _log.error("%s cannot be watched; trying again: %s", watch.cluster, cause, exc_info=trace)
             self._stop.wait(retry_state.pause_seconds)
@@ -209,10 +209,7 @@ class Monitor:
 
 @contextmanager
 def _reporting_spark_end(shared: SharedResources) -> Iterator[None]:
-    """If Spark has ended, raise SparkEndedError instead of the original error.
-
-    After Spark has ended, different calls raise different errors.
-    """
+    """If Spark has ended, raise SparkEndedError instead of the original error, which depends on the call."""
     try:
         yield
     except (Py4JError, PySparkException, OSError):

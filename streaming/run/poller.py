@@ -1,10 +1,9 @@
-"""Poll the group coordinators instead of reading `__consumer_offsets` (`source.kind = "admin-api"`).
+"""Poll the group coordinators, and send the changes to the query (`source.kind = "admin-api"`).
 
-Send changes to the query.
-
-Each poll is compared with the state of the query, never with the previous poll. So a poll starts only after the query
-has read everything that the poller sent before. The poller does not need stored state after a restart. If an
-interrupted batch did not remove its files, the poller also waits until the query has read these files.
+In this mode, the monitor does not read `__consumer_offsets`. Each poll is compared with the state of the query, never
+with the previous poll. So a poll starts only after the query has read everything that the poller sent before. The
+poller needs no stored state after a restart. If an interrupted batch did not remove its files, the poller also waits
+until the query has read these files.
 """
 
 from __future__ import annotations
@@ -70,10 +69,7 @@ class Poller:
         self._complete_seconds = float("-inf")
 
     def run(self, stop: threading.Event) -> None:
-        """Poll until `stop` is set.
-
-        If brokers do not answer, the cluster becomes not ready, and the poller tries again.
-        """
+        """Poll until `stop` is set. If brokers do not answer, the cluster is not ready, and the poller tries again."""
         while not stop.is_set():
             started, pause = time.monotonic(), _LOOK_AGAIN_SECONDS
             try:
@@ -122,7 +118,7 @@ class Poller:
         return None if self._marked_at is None else {POLLED_PARTITION: self._marked_at + 1}
 
     def is_fresh(self) -> bool:
-        """Return True if the last complete poll is recent enough, so that its values can be shown."""
+        """Return True if the last complete poll is recent enough to show its values."""
         return time.monotonic() - self._complete_seconds <= self._stale_after_seconds
 
     def _has_arrived(self) -> bool:
@@ -133,7 +129,7 @@ class Poller:
         """
         position = self._monitor_state.view().health.positions.get(POLLED_PARTITION, 0)
         if position <= self._sent_up_to:
-            # A file that was removed without an effect is lost. The next comparison finds its rows missing.
+            # If a file was removed before its rows had an effect, the rows are lost. The next poll sends them again.
             self._sent_up_to = _last_sent_number(self._files)
         return position > self._sent_up_to
 
@@ -161,11 +157,9 @@ class Poller:
 
 
 def _last_sent_number(files: Files) -> int:
-    """Return the highest row number in files that the query has not removed yet.
+    """Return the highest row number in the files that the query has not removed yet, or -1 if there is no file.
 
-    The result is -1 if there is no such file.
-
-    Files that the query has already read can also be included.
+    Some of these files may already be read.
     """
     names = (_FILE_NAME.fullmatch(name) for name in files.names(FEEDBACK_FOLDER))
     return max((int(name[1]) for name in names if name), default=-1)

@@ -38,7 +38,7 @@ from streaming.spark.session import jvm_pid, spark_session
 
 
 class RebuildError(RemedyError):
-    """The rebuild failed, and the old checkpoint is unchanged."""
+    """Error: the rebuild failed, and the old checkpoint is unchanged."""
 
     exit_code = STAYS
 
@@ -47,7 +47,8 @@ def rebuild_checkpoint(settings: Settings, stamp: str, on_repair: Callable[[str]
     """Rename the old checkpoint to `<checkpoint>.<stamp>`, and put a new checkpoint in its place (rules 1 to 3).
 
     Returns the new location of the old checkpoint, or None if there was no old checkpoint. If `on_repair` is set,
-    damaged tables are repaired. It is called with one sentence for each repaired table, before the next step can fail.
+    damaged tables are repaired. `on_repair` is called with one sentence for each repaired table, before the next step
+    can fail.
     """
     with CheckpointLock(settings.paths.checkpoint) as lock:
         if on_repair is not None:
@@ -116,5 +117,5 @@ def _swap(old: Files, new: Files, aside: str) -> str | None:
 
 
 def _failure_text(checkpoint: str, failure: Exception) -> str:
-    remedy = storage_remedy(failure) if isinstance(failure, OSError) else "check the tables, then run it again"
+    remedy = storage_remedy(failure) if isinstance(failure, OSError) else "check the tables, then run the rebuild again"
     return f"the rebuild failed, checkpoint {checkpoint} is unchanged ({plain_cause(failure)}): {remedy}"

@@ -21,9 +21,7 @@ _WORD_WITH_DIGIT = re.compile(r"\w*\d\w*")
 
 
 class RetryState:
-    """The failed attempts of one loop.
-
-    `QueryKeeper` has such a loop for its query. `Monitor` has such a loop for the watch of each cluster.
+    """The failed attempts of one loop: the query of a QueryKeeper, or the watch of a cluster in Monitor.
 
     Only the thread of the loop uses this object.
     """

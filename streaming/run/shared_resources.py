@@ -18,7 +18,7 @@ from streaming.spark.checkpoint import CheckpointLock
 class SharedResources:
     """The resources that all clusters of one monitor share.
 
-    `users_references` has a (name, reference) pair for each strategy that users wrote. `page` is the address of the
+    `users_references` has a pair (name, reference) for each strategy that users wrote. `page` is the address of the
     pages.
     """
 

@@ -1,4 +1,4 @@
-"""Load users' own strategies before the job starts. If the name of a strategy is wrong, the start fails immediately."""
+"""Load users' own strategies before the job starts. If a strategy cannot be loaded, the start fails immediately."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from streaming.errors import STAYS, RemedyError
 
 
 class AssignorSettingError(RemedyError):
-    """The configuration contains a strategy that cannot be loaded."""
+    """Error: the configuration contains a strategy that cannot be loaded."""
 
     exit_code = STAYS
 
@@ -16,9 +16,7 @@ class AssignorSettingError(RemedyError):
 def users_references(configured: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     """Return the strategies that users installed or configured, as pairs (name, reference).
 
-    Raises AssignorSettingError.
-
-    If a strategy cannot be loaded, the raised error contains the last line of the original error.
+    Raises AssignorSettingError with the last line of the original error if a strategy cannot be loaded.
     """
     try:
         with Catalogue(configured) as catalogue:

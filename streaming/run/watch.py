@@ -62,7 +62,7 @@ class ClusterWatch:
 
     @contextmanager
     def cluster_session(self, connection: Connection, stop: threading.Event) -> Iterator[ClusterSession]:
-        """Connect to the cluster and open the checkpoint.
+        """Open the checkpoint and prepare the requests to the cluster.
 
         Raises RemedyError if the cluster or the checkpoint is not available.
         """
@@ -89,8 +89,8 @@ class ClusterWatch:
     def _offsets_topic_partitions(self, brokers: Brokers, stop: threading.Event) -> list[int]:
         """Return the partitions of `__consumer_offsets`, or an empty list if `stop` is set.
 
-        A new cluster has no `__consumer_offsets` until the first commit. Until the topic exists, the monitor waits and
-        is not ready.
+        A new cluster has no `__consumer_offsets` until the first commit. The monitor waits for the topic and is not
+        ready.
         """
         is_reported = False
         while not stop.is_set():
@@ -118,6 +118,6 @@ class ClusterWatch:
 
 
 def _local_folders(paths: PathSettings) -> Mapping[str, str]:
-    """Return the folders that are on a disk of this machine. Each key is the name of a setting."""
+    """Return the folders that are on a disk of this machine, by the name of their setting."""
     folders = {"checkpoint": local_folder(paths.checkpoint), "tables": local_folder(paths.tables)}
     return {name: str(folder.root) for name, folder in folders.items() if folder is not None}

@@ -10,13 +10,13 @@ identifies a batch by the checkpoint.
    checkpoint.
 2. At the start, and at each renewal, a monitor reads the records of other writers of the same cluster. A writer on this
    machine is alive if its process exists. A writer on a different machine is alive if it renews its record during the
-   check. Clocks are never compared. The start time of a process is a number of clock ticks since boot, so it stays the
-   same if the clock of the machine is set. A starting monitor waits for other writers for at most `WATCH_SECONDS`. So a
+   check. Clocks are never compared. The start time of a process is a number of clock ticks since boot, so it does not
+   depend on the clock of the machine. A starting monitor waits for other writers for at most `WATCH_SECONDS`. So a
    crashed writer does not block a new writer for a long time.
 3. If two writers are alive, one of them stops (`gives_way`). If one writer is starting and the other already writes,
    the starting writer stops. Otherwise, the writer that started later stops.
-4. Every user who can read the tables can also read the records. Other monitors print the records. So a record does not
-   contain a user name or a password.
+4. Every user who can read the tables can also read the records, and other monitors print the records. So a record does
+   not contain a user name or a password.
 5. If a record cannot be read or written, the monitor continues. The monitor logs the failure once. In this case, a
    second writer is not detected.
 6. A writer on a different machine can pause for more than `WATCH_SECONDS`, for example because its machine was
@@ -53,20 +53,21 @@ from streaming.spark.files import Files
 FOLDER = "_writers"
 RENEW_SECONDS = 15.0
 WATCH_SECONDS = 40.0
-"""This time is longer than two renewal intervals, because a renewal can be late."""
+"""Maximum time in seconds to wait for other writers. It is more than two intervals, because a renewal can be late."""
 
 _CHECK_SECONDS = 2.0
 _STORAGE_ERRORS = (OSError, Py4JError)
 
 _REMEDY = (
-    "The tables would have every row twice: stop one of the two monitors, or set a different paths.tables for this one"
+    "The tables would have every row twice: stop one of the two monitors, or set a different paths.tables for this"
+    " monitor"
 )
 
 _log = logging.getLogger(__name__)
 
 
 class SecondWriterError(RemedyError):
-    """A different monitor writes rows of the same cluster into the same tables."""
+    """Error: a different monitor writes rows of the same cluster into the same tables."""
 
     exit_code = STAYS
 
@@ -91,10 +92,7 @@ class Writer(msgspec.Struct, frozen=True):
 
 
 def gives_way(mine: Writer, other: Writer) -> bool:
-    """Return True if `mine` must stop because of `other` (rule 3).
-
-    Of two writers, exactly one must stop.
-    """
+    """Return True if `mine` must stop because of `other` (rule 3). Of two writers, exactly one must stop."""
     if mine.is_writing != other.is_writing:
         return other.is_writing
     return (other.began_ms, other.run_id) < (mine.began_ms, mine.run_id)
@@ -130,7 +128,7 @@ class WriterClaim:
         self._renewals: dict[str, int] = {}
         self._is_stored = False
         self._record_lock = threading.Lock()
-        """No other thread may read the own record while it is replaced."""
+        """No other thread may read the record of this run while it is replaced."""
         self._is_reported = False
         self.refusal: SecondWriterError | None = None
 
@@ -197,8 +195,8 @@ class WriterClaim:
             raise self._second_writer_error(self._own_name, record, "took over")
         if content is None and self._is_stored:
             raise SecondWriterError(
-                f"{self._files.uri(self._own_name)}: the record of this monitor is missing. After a pause of more than"
-                f" {WATCH_SECONDS:.0f} s, a second monitor removes it and writes. {_REMEDY}"
+                f"{self._files.uri(self._own_name)}: the record of this monitor is missing. If a monitor pauses for"
+                f" more than {WATCH_SECONDS:.0f} s, a second monitor removes its record and writes. {_REMEDY}"
             )
 
     def _await_others(self) -> None:
@@ -225,10 +223,7 @@ class WriterClaim:
 
     @property
     def _files(self) -> Files:
-        """The folder of the tables, opened at the first use.
-
-        If Spark has no client for the storage, this property raises an error.
-        """
+        """The folder of the tables, opened at the first use. Raises an error if Spark has no client for the storage."""
         if self._opened_files is None:
             self._opened_files = self._open_files()
         return self._opened_files
@@ -254,10 +249,7 @@ class WriterClaim:
         return others
 
     def _read(self, name: str) -> Writer | None:
-        """Read a record. Return None if the record does not exist or is damaged.
-
-        The next renewal replaces a damaged record.
-        """
+        """Read a record. Return None if it does not exist or is damaged. The next renewal replaces a damaged record."""
         return _decode(self._files.read(name))
 
     def _write(self, *, is_writing: bool | None = None) -> None:
@@ -312,10 +304,7 @@ def _process_start_ticks(pid: int) -> int | None:
 
 
 def _machine() -> str:
-    """Return an id that identifies the current boot of the machine and the process namespace.
-
-    The result is empty if the operating system does not provide this information.
-    """
+    """Return an id of the current boot of the machine and of the process namespace, or an empty text if unknown."""
     try:
         boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot_id} {Path('/proc/self/ns/pid').readlink()}"

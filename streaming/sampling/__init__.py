@@ -1,4 +1,1 @@
-"""Requests to the brokers for values that records do not contain: offsets, partitions, racks, groups.
-
-Uses kafka-python.
-"""
+"""Requests to the brokers for values that records do not contain: offsets, partitions, racks, groups."""

@@ -32,11 +32,11 @@ Offsets = Mapping[tuple[str, int], int]
 
 
 class OffsetsTopicMissingError(RemedyError):
-    """The topic `__consumer_offsets` does not exist, or the monitor has no right to see the topic."""
+    """Error: `__consumer_offsets` does not exist, or the monitor has no right to see this topic."""
 
 
 class OffsetsTopicUnreadableError(RemedyError):
-    """The monitor has no right to read `__consumer_offsets`."""
+    """Error: the monitor has no right to read `__consumer_offsets`."""
 
 
 class Brokers:
@@ -129,10 +129,7 @@ class Brokers:
         return self._offsets(asked, OffsetSpec.LATEST, IsolationLevel.READ_COMMITTED)
 
     def look(self, looks: Sequence[TailFetch]) -> Mapping[TailFetch, FetchResult]:
-        """Send one fetch request for each look.
-
-        Each request goes to the leader that the partition had at the last sample.
-        """
+        """Send one fetch request for each look. The request goes to the partition's leader in the last sample."""
         return read_log_tails(self._connection, looks, self._leaders)
 
     def _offsets_topic_ends(self, partitions: int) -> Mapping[int, LogEnds]:
@@ -180,8 +177,8 @@ class Brokers:
         """Request the offsets of all partitions at once, without the partitions that have no leader.
 
         kafka-python raises an error for the whole request if one partition has no leader. If the request fails for
-        another reason, send one request per topic. So if the request for one partition fails, only the offsets of the
-        partition's topic are unknown.
+        another reason, send one request per topic. So a failure for one partition affects only the topic of this
+        partition.
         """
         asked = {at: spec for at in partitions if at.partition in self._leaders.get(at.topic, ())}
         try:
@@ -201,9 +198,9 @@ class Brokers:
         return answers
 
     def _report_failed(self) -> None:
-        """Log the topics whose offsets are unknown. The first line is a warning.
+        """Log the topics whose offsets are unknown. The first line about a topic is a warning.
 
-        While the offsets stay unknown, further lines have the level DEBUG.
+        While the offsets of the topic stay unknown, further lines have the level DEBUG.
         """
         for topic, error in self._failed.items():
             level = logging.DEBUG if topic in self._failed_before else logging.WARNING
@@ -229,8 +226,9 @@ def _is_readable(topic: Mapping[str, Any]) -> bool:
 def _is_missing(topic: Mapping[str, Any]) -> bool:
     """Return True if the topic provably does not exist.
 
-    Kafka's brokers report the monitor's rights also for a topic that they do not know. Without the right DESCRIBE, the
-    answer of some brokers is the same error, but does not contain this right.
+    Kafka's brokers also report the monitor's rights on a topic that does not exist. If the monitor does not have the
+    right DESCRIBE on an existing topic, some brokers return the same error. But then the reported rights do not include
+    DESCRIBE.
     """
     rights = topic.get("authorized_operations") or ()
     return topic["error_code"] == UnknownTopicOrPartitionError.errno and ACLOperation.DESCRIBE.name in rights

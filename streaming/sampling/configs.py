@@ -1,7 +1,7 @@
 """Request settings of brokers and topics (DescribeConfigs).
 
-Required rights, both optional: DESCRIBE_CONFIGS on the cluster, and DESCRIBE_CONFIGS on the topics. If a right is
-missing, the values that depend on the settings are unknown.
+Both rights are optional: DESCRIBE_CONFIGS on the cluster, and DESCRIBE_CONFIGS on the topics. If a right is missing,
+the values that depend on these settings are unknown.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ RETENTION_MS, CLEANUP_POLICY = "retention.ms", "cleanup.policy"
 _MINUTE_MS = 60_000
 
 NO_RETENTION_BY_TIME = -1
-"""Returned for a topic that does not delete records by time."""
+"""Retention of a topic that does not delete records by time."""
 
 
 class Configs:
@@ -29,10 +29,10 @@ class Configs:
         self._connection = connection
 
     def offsets_retention_ms(self) -> int | None:
-        """Return the time for which the brokers keep committed offsets of inactive groups. None: unknown.
+        """Return `offsets.retention.minutes` in milliseconds, or None if no broker returns it.
 
-        Each broker has its own value. For a group, the value of its coordinator applies. So the shortest value of all
-        brokers is returned.
+        The brokers keep committed offsets of inactive groups for this time. Each broker has its own value, and the
+        value of a group's coordinator applies to the group. So this function returns the shortest value of all brokers.
         """
         brokers = self._connection.broker_ids()
         requests = [
@@ -45,7 +45,7 @@ class Configs:
         return min(minutes) * _MINUTE_MS if minutes else None
 
     def topic_retention_ms(self, topics: Sequence[str]) -> Mapping[str, int]:
-        """Return `retention.ms` of topics, or NO_RETENTION_BY_TIME. A topic with unknown settings is absent."""
+        """Return `retention.ms` or NO_RETENTION_BY_TIME for each topic. Omit topics with unknown settings."""
         request = _request(ConfigResourceType.TOPIC, topics, [RETENTION_MS, CLEANUP_POLICY])
         (response,) = self._connection.ask_each([(None, request)])
         by_topic = {topic: _retention_ms(settings) for topic, settings in _settings(response).items()}
@@ -61,7 +61,7 @@ def _request(kind: ConfigResourceType, names: Sequence[str], settings: Sequence[
 
 
 def _settings(response: Message | KafkaError) -> Mapping[str, Mapping[str, str | None]]:
-    """Return the settings of each resource in the response. A resource with an error is absent."""
+    """Return the settings of each resource in the response. Resources with an error are not included."""
     if isinstance(response, KafkaError):
         return {}
     return {

@@ -31,11 +31,11 @@ Received = tuple[bytes, KafkaError | None]
 
 
 class BrokerUnreachableError(RemedyError):
-    """No broker answered in time."""
+    """Error: no broker answered in time."""
 
 
 class AccessRefusedError(RemedyError):
-    """A broker answered, but the broker or the client refused the connection."""
+    """Error: a broker answered, but the broker or the client refused the connection."""
 
 
 @dataclass
@@ -50,8 +50,7 @@ class _BootstrapState:
     def close_client(self) -> None:
         """Close the client.
 
-        Without this call, the thread of the client would continue after a failed start, and its sockets would stay
-        open.
+        After a failed start, the thread of the client would otherwise continue, and its sockets would stay open.
         """
         if self.client is not None:
             self.client.close()
@@ -63,12 +62,12 @@ class _BootstrapState:
 class _ConnectionManager(KafkaConnectionManager):  # type: ignore[misc]
     """The connection manager of kafka-python, with two changes.
 
-    1. During the start, the manager fails immediately if a second attempt cannot succeed. After refused credentials or
-       an unknown certificate, the unchanged library (kafka-python 3.0) retries until the timeout. The library then
-       reports only a timeout. After the start of the monitor, the manager retries, because a broker that restarts
-       possibly does not know its users yet.
+    1. During the start, the manager fails immediately if a second attempt cannot succeed. Examples are refused
+       credentials and an unknown certificate. The unchanged library (kafka-python 3.0) retries until the timeout, and
+       then reports only a timeout. After the start, the manager retries, because a broker that restarts may not know
+       its users yet.
     2. The manager reads the last message that a broker sends before the broker closes the connection. If a broker
-       refuses credentials, one packet contains both the answer and the end of the connection.
+       refuses credentials, one packet can contain both the answer and the end of the connection.
     """
 
     def __init__(self, net: NetworkSelector, start: _BootstrapState, **configs: Any) -> None:  # noqa: ANN401 - the library's signature
@@ -162,8 +161,8 @@ class Connection:
     def ask_each(self, requests: Sequence[BrokerRequest]) -> list[Message | KafkaError]:
         """Send requests. Return the response or the error of each request, in the order of the requests.
 
-        Requests to different brokers run in parallel. Each broker receives its requests one after the other. The client
-        limits the number of open requests per connection. Above the limit, the client rejects new requests.
+        Requests to different brokers run in parallel. Each broker receives its requests one after the other. The reason
+        is that the client rejects a request if too many requests of its connection are open.
         """
         answers: list[Message | KafkaError] = [None] * len(requests)
         self._manager.run(self._ask_brokers, requests, answers)

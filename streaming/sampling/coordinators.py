@@ -20,10 +20,7 @@ from streaming.sampling.connection import Connection, Message
 Answer = TypeVar("Answer")
 
 GROUPS_PER_REQUEST = 500
-"""Maximum number of groups per request.
-
-With this limit, the size of a response is a few megabytes, and one request does not block a broker.
-"""
+"""Maximum number of groups per request. It limits a response to a few megabytes, and no request blocks a broker."""
 
 
 def error_name(error: type[KafkaError] | KafkaError) -> str:
@@ -61,10 +58,7 @@ class GroupApi(Generic[Answer]):
 
 
 class Coordinators:
-    """The known coordinators of groups.
-
-    If the coordinator of a group is unknown, the monitor requests it from the brokers.
-    """
+    """The known coordinators of groups. If a coordinator is unknown, the monitor requests it from the brokers."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection

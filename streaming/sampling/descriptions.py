@@ -1,4 +1,4 @@
-"""Describe groups of every type. There are four kinds of request.
+"""Describe groups of every type. Each type needs a different kind of request.
 
 All responses are converted to the same kind of value. The responses in Kafka's protocol are `DescribeGroupsResponse`,
 `ConsumerGroupDescribeResponse` (KIP-848), `ShareGroupDescribeResponse` (KIP-932) and `StreamsGroupDescribeResponse`
@@ -37,10 +37,7 @@ from streaming.sampling.messages import (
 def _response_reader(
     read: Callable[[Message], DescribedGroup],
 ) -> Callable[[Sequence[str], Message], Mapping[str, Description]]:
-    """Return a function that reads all groups of a response.
-
-    The function calls `read` for each group that has no error.
-    """
+    """Return a function that reads all groups of a response. It calls `read` for each group that has no error."""
 
     def answers(_ids: Sequence[str], response: Message) -> Mapping[str, Description]:
         return {group.group_id: _read_group(group, read) for group in response.groups}

@@ -87,8 +87,8 @@ class Groups:
         list types.
 
         If a request is for the wrong group type, the coordinator answers "not found". A group can change its type at
-        any time (KIP-848). So if a group is not found, the request is sent again for every other group type. The result
-        is `GroupNotFound` only if the answer is "not found" for all types.
+        any time (KIP-848). So if a group is not found, the request is sent again for every other group type. If the
+        answer is "not found" for all types, the result is `GroupNotFound`.
         """
         described: dict[str, Description] = {}
         for group_type, ids in _by_type(group_types).items():
@@ -131,10 +131,7 @@ def _may_not_describe_cluster(answer: Message) -> bool:
 
 
 def _read_listing(answer: Message, broker_id: int) -> Mapping[str, ListedGroup]:
-    """Read the groups in the response of one broker.
-
-    If the broker's protocol version does not have a field, the field is None.
-    """
+    """Read the groups in the response of one broker. A field that the broker's protocol version lacks is None."""
     return {
         group.group_id: ListedGroup(
             group_type=group.group_type.lower() or None,
@@ -185,8 +182,8 @@ _ONE_GROUP: GroupApi[OffsetsByPartition | Unanswered] = GroupApi(
 def _read_offsets(group: Message) -> OffsetsByPartition | Unanswered:
     """Read the committed offsets of one group from a response.
 
-    If one partition has an error, the result of the whole group is Unanswered. The reason is that a partition that is
-    missing in the result looks like a deleted commit.
+    If one partition has an error, the result of the whole group is Unanswered. Without this rule, the missing partition
+    would look like a deleted commit.
     """
     entries = [(topic.name, entry) for topic in group.topics for entry in topic.partitions]
     refusals = (read_error_code(code) for code in (group.error_code, *(entry.error_code for _, entry in entries)))

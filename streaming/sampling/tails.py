@@ -2,11 +2,13 @@
 
 Each request is for one partition only. A broker always returns the first batch of the first partition, even if this
 batch exceeds the size limit. A broker does not return batches of further partitions that exceed the limit (KIP-74). So
-an empty response means that there is no batch between the requested offset and the last stable offset. There is one
-exception: if the batch is in tiered storage (KIP-405), and the broker does not read it in time, the response is empty,
-too. The newest segment of a log is always on the broker's disk. So an empty response counts only if at most
-EMPTY_WITHIN offsets follow. With read_committed, the response lists the aborted transactions. The monitor needs the
-right READ on the topic for these requests. Without READ, the next record of a group stays unknown.
+an empty response means that there is no batch between the requested offset and the last stable offset. Batches in
+tiered storage (KIP-405) are an exception. If the broker does not read such a batch in time, the response is also empty.
+The newest segment of a log is always on the broker's disk. So an empty response counts only if at most EMPTY_WITHIN
+offsets follow.
+
+With read_committed, the response lists the aborted transactions. These requests need the right READ on the topic.
+Without READ, the next record of a group stays unknown.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ If the first batch is larger than the limit, the broker still returns the comple
 """
 
 _MAX_BYTES_OF_NEXT = 65_536
-"""The size limit after a fetch that found no record. Many records of aborted transactions can follow."""
+"""The size limit in bytes after a fetch that found no record. Many records of aborted transactions can follow."""
 
 EMPTY_WITHIN = 1_000
 
@@ -97,7 +99,7 @@ def _seen(look: TailFetch, response: Message | KafkaError) -> FetchResult:
 
 
 def _tail(look: TailFetch, partition: Message) -> Tail | None:
-    """Return the next record in the batches. Return None if the response does not show it.
+    """Return the next record in the batches. Return None if the response does not contain it.
 
     If the response contains no batches, there is no record before the last stable offset.
     """

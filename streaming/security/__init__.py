@@ -3,7 +3,7 @@
 - `python_client.py`: arguments of kafka-python, and explanations of its errors.
 - `java_client.py`: options of Spark's Kafka source, without secrets. Also the content of the secrets file.
 - `secrets_file.py`: the secrets file. The file exists while the monitor runs.
-- `oauth.py`: tokens for kafka-python, which are requested as in Kafka's Java client (KIP-768).
+- `oauth.py`: requests tokens for kafka-python with client credentials, like Kafka's Java client (KIP-768).
 
 The monitor needs at least these permissions: READ on `__consumer_offsets`, and DESCRIBE on all topics, all groups and
 the cluster. With `source.kind = "admin-api"`, the three DESCRIBE permissions are sufficient.

@@ -1,9 +1,9 @@
 """Convert the settings to options of Spark's Kafka source.
 
 The options are those of Kafka's Java client, with the prefix `kafka.`. Spark shows the options of a source in query
-plans, on its web page and in logs. So no option contains a secret. When Kafka's client creates a consumer, the client
-reads the secrets from files (`config.providers`, KIP-421). It reads the JAAS line and the password of the key from the
-monitor's secrets file. It reads the certificate and the key from the user's files.
+plans, on its web page and in logs. So no option contains a secret. Instead, each consumer reads the secrets from files
+(`config.providers`, KIP-421). It reads the JAAS line and the password of the key from the monitor's secrets file. It
+reads the certificate and the key from the user's files.
 
 See KIP-651 (PEM) and KIP-768 (OAuth client credentials).
 """
@@ -54,9 +54,7 @@ def java_secrets(security: SecuritySettings, secrets: Secrets) -> Mapping[str, s
 def spark_options(security: SecuritySettings, secrets_file: Path | None) -> Mapping[str, str]:
     """Return the options of Spark's Kafka source.
 
-    `secrets_file` is the path of the file with the result of `java_secrets`. `secrets_file` is None if there are no
-    secrets.
-
+    `secrets_file` is the file that contains the result of `java_secrets`, or None if there are no secrets.
     >>> spark_options(SecuritySettings(protocol="SSL"), None)
     {'kafka.security.protocol': 'SSL'}
     """
@@ -125,7 +123,7 @@ def _decode_pem(pem: str) -> bytes:
 
 
 def _file_reference(file: Path) -> str:
-    """Return a reference to a file. At each connect, the client replaces the reference with the file's content."""
+    """Return a reference to a file. At each connect, Kafka's client replaces the reference with the file's content."""
     return f"${{directory:{file.parent}:{file.name}}}"
 
 

@@ -2,9 +2,8 @@
 
 1. The first connection requests a token. Further connections use the same token until 80 % of its lifetime has passed.
 2. If the endpoint returns no lifetime, each connection requests a new token.
-3. Redirects are not followed, so that the secret goes only to the configured endpoint.
-4. The text of an error is one line. The text contains the endpoint. The text contains neither the secret nor the body
-   of the response.
+3. Redirects are not followed, so the secret goes only to the configured endpoint.
+4. The text of an error is one line with the endpoint. It does not contain the secret or the body of the response.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from streaming.errors import RemedyError
 
 REQUEST_TIMEOUT_SECONDS = 10.0
 USED_LIFETIME_FRACTION = 0.8
-"""After this fraction of a token's lifetime, the next token is requested."""
+"""When this fraction of a token's lifetime has passed, the next connection requests a new token."""
 
 _MAX_ANSWER_BYTES = 1 << 20
 
@@ -87,7 +86,7 @@ class ClientCredentialsTokens(AbstractTokenProvider):  # type: ignore[misc]
 
 
 def _basic_credentials(client_id: str, client_secret: str) -> str:
-    """Return the header that Kafka's Java client sends.
+    """Return the Authorization header, in the form that Kafka's Java client sends.
 
     The values are not URL-encoded, because most endpoints expect plain values (KIP-1025).
     """

@@ -18,7 +18,7 @@ from streaming.security.oauth import ClientCredentialsTokens, TokenError
 
 
 class Hidden(str):
-    """A string whose repr hides the content. The reason is that kafka-python logs all its arguments at the level DEBUG.
+    """A string whose repr hides the content. kafka-python logs all its arguments at the level DEBUG.
 
     >>> [Hidden("secret")], Hidden("secret") == "secret"
     ([***], True)
@@ -27,12 +27,12 @@ class Hidden(str):
     __slots__ = ()
 
     def __repr__(self) -> str:
-        """Return a placeholder."""
+        """Return `***` instead of the content."""
         return "***"
 
 
 def client_arguments(security: SecuritySettings, secrets: Secrets) -> Mapping[str, Any]:
-    """Return the arguments of kafka-python. The result is empty for PLAINTEXT.
+    """Return the arguments for kafka-python's clients. The result is empty for PLAINTEXT.
 
     >>> client_arguments(SecuritySettings(protocol="SSL"), Secrets())
     {'security_protocol': 'SSL', 'ssl_check_hostname': True}
@@ -57,7 +57,7 @@ def client_arguments(security: SecuritySettings, secrets: Secrets) -> Mapping[st
 
 
 def refusal(error: BaseException, security: SecuritySettings) -> str | None:
-    """If a retry cannot succeed, return the error and the settings to check. Return None if a retry can succeed.
+    """Return the error and the settings to check if a retry cannot succeed. Return None if a retry can succeed.
 
     >>> refusal(SaslAuthenticationFailedError(), SecuritySettings()) is None, refusal(OSError(), SecuritySettings())
     (False, None)
@@ -103,10 +103,7 @@ _CONNECTION_CLOSED = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallErr
 
 
 def _find_tls_error(error: BaseException | None) -> ssl.SSLError | None:
-    """Find a TLS error in the arguments and in the chain of causes of a client error.
-
-    Return None if there is no TLS error.
-    """
+    """Find a TLS error in the arguments and in the chain of causes of a client error."""
     while error is not None:
         ssl_error = next((part for part in error.args if isinstance(part, ssl.SSLError)), error)
         if isinstance(ssl_error, ssl.SSLError):

@@ -1,8 +1,8 @@
 """Find the innermost cause in a long error text of Java, Spark or a Python worker. Return the cause as one line.
 
 1. In a Java stack trace, the cause is the last `Caused by:`.
-2. In a Python traceback inside a Java stack trace, the cause is the first line that is not indented. This line contains
-   the name of the exception.
+2. In a Python traceback inside a Java stack trace, the cause is the first line after `Traceback` that is not indented.
+   This line contains the name of the exception.
 3. In a text of Py4J, the cause is the second line, because the first line contains only the name of a call.
 4. In a text of delta-rs, the cause is the last line that starts with an arrow.
 5. In other texts, the cause is the first line. Java package names and Spark error codes are removed from the cause.
@@ -24,7 +24,7 @@ _LONGEST = 300
 
 def plain_cause(error: BaseException) -> str:
     """Return the cause of an error, as one line of text."""
-    return "Spark is gone" if is_spark_gone(error) else plain_reason(str(error)) or type(error).__name__
+    return "Spark's JVM does not answer" if is_spark_gone(error) else plain_reason(str(error)) or type(error).__name__
 
 
 def is_spark_gone(error: BaseException) -> bool:

@@ -4,9 +4,9 @@
   no identity.
 - `query/`: Spark's files with offsets, commits and state.
 - `feedback/`: external facts for the groups.
-- `table_progress.json`: how far the tables were written.
-- `origin/`: a summary of the tables at the creation of the checkpoint. It contains the positions that have rows, and
-  the initial states.
+- `table_progress.json`: the progress of the writes to the tables.
+- `origin/`: a summary of the tables from the creation of the checkpoint: the positions that have rows, and the initial
+  states.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ from streaming.spark.files import Files
 from streaming.spark.folder import DamagedFile, Folder, LocalFolder, local_folder
 
 CHECKPOINT_VERSION = 2
-"""The version of the layout, and of the files that have no version of their own: facts, positions, counts and the id.
+"""The version of the layout, and of the files without a separate version: facts, positions, counts and the id.
 
-The states in `query/` and in `origin/seeds`, and the samples have their own versions.
+The states in `query/` and in `origin/seeds`, and the samples, have their own versions.
 """
 
 _LEFTOVER_JVM_SECONDS = 20.0
@@ -53,19 +53,19 @@ _log = logging.getLogger(__name__)
 
 
 class CheckpointError(RemedyError):
-    """The checkpoint cannot be used."""
+    """Error: the checkpoint cannot be used."""
 
     exit_code = STAYS
 
 
 class CheckpointInUseError(CheckpointError):
-    """A different process on this machine is using the checkpoint. The process possibly ends soon."""
+    """Error: a different process on this machine uses the checkpoint. A restart can succeed after this process ends."""
 
     exit_code = MAY_PASS
 
 
 class CheckpointDamagedError(CheckpointError):
-    """A file of the checkpoint is missing or damaged."""
+    """Error: a file of the checkpoint is missing or damaged."""
 
     def __init__(self, uri: str, what: object) -> None:
         super().__init__(f"checkpoint {uri} is damaged ({what}): run `rebalance-monitor rebuild`")
@@ -75,7 +75,7 @@ class Identity(msgspec.Struct, frozen=True):
     """The values of a checkpoint that never change.
 
     `origin` maps the name of each file in `origin/` to the checksum of the file. `after` is the id of the checkpoint
-    that wrote last when this checkpoint was created. It is empty if it is not known.
+    that was the last to write tables before this checkpoint was created. It is empty if it is not known.
     """
 
     version: int
@@ -99,10 +99,9 @@ def new_identity(
 
 
 def read_identity(files: Folder) -> Identity | None:
-    """Read the identity.
+    """Read the identity. Return None if there is no checkpoint.
 
-    Return None if there is no checkpoint. Raises CheckpointError if the version of the checkpoint is not the version of
-    this monitor.
+    Raises CheckpointError if this monitor does not support the version of the checkpoint.
     """
     stored = files.read(IDENTITY)
     if stored is None:
@@ -115,7 +114,7 @@ def read_identity(files: Folder) -> Identity | None:
     if version != CHECKPOINT_VERSION:
         raise CheckpointError(
             f"checkpoint {uri} has version {version}, but this monitor needs version {CHECKPOINT_VERSION}: "
-            "run `rebalance-monitor rebuild`, or use the version of the monitor that created it"
+            "run `rebalance-monitor rebuild`, or use the version of the monitor that created the checkpoint"
         )
     try:
         return msgspec.json.decode(stored, type=Identity)
@@ -126,8 +125,8 @@ def read_identity(files: Folder) -> Identity | None:
 def check_files(uri: str) -> None:
     """Check the files of a checkpoint on a local disk. Raises CheckpointError with the file and the remedy.
 
-    If a start does not need a damaged file, the file is removed, and a warning is logged. A checkpoint on remote
-    storage is not checked here, because reading it takes seconds. If its query fails, `check_restart_helps` checks it.
+    A damaged file that a start does not need is removed, and a warning is logged. A checkpoint on remote storage is not
+    checked here, because reading it takes seconds. If its query fails later, `check_restart_helps` checks the files.
     """
     folder = local_folder(uri)
     if folder is None:
@@ -165,7 +164,7 @@ def _remove_disposable(folder: LocalFolder) -> None:
         (folder.root / file.name).unlink()
     if disposable:
         _log.warning(
-            "removed %d damaged files that are not needed from %s: %s",
+            "removed %d damaged files from %s; the monitor does not need these files: %s",
             len(disposable),
             folder.root,
             "; ".join(map(str, disposable[:3])),
@@ -187,7 +186,7 @@ def write_identity(files: Files, identity: Identity) -> None:
 def check_identity(
     identity: Identity, cluster: str, shuffle_partitions: int, uri: str, source: str = OFFSETS_TOPIC_SOURCE
 ) -> None:
-    """Refuse settings that differ from the settings of the checkpoint. Raises CheckpointError.
+    """Raise CheckpointError if a setting differs from the setting with which the checkpoint was created.
 
     For example, the source must not change, because offsets of a log cannot be compared with numbers of polls.
     """
@@ -234,8 +233,8 @@ class CheckpointLock:
 
     The lock refuses a second monitor on this machine. The error contains the process id of the first monitor. When the
     process with the lock ends, the lock is released. The Spark JVM of this process can end a little later. So the next
-    process that gets the lock waits until this JVM has ended. The lock of a checkpoint on remote storage protects only
-    against other monitors on the same machine.
+    process waits until this JVM has ended. The lock of a checkpoint on remote storage protects only against other
+    monitors on the same machine.
     """
 
     def __init__(self, checkpoint: str) -> None:
@@ -270,7 +269,7 @@ class CheckpointLock:
         os.close(self._descriptor)
 
     def write_holder(self, jvm_pid: int | None) -> None:
-        """Write two process ids to the lock file: the id of this process, and the id of its JVM.
+        """Write the process ids of this process and of its JVM to the lock file.
 
         If this process is killed, the next process that gets the lock waits until the JVM has ended.
         """
@@ -282,7 +281,7 @@ class CheckpointLock:
             raise CheckpointError(_storage_error_text(self._checkpoint, error)) from None
 
     def _holder(self) -> list[str]:
-        """Return two process ids: the id of the last process that had the lock, and the id of its JVM.
+        """Return the process ids that the last process with the lock wrote to the lock file.
 
         The result is empty if the file is not a valid lock file.
         """

@@ -1,8 +1,8 @@
 """Check the checkpoint files that the next start needs. The check does not use Spark.
 
-The checkpoint stays valid even if the monitor is killed. The reason is that Spark and this monitor write a file under a
-temporary name and then rename the file. So these cases do not count as damage: temporary files, missing checksum files,
-and a batch that was started but not committed.
+Spark and this monitor write a file under a temporary name and then rename the file. So the checkpoint stays valid even
+if the monitor is killed. These cases do not count as damage: temporary files, missing checksum files, and a batch that
+was started but not committed.
 
 1. When a checkpoint is created, `monitor.json` is written last. If a query exists without `monitor.json`, the
    checkpoint is damaged.
@@ -80,7 +80,7 @@ def find_disposable(folder: Folder) -> Sequence[DamagedFile]:
         *(f"sources/{source}" for source in folder.names(f"{QUERY}/sources")),
     ]
     orphans = [
-        DamagedFile(f"{log}/{name}", "belongs to a file that is missing")
+        DamagedFile(f"{log}/{name}", "is the checksum file of a missing file")
         for log in (FEEDBACK_FOLDER, QUERY, *(f"{QUERY}/{log}" for log in logs))
         for name in _orphaned_checksums(folder.names(log))
     ]
@@ -173,7 +173,7 @@ def _check_file_source(folder: Folder, source: int, offset: Mapping[str, Any] | 
         name = f"{path}/{number}.compact" if number in compacted else f"{path}/{number}"
         for entry in _object_lines(name, _read_needed(folder, name)):
             if not entry.keys() >= _FILE_SOURCE_KEYS:
-                raise _DamagedError(name, "names no file")
+                raise _DamagedError(name, "has an incomplete entry")
 
 
 def _check_state(folder: Folder, shuffle_partitions: int, version: int, *, is_lz4: bool) -> None:
@@ -230,10 +230,7 @@ def _check_query_id(name: str, stored: bytes) -> None:
 
 
 def _lines(name: str, stored: bytes) -> list[str]:
-    """Return the lines after the version line.
-
-    The first file that Spark writes for a Kafka source starts with a zero byte.
-    """
+    """Return the lines after the version line. The first file of a Kafka source starts with a zero byte."""
     version, *lines = stored.removeprefix(b"\0").decode(errors="replace").splitlines() or [""]
     if version != "v1":
         raise _DamagedError(name, "does not begin with its version")

@@ -2,15 +2,16 @@
 
 Spark's file source writes one entry for each file that it reads. Every tenth batch with files writes the file
 `<number>.compact`, with the entries of the previous `.compact` file and of all later batches. Spark never removes an
-entry. One file every five seconds would add 2 MB to this file per day, and Spark would write it again every minute.
+entry. With one new file every five seconds, the `.compact` file would grow by 2 MB per day. Spark would write the whole
+file again every minute.
 
 1. The log is shortened inside a batch. Spark's thread then waits for the end of the batch, and does not use the log.
    Its next `.compact` file begins with the shortened entries. So the query continues, and no restart is necessary.
-2. An entry is needed while its file exists. Otherwise Spark would read the file again.
-3. An entry is also needed if Spark can still request its batch. After a restart, Spark requests the last batch that
-   was started. This batch begins after the offset of the batch before. All entries after this offset stay.
-4. The file is replaced in one step (`files.py`). After a kill it has all its old entries or only the needed entries.
-   Both are valid.
+2. An entry is needed while its file exists. Without the entry, Spark would read the file again.
+3. An entry is also needed if Spark can still request its batch. After a restart, Spark requests the last batch that was
+   started. This batch begins after the offset of the previous batch. So all entries after this offset stay.
+4. The file is replaced in one step (`files.py`). If the monitor is killed, the file has either all its old entries or
+   only the needed entries. Both contents are valid.
 5. A log with an unknown format is not changed.
 """
 
@@ -35,8 +36,8 @@ def shorten_file_source_log(files: Files) -> None:
     batches = sorted(int(name) for name in files.names(f"{QUERY}/offsets") if name.isdigit())
     if len(batches) < 2:
         return
-    # The first line is the version, the second one the metadata of the batch. Then comes one line for each source. The
-    # file source is the last one.
+    # The first line is the version. The second line is the metadata of the batch. Then one line for each source
+    # follows. The last source is the file source.
     lines = (files.read(f"{QUERY}/offsets/{batches[-2]}") or b"").decode(errors="replace").splitlines()
     log = f"{QUERY}/sources/{len(lines) - 3}"
     compact = [name.removesuffix(_COMPACT) for name in files.names(log) if name.endswith(_COMPACT)]
@@ -44,9 +45,9 @@ def shorten_file_source_log(files: Files) -> None:
     offset = _log_offset(lines[-1]) if lines else None
     if newest is None or offset is None:
         return
-    files.remove_partial_files(log)  # of a kill during an earlier call
+    files.remove_partial_files(log)  # files of an earlier call during which the monitor was killed
     name = f"{log}/{newest}{_COMPACT}"
-    entries = files.read(name) or b""  # before the names: a file that is in the log and then missing was read
+    entries = files.read(name) or b""  # before the names: if a file is now in the log and then missing, it was read
     needed = needed_entries(entries, offset, frozenset(files.names(FEEDBACK_FOLDER)))
     if needed is not None and len(needed) < len(entries):
         files.write(name, needed)

@@ -1,13 +1,13 @@
 """Read and write small files with Hadoop's client, on any file system that Spark supports.
 
-A write is atomic: after a kill, the file has its old or its new content.
+A write is atomic. If the process is killed, the file has either its old or its new content.
 
 1. On a local disk and in HDFS, `write` writes `.NAME.partial` and renames it. The rename replaces the old file in one
-   step. In HDFS, only Hadoop's `FileContext` does this. On a disk, no client of Hadoop does it, but Python does. The
-   checksum file of the old content is deleted first, because a file without checksums is valid, and a file with the
-   checksums of other content is not.
-2. A kill can leave `.NAME.partial`. The next write of the same name replaces it. In a folder whose names never repeat,
-   the next start must remove it (`remove_partial_files`).
+   step. In HDFS, Hadoop's `FileContext` does this. On a local disk, no client of Hadoop can do this, so Python renames
+   the file. The old checksum file is deleted first. The reason is that a file without checksums is valid, but a file
+   with the checksums of different content is not.
+2. A kill can leave `.NAME.partial`. The next write of the same name replaces this file. In a folder whose names never
+   repeat, the next start must remove it (`remove_partial_files`).
 3. An object store has no atomic rename. But it stores a file only when the file is closed. So `write` writes the file
    directly. All storages except local disks and HDFS are treated as object stores.
 """

@@ -1,4 +1,4 @@
-"""Read a local folder without Spark. A checkpoint can then be checked before a JVM starts."""
+"""Read a local folder without Spark. So a checkpoint can be checked before a JVM starts."""
 
 from __future__ import annotations
 
@@ -10,10 +10,7 @@ from typing import Protocol
 from urllib.parse import unquote, urlparse
 
 MIN_FREE_BYTES = 1 << 20
-"""A disk counts as full if it has less free space than this number of bytes.
-
-Spark would fill such a disk with a few batches.
-"""
+"""A disk with less free space than this number of bytes counts as full. Spark would fill it with a few batches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +63,10 @@ class LocalFolder:
         return f"{self.root}/{name}"
 
     def refusal(self) -> OSError | None:
-        """Return an error if this process cannot list, enter or write one of the folders.
+        """Return an error if this process cannot list, enter or write one of the folders. Otherwise return None.
 
-        Return None if the process has access to all folders. If the root does not exist, only the nearest existing
-        parent folder is checked. If the process cannot enter a parent folder, the root can exist or not, and the error
-        has the path of the root.
+        If the root does not exist, only the nearest existing parent folder is checked. If the process cannot enter a
+        parent folder, it is unknown whether the root exists. In this case, the error has the path of the root.
         """
         try:
             top = nearest_existing(self.root)
@@ -83,7 +79,7 @@ class LocalFolder:
 def nearest_existing(folder: Path) -> Path:
     """Return the folder, or its nearest parent that exists.
 
-    Raises PermissionError if this process cannot enter a parent folder, because it is then unknown what exists.
+    Raises PermissionError if this process cannot enter a parent folder. It is then unknown which folders exist.
     """
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
@@ -91,10 +87,7 @@ def nearest_existing(folder: Path) -> Path:
 
 
 def folder_refusal(folder: Path) -> OSError | None:
-    """Return an error if this process cannot list, enter or write an existing folder.
-
-    Return None if the process can list, enter and write the folder.
-    """
+    """Return an error if this process cannot list, enter or write an existing folder. Otherwise return None."""
     number = None
     disk = os.statvfs(folder)
     if not folder.is_dir():

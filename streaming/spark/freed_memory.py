@@ -13,19 +13,14 @@ import ctypes
 import pyarrow as pa
 
 LARGE_BYTES = 16 << 20
-"""Freed memory is returned only after a batch of at least this size, in bytes.
+"""Freed memory is returned only after a batch of at least this size, in bytes. Smaller batches free little memory.
 
-Smaller batches free little memory.
-
-It takes 0.1 seconds to return 0.5 GB.
+To return 0.5 GB takes 0.1 seconds.
 """
 
 
 def return_freed_memory() -> None:
-    """Return the freed memory of Arrow and of the C library to the system.
-
-    If the C library has no `malloc_trim`, return only the memory of Arrow.
-    """
+    """Return the freed memory of Arrow to the system, and the freed memory of the C library if it has `malloc_trim`."""
     pa.default_memory_pool().release_unused()
     if (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
         trim(0)

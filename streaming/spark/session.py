@@ -1,4 +1,4 @@
-"""Start and stop the SparkSession of the monitor. `launch/` has its JVM and its settings.
+"""Start and stop the SparkSession of the monitor. The package `launch/` contains its JVM and its settings.
 
 1. If the monitor runs alone, it starts Spark. In this case, `settings.spark` defines the master and the memory.
 2. If `spark-submit` started the monitor, Spark is already running. In this case, spark-submit has already set the
@@ -7,20 +7,20 @@
 3. If the master is `local...`, driver and executors run on one machine and use the loopback address. With other
    masters, they do not use the loopback address.
 4. Each cluster has its own query. With several clusters, `local[n]` means n tasks per cluster, and each query has its
-   own scheduler pool. So a cluster that is catching up does not delay the other clusters. A cluster whose broker does
-   not answer also does not delay the other clusters.
+   own scheduler pool. So a cluster that is catching up, or whose broker does not answer, does not delay the other
+   clusters.
 5. Every user of a machine can read the command lines of processes. So a value of `spark.conf` that could be a secret is
-   not put on a command line. The JVM receives such a value after the JVM has started. Spark's web pages and logs do not
-   show these values. JVM options are an exception. They are always on the command line.
+   not on a command line. The JVM receives such a value after its start. Spark's web pages and logs do not show these
+   values. JVM options are an exception. They are always on the command line.
 6. Temporary files of Spark, PySpark and native libraries are in a separate folder for each run. If the monitor is
    killed, the next start removes the folder after the JVM has ended. `SPARK_LOCAL_DIRS` and `spark.local.dir` have
    precedence over this folder. The monitor removes nothing in the folders of these two settings.
 7. `spark.conf` in the settings has precedence over the values that the monitor sets. The monitor appends the JVM
    options in `spark.conf` to its own JVM options. If an option occurs twice, Java uses the last value. If the options
    select a garbage collector, the monitor sets no options for garbage collection.
-8. With a local master, the jars of the monitor come first on the class path of the JVM. With `spark.jars`, Spark copies
-   24 MB at each start. To load a class, Spark then searches its own 280 jars first. If executors run on other machines,
-   `spark.jars` is necessary.
+8. With a local master, the jars of the monitor come first on the class path of the JVM. With `spark.jars`, Spark would
+   copy 24 MB at each start. To load a class, Spark would search its own 280 jars first. If executors run on other
+   machines, `spark.jars` is necessary.
 """
 
 from __future__ import annotations
@@ -68,8 +68,7 @@ def launched_session(launch: SparkLaunch, log_level: str) -> Iterator[SparkSessi
 def _start(jvm: Jvm, log_level: str) -> SparkSession:
     """Start Spark.
 
-    Python workers do not inherit the `sys.path` of this process. So the workers must use the same Python interpreter as
-    this process.
+    Python workers do not inherit the `sys.path` of this process. So the workers must use the same Python interpreter.
     """
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     SparkContext._ensure_initialized(gateway=_connect(jvm))  # noqa: SLF001 - PySpark has no public method for it
@@ -96,22 +95,19 @@ def _connect(jvm: Jvm) -> JavaGateway:
 
 
 def _ignore_error(server: BaseServer, request: object, client_address: Any) -> None:  # noqa: ANN401 - signature of the base class
-    """When the JVM ends, its connection closes with an error. Ignore this error.
+    """Ignore the error of a connection that closes because the JVM ends.
 
-    Otherwise, PySpark's server prints a long text on standard error.
+    Without this function, PySpark's server prints a long text on standard error.
     """
 
 
 def use_pool(session: SparkSession, name: str) -> None:
-    """Use a separate scheduler pool for this thread (rule 4).
-
-    All jobs of this thread use the pool. The queries that this thread starts also use the pool.
-    """
+    """Use a separate scheduler pool for all jobs of this thread and for the queries that it starts (rule 4)."""
     session.sparkContext.setLocalProperty("spark.scheduler.pool", name)
 
 
 def is_running(session: SparkSession) -> bool:
-    """Return True if Spark is running. If the JVM was killed or has no memory left, all queries have ended."""
+    """Return True if Spark is running. If the JVM was killed or has no memory left, Spark is not running."""
     process = session.sparkContext._gateway.proc  # type: ignore[union-attr]  # noqa: SLF001 - as below
     try:
         is_over = process is not None and process.poll() is not None
@@ -121,10 +117,7 @@ def is_running(session: SparkSession) -> bool:
 
 
 def jvm_pid(session: SparkSession) -> int:
-    """Return the process id of Spark's JVM.
-
-    Either this monitor started the JVM, or the JVM is the parent process (`spark-submit`).
-    """
+    """Return the process id of Spark's JVM. If `spark-submit` started the monitor, the JVM is the parent process."""
     process = session.sparkContext._gateway.proc  # type: ignore[union-attr]  # noqa: SLF001 - PySpark has no public API
     return os.getppid() if process is None else int(process.pid)
 
@@ -141,8 +134,8 @@ def _stop(session: SparkSession) -> None:
         return
     if process.poll() is None:  # a JVM that has ended cannot be called
         session.stop()
-        gateway.shutdown()  # type: ignore[union-attr]  # otherwise py4j keeps sending it the objects to release
+        gateway.shutdown()  # type: ignore[union-attr]  # otherwise, py4j keeps sending releases of objects to the JVM
     # PySpark keeps its gateway to the JVM for the next session, and does not check whether that JVM still runs.
     SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001 - as above
-    # PySpark replaced this function of py4j for the whole process by one that calls the ended JVM.
+    # For the whole process, PySpark replaced this function of py4j with a function that calls the ended JVM.
     py4j.java_gateway.get_return_value = py4j.protocol.get_return_value

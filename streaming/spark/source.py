@@ -21,11 +21,11 @@ STATE_ROWS = StructType(
         StructField("payload", BinaryType()),
     ]
 )
-"""The schema of state rows. All columns are nullable in the schema, although their values are never null.
+"""The schema of state rows. All columns are nullable in the schema, but their values are never null.
 
 The columns of a file source are always nullable. If only one of the two sources has new rows, the nullability of the
-columns in the batch comes from this source. The state store does not accept a key if the nullability of the key changed
-since the last start.
+columns in the batch comes from this source. The state store does not accept a key if its nullability changed since the
+last start.
 """
 
 
@@ -61,11 +61,11 @@ def _options(kafka: KafkaSettings, source: SourceSettings, partitions: Sequence[
         "kafka.isolation.level": "read_committed",
         # Compaction removes records, and this must not end the query. The monitor counts missing offsets itself.
         "failOnDataLoss": "false",
-        # At the end of the log a fetch waits this time for more records. The default takes 12.3 s for the last batch,
-        # this value 1.1 s.
+        # At the end of the log, a fetch waits this time for more records. With the default, the last batch takes 12.3
+        # s. With this value, it takes 1.1 s.
         "kafka.fetch.max.wait.ms": "10",
         # Each partition has a consumer. Until the next batch, the consumer keeps its last fetch and its last poll. With
-        # 8 MiB and 10,000 records, the consumers of 50 partitions kept 380 MB. These sizes need no more CPU time.
+        # 8 MiB and 10,000 records, the consumers of 50 partitions kept 380 MB. The smaller sizes need no more CPU time.
         "kafka.max.partition.fetch.bytes": str(2 << 20),
         # With Kafka's default of 500, the polls take about 5 of 40 CPU seconds for 2 million records.
         "kafka.max.poll.records": "4000",
@@ -82,12 +82,12 @@ def state_rows_file(rows: Iterable[StateRow]) -> bytes:
 
 
 def feedback_rows(session: SparkSession, folder: str) -> DataFrame:
-    """Read the external facts and the polls that the driver wrote to files.
+    """Read the external facts and the results of polls that the driver wrote to files.
 
     Spark deletes a file after the batch that read this file was committed.
     """
     reader = session.readStream.schema(STATE_ROWS).option("cleanSource", "delete").option("maxFilesPerTrigger", "500")
     # The driver sends a lost fact again. So a file that is lost or damaged must not stop every batch.
     reader = reader.options(mode="DROPMALFORMED", ignoreMissingFiles="true", ignoreCorruptFiles="true")
-    # A payload is one JSON string. In the first poll of a large cluster it exceeds the default limit of 20 million.
+    # A payload is one JSON string. In the first poll of a large cluster, it can exceed the default limit of 20 million.
     return reader.option("maxStringLen", str(2**31 - 1)).json(folder)

@@ -21,8 +21,8 @@ _BLOCK_HEADER_BYTES = 21
 def needed_files(names: Iterable[str], version: int) -> tuple[str | None, Sequence[str]]:
     """Return the file names of the needed snapshot, and of the needed changes after this snapshot.
 
-    The first value is None if no snapshot exists. The changes are those of the batches up to `version`. The result can
-    contain names that are not in `names`.
+    The first value is None if no snapshot exists. The changes are those of the batches up to `version`. If a name in
+    the result is not in `names`, the file is missing.
 
     >>> needed_files(["2.zip", "3.changelog", "9.zip"], 4)
     ('2.zip', ['3.changelog', '4.changelog'])
@@ -74,9 +74,8 @@ def check_schema(stored: bytes) -> str | None:
 
     Return None if there is no damage, or if the version of the file is unknown.
 
-    The file starts with the version. Two schemas follow the version: the schema of the keys, and the schema of the
-    values. A schema is stored in pieces. The number of pieces is stored before the first piece. All texts have the
-    format of Java's `writeUTF`.
+    The file starts with the version. The schema of the keys and the schema of the values follow. A schema is stored in
+    pieces, after the number of its pieces. All texts have the format of Java's `writeUTF`.
     """
     if not re.match(rb"\0[\x02-\x09]v[0-9]+", stored):
         return "does not begin with its version"

@@ -45,18 +45,16 @@ from streaming.spark.freed_memory import LARGE_BYTES, return_freed_memory
 PandasChunks = Iterable[pd.DataFrame]
 
 ROWS_PER_BATCH = 256
-"""Maximum number of state rows in one Arrow batch. The number is not smaller, because many tiny batches take more time.
-"""
+"""Maximum number of state rows in one Arrow batch. With smaller batches, a task takes more time."""
 BATCH_BYTES = 16 << 20
-"""After a batch has this size, the next row is in a new batch. A payload can have several megabytes."""
+"""When an Arrow batch has reached this size, the next row is in a new batch. One payload can have several megabytes."""
 
 
 @dataclass(frozen=True)
 class CombineFunction:
-    """The function of `mapInArrow`.
+    """The function of `mapInArrow`. It combines the records of one task into state rows.
 
-    The function combines the records of one task into state rows. The docstring of StateFunction describes the
-    pickling.
+    Spark pickles its fields as described in `StateFunction`.
     """
 
     own_partitions: OwnPartitions
@@ -64,8 +62,8 @@ class CombineFunction:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Combine the batches of one task.
 
-        After a task with many records, return the freed memory. The worker otherwise keeps it while the driver and the
-        JVM need their maximum.
+        After a task with many records, return the freed memory to the system. Otherwise, the worker keeps this memory
+        while the driver and the JVM need their maximum.
         """
         read_bytes = yield from self._combine(batches)
         if read_bytes >= LARGE_BYTES:
@@ -100,9 +98,9 @@ def split_rows(rows: Iterable[StateRow]) -> Iterator[list[StateRow]]:
 class StateFunction:
     """The function of `applyInPandasWithState`.
 
-    The function updates the state of one group or of one `__consumer_offsets` partition.
+    It updates the state of one group or of one `__consumer_offsets` partition.
 
-    The function is an object of an importable class. So Spark pickles only the fields of the object. If the function
+    The function is an object of an importable class, so Spark pickles only the fields of the object. If the function
     were a closure, Spark would also pickle everything that the closure refers to. Spark sends the fields to the workers
     once, when the query starts.
 
@@ -122,10 +120,7 @@ class StateFunction:
     own_partitions: OwnPartitions = ANY_PARTITION
 
     def __call__(self, key: tuple[Any, ...], chunks: PandasChunks, state: SparkState) -> Iterator[pd.DataFrame]:
-        """Apply the input rows of one (cluster, state_kind, state_key) to the state.
-
-        Yield the result rows for the driver.
-        """
+        """Apply the input rows of one (cluster, state_kind, state_key) to the state. Yield the rows for the driver."""
         _, state_kind, state_key = key
         payloads = [payload for chunk in chunks for payload in chunk["payload"]]
         if state_kind == GROUP_KIND:
@@ -137,7 +132,7 @@ class StateFunction:
     def _advance_group(self, group_id: str, payloads: list[bytes], state: SparkState) -> bytes:
         events = [decode_event(payload) for payload in payloads]
         if not state.exists and not any(isinstance(event, LogEvent) for event in events):
-            # Facts for a group that was removed in the meantime must not create it again.
+            # Facts for a group whose state was removed must not create the group again.
             return encode_update(GroupUpdate(GroupState(GroupSnapshot(group_id)), forgotten=True))
         users = users_assignors(self.users_references, self.users_limit_seconds)
         assignors = [*(AS_JAVA_LEADER[strategy] for strategy in self.strategies), *users]
@@ -160,10 +155,7 @@ class StateFunction:
 def _advance_partition(
     offsets_topic_partition: int, payloads: list[bytes], state: SparkState, stuck_after_seconds: float
 ) -> list[bytes]:
-    """Advance a partition state. Return all events, and the commit gaps that have ended.
-
-    Both are encoded for the driver.
-    """
+    """Advance a partition state. Return all events and the commit gaps that have ended, encoded for the driver."""
     snapshot = PARTITION_CODEC.decode(*state.get) if state.exists else PartitionSnapshot(offsets_topic_partition)
     reported: list[PartitionEvent] = []
     for payload in payloads:

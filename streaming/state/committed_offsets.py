@@ -1,8 +1,8 @@
 """Store the last commit of every (group, topic, partition), in columns.
 
-A key is decoded once, at its first commit. The key then has a row. Each later commit of the key writes four numbers
-into this row. When more than half of the rows belong to deleted keys, the rows of deleted keys are removed. Otherwise,
-the rows of every group that ever existed would stay in memory.
+The first commit of a key adds a row for the key. The key is decoded only then. Each later commit of the key writes four
+numbers into this row. When more than half of the rows belong to deleted keys, these rows are removed. Without this
+removal, the rows of every group that ever existed would stay in memory.
 
 All commits of a key are in one partition of `__consumer_offsets`. Offsets of different partitions cannot be compared. A
 commit from a different partition counts only if this partition is the home of the group (`combine.own_partitions`).
@@ -94,7 +94,7 @@ class CommittedOffsets:
         with self._lock:
             if len(self._group_ids) >= self._compact_at_rows:
                 self._drop_deleted_rows()
-            keys = commits["key"].combine_chunks().dictionary_encode()  # a batch has several commits of a key
+            keys = commits["key"].combine_chunks().dictionary_encode()  # a batch can contain a key several times
             row_of_key = np.array([self._find_row(key) for key in keys.dictionary.to_pylist()], dtype=np.int64)
             rows = row_of_key[keys.indices.to_numpy()]
             numbers = np.stack([commits[name].to_numpy().astype(np.int64) for name in _NUMBERS])
@@ -133,7 +133,7 @@ class CommittedOffsets:
         return _NO_PARTITION if home is None else home
 
     def forget(self, keys: Sequence[bytes], offsets_topic_offsets: Sequence[int]) -> None:
-        """Delete the commits with these keys and offsets in `__consumer_offsets`. Their tombstones were not read.
+        """Delete the commits with these keys and these offsets in `__consumer_offsets`. Their tombstones were not read.
 
         If the stored commit of a key has a different offset, it is a later commit and stays.
         """
@@ -149,11 +149,11 @@ class CommittedOffsets:
     def observe(
         self, view: CommittedOffsetsView, next_offsets: Int64Array, end_offsets: Int64Array, is_known: BoolArray
     ) -> Windows | None:
-        """Compare the commits of the view with end offsets that were sampled after the view.
+        """Compare the commits of the view with end offsets that were sampled after the view. Return the commit windows.
 
-        Also return the commit windows up to the time of the view. For each commit, `next_offsets` has the offset of the
-        record that the group reads next (`next_offsets.py`). The lag of the commit is counted from this record. Return
-        None if rows were renumbered after the view was created. In this case, the next sample uses a new view.
+        The windows end at the time of the view. For each commit, `next_offsets` has the offset of the record that the
+        group reads next (`next_offsets.py`). The lag of the commit is counted from this record. If rows were renumbered
+        after the view was created, return None. In this case, the next sample uses a new view.
         """
         with self._lock:
             if view.numbering != self._numbering:
@@ -164,7 +164,7 @@ class CommittedOffsets:
             return self._windows.as_of(view.rows, view.offsets_topic_offsets)
 
     def stored_windows(self) -> tuple[int, bytes]:
-        """Return the commit windows of all keys: the format version, and the encoded windows.
+        """Return the format version and the encoded commit windows of all keys.
 
         The stored state contains only the last commit of each key. So the earlier commits of a window are stored
         separately, in these bytes.
@@ -189,10 +189,10 @@ class CommittedOffsets:
             return sorted(set(self._group_ids))
 
     def commits_of_groups(self, group_ids: Collection[str]) -> pa.Table:
-        """Return the commits of some groups, with the key and the position of each commit.
+        """Return the commits of the given groups, with the key of each commit and the position of its record.
 
-        If the name of a group or topic is not valid UTF-8, its commits are not included. The reason is that a request
-        cannot contain such a name.
+        The result does not contain groups and topics whose name is not valid UTF-8, because a request cannot contain
+        such a name.
         """
         selected, rows_of_invalid_names = set(group_ids), set(self._row_by_invalid_name.values())
         with self._lock:
@@ -246,7 +246,7 @@ class CommittedOffsets:
 
     def _add_row(self, group_id: str, topic: str, partition: int) -> int:
         row = len(self._group_ids)
-        self._group_ids.append(intern(group_id))  # a name occurs in many keys
+        self._group_ids.append(intern(group_id))  # many keys contain the same name
         self._topics.append(intern(topic))
         self._partitions.append(partition)
         self._homes.append(self._home(group_id))

@@ -1,4 +1,4 @@
-"""The current state of one cluster, which several threads share.
+"""The current state of one cluster. Several threads share it.
 
 Threads replace complete values. So each scrape reads one consistent view.
 """
@@ -59,7 +59,7 @@ class MonitorState:
         partition_states: Iterable[PartitionSnapshot],
         forgotten: Iterable[str] = (),
     ) -> None:
-        """Store the changes of a batch: group states, partition states (without keys), and ids of removed groups."""
+        """Store the group states and the partition states (without keys) of a batch. Remove the groups `forgotten`."""
         with self._lock:
             groups = {**self._view.groups, **{record.snapshot.group_id: record for record in records}}
             for group_id in forgotten:
@@ -154,7 +154,7 @@ class MonitorState:
         return new
 
     def put_health(self, **changes: object) -> None:
-        """Change some fields of the health."""
+        """Replace some fields of the health."""
         with self._lock:
             health = replace(self._view.health, **changes)  # type: ignore[arg-type]
             known, positions = self._view.read_up_to, health.positions
@@ -162,7 +162,7 @@ class MonitorState:
             self._view = replace(_with_health(self._view, health), read_up_to=read_up_to)
 
     def put_batch_end(self, seconds: float, ended_ms: int) -> None:
-        """Store the duration of a finished batch, and its end by the clock of the monitor."""
+        """Store the duration of a finished batch, and its end time by the clock of the monitor."""
         with self._lock:
             health = self._view.health
             durations = health.batch_durations.add(seconds)
@@ -179,9 +179,8 @@ class MonitorState:
     def put_readiness(self, *, ready: bool, before: Health) -> bool:
         """Store the readiness that was computed from the health `before`. Return True if the cluster is ready now.
 
-        Other threads can change the health between `before` and this call. If the query failed between `before` and
-        this call, the cluster is not ready. The cluster is also not ready if a rewound partition was found between
-        `before` and this call.
+        Other threads can change the health between `before` and this call. If the query failed or a rewound partition
+        was found in this time, the cluster is not ready.
         """
         with self._lock:
             known = self._view.health
@@ -201,7 +200,7 @@ def _has_ended_rebalance(before: GroupState | None, after: GroupState | None) ->
     """Return True if a new record shows that the listed rebalance of the group has ended.
 
     If a later listing shows a rebalance, this is a new rebalance. Record times and listing times are not compared,
-    because they come from two different clocks. In the polling mode, the new state can also be a rebalance. In this
+    because they come from two different clocks. In the polling mode, the new record can also show a rebalance. In this
     case, return False.
     """
     if after is None:
@@ -211,9 +210,9 @@ def _has_ended_rebalance(before: GroupState | None, after: GroupState | None) ->
 
 
 def _with_health(view: MonitorView, health: Health) -> MonitorView:
-    """Return the view with this health.
+    """Return the view with this health. A cluster with a rewound partition is never ready.
 
-    A rewound cluster is never ready. The view contains shares of work only while the cluster is ready.
+    The view contains shares of work only while the cluster is ready.
     """
     if health.rewound:
         health = replace(health, ready=False)
@@ -221,10 +220,7 @@ def _with_health(view: MonitorView, health: Health) -> MonitorView:
 
 
 def _with_ends(view: MonitorView, sample: ClusterSample) -> Mapping[int, ReadUpTo]:
-    """For each partition, return the time up to which the partition was read.
-
-    The time is computed from the end of the partition in the sample.
-    """
+    """For each partition, return the time up to which it was read. The sampled end of the partition gives this time."""
     sampled = {
         number: add_sampled_end(
             view.read_up_to.get(number, ReadUpTo()),

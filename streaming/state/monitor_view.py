@@ -1,4 +1,4 @@
-"""Values for everything that the monitor knows about one cluster at one moment."""
+"""Everything that the monitor knows about one cluster at one moment."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ class Health:
     The end of a rewound partition is before the position that the monitor has already reached. When the monitor starts,
     this list is empty. A cluster with a rewound partition is never ready. `positions` maps a partition to the next
     offset to read. `times_ready` counts how often the cluster became ready. `was_ready` is True after the cluster
-    became ready for the first time. `batch_seconds` is the duration of the last batch, and `last_batch_ms` is its end
-    by the clock of the monitor. `batch_durations` counts all batches by duration. `table_write_failures` counts failed
-    writes to Delta tables. `folders` are the folders on disks of this machine, by the name of their setting.
+    became ready for the first time. `batch_seconds` is the duration of the last batch. `last_batch_ms` is the end time
+    of the last batch by the clock of the monitor. `batch_durations` counts all batches by duration.
+    `table_write_failures` counts failed writes to Delta tables. `folders` maps the names of settings to the folders on
+    this machine that they name.
     """
 
     ready: bool = False
@@ -58,7 +59,7 @@ class Health:
 class WorkShares:
     """The shares of lag and throughput that each member and each host of a group has.
 
-    The assignment was evaluated at `position`.
+    `position` is the position in the log at which the assignment was evaluated.
     """
 
     position: Position
@@ -69,16 +70,14 @@ class WorkShares:
 class MonitorView:
     """Everything that a scrape shows, at one moment.
 
-    `groups` also contains deleted groups until their state is removed (`GroupForgotten`). `rebalancing_since_ms` has
-    one time per group. After the group's last record, one or more listings showed the group in a rebalance. The time of
-    a group is the time of the first such listing. `read_up_to` maps each partition of `__consumer_offsets` to the time
-    up to which the partition was read. For the key -1, the value in `read_up_to` is the time of the last complete poll
-    of the coordinators. `conditions` maps each group to the conditions that were active at the last sample. `unowned`
-    maps each group to its unowned partitions. Groups without conditions are not in `conditions`. Groups without unowned
-    partitions are not in `unowned`. `explained_lags` contains the cause of the lag of each late group. `incidents` are
+    `groups` also contains deleted groups until their state is removed (`GroupForgotten`). `rebalancing_since_ms`
+    contains each group that a listing has shown in a rebalance since the group's last record. The value is the time of
+    the first such listing. `read_up_to` maps each partition of `__consumer_offsets` to the time up to which it was
+    read. For the key -1, the value is the time of the last complete poll of the coordinators. `conditions` maps each
+    group that had active conditions at the last sample to these conditions. `unowned` maps each group that has unowned
+    partitions to these partitions. `explained_lags` contains the cause of the lag of each late group. `incidents` are
     the open incidents at the last sample, the oldest first. `gap_totals` maps each group to its totals of commit gaps.
-    `work` contains the last measured shares of work. Shares are measured only while the monitor is ready. If the
-    monitor is not ready, `work` is empty.
+    `work` contains the last measured shares of lag and throughput. While the monitor is not ready, `work` is empty.
     """
 
     groups: Mapping[str, GroupState] = field(default_factory=dict)

@@ -1,14 +1,14 @@
 """Compute the report of every group (`evaluation.evaluate`) from a view.
 
 1. Until the monitor has read the log to its end for the first time, there are no reports.
-2. Without a fresh sample, all values from samples are unknown: lag, status, conditions, listed states, measured work.
-   The reason for the unknown lag is NO_FRESH_SAMPLE, so each group has a trouble. The report still contains the id of
-   the incident that was open at the last sample. Groups that only commit offsets still have a report, because their
+2. Without a fresh sample, all values from samples are unknown: lag, status, conditions, listed states, shares of work.
+   The reason for the unknown lag is NO_FRESH_SAMPLE, which is a trouble of each group. The report still contains the id
+   of the incident that was open at the last sample. Groups that only commit offsets still have a report, because their
    commits are in the log.
-3. While the cluster is not ready, the monitor may have missed commits. So lag, status, causes of lag, measured work and
-   the records of unowned partitions are unknown. The reason is LOG_NOT_READ. The report still contains listed states,
-   the coordinator, and the conditions of the last sample.
-4. A deleted group has no report. But if a client still commits offsets under the name of the group, the group has a
+3. While the cluster is not ready, the monitor may have missed commits. So lag, status, causes of lag, shares of work
+   and the records of unowned partitions are unknown. The reason is LOG_NOT_READ. The report still contains listed
+   states, the coordinator, and the conditions of the last sample.
+4. A deleted group has no report. But if a client still commits offsets with the id of the group, the group has a
    report.
 5. The part of a report that comes from records is cached until its inputs change. The part that comes from a sample is
    added when a caller requests the report of the group. Most scrapes request only the reports of groups with a
@@ -85,7 +85,8 @@ def _without_fresh_sample(view: MonitorView) -> _SampleValues:
 def _coordinators(sample: ClusterSample | None, *, is_ready: bool) -> Callable[[str], int | None]:
     """Return a function that returns the broker id of a group's coordinator, NO_LEADER, or None if it is unknown.
 
-    While a broker restarts, a partition has no leader for some seconds. The cluster stays ready during this time.
+    While the cluster is ready, the function returns None instead of NO_LEADER. The reason is that a partition also has
+    no leader for some seconds while a broker restarts.
     """
     if sample is None or not sample.offsets_topic_partitions:
         return _unknown_coordinator
@@ -114,7 +115,7 @@ class Reports(Mapping[str, GroupReport]):
 
     @cached_property
     def _lags(self) -> Mapping[str, GroupLag]:
-        """Lag of every group. All columns are converted at once."""
+        """Lag of every group. The property converts all columns at once."""
         lag = self._sample_values.lag
         if lag is None:
             return {}
@@ -156,10 +157,7 @@ class Reports(Mapping[str, GroupReport]):
 
 
 class ReportCache:
-    """The reports of one cluster. Unchanged reports are reused for the next view.
-
-    Only one thread at a time may use this object.
-    """
+    """The reports of one cluster. Unchanged reports are reused for the next view. Only one thread may use it."""
 
     def __init__(self, limits_of: LimitsOf = default_limits) -> None:
         self._limits_of = limits_of

@@ -101,7 +101,7 @@ def _a_second_checkpoint_over_the_same_tables_is_refused(monitor: MonitorProcess
     second = MonitorProcess(monitor.bootstrap_servers, monitor.folder.with_name("second"), tables)
     error = second.refused_command("run")
     assert f"process {monitor.process.pid} on" in error
-    assert "stop one of the two monitors, or set a different paths.tables for this one" in error
+    assert "stop one of the two monitors, or set a different paths.tables for this monitor" in error
     assert len(error.splitlines()) == 1
 
 
@@ -146,7 +146,7 @@ def _records_in_a_foreign_partition_do_not_freeze_the_group(
     until("one member again", partial(_has_members, monitor, group.group_id, 1))
     rows = [row for row in monitor.rows("group_generations") if row["group_id"] == group.group_id]
     assert HOSTILE_PARTITION not in {row["offsets_topic_partition"] for row in rows}
-    assert monitor.log.read_text().count("records of groups whose records belong in other partitions") == 1
+    assert monitor.log.read_text().count("records of groups that belong to other partitions") == 1
 
 
 def _has_members(monitor: MonitorProcess, group_id: str, members: int) -> bool:

@@ -22,7 +22,9 @@ SHARED_LINES = {
     "%d rows appended to %s in %.1f ms": "the tables are shared",
     "could not write a checkpoint of table %s: %s": "the tables are shared",
     "added columns to table %s: %s": "the tables are shared",
-    "removed %d damaged files that are not needed from %s: %s": "the folder of a checkpoint belongs to one cluster",
+    "removed %d damaged files from %s; the monitor does not need these files: %s": (
+        "the folder of a checkpoint belongs to one cluster"
+    ),
     "the maintenance of the tables took %.1f s": "the tables are shared",
     "downloading %s jars: %d/%d %s": "the jars are shared",
     "%d jars in %s are damaged and are replaced: %s": "the jars are shared",

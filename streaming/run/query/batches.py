@@ -53,9 +53,9 @@ from streaming.state.committed_offsets import CommittedOffsets
 from streaming.state.monitor_state import MonitorState
 
 SHORTEN_BATCHES = 1000
-"""The log of the file source is shortened once in this number of batches. Then it has at most 200 kB.
+"""The log of the file source is shortened once in this number of batches.
 
-This is the size for one file in each batch. More than one file is rare.
+With one file per batch, the log then has at most 200 kB. More than one file per batch is rare.
 """
 
 _log = logging.getLogger(__name__)
@@ -123,7 +123,7 @@ class BatchSink:
         return batch_bytes + sum(int(rows.nbytes) for rows in new_rows.values())
 
     def _shorten_file_source_log(self) -> None:
-        """If this fails, the log stays long until the next time."""
+        """Shorten the log. If this fails, the log stays long until the next attempt."""
         try:
             shorten_file_source_log(self._files)
         except (OSError, Py4JError) as failure:
@@ -139,7 +139,7 @@ class BatchSink:
         """Apply a batch to the monitor state. Return the new rows of the tables, and the size of the batch in bytes.
 
         The batch is collected only once, because a second Spark action would run the stateful plan again. When this
-        method returns, the decoded batch is freed. An append needs as much memory again.
+        method returns, the decoded batch is freed, because an append needs the same amount of memory.
         """
         updates, partition_events, batch_bytes = _split_by_kind(batch.toArrow())
         received_ms = self._clock.monitor_ms()
@@ -175,18 +175,12 @@ class BatchSink:
         return _last_records(commits)
 
     def _positions(self, batch_id: int) -> Mapping[int, int]:
-        """Return the next offset to read in each partition, after the batch.
-
-        In the polling mode, return the number of the next answer.
-        """
+        """Return the next offset to read in each partition after the batch, or the result of `polled_positions`."""
         in_log = batch_end_positions(self._files, batch_id, OFFSETS_TOPIC)
         return in_log or polled_positions(self._monitor_state.view().partition_states)
 
     def _merge_partitions(self, partition_batches: Iterable[PartitionBatch]) -> Mapping[int, PartitionSnapshot]:
-        """Return the partition states that the batch changed.
-
-        The result has no commits, because CommittedOffsets stores the commits.
-        """
+        """Return the partition states that the batch changed, without commits. CommittedOffsets stores the commits."""
         partition_states = dict(self._monitor_state.view().partition_states)
         changed = {}
         for batch in partition_batches:
@@ -220,8 +214,8 @@ class BatchSink:
         positions = position_numbers(rows["offsets_topic_partition"], rows["offsets_topic_offset"])
         unwritten = ~np.isin(positions, written)
         if table is GROUP_GENERATIONS:
-            # If a group ended without a record (Gone), the row has the position of its last record. The row of that
-            # record may already be in the table.
+            # If a group ended without a record (Gone), its row has the position of the group's last record. The table
+            # may already contain a row with this position.
             unwritten |= pc.equal(rows["state"], GONE).to_numpy()
         return rows.filter(pa.array(unwritten))
 
@@ -229,7 +223,7 @@ class BatchSink:
 def _last_records(commits: pa.Table) -> Int64Array:
     """Return the positions and times of the last records of one partition, one row per record.
 
-    They are sufficient to compute clock offsets.
+    These records are sufficient to compute clock offsets.
     """
     names = ("offsets_topic_partition", "offsets_topic_offset", "timestamp_ms")
     if commits.num_rows > RECORDS_PER_BROKER:
@@ -254,7 +248,7 @@ def _records(received_ms: int, commits: Iterable[Int64Array], updates: Iterable[
 
 
 def polled_positions(partition_states: Mapping[int, PartitionSnapshot]) -> Mapping[int, int]:
-    """Return the position in the polling mode: the number after the last answer that the query has read.
+    """Return the position in the polling mode: the event number after the last event that the query has read.
 
     The result is empty if coordinators were never polled.
     """

@@ -1,7 +1,4 @@
-"""Run the query of one cluster.
-
-Start the query again if the query fails, or if partitions are added to `__consumer_offsets`.
-"""
+"""Run the query of one cluster. Start it again if it fails, or if `__consumer_offsets` gets additional partitions."""
 
 from __future__ import annotations
 
@@ -166,10 +163,7 @@ class QueryKeeper:
         )
 
     def _topic_names(self) -> TopicNames:
-        """Request the names of all topics.
-
-        If the request fails, rows with topic ids are processed only after the next sample.
-        """
+        """Request the names of all topics. If this fails, rows with topic ids are processed after the next sample."""
         try:
             return self._cluster_session.brokers.topic_names()
         except KafkaError as error:

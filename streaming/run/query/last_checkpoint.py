@@ -4,11 +4,12 @@
 other, for example because `paths.checkpoint` was changed and later changed back. The earlier checkpoint would read the
 same records again, so their rows would be in the tables twice.
 
-1. The folder of the tables has one file for each cluster and each kind of source (the log, or polls). It contains the
-   id of the checkpoint that wrote last. Rows of the other source come from other records.
-2. A new checkpoint does not repeat the rows that the tables have (`prepare.py`). So it stores the id of the checkpoint
-   before it (`Identity.after`).
-3. A start is refused if the file contains a different id than the id of this checkpoint and the id before it.
+1. The folder of the tables has one file for each cluster and each kind of source (the log, or polls). The file contains
+   the id of the checkpoint that wrote last. The kinds have separate files, because their rows come from different
+   records.
+2. A new checkpoint does not repeat the rows that the tables already have (`prepare.py`). So it stores the id of the
+   previous checkpoint (`Identity.after`).
+3. A start is refused if the file contains neither the id of this checkpoint nor the id of the previous checkpoint.
 4. If the file does not exist, or cannot be read or written, the monitor continues. A failure is logged.
 """
 
@@ -30,7 +31,7 @@ _log = logging.getLogger(__name__)
 
 
 class CheckpointPassedError(RemedyError):
-    """A monitor with a different checkpoint wrote rows since this checkpoint was used."""
+    """Error: a monitor with a different checkpoint wrote rows after the last use of this checkpoint."""
 
     exit_code = STAYS
 
@@ -58,7 +59,7 @@ class LastCheckpoint:
         if last not in {"", identity.checkpoint_id, identity.after}:
             raise CheckpointPassedError(
                 f"checkpoint {checkpoint} does not know the last rows of cluster {self._cluster!r}, because a monitor"
-                " with a different checkpoint wrote them. The tables would have these rows twice: run"
+                " with a different checkpoint wrote them. This monitor would write these rows again: run"
                 " `rebalance-monitor rebuild`, or set paths.checkpoint to the checkpoint that was used last"
             )
 

@@ -1,4 +1,4 @@
-"""Store all partition counts of `__consumer_offsets` since the checkpoint's creation (`combine.own_partitions`)."""
+"""Store all partition counts of `__consumer_offsets` since the checkpoint was created (`combine.own_partitions`)."""
 
 from __future__ import annotations
 
@@ -14,17 +14,14 @@ from streaming.spark.files import Files
 STORED_COUNTS = "offsets_topic_partition_counts"
 """The name of the checkpoint file that stores the partition counts.
 
-If the file does not exist, the only known count is the number of partitions in the last batch.
+Without this file, the only known count is the number of partitions in the last batch.
 """
 
 _log = logging.getLogger(__name__)
 
 
 def own_partitions(cluster: str, files: Files, view: int) -> OwnPartitions:
-    """Append the current partition count `view` to the stored counts.
-
-    Log a warning if the current count differs from the last stored count.
-    """
+    """Append the current count `view` to the stored counts. If it differs from the last stored count, log a warning."""
     known = _stored_counts(cluster, files) or _last_read_count(files)
     counts = (*(count for count in known if count != view), view)
     if counts != known:
@@ -55,7 +52,7 @@ def _stored_counts(cluster: str, files: Files) -> tuple[int, ...]:
 
 
 def _last_read_count(files: Files) -> tuple[int, ...]:
-    """Return the number of partitions in the last batch. This number is used if no counts are stored."""
+    """Return the number of partitions in the last batch, or an empty tuple if there is no batch."""
     batch_id = last_committed_batch(files)
     read = {} if batch_id is None else batch_end_positions(files, batch_id, OFFSETS_TOPIC)
     return (len(read),) if read else ()

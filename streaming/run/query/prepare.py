@@ -1,8 +1,8 @@
 """Create or check the checkpoint and the tables of a run. Ensure that the checkpoint and the tables match.
 
-With a new checkpoint, the query reads the topic from its start. It is possible that the tables already have rows from
-an earlier checkpoint. So the new checkpoint stores a summary of the tables (`Bootstrap`): the positions of records that
-already have rows, and the totals of each group.
+With a new checkpoint, the query reads the topic from its start. But the tables may already have rows from an earlier
+checkpoint. So the new checkpoint stores a summary of the tables (`Bootstrap`): the positions of records that already
+have rows, and the totals of each group.
 """
 
 from __future__ import annotations
@@ -112,12 +112,10 @@ def prepare_checkpoint(
 
 
 def check_age(files: Files, last_written: int) -> None:
-    """Refuse a checkpoint that is older than the tables.
+    """Refuse a checkpoint that is older than the tables. Raises CheckpointDamagedError.
 
-    With such a checkpoint, the next batches would have batch numbers that the tables already contain. So the tables
-    would ignore these batches.
-
-    `last_written` is the number of the last batch in the tables. Raises CheckpointDamagedError.
+    `last_written` is the number of the last batch in the tables. With an old checkpoint, the next batches would have
+    batch numbers that the tables already contain. So the tables would ignore these batches.
     """
     last_begun = last_begun_batch(files)
     if last_written > last_begun:
@@ -130,11 +128,9 @@ def check_age(files: Files, last_written: int) -> None:
 def make_checkpoint(
     session: SparkSession, settings: Settings, files: Files, tables: DeltaTables
 ) -> tuple[Identity, Bootstrap]:
-    """Create a checkpoint.
+    """Create a checkpoint. Raises TableDamagedError if the tables cannot be read.
 
     The identity is written last, because a checkpoint without an identity counts as not created.
-
-    Raises TableDamagedError if the tables cannot be read.
     """
     cluster, source = settings.kafka.cluster, settings.source.kind
     tables.open_all()
@@ -193,10 +189,10 @@ def _initial_state(session: SparkSession, tables: DeltaTables, cluster: str, *, 
 def _last_rows(session: SparkSession, tables: DeltaTables, table: Table, of_cluster: Column) -> list[dict[str, Any]]:
     """Return the last row of each group, without the columns of members and changes.
 
-    If all rows of the group are from one partition, the last row is the row with the highest offset. If a group ended
-    without a record (Gone), two rows have this highest offset. The last row is then the row with the later time. If a
-    group has rows from two partitions, the last row is the row with the later time. This rule is correct, because the
-    earlier partition receives no more records after a group moved to a new partition.
+    If all rows of a group are from one partition, the last row is the row with the highest offset. If the group ended
+    without a record (Gone), two rows have this offset. In this case, the row with the later time is the last row. If a
+    group has rows from two partitions, the row with the later time is the last row. The reason is that the earlier
+    partition receives no more records after a group moved to a new partition.
     """
     if tables.is_empty(table):
         return []
@@ -216,10 +212,7 @@ def latest_by_group(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _rebalance_history(row: Mapping[str, Any] | None) -> RebalanceHistory:
-    """Return the initial rebalance history of a group whose log is read again.
-
-    `row` is the last row of the group. The totals start with the values of this row.
-    """
+    """Return the initial rebalance history of a group whose log is read again. `row` is the group's last table row."""
     if row is None:
         return RebalanceHistory()
     totals = RebalanceTotals(
@@ -232,10 +225,7 @@ def _rebalance_history(row: Mapping[str, Any] | None) -> RebalanceHistory:
 
 
 def _initial_snapshot(row: Mapping[str, Any]) -> GroupSnapshot:
-    """Return the initial state of a group whose log is read again.
-
-    `row` is the last row of the group. The totals start with the values of this row.
-    """
+    """Return the initial state of a group whose log is read again. `row` is the group's last table row."""
     totals = GroupTotals(
         rebalances=row["rebalances_total"],
         rebalances_failed=row["rebalances_failed_total"] or 0,
@@ -254,7 +244,7 @@ def _initial_snapshot(row: Mapping[str, Any]) -> GroupSnapshot:
 
 
 def _write_bootstrap(files: Files, bootstrap: Bootstrap) -> Mapping[str, int]:
-    """Write the bootstrap files. Return the checksum of each file. The keys are file names."""
+    """Write the bootstrap files. Return the checksum of each file by file name."""
     stored = {
         **{
             f"origin/{name}.positions": numbers.astype("<i8").tobytes() for name, numbers in bootstrap.positions.items()
@@ -285,5 +275,5 @@ def _read_bootstrap(files: Files, checksums: Mapping[str, int]) -> Bootstrap:
         initial = msgspec.msgpack.decode(stored_states, type=InitialState) if stored_states else InitialState()
     except (ValueError, msgspec.DecodeError) as damaged:
         raise CheckpointDamagedError(files.uri(""), f"origin: {damaged}") from None
-    GROUP_CODEC.check(initial.version)  # Spark's workers decode these states, and a worker cannot end the run
+    GROUP_CODEC.check(initial.version)  # an error when Spark's workers decode these states would not end the run
     return Bootstrap(positions, initial)

@@ -26,13 +26,13 @@ from streaming.spark.session import is_running
 
 
 class CheckpointRemovedError(RemedyError):
-    """The checkpoint was removed while the monitor was running. The next start creates a new checkpoint."""
+    """Error: the checkpoint was removed while the monitor was running. The next start creates a new checkpoint."""
 
 
 def check_restart_helps(session: SparkSession, files: Files, tables: DeltaTables, *, is_new: bool) -> None:
     """Raise RemedyError if Spark has ended, or if the checkpoint or a table is missing or damaged (rules 1 to 4).
 
-    `is_new` is False if the failure before this failure had the same reason.
+    `is_new` is False if the previous failure had the same reason.
     """
     if not is_running(session):
         raise SparkEndedError

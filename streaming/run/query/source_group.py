@@ -1,11 +1,11 @@
-"""Choose a group id for Spark's Kafka source, so that a coordinator answers the requests of the source.
+"""Choose a group id for Spark's Kafka source. The coordinator of this group id must answer requests.
 
 The source does not join a group. But before the source reads records, it requests the committed offsets of its group
 id. The source repeats this request until a coordinator answers, and the request cannot be interrupted. The group id
-determines the coordinator. By default, Spark uses a random group id. If a coordinator cannot load its partition of
-`__consumer_offsets` (for example, because of a damaged record), the coordinator never answers. Then the query would
-wait forever without a log line. So the monitor chooses a group id whose coordinator has answered a request of the
-monitor.
+determines the coordinator. If a coordinator cannot load its partition of `__consumer_offsets` (for example, because of
+a damaged record), the coordinator never answers. By default, Spark uses a random group id. With the id of such a
+coordinator, the query would wait forever without a log line. So the monitor chooses a group id whose coordinator has
+answered a request of the monitor.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from streaming.sampling.groups import Groups
 
 _CANDIDATES = 20
 _TRIES = 30
-"""Number of attempts to find a coordinator that answers. There are pauses between the attempts.
+"""Number of attempts, with pauses, to find a coordinator that answers.
 
 A coordinator that has just started does not answer until it has loaded its groups.
 """
@@ -27,22 +27,20 @@ _PAUSE_SECONDS = 1.0
 
 
 class NoCoordinatorError(Exception):
-    """No group coordinator answers, so Spark's Kafka source cannot start."""
+    """Error: no group coordinator answers, so Spark's Kafka source cannot start."""
 
 
 def candidate_ids() -> tuple[str, ...]:
-    """Return new group ids that no other query uses.
-
-    The ids have different hashes, so the ids belong to several partitions of `__consumer_offsets`.
+    """Return new group ids that no other query uses. Their hashes belong to several `__consumer_offsets` partitions.
 
     In Spark, the key of a cached consumer contains the group id and the topic partition, but not the cluster. If the
-    queries of two clusters use the same group id, both queries share consumers and fail.
+    queries of two clusters used the same group id, both queries would share consumers and fail.
     """
     return tuple(f"kafka-rebalance-monitor-{uuid4()}" for _ in range(_CANDIDATES))
 
 
 def source_group(groups: Groups, stop: threading.Event, candidates: Collection[str]) -> str:
-    """Return an id whose coordinator answers. Raises NoCoordinatorError after about 30 s, or when `stop` is set."""
+    """Return an id whose coordinator answers. Raises NoCoordinatorError after about 30 s, or if `stop` is set."""
     reason = "stopped"
     for _ in range(_TRIES):
         for group_id, answer in groups.group_offsets(candidates).items():

@@ -1,14 +1,16 @@
-"""Detect at the start that the tables miss rows that the monitor wrote.
+"""At the start, detect tables that have lost rows that the monitor wrote.
 
-Delta opens a table without its last log entries as an older version, and creates a removed table again. Both look
-undamaged. The topic is not read again, so the rows would be lost silently.
+If the last log entries of a table are missing, Delta opens an older version of the table. If a table was removed, Delta
+creates it again. Both tables look undamaged. The topic is not read again, so the rows would be lost silently.
 
 1. After each batch and at the stop, a file of the checkpoint contains the progress of each table: its version, and the
    last batch that this checkpoint wrote. The version alone is not sufficient, because several clusters write the same
    tables. The batch alone is not sufficient, because samples have no batch.
-2. The file is written after the rows. So if a process is killed between both, the file has less than the tables.
-3. The start is refused if a table has less than the file. `rebuild` creates a checkpoint without this file. The monitor
-   then reads the topic from its start, and writes the missing rows whose records still exist.
+2. The file is written after the rows. So if the process is killed between these two writes, the tables contain more
+   than the file.
+3. The start is refused if the version or the last batch of a table is lower than in the file. `rebuild` creates a
+   checkpoint without this file. The monitor then reads the topic from its start, and writes the missing rows whose
+   records still exist.
 4. If `paths.tables` has changed, the file is ignored, because a new folder may be empty.
 5. The file is not necessary for a start. If it is damaged, it is ignored, and a warning is logged.
 """
@@ -31,13 +33,13 @@ _log = logging.getLogger(__name__)
 
 
 class RowsMissingError(RemedyError):
-    """Error: a table misses rows that the monitor wrote."""
+    """Error: a table has lost rows that the monitor wrote."""
 
     exit_code = STAYS
 
 
 class StoredProgress(msgspec.Struct, frozen=True):
-    """The content of the file. `tables` is the location of the tables, and `progress` has the names of the tables."""
+    """The content of the file: the location of the tables, and the progress of each table by its name."""
 
     tables: str
     progress: dict[str, TableProgress]
@@ -61,7 +63,7 @@ class ProgressFile:
             self._stored_versions = versions
 
     def check(self) -> None:
-        """Raise RowsMissingError if a table has less than the file (rules 3 to 5)."""
+        """Raise RowsMissingError if a table is behind the file (rules 3 to 5)."""
         stored = self._read()
         if stored is None or stored.tables != canonical_location(self._tables.root):
             return
@@ -71,8 +73,8 @@ class ProgressFile:
                 raise RowsMissingError(
                     f"table {self._tables.root}/{name} misses its last rows (it has version {now.version} and batch"
                     f" {now.last_batch}, but the monitor wrote version {before.version} and batch {before.last_batch}):"
-                    " restore the table from a backup, or run `rebalance-monitor rebuild`. After that, the next run"
-                    " writes the rows again whose records are still in the topic"
+                    " restore the table from a backup, or run `rebalance-monitor rebuild`. After a rebuild, the next"
+                    " run writes the missing rows again if their records are still in the topic"
                 )
 
     def _read(self) -> StoredProgress | None:

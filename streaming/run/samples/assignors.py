@@ -39,10 +39,7 @@ class AssignorRequests:
         self._reasons: frozenset[str] = frozenset()
 
     def reported(self, now: MonitorView, listing: GroupListing, now_seconds: float) -> PendingFacts:
-        """Send the requests that are due.
-
-        Return the reported assignors that are not yet in the states of the groups.
-        """
+        """Send the requests that are due. Return the reported assignors that group states do not contain yet."""
         lacking = {
             group_id: record
             for group_id, record in now.groups.items()

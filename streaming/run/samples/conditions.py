@@ -1,8 +1,8 @@
 """Evaluate the conditions of all groups once per sample.
 
-Store the active conditions in the monitor state. Write the start and the end of each condition to the tables. If an
-active condition has no row on the UTC date of a sample, its row is written again. So the deletion of old rows never
-deletes the only row of an active condition.
+The active conditions are stored in the monitor state. The start and the end of each condition are written to the
+tables. If an active condition has no row on the UTC date of a sample, its row is written again. So the deletion of old
+rows never deletes the only row of an active condition.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class GroupConditions:
     Active conditions are compared with the last rows of the table. These rows are read at the first sample. If the
     monitor is killed between the evaluation and the append, no condition is lost. The next start writes the missing row
     with a later time. If the monitor is killed after the append, no row is written twice. If an append raises an error,
-    it is possible that the append was committed. So the rows are read again.
+    the rows may still have been written. So the rows are read again.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class GroupConditions:
 
     @property
     def hidden(self) -> Iterator[Key]:
-        """The conditions that have not ended, but are unknown at the last sample."""
+        """The conditions that have not ended, but were unknown at the last sample."""
         shown = self._monitor_state.view().conditions
         return (
             (group_id, name)

@@ -26,11 +26,10 @@ class Feedback:
         self._assignors = assignors
 
     def send(self, before: MonitorView, now: MonitorView, listing: GroupListing, sample: ClusterSample) -> bool:
-        """Send the facts that the states of groups do not contain yet.
+        """Send the facts that the states of groups do not contain yet. Return True if no group waits for such a fact.
 
-        `before` is the view of the monitor state that was created before the listing.
-
-        Return True if no group waits for a fact from the sample.
+        `before` is the view of the monitor state that was created before the listing. Only facts from the sample count
+        for the result.
         """
         pending = pending_by_group(now, sample)
         vanished = self._reconciler.vanished_groups(before, now, listing, sample) if self._reconciler else {}

@@ -1,7 +1,4 @@
-"""Send external facts to the groups.
-
-The facts are written to small files, which the second source of the query reads.
-"""
+"""Send external facts to the groups: write them to small files, which the second source of the query reads."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ Then they are not sent again. Otherwise, each file of a long outage would contai
 """
 
 SEND_AGAIN_BATCHES = 3
-"""The pause before facts are sent again is at least the duration of the last batch, multiplied by this number.
+"""Facts are sent again after at least the duration of the last batch, multiplied by this number.
 
 A batch of ten thousand groups can take minutes on a shared processor. If the same facts were sent again during such a
 batch, the next batch would also take minutes.
@@ -36,10 +33,7 @@ PendingFacts = Mapping[str, tuple[ExternalFact, ...]]
 
 
 def pending_by_group(view: MonitorView, sample: ClusterSample) -> PendingFacts:
-    """Return the known facts that the group states do not contain yet. The keys are group ids.
-
-    Groups without such facts are not in the result.
-    """
+    """Return the known facts that the group states do not contain yet, by group id. Omit groups without such facts."""
     pending = {}
     for group_id, record in view.groups.items():
         if events := pending_facts(record.snapshot, sample, view.decided_skips, record.pending):
@@ -48,10 +42,7 @@ def pending_by_group(view: MonitorView, sample: ClusterSample) -> PendingFacts:
 
 
 class FeedbackWriter:
-    """Writes pending facts once.
-
-    The writer repeats facts only if they had no effect for some time.
-    """
+    """Writes pending facts once. It writes facts again only if they had no effect for some time."""
 
     def __init__(self, files: Files) -> None:
         self._files = files
@@ -80,7 +71,7 @@ class FeedbackWriter:
         )
 
     def send_vanished(self, vanished: Mapping[int, CommitsVanished]) -> None:
-        """Inform the query about deleted commits. `vanished` has these commits by `__consumer_offsets` partition.
+        """Inform the query about deleted commits. `vanished` contains them by `__consumer_offsets` partition.
 
         If the file is lost, a later round of the reconciler finds the same commits again.
         """

@@ -1,14 +1,14 @@
 """Write the rows of changed incidents to the table INCIDENTS.
 
 1. Each incident that opened, changed or ended gets a row. If an append raises an error, the rows are written at a later
-   sample. A later row of an incident replaces an earlier one that was not written, because the last row of an incident
-   describes the whole incident.
-2. If an append raises an error, it is possible that the append was committed. All rows of an append have the same time.
-   So the next sample looks for this time in the table, and no row is written twice.
+   sample. An earlier row that was not written is not needed then, because the last row of an incident describes the
+   whole incident.
+2. If an append raises an error, the rows may still have been written. All rows of an append have the same time. So the
+   next sample looks for this time in the table, and no row is written twice.
 3. If an open incident has no row on the UTC date of a sample, its row is written again. So the deletion of old rows
    never deletes the only row of an open incident.
-4. While the table cannot be written, at most MAX_UNWRITTEN incidents that have ended wait for their rows. The oldest of
-   these incidents get no row.
+4. While the table cannot be written, at most MAX_UNWRITTEN ended incidents wait for their rows. If there are more, the
+   oldest of them get no row.
 """
 
 from __future__ import annotations
@@ -76,10 +76,7 @@ class IncidentWriter:
             del self._unwritten[incident_id]
 
     def _without_row_today(self, is_open: Iterable[Incident], sampled_at_ms: int) -> Sequence[Incident]:
-        """Apply rule 3.
-
-        The date of the sample can be earlier than the date of the last row, if the clock was set back.
-        """
+        """Apply rule 3. If the clock was set back, the last row can have a later date than the sample."""
         today, written = utc(sampled_at_ms).date(), (one for one in is_open if one.incident_id not in self._unwritten)
         return [one for one in written if self._row_dates[one.incident_id] < today]
 

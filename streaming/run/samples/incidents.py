@@ -1,6 +1,6 @@
-"""Form the incidents of a cluster once per sample.
+"""Form the incidents of a cluster once per sample. Store the open incidents and write the changed incidents.
 
-Store the open incidents in the monitor state, and append the changed incidents to the table INCIDENTS.
+Open incidents go into the monitor state. Changed incidents go into the table INCIDENTS.
 
 The evidence comes from the monitor state, after the conditions and the causes of lag were evaluated. Open incidents are
 read from the table at the first sample. After that, they are only in memory. So neither a restart nor a table that
@@ -70,7 +70,7 @@ class Incidents:
     ) -> None:
         """Form the incidents. Conditions and causes of lag must already be in the monitor state.
 
-        While the cluster is not ready, only a missing coordinator is known (rule 3).
+        While the cluster is not ready, only a missing coordinator is known (rule 3 of `evaluation.incidents`).
         """
         if not self._is_restored:
             self._open, self._is_restored = self._writer.restore(), True
@@ -113,7 +113,7 @@ class Incidents:
         return SampledEvidence(self._cluster, sample.sampled_at_ms, active, unknown, population)
 
     def _only_coordinators(self, sampled: SampledEvidence) -> SampledEvidence:
-        """Return only the evidence about missing coordinators. Whether other evidence is active is unknown."""
+        """Return only the evidence about missing coordinators. It is unknown whether other evidence is active."""
         held = {one.key for incident in self._open for one in incident.evidence if one.name != NO_COORDINATOR}
         unknown_coordinators = {key for key in sampled.unknown if key.name == NO_COORDINATOR}
         active = [one for one in sampled.active if one.name == NO_COORDINATOR]
@@ -145,9 +145,9 @@ def _hidden(conditions: GroupConditions, lag_causes: LagCauses) -> frozenset[Evi
 
 
 def _unknown_coordinators(held: Iterable[Evidence], sample: ClusterSample) -> Iterator[EvidenceKey]:
-    """Yield the keys of missing coordinators that this sample does not show to be back.
+    """Yield the keys of missing coordinators whose partition still has no leader in this sample.
 
-    After a new start of the watch, no earlier sample shows for how long a partition has had no leader.
+    After a start of the watch, it is unknown for how long the partition has had no leader.
     """
     for one in held:
         partition = coordinator_partition(one.group_id, max(1, sample.offsets_topic_partitions))
@@ -163,7 +163,7 @@ def _unknown_lags(group_ids: Collection[str], reports: Reports) -> Iterator[Evid
     """Yield the keys of evidence about the lag that neither starts nor ends at this sample (rule 3).
 
     If the lag of a partition is unknown, the values of the other partitions do not show whether the evidence has ended.
-    Partitions that no longer exist do not count. Otherwise, the evidence would continue until their commits expire.
+    Deleted partitions do not count. Otherwise, the evidence would continue until their commits expire.
     """
     for group_id in group_ids & reports.recorded.keys():
         report = reports[group_id]
@@ -217,7 +217,7 @@ def _surroundings(
 def _topics_by_name(
     group_id: str, record: GroupState | None, view: MonitorView, sample: ClusterSample
 ) -> Mapping[str, Collection[str]]:
-    """Return the topics that the conditions of a group name."""
+    """Return the topics of each condition of a group. The keys are the names of the conditions."""
     topics: dict[str, Collection[str]] = {}
     if group_id in view.unowned:
         topics[UNOWNED_PARTITIONS] = {one.topic for one in view.unowned[group_id].waiting}

@@ -1,13 +1,11 @@
 """Decide whether a cluster is ready.
 
-A cluster is ready after the query has read the log to its end and the groups are evaluated. The query must also be
-running.
+A cluster is ready if the query is running, the query has read the log to its end, and the groups are evaluated.
 
-The query has read the log to its end when the consumer positions reach the end. If a
-partition of `__consumer_offsets` has no leader, Spark's Kafka source waits for it and reads no partition at all, until
-the query fails after three minutes. So the cluster is not ready then. The last entries of a partition can be
-transaction markers. Clients do not receive transaction markers. So the monitor must not wait for a record at the last
-offset.
+The query has read the log to its end when the consumer positions reach the end. If a partition of `__consumer_offsets`
+has no leader, Spark's Kafka source waits for a leader and reads no partition at all. After three minutes, the query
+fails. So a cluster with such a partition is not ready. The last entries of a partition can be transaction markers, and
+clients do not receive them. So the monitor must not wait for a record at the last offset.
 """
 
 from __future__ import annotations
@@ -19,10 +17,9 @@ from streaming.evaluation.incidents.evidence import LEADERLESS_MS
 from streaming.evaluation.lag.lag import ClusterSample
 
 EVALUATED_WITHIN_SAMPLES = 10
-"""Maximum number of samples for which readiness waits for verdicts.
+"""Maximum number of samples for which readiness waits for verdicts after the query has read the log to its end.
 
-The samples are counted after the query has read the log to its end. There is one sample per second until the cluster is
-ready.
+Until the cluster is ready, there is one sample per second.
 """
 
 
@@ -30,11 +27,10 @@ class Readiness:
     """The positions that the query must reach.
 
     These positions are determined again after each start of the query. `targets_of` computes the positions from a
-    sample. It returns None if the sample is not sufficient. The positions are the ends of the partitions of
+    sample, or returns None if the sample is not sufficient. The positions are the ends of the partitions of
     `__consumer_offsets`. In the polling mode, the position is the end of the first complete poll.
 
-    Three threads use this object: the thread that starts the query, the thread of the batches, and the sampler's
-    thread.
+    The thread that starts the query, the thread of the batches and the sampler's thread use this object.
     """
 
     def __init__(
@@ -54,21 +50,18 @@ class Readiness:
     def start_over(self) -> None:
         """Reset the readiness when the query starts.
 
-        The query must first read the records that were written while no query was running.
+        The query must first read the records that were written while it was not running.
         """
         with self._lock:
             self._targets, self._caught_up, self._samples_since_read = None, False, 0
         self.report_progress()
 
     def report_progress(self) -> None:
-        """End `wait_for_progress`, because the query started, a batch ended, or the watch is over."""
+        """End `wait_for_progress`. Call this method if the query started, a batch ended, or the watch is over."""
         self._progress.set()
 
     def wait_for_progress(self, seconds: float) -> None:
-        """Wait until `report_progress` is called, at most for this time.
-
-        If it was called after the previous wait, return immediately.
-        """
+        """Wait for a call of `report_progress`, at most for this time. A call after the previous wait also counts."""
         self._progress.wait(seconds)
         self._progress.clear()
 
@@ -76,7 +69,7 @@ class Readiness:
     def is_reading_log(self) -> bool:
         """True if the target positions are known and the query has not reached them yet.
 
-        Then the result of a sample cannot change before the next batch ends.
+        Until the next batch ends, further samples then give the same result.
         """
         with self._lock:
             return self._targets is not None and self._samples_since_read == 0
@@ -89,8 +82,9 @@ class Readiness:
         the time, at least one group always waits for facts. So readiness waits for `is_evaluated` for at most
         `EVALUATED_WITHIN_SAMPLES` samples.
 
-        While a partition has no leader, Spark reads no partition. So after LEADERLESS_MS the cluster is not ready until
-        the query has read the log to its end again. A shorter time is normal if a broker restarts.
+        While a partition has no leader, Spark reads no partition. So after LEADERLESS_MS, the cluster is not ready. It
+        becomes ready when the query has read the log to its end again. A shorter time without a leader is normal if a
+        broker restarts.
         """
         with self._lock:
             if self._is_without_leader(sample):
@@ -113,7 +107,7 @@ class Readiness:
 
 
 def log_ends(sample: ClusterSample) -> Mapping[int, int] | None:
-    """For each partition, return the position that the query must reach.
+    """Return the position that the query must reach in each partition.
 
     Return None if the sample does not contain the end of every partition.
     """
@@ -123,8 +117,5 @@ def log_ends(sample: ClusterSample) -> Mapping[int, int] | None:
 
 
 def is_caught_up(positions: Mapping[int, int], targets: Mapping[int, int]) -> bool:
-    """Return True if every partition was read up to its target position.
-
-    A partition that is not in `positions` has the position 0.
-    """
+    """Return True if every partition was read up to its target. A partition without a position has the position 0."""
     return all(positions.get(partition, 0) >= target for partition, target in targets.items())

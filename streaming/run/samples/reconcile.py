@@ -1,4 +1,4 @@
-"""At each sample, ask the coordinators about groups and commits that are possibly deleted (`integrity.reconcile`)."""
+"""At each sample, ask the coordinators about groups and commits that may be deleted (`integrity.reconcile`)."""
 
 from __future__ import annotations
 
@@ -29,15 +29,14 @@ from streaming.state.monitor_view import MonitorView
 _log = logging.getLogger(__name__)
 
 GROUPS_PER_SAMPLE = 500
-"""Maximum number of groups that are described during one sample.
+"""Maximum number of groups that are described during one sample, and of groups whose offsets are fetched.
 
-This number is also the maximum number of groups whose offsets are fetched during one sample. Each of these two steps
-takes about 50 ms of CPU time.
+Each of these two steps takes about 50 ms of CPU time.
 """
 
 
 class Reconciler:
-    """Groups and commits that are possibly deleted. Only the sampler's thread uses this object.
+    """Groups and commits that may be deleted. Only the sampler's thread uses this object.
 
     Groups are checked at every sample. Commits are checked in rounds. Each sample checks the commits of some groups. A
     round ends when the commits of all groups are checked.
@@ -60,10 +59,7 @@ class Reconciler:
     def vanished_groups(
         self, before: MonitorView, now: MonitorView, listing: GroupListing, sample: ClusterSample
     ) -> PendingFacts:
-        """Return the facts about groups that are proven to be deleted.
-
-        `before` is the monitor view at a time before the groups were listed.
-        """
+        """Return the facts about groups that are proven to be deleted. `before` is the view before the listing."""
         self._suspects = keep_silent_suspects(self._suspects, now.groups, listing)
         self._deleted = {group_id: suspect for group_id, suspect in self._deleted.items() if group_id in self._suspects}
         to_confirm = dict(islice(self._to_confirm(now.health.positions), GROUPS_PER_SAMPLE))
@@ -89,8 +85,7 @@ class Reconciler:
     ) -> Mapping[int, CommitsVanished]:
         """Return the commits that are proven to be deleted, by partition of `__consumer_offsets`.
 
-        Each sample fetches the offsets of some groups. After a complete round of samples, the offsets of all groups
-        were fetched.
+        Each sample fetches the offsets of some groups. A complete round of samples fetches the offsets of all groups.
         """
         for missing in self._missing_since_last_sample:
             self._unread += missing_by_partition(missing, sample)

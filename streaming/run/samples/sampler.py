@@ -1,7 +1,6 @@
 """Run the sampling loop: take a sample, compute lag, evaluate readiness, and send feedback to the states of groups.
 
-The loop has its own interval and does not wait for batches. The reason is that lag and topics can change while no batch
-runs.
+The loop has its own interval and does not wait for batches, because lag and topics can change while no batch runs.
 """
 
 from __future__ import annotations
@@ -30,10 +29,10 @@ from streaming.state.monitor_state import MonitorState
 _log = logging.getLogger(__name__)
 
 LONGEST_INTERVAL_SECONDS = 15.0
-"""Samples of a large cluster use a tenth of a core, unless this makes the interval longer than this time.
+"""The interval grows up to this time, so that samples of a large cluster use at most a tenth of a core.
 
-A sample of 10,000 groups takes about a second of processor time. The time is half of the shortest time after which a
-sample is too old.
+A sample of 10,000 groups takes about one second of processor time. This maximum is half of the shortest time after
+which a sample is too old.
 """
 
 
@@ -41,8 +40,8 @@ sample is too old.
 class AfterSample:
     """The steps after a sample, in the order of the fields.
 
-    Causes of lag and the last two steps are evaluated only while the cluster is ready, because the commits are old
-    otherwise. Conditions and incidents are evaluated after the cluster was ready for the first time.
+    Causes of lag and the last two steps are evaluated only while the cluster is ready. At other times, the known
+    commits are old. Conditions and incidents are evaluated after the cluster was ready for the first time.
     """
 
     feedback: Feedback
@@ -80,10 +79,7 @@ class Sampler:
         self._is_unreachable = False
 
     def run(self, stop: threading.Event) -> None:
-        """Take samples until `stop` is set.
-
-        If brokers do not answer, the cluster is no longer ready. The loop then tries again.
-        """
+        """Take samples until `stop` is set. If brokers do not answer, the cluster is not ready."""
         while not stop.is_set():
             started, cpu_seconds = time.monotonic(), time.thread_time()
             try:
@@ -121,8 +117,8 @@ class Sampler:
     def _pause_seconds(self) -> float:
         """Return the pause between samples, in seconds.
 
-        Until the cluster is ready, the pause is at most one second. But while the query reads the log, more samples
-        change nothing. They would take processor time from the query. If a sample needs more than a tenth of the
+        Until the cluster is ready, the pause is at most one second. But while the query reads the log, further samples
+        give the same result and would take processor time from the query. If a sample needs more than a tenth of the
         interval in processor time, the interval is longer (`LONGEST_INTERVAL_SECONDS`).
         """
         if not self._monitor_state.view().health.ready and not self._readiness.is_reading_log:
@@ -130,7 +126,7 @@ class Sampler:
         return max(self._interval_seconds, min(10 * self._sample_cpu_seconds, LONGEST_INTERVAL_SECONDS))
 
     def take_sample(self) -> None:
-        """Take one sample. Commits are read before end offsets, so that the reported lag is never too small."""
+        """Take one sample. Commits are read before end offsets, so the reported lag is never too small."""
         before, after = self._monitor_state.view(), self._after
         view = self._lag_watch.current_commits(before)
         listing = self._groups.list_groups()

@@ -17,7 +17,7 @@ from streaming.spark.folder import local_folder
 FIRST_AFTER_SECONDS = 60.0
 """Time between the start of the monitor and the first maintenance, in seconds.
 
-This time is short, because a monitor that restarts often must also run the maintenance.
+It is short, because a monitor that restarts often must also run the maintenance.
 """
 
 _END_SECONDS = 10.0
@@ -28,10 +28,10 @@ _log = logging.getLogger(__name__)
 class Upkeep:
     """The periodic maintenance of the tables.
 
-    If the maintenance of a table fails, the failure is logged. The maintenance then runs again after one interval.
+    If the maintenance of a table fails, the failure is logged. The maintenance runs again after one interval.
 
-    The samplers of all clusters call this object. The first call after the interval has passed starts the maintenance.
-    Only one maintenance runs at a time.
+    The samplers of all clusters call this object. The first call after the interval starts the maintenance. Only one
+    maintenance runs at a time.
     """
 
     def __init__(self, tables: DeltaTables, retention_days: int, maintenance_interval_seconds: float) -> None:
@@ -77,7 +77,7 @@ class Upkeep:
 
 
 def _damage_text(path: str) -> str | None:
-    """Return the damaged file of a table with the remedy. None if no file is damaged, or if this is unknown."""
+    """Return the damaged file of a table and the remedy, or None if no damaged file is known."""
     with suppress(OSError):
         folder = local_folder(path)
         if folder is not None and (damage := find_table_damage(folder, reads_rows=True)):

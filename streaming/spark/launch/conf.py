@@ -1,6 +1,6 @@
-"""All settings of the Spark session. The functions are pure and import no Spark.
+"""All settings of the Spark session. The rules of `session.py` explain the values.
 
-The rules of `session.py` define the values.
+The functions are pure and do not import Spark.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from streaming.config.settings import SparkSettings
 
 _LOGGING = Path(__file__).parents[1] / "log4j2.properties"
 _COLLECTOR = "-XX:+UseSerialGC -XX:NewRatio=8 -XX:MinHeapFreeRatio=10 -XX:MaxHeapFreeRatio=20"
-"""A small young generation, and a heap that grows only when it must and shrinks again.
+"""JVM options for a small young generation, and for a heap that grows only if necessary and shrinks again.
 
 Compared with ParallelGC and its default sizes, 10 million records need 15 % fewer CPU seconds and 300 MiB less memory.
 If `spark-submit` starts the driver, the driver has the options of `spark-submit` instead.
@@ -24,10 +24,11 @@ _COMPILER = (
     "-XX:Tier4InvocationThreshold=15000 -XX:Tier4MinInvocationThreshold=1800"
     " -XX:Tier4CompileThreshold=45000 -XX:Tier4BackEdgeThreshold=120000"
 )
-"""C2 compiles a method after three times as many calls as by default. So it compiles less during a start.
+"""JVM options with which C2 compiles a method only after three times as many calls as by default.
 
-A monitor compiles most methods only for its start. Compared with the defaults, 2 million records need 6 % fewer CPU
-seconds, and 10 million records need no more. Without C2, the second half of 10 million records took 1.7 times as long.
+A monitor uses most compiled methods only during its start. With these options, C2 compiles fewer methods during a
+start. Compared with the defaults, 2 million records need 6 % fewer CPU seconds, and 10 million records need the same
+CPU time. Without C2, the second half of 10 million records took 1.7 times as long.
 """
 _SELECTS_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
@@ -52,13 +53,13 @@ SUBMITTED = frozenset(
         "spark.driver.bindAddress",
     }
 )
-"""Settings that cannot change while the driver runs, or that spark-submit has set (rule 2)."""
+"""Settings that cannot change while the driver runs, or that `spark-submit` has already set (rule 2)."""
 
 
 def session_conf(
     settings: SparkSettings, jars: Sequence[Path], folder: Path, *, submitted: bool, clusters: int = 1
 ) -> Mapping[str, str]:
-    """Return all settings of the session, as rules 1 to 7 require. Spark's temporary files go into `folder`.
+    """Return all settings of the session (rules 1 to 7). Spark's temporary files go into `folder`.
 
     Example: `session_conf(SparkSettings(), [], Path("/tmp"), submitted=True)` has no `spark.master`.
     """
@@ -91,10 +92,7 @@ def launch_conf(conf: Mapping[str, str], user_conf: Collection[str]) -> Mapping[
 
 
 def _redaction(user_conf: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the pattern of settings whose values Spark hides on its web pages and in its logs.
-
-    The pattern matches either the name or the value of a setting.
-    """
+    """Return a pattern. Spark hides a setting on its web pages and in its logs if the name or the value matches."""
     user_pattern = user_conf.get(_REDACTION, _REDACTED_BY_SPARK)
     hidden = (
         name.removeprefix("spark.hadoop.") for name, value in sorted(user_conf.items()) if not is_public(name, value)
@@ -124,8 +122,8 @@ def _conf(settings: SparkSettings, jars: Sequence[Path], folder: Path, collector
     return {
         **_jar_conf(settings.master, [str(jar) for jar in jars]),
         "spark.driver.memory": settings.driver_memory,
-        # The rows of a batch go through the driver's heap, so a larger heap must allow a larger batch. Spark's default
-        # is 1g for every heap.
+        # The rows of a batch go through the driver's heap. So a larger heap must allow a larger batch. Spark's default
+        # is 1g for every heap size.
         MAX_RESULT_SIZE: settings.driver_memory,
         # Workers start with pandas, Arrow and the steps imported. This saves 2 CPU seconds in the first batch.
         "spark.python.daemon.module": "streaming.spark.daemon",
@@ -141,12 +139,12 @@ def _conf(settings: SparkSettings, jars: Sequence[Path], folder: Path, collector
         # The monitor does not use Spark's catalog, but Spark creates its folder. Keep it out of the working directory.
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.sql.session.timeZone": "UTC",
-        # The newer offset fetching of Spark's Kafka source ignores internal topics: no rows from __consumer_offsets.
+        # The newer offset fetching of Spark's Kafka source ignores internal topics. It would return no records.
         "spark.sql.streaming.kafka.useDeprecatedOffsetFetching": "true",
         "spark.sql.streaming.stateStore.providerClass": ROCKSDB_PROVIDER,
         # This almost halves the minimum time of a stateful batch: 0.5 s instead of 0.9 s.
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-        # A checkpoint cannot change it, so the monitor sets it and does not use Spark's default of 200.
+        # The number cannot change for an existing checkpoint. The monitor sets it, because Spark's default is 200.
         "spark.sql.shuffle.partitions": str(settings.shuffle_partitions),
         "spark.sql.adaptive.enabled": "false",
         # Large Arrow batches halve the time of the combine step. After this step, rows are few and small.
@@ -156,7 +154,7 @@ def _conf(settings: SparkSettings, jars: Sequence[Path], folder: Path, collector
         "spark.sql.execution.arrow.maxBytesPerBatch": str(32 << 20),
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
         "spark.sql.streaming.metricsEnabled": "false",
-        # A source that waits for a dead broker cannot be interrupted. Without this timeout a stop took 44 s.
+        # A source that waits for a dead broker cannot be interrupted. Without this timeout, a stop took 44 s.
         "spark.sql.streaming.stopTimeout": "5s",
         # Delta's log is read once, when a checkpoint is created. One partition instead of 50 is enough for few files.
         "spark.databricks.delta.snapshotPartitions": "1",

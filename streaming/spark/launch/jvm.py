@@ -1,16 +1,16 @@
 """Start Spark's JVM in the background, and stop it.
 
-1. The JVM needs seconds to start, and so do Python's imports. So this module imports no PySpark, and `begin` does not
-   wait. A failure is raised by `connect`. So if the monitor finds a different error before `connect`, for example an
-   unreachable broker, it reports that error.
-2. The command line is the command line of `spark-submit`, but no second JVM composes it. This saves 0.5 CPU seconds.
-   The jars of Spark are in the order of their names. So the class path is the same on every machine, and a class
-   archive of an image fits.
+1. The start of the JVM takes seconds, and so do Python's imports. So both must run at the same time. For this reason,
+   this module does not import PySpark, and `begin` does not wait. If the start fails, `connect` raises the error. If
+   the monitor finds a different error before `connect`, for example an unreachable broker, it reports that error.
+2. The command line is the same as with `spark-submit`. But `spark-submit` starts a second JVM to compose it, and this
+   module does not. This saves 0.5 CPU seconds. The jars of Spark are sorted by name. So the class path is the same on
+   every machine, and a class archive of an image fits.
 3. Spark's file `spark-env.sh` is not read. If your Spark needs it, use `spark-submit`.
 4. If Spark runs in local mode, `SPARK_HOME` is not in the environment of the JVM. With `SPARK_HOME`, each Python worker
    would import PySpark from an archive without compiled modules.
-5. The JVM ends when its standard input is closed. So it also ends if this process is killed.
-6. If `spark-submit` started the monitor, the JVM runs already.
+5. The JVM ends when its standard input is closed. So the JVM also ends if this process is killed.
+6. If `spark-submit` started the monitor, the JVM is already running.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from streaming.private_folder import PrivateFolder, private_folder, remove_lefto
 from streaming.spark.launch.conf import CLASS_PATH, JAVA_OPTIONS, is_one_jvm, launch_conf, session_conf
 
 EXIT_SECONDS = 5.0
-"""The JVM gets this time to end. After that, it is killed."""
+"""Maximum time in seconds that the JVM gets to end. After that, it is killed."""
 
 MALLOC_ARENAS = 2
-"""glibc otherwise creates up to eight heaps per core for the threads. Each of them keeps its own freed memory."""
+"""Maximum number of glibc's heaps. The default is eight per core, and each heap keeps its own freed memory."""
 
 _FOLDER_PREFIX = "kafka-rebalance-monitor-spark-"
 _POLL_SECONDS = 0.02
@@ -77,7 +77,7 @@ prints a warning, and it prevents the use of the JDK's own class archive for mod
 
 
 class SparkStartError(RemedyError):
-    """Spark's JVM ended before it was ready."""
+    """Error: Spark's JVM ended before it was ready."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,15 +132,17 @@ class SparkLaunch:
                     " spark.driver_memory and spark.conf"
                 )
             time.sleep(_POLL_SECONDS)
-        if (code := self._process.poll()) is not None:  # it was ready long ago, while the monitor waited for the topic
-            raise SparkStartError(f"Spark's Java process ended with code {code} before its first query: start again")
-        # The JVM of a killed monitor ends later than the monitor. At the start of this process, it possibly still ran.
+        if (code := self._process.poll()) is not None:  # it ended while the monitor waited for the topic
+            raise SparkStartError(
+                f"Spark's Java process ended with code {code} before its first query: start the monitor again"
+            )
+        # The JVM of a killed monitor can outlive it. This JVM may still have run when this process started.
         remove_leftovers(_FOLDER_PREFIX)
-        content = self._connection_file.read_bytes()  # the port and the length of the secret, and then the secret
+        content = self._connection_file.read_bytes()  # the port, the length of the secret, the secret
         return Jvm(self._conf, self._process, str(int.from_bytes(content[:4], "big")), content[8:].decode())
 
     def end(self) -> None:
-        """End the JVM and wait until it has ended (rule 5). If the jars are still being downloaded, do not wait."""
+        """End the JVM and wait until it has ended (rule 5). Do not wait for a download of jars."""
         with self._lock:
             self._is_over = True
         if self._process is None:

@@ -24,7 +24,7 @@ def test_a_rewound_partition_is_logged_once_and_the_cluster_is_not_ready_until_a
         report_rewound("eu", monitor_state, rewound)
     health = monitor_state.view().health
     assert (health.ready, health.was_ready, health.rewound) == (False, True, {1, 2, 3})
-    assert [line.split(". It was")[0] for line in caplog.messages] == [
+    assert [line.split(". The partition was")[0] for line in caplog.messages] == [
         f"eu: partition {partitions} of {OFFSETS_TOPIC} ends before the offset that the monitor has already read"
         for partitions in ("1, 3", "2")
     ]
@@ -68,8 +68,8 @@ def test_records_in_foreign_partitions_are_reported_once_for_each_partition(capl
             for number, records in foreign.items()
         )
     assert [line.split(" of groups")[0] for line in caplog.messages] == [
-        "eu: partition 3 of __consumer_offsets holds 2 records",
-        "eu: partition 1, 4 of __consumer_offsets holds 6 records",
+        "eu: partition 3 of __consumer_offsets contains 2 records",
+        "eu: partition 1, 4 of __consumer_offsets contains 6 records",
     ]
 
 

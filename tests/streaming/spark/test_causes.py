@@ -58,7 +58,7 @@ class GoneError(Py4JError):
 
 def test_an_error_from_a_killed_jvm_is_reported_as_a_lost_spark() -> None:
     """After a start with a damaged file, the log showed only `<exception str() failed>`."""
-    assert plain_cause(GoneError()) == "Spark is gone"
+    assert plain_cause(GoneError()) == "Spark's JVM does not answer"
     assert plain_cause(KeyError()) == "KeyError"
 
 

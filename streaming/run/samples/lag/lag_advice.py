@@ -2,7 +2,7 @@
 
 1. The advice for a group is computed at the first sample with the cause. It is computed again if the evaluated
    assignment, the members, the cause, or the number of known capacities changes. It is also computed again after
-   REPEAT_MS, because the rates change slowly: they are averages over five minutes.
+   REPEAT_MS. A shorter time is not useful, because the rates are averages over five minutes.
 2. At each sample, the computation of advice stops after about MAX_SECONDS. Groups whose advice is oldest come first. If
    the advice for a group is not computed in this time, it is computed at a later sample. Until then, the group keeps
    its advice if its inputs did not change. Otherwise, it has no advice.
@@ -45,7 +45,7 @@ class LagAdvice:
     def add(
         self, explained: Mapping[str, ExplainedLag], view: MonitorView, lag: LagEvaluation, sample: ClusterSample
     ) -> Mapping[str, ExplainedLag]:
-        """Return the explained lags, with the advice for each cause that has one."""
+        """Return the explained lags. Causes for which there is advice contain it."""
         inputs = dict(_inputs_of_advised_groups(explained, view))
         known = {group_id: one for group_id, one in self._known.items() if inputs.get(group_id) == one.inputs}
         due = [group_id for group_id in inputs if _is_due(known.get(group_id), sample.sampled_at_ms)]
@@ -62,7 +62,7 @@ class LagAdvice:
 def _inputs_of_advised_groups(
     explained: Mapping[str, ExplainedLag], view: MonitorView
 ) -> Iterator[tuple[str, Hashable]]:
-    """Yield each group whose cause can have advice, and the inputs whose change requires a new computation (rule 1)."""
+    """Yield each group whose cause can have advice. Also yield its inputs: if they change, rule 1 applies."""
     for group_id, one in explained.items():
         record = view.groups.get(group_id)
         evaluation = current_evaluation(record) if record is not None else None

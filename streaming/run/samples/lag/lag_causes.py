@@ -5,17 +5,17 @@ Store the causes in the monitor state. Write the start and the end of each cause
 1. Only groups in which records wait (`evaluation.causes.lateness`) are evaluated. One comparison of a column excludes
    all other groups.
 2. A cause starts at the first sample that finds it. It ends when a different cause replaces it, or when the group has
-   caught up: no partition is behind, and each partition in which records wait had a commit after the cause started. If
-   only rates change, the cause stays the same (`Cause.identity`).
-3. A cause neither starts nor ends while the monitor cannot find it. This is the case if the lag of the group is
-   unknown, if only a lower bound below WAITING_SECONDS is known, or if its partitions were not observed long enough. So
+   caught up. A group has caught up if no partition is behind, and each partition in which records wait had a commit
+   after the cause started. If only rates change, the cause stays the same (`Cause.identity`).
+3. While the monitor cannot find a cause, the cause neither starts nor ends. There are three such cases. The lag of the
+   group is unknown. Only a lower bound below WAITING_SECONDS is known. The partitions were not observed long enough. So
    a restart of the monitor does not end a cause.
-4. The monitor state also contains the advice for each cause (`lag_advice.py`). The table does not contain it, because a
-   cause often starts before the capacity of the members is known.
+4. The monitor state also contains the advice for each cause (`lag_advice.py`). The table does not contain advice,
+   because a cause often starts before the capacity of the members is known.
 5. If an active cause has no row on the UTC date of a sample, its row is written again. So the deletion of old rows
    never deletes the only row of an active cause.
-6. The causes that have not ended are read from the table at the first sample, and after an append that raised an error,
-   as with conditions (`conditions.py`). So no row is written twice.
+6. The causes that have not ended are read from the table at the first sample. They are read again after an append that
+   raised an error. So no row is written twice. `conditions.py` uses the same rule.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class LagCauses:
 
     @property
     def hidden(self) -> Iterator[tuple[str, str]]:
-        """The group and the kind of each cause that has not ended, but is unknown at the last sample (rule 3)."""
+        """The group and the kind of each cause that has not ended, but was unknown at the last sample (rule 3)."""
         shown = self._monitor_state.view().explained_lags
         return ((group_id, row["cause"]) for group_id, row in self._active.items() if group_id not in shown)
 
@@ -135,7 +135,7 @@ class LagCauses:
 def explain_lags(
     known: Mapping[str, LateGroup], view: MonitorView, sample: ClusterSample, lag: LagEvaluation
 ) -> tuple[Mapping[str, LateGroup], Mapping[str, ExplainedLag]]:
-    """Return what is kept about each group for the next sample, and the cause of the lag of each late group."""
+    """Return two mappings by group: the values to keep until the next sample, and the causes of lag."""
     following, explained = {}, {}
     for group_id, rows in _rows_of_waiting_groups(lag):
         sampled = _sampled_group(group_id, rows, view, sample)
@@ -172,7 +172,7 @@ def _do_wait(table: pa.Table) -> pa.ChunkedArray:
 
 
 def _oldest_commits_of_waiting_groups(lag: LagEvaluation) -> Mapping[str, int]:
-    """Return the time of the oldest last commit of the partitions in which records wait, by group."""
+    """For each group, return the time of the oldest last commit of its partitions in which records wait."""
     waiting = lag.unblocked.filter(_do_wait(lag.unblocked))
     oldest = waiting.group_by("group_id").aggregate([("commit_timestamp_ms", "min")])
     return dict(zip(oldest["group_id"].to_pylist(), oldest["commit_timestamp_ms_min"].to_pylist(), strict=True))
@@ -222,7 +222,7 @@ def _key(row: Mapping[str, Any]) -> TopicPartition:
 
 
 def _was_behind_at_commit(row: Mapping[str, Any], sample: ClusterSample) -> bool:
-    """Apply rule 2 of `lateness.py`. A commit with a later time than the sample counts as a commit at the sample."""
+    """Apply rule 2 of `lateness.py`. A commit time that is later than the sample counts as the time of the sample."""
     since_commit_seconds = max(0, sample.sampled_at_ms - row["commit_timestamp_ms"]) / 1000
     return bool(row["lag_seconds"] - since_commit_seconds >= WAITING_SECONDS)
 
@@ -242,7 +242,7 @@ def _partition_work(row: Mapping[str, Any], member_id: str) -> PartitionWork:
 
 
 def _fair_rate(group_id: str, record: GroupState | None, view: MonitorView) -> float | None:
-    """Return the rate at which producers write to the busiest member's partitions, in the fairest assignment.
+    """Return the rate at which producers write to the partitions of the busiest member in the fairest assignment.
 
     The report of the group contains the same value.
     """

@@ -4,9 +4,9 @@ The first write of each UTC date contains the lag and the status of all partitio
 rows that changed. So a reader that wants the lag at a given time reads at most two dates (`streaming/past/lag.py`). The
 deletion of old rows never deletes the last row of a partition.
 
-If a partition of the last write no longer has a committed offset, the write contains one end row of this partition. The
-reason is `offset_deleted`, and all values are null. After a restart, the first write contains an end row for each such
-partition that the tables have on the same date.
+If a partition of the last write no longer has a committed offset, the write contains an end row for this partition. Its
+unknown reason is `offset_deleted`, and all its values are null. The first write after a restart uses the tables instead
+of the last write: it contains an end row for each such partition with a row on the same date.
 """
 
 from __future__ import annotations
@@ -83,17 +83,11 @@ class LagTables:
 _KEYS = ("group_id", "topic", "partition")
 _LAG_NUMBERS = ("committed_offset", "end_offset", "log_start_offset", "lag")
 _WRITTEN_WHEN_CHANGED = {GROUP_LAG: _LAG_NUMBERS, PARTITION_STATUS: ("status", "records_lost")}
-"""For each table, the columns that cause a new row if their value changes.
-
-Columns whose values only increase with time do not cause a new row.
-"""
+"""For each table, the columns whose change causes a new row. Values that only increase with time cause no row."""
 
 
 def _changed_rows(now: pa.Table, before: pa.Table, numbers: Sequence[str]) -> pa.Table:
-    """Return the rows of `now` that differ from `before`.
-
-    For the comparison, null is replaced by -1, which is not a valid offset or status.
-    """
+    """Return the rows of `now` that differ from `before`. -1 replaces null, because -1 is no valid offset or status."""
 
     def comparable(rows: pa.Table) -> pa.Table:
         for name in numbers:

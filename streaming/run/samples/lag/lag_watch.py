@@ -55,11 +55,9 @@ from streaming.state.monitor_view import MonitorView
 
 STORED = "samples/lag"
 STORE_SECONDS = 60.0
-"""Time between two writes of the samples, in seconds.
+"""Time between two writes of the samples, in seconds. A killed monitor loses only the samples since the last write.
 
-A killed monitor loses only the samples since the last write.
-
-If there are 100,000 topic partitions, one write of their samples takes one second of CPU time.
+One write of the samples of 100,000 topic partitions takes one second of CPU time.
 """
 
 _log = logging.getLogger(__name__)
@@ -92,10 +90,7 @@ class _Stored(msgspec.Struct, frozen=True):
 
 
 class LagWatch:
-    """The lag of one cluster, and the sampled offsets from which the lag is computed.
-
-    Only the sampler's thread uses this object.
-    """
+    """The lag of one cluster, and the sampled offsets for it. Only the sampler's thread uses this object."""
 
     def __init__(  # noqa: PLR0913, PLR0917 - everything that is stored or requested
         self,
@@ -128,8 +123,8 @@ class LagWatch:
     def restore(self) -> None:
         """Restore the samples of an earlier run. CommittedOffsets must already contain the last commits.
 
-        The stored samples are a cache. So samples that are damaged or have a different version are ignored. Without
-        stored samples, lag in seconds is unknown for some time.
+        The stored samples are only a cache. So samples that are damaged or have a different version are ignored.
+        Without stored samples, lag in seconds is unknown for some time.
         """
         try:
             encoded = self._files.read(STORED)
@@ -173,13 +168,13 @@ class LagWatch:
         self._files.write(STORED, msgspec.msgpack.encode(stored))
 
     def current_commits(self, monitor: MonitorView) -> CommittedOffsetsView:
-        """Return the last commits, without commits for topics to which the group no longer subscribes."""
+        """Return the last commits. Omit commits for topics to which the group no longer subscribes."""
         view = self._committed_offsets.view()
         left = is_unsubscribed(view.commits, self._topics_by_group(monitor))
         return view.select(~left.to_numpy(zero_copy_only=False))
 
     def sample(self, topics: Collection[str]) -> ClusterSample:
-        """Take a sample of the brokers. Its times are corrected to the time of the brokers' clocks."""
+        """Take a sample of the brokers. Its times are corrected to the brokers' clocks."""
         return self._clock.take_sample(self._brokers.sample(topics))
 
     def evaluate(self, view: CommittedOffsetsView, before: MonitorView, sample: ClusterSample) -> LagEvaluation:
@@ -191,7 +186,7 @@ class LagWatch:
         self._next_offsets.forget_topics(topic for topic, _ in fell_back)
         for topic, partition in fell_back:
             _log.info(
-                "%s: the end offset of %s-%d went back: the topic was deleted and recreated",
+                "%s: the end offset of %s-%d decreased: the topic was deleted and recreated",
                 self._cluster,
                 topic,
                 partition,
@@ -262,10 +257,7 @@ class LagWatch:
         return known_produce_rates(self._ends, sample.sampled_at_ms)
 
     def _topics_by_group(self, view: MonitorView) -> Mapping[str, ReadTopics]:
-        """Return the topics that each group reads.
-
-        The topics of a group are computed again only if the group has a new snapshot.
-        """
+        """Return the topics that each group reads. Topics are computed again only for a group with a new snapshot."""
         known, self._read_topics = self._read_topics, {}
         for group_id, record in view.groups.items():
             snapshot, reads = known.get(group_id, (None, None))
@@ -276,7 +268,7 @@ class LagWatch:
 
 
 def _expiry_starts(report: LagReport, before: MonitorView) -> Starts:
-    """Return the starts of `expiry.py`. They are unknown in the polling mode, in which commits have no known time."""
+    """Return `Starts` of `expiry.py`. In the polling mode, commits have no known time, so the starts are unknown."""
     if before.health.source == ADMIN_API_SOURCE:
         return {}
     group_ids = pc.unique(report.partitions["group_id"]).to_pylist()

@@ -27,14 +27,14 @@ class ConfigReader(Protocol):
     """Requests about settings (`sampling/configs.py`)."""
 
     def offsets_retention_ms(self) -> int | None:
-        """Return the shortest `offsets.retention.minutes` of all brokers in milliseconds. None: unknown."""
+        """Return the shortest `offsets.retention.minutes` of all brokers in milliseconds, or None if it is unknown."""
 
     def topic_retention_ms(self, topics: Sequence[str]) -> Mapping[str, int]:
-        """Return `retention.ms` of topics. Negative: no retention by time. Absent: unknown."""
+        """Return the known `retention.ms` of topics. If a value is negative, the topic has no retention by time."""
 
 
 class _Setting(NamedTuple):
-    """A setting, and the time of its last request. None: unknown."""
+    """A setting, and the time of its last request. `value` is None if the setting is unknown."""
 
     value: int | None
     requested_at_ms: int
@@ -45,7 +45,7 @@ class _Setting(NamedTuple):
 
 
 class RetentionSettings:
-    """The settings of one cluster. Only the sampler's thread uses it."""
+    """The settings of one cluster. Only the sampler's thread uses this object."""
 
     def __init__(self, cluster: str, configs: ConfigReader | None = None) -> None:
         """If `configs` is None, all settings are unknown."""
@@ -56,7 +56,7 @@ class RetentionSettings:
 
     @property
     def offsets_retention_ms(self) -> int | None:
-        """Time for which the brokers keep the committed offsets of inactive groups. None: unknown."""
+        """Time in milliseconds for which the brokers keep committed offsets of inactive groups. None if unknown."""
         return None if self._of_offsets is None else self._of_offsets.value
 
     @property
@@ -75,7 +75,7 @@ class RetentionSettings:
         return tuple(name for name, unknown in is_unknown.items() if unknown)
 
     def request_if_due(self, topics_with_lag: Collection[str], now_ms: int) -> None:
-        """Request the settings that are due. A topic without lag is forgotten when its setting would be due again."""
+        """Request the settings that are due. If a due topic has no lag now, forget its setting."""
         if self._configs is None:
             return
         if self._of_offsets is None or self._of_offsets.is_due(now_ms):

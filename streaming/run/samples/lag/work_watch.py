@@ -28,10 +28,7 @@ from streaming.group.snapshot import GroupSnapshot
 from streaming.state.monitor_view import MonitorView, WorkShares
 
 SCORE_CHANGE = 10.0
-"""Minimum difference between a score and the last written score, in points.
-
-If the difference is smaller, no row is written.
-"""
+"""Minimum change of a score since the last written row, in points. A smaller change does not cause a new row."""
 
 _Key = tuple[str, str, str | None]
 _NO_WEIGHTS: Weights = {}
@@ -40,10 +37,7 @@ _ROWS_AT_A_TIME = 2_000
 
 @dataclass(slots=True)
 class _MeasuredGroup:
-    """An evaluated assignment.
-
-    For lag and for throughput, it contains the last measured work. For each share, it contains the last written score.
-    """
+    """An evaluated assignment, with the last measured work and the last written score of each share."""
 
     snapshot: GroupSnapshot
     position: Position
@@ -87,19 +81,15 @@ class WorkWatch:
         return work, rows.table()
 
     def forget_written(self) -> None:
-        """Forget which rows were written.
+        """Forget which rows were written, so that the next measurement writes all shares again.
 
-        Call this method if the new rows could not be appended to the table. The next measurement writes all shares
-        again.
+        Call this method if the new rows could not be appended to the table.
         """
         self._measured_groups = {}
 
 
 class _Rows:
-    """New table rows. Python rows need ten times as much memory as Arrow rows.
-
-    So the rows are converted to Arrow in small chunks.
-    """
+    """New table rows. They are converted to Arrow in small chunks, because Python rows need ten times the memory."""
 
     def __init__(self) -> None:
         self._tables: list[pa.Table] = []
@@ -120,10 +110,7 @@ class _Rows:
 
 
 def current_evaluation(record: GroupState) -> Evaluation | None:
-    """Return the evaluation of the current assignment.
-
-    Return None if there is no evaluation, or if the evaluation has no imbalances.
-    """
+    """Return the evaluation of the current assignment, or None if there is no evaluation or it has no imbalances."""
     evaluation = record.evaluation
     if evaluation is None or not evaluation.imbalances or evaluation.generation_id != record.snapshot.generation_id:
         return None
@@ -133,8 +120,7 @@ def current_evaluation(record: GroupState) -> Evaluation | None:
 def _measured_group(known: _MeasuredGroup | None, snapshot: GroupSnapshot, position: Position) -> _MeasuredGroup:
     """If the snapshot is the same, return the known entry. Otherwise, return a new entry.
 
-    If only the snapshot is new and the evaluation is the same, the new entry contains the written scores of the known
-    entry.
+    If the snapshot is new but the evaluation is the same, the new entry contains the written scores of the known entry.
     """
     if known is not None and known.snapshot is snapshot:
         return known
@@ -144,10 +130,7 @@ def _measured_group(known: _MeasuredGroup | None, snapshot: GroupSnapshot, posit
 
 
 def _measure_changed(measured: _MeasuredGroup, measure: str, weights: Weights) -> Iterator[Imbalance]:
-    """Measure one kind of work if the work changed since the last measurement.
-
-    Yield the shares that must be written to the table.
-    """
+    """Measure one kind of work again if it changed. Yield the shares that must be written to the table."""
     amounts = measured.division.amounts(weights)
     if measured.amounts.get(measure) == amounts:
         return
@@ -162,9 +145,9 @@ def _measure_changed(measured: _MeasuredGroup, measure: str, weights: Weights) -
 
 
 def has_changed(written: tuple[float | None, str] | None, now: Imbalance) -> bool:
-    """Return True if a share needs a new row. `written` has the score and the reason of the last written row.
+    """Return True if a share needs a new row.
 
-    `written` is None if no row was written.
+    `written` has the score and the reason of the last written row. It is None if no row was written.
 
     >>> now = Imbalance(measure=LAG, scope="member", score=80)
     >>> has_changed(None, now), has_changed((75, ""), now), has_changed((70, ""), now), has_changed((None, "x"), now)
