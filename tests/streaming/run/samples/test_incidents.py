@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.streaming.run.samples.test_lag_causes import Orders
+from tests.streaming.run.samples.lag.test_lag_causes import Orders
 
 from assignors.coordinator import coordinator_partition
 from streaming.delta.on_disk import DeltaTables

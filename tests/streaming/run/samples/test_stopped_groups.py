@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from tests.streaming.run.samples.test_retention_settings import Configs
+from tests.streaming.run.samples.lag.test_retention_settings import Configs
 
 from streaming.evaluation.facts import GroupLag
 from streaming.evaluation.limits import GroupLimits
