@@ -221,8 +221,9 @@ def _how_bad(incident: Incident) -> str:
     if orphaned:
         groups = _capitalized(f"{at_least}{counted(len(orphaned), 'group')}")
         if not incident.is_active:
-            return f"{groups} could not commit. Members that restarted processed the records since their last commit twice."
-        return f"{groups} cannot commit. A member that restarts processes the records since its last commit twice."
+            again = "If a member restarted, the records since its last commit were processed twice."
+            return f"{groups} could not commit. {again}"
+        return f"{groups} cannot commit. If a member restarts, the records since its last commit are processed twice."
     lost = "The listed evidence shows no lost records" if incident.is_full else "The monitor has seen no lost records"
     if late:
         whose = "" if incident.group_count == 1 else f" of {at_least}{counted(len(late), 'group')}"

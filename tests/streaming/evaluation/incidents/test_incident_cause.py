@@ -117,7 +117,7 @@ def test_the_story_answers_who_since_when_why_how_bad_and_what_now() -> None:
 
 
 def test_if_an_earlier_fact_joins_the_story_has_both_starts() -> None:
-    """Rule 12: the start of the incident never changes. The first line of the evidence was earlier than the start of the incident."""
+    """Rule 12: the start of the incident never changes. The first line of the evidence was earlier than this start."""
     followed = Followed()
     followed.sample(5, [evidence("rebalance_storm", minute=4)])
     (incident,) = followed.sample(6, [evidence("rebalance_storm", minute=4), evidence("flapping_member", minute=2)])
