@@ -159,7 +159,7 @@ def strategy_drift(
 def evaluate_common_rules(inputs: AssignmentInputs, strategy: str, reason: str) -> StrategyDrift:
     """Check only the common rules (rule 1).
 
-    An unassigned partition that a member claims is possibly withheld. So it does not break the rule `unassigned`.
+    An unassigned partition that a member claims may be withheld. So it does not break the rule `unassigned`.
     """
     claimed = {at for member in inputs.spec.members for at in member.owned}
     is_uncertain = inputs.unknown_inputs or inputs.unknown_topics or inputs.changed_topics or inputs.stale_topics

@@ -103,7 +103,7 @@ def allowed_ms(member: ModernMember, limits: Limits) -> float:
 def _may_wait_for(
     reserved: AbstractSet[tuple[str, int]], member_id: str, current: MemberAssignment, snapshot: GroupSnapshot
 ) -> bool:
-    """Return True if the member waits for one of the reserved partitions, or possibly waits for a reserved task."""
+    """Return True if the member waits for one of the reserved partitions, or may wait for a reserved task."""
     if current.state == UNRELEASED_STREAMS_MEMBER:
         return True
     targets = snapshot.modern.targets if snapshot.modern else {}
