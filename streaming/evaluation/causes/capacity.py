@@ -10,8 +10,8 @@
    COMPARE_MS ago by more than the share MIN_GAIN. The monitor compares the rates only once per COMPARE_MS, because two
    samples in a row differ too little.
 4. The capacity of a member that consumes nothing is unknown, because the member has probably stopped.
-5. The driver forgets the capacity of a member when the member's partitions change, when the member leaves the group, or
-   when no records of the group wait any more.
+5. The driver forgets the capacity of a member when its partitions change, or when the member leaves the group. It also
+   forgets all capacities of a group when no records of the group wait any more.
 """
 
 from __future__ import annotations

@@ -26,8 +26,8 @@ minutes (`evaluation.lag.rates`). Rules 2 to 9 ignore late partitions that are b
 8. `slow_member`, `slow_host`: all late partitions belong to one member (`slow_member`), or to several members on one
    host (`slow_host`). For `slow_host`, each member on this host that receives records has a late partition. Other
    members receive records and are not late. On average, the late members receive at most SIMILAR_INPUT times as much as
-   the others, consume less than they receive, and consume less than SLOW_SHARE of what the others consume. The rule
-   does not apply if a late partition has no owner.
+   the others, and consume less than they receive. They also consume less than SLOW_SHARE of what the others consume.
+   The rule does not apply if a late partition has no owner.
 9. `under_provisioned`: each member that receives records has a late partition that is not blocked. Each of these
    members consumes less than its partitions receive. Blocked partitions do not count.
 10. `unknown` (`no_rule`): no other rule applies.

@@ -8,8 +8,8 @@ those of `commit_gaps.py`.
     reset it. Topics that match a member's regular expression (KIP-848) do not count. A classic client resolves its
     regular expression itself, so its subscription contains only names. When the client refreshes its metadata, it
     removes the names of deleted topics.
-22. A topic is missing if the brokers do not know it, and if the same response shows that the monitor has the right
-    DESCRIBE on this name (`ClusterSample.missing_topics`). Without this right, brokers before Kafka 1.0 also return
+22. A topic is missing (`ClusterSample.missing_topics`) if the brokers do not know it, and the same response shows the
+    monitor's right DESCRIBE on this name. Without this right, brokers before Kafka 1.0 also return
     UNKNOWN_TOPIC_OR_PARTITION. Brokers before Kafka 2.3 report no rights.
 23. The condition is unknown in two cases. First case: the brokers did not know the topic before, and the last sample
     does not show whether the topic exists. Second case: the last record of a classic group cannot be decoded, so the

@@ -2,11 +2,10 @@
 
 Evidence (`evidence.py`):
 
-1. Evidence is one of these facts about one group: an active condition, a cause of its lag, records that retention
-   deleted before the group read them, a lag above the limit `max_lag_seconds` of the group, or a missing coordinator of
-   a group with members. The coordinator is missing if the group's partition of `__consumer_offsets` has had no leader
-   for LEADERLESS_MS. Source, name and group identify evidence. If evidence ends and starts again while its incident is
-   open, it is the same evidence.
+1. Evidence is one of these facts about one group: an active condition, a cause of its lag, unread records that
+   retention deleted, a lag above the limit `max_lag_seconds`, or a missing coordinator. The coordinator is missing if
+   the group has members, and its partition of `__consumer_offsets` has had no leader for LEADERLESS_MS. Source, name
+   and group identify evidence. If evidence ends and starts again while its incident is open, it is the same evidence.
 2. Some facts are not evidence. `rolling_restart` is a normal deployment. `subscription_mismatch` is harmless and can
    last for months. If the cause of a group's lag is `unknown`, it is evidence only while the lag is above the limit
    `max_lag_seconds`. A single rebalance is not evidence, because rebalances are normal. A group with `ignore_alerts`

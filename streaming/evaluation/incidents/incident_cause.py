@@ -3,8 +3,8 @@
 A rule counts all evidence that the incident lists, also evidence that has ended. So the cause does not change when
 evidence ends. "Groups" are the groups of this evidence.
 
-1. `coordinator_gone`: a coordinator links groups of the incident (`links.py`), at least half of the groups have
-   evidence with this coordinator, and the broker leads no partition of `__consumer_offsets` any more.
+1. `coordinator_gone`: a coordinator links groups of the incident (`links.py`), and at least half of the groups have
+   evidence with this coordinator. The broker leads no partition of `__consumer_offsets` any more.
 2. `coordinator`: as rule 1, but the broker still leads partitions of `__consumer_offsets`, or this is unknown.
 3. `client_host`: a host links groups of the incident, and at least half of the groups have evidence that names the
    host.

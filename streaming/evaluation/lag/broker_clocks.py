@@ -16,9 +16,9 @@ No Kafka response contains the broker's time. But a coordinator writes its own t
    so a batch with many records has no extra weight.
 4. A clock offset is known if at least MIN_INTERVALS intervals overlap, and if more than half of the last INTERVALS
    intervals overlap. Intervals that are older than KNOWN_FOR_MS do not count. So the clock offset of an idle broker
-   becomes unknown. Large clock offsets are possible: a machine without a battery starts in the year 1970. A record is
-   ignored only if its time is negative (a record without a time has -1), or if its time differs from the monitor's time
-   by more than MAX_OFFSET_MS.
+   becomes unknown. Large clock offsets are possible: a machine without a battery starts in the year 1970. So a record
+   is ignored only if its time differs from the monitor's time by more than MAX_OFFSET_MS, or if its time is negative. A
+   record without a time has -1.
 5. The *correction* is the number that the monitor adds to its own time, to get the broker's time. The correction is 0
    if the interval contains 0. Otherwise the correction is the lower end of the interval. So the monitor never
    overestimates the broker's time or the duration of a silence. Also, the time of a sample is never after the time of a

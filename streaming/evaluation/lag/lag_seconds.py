@@ -20,8 +20,8 @@ applies determines the result:
 
 The end offset never decreases between two points. So the true write time is also in (t1, t2]. The error is at most
 `within_seconds` = t2 - t1. If the monitor stores 60 points and samples every 5 s, the error is at most 5 s for a lag
-below 30 s. For a larger lag, the error is about 1/8 of the lag after one hour of samples, and at most 1/4 of the lag
-after one day of samples. `stored/offset_points.py` describes how points are removed. The lag in seconds is never
+below 30 s. For a larger lag, the error is about 1/8 of the lag after one hour of samples. After one day of samples, it
+is at most 1/4 of the lag. `stored/offset_points.py` describes how points are removed. The lag in seconds is never
 negative, NaN or infinite.
 kafka-lag-exporter can show such values (issue 138).
 

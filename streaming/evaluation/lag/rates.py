@@ -7,17 +7,17 @@ consume rate of a group partition:
    monitor reads late counts at its own time. A timestamp later than the sample counts as the time of the sample.
 2. A new commit becomes a point at the next sample. Each slot of SLOT_MS has one point: the slot's last commit. POINTS
    slots cover the window.
-3. The points of a partition are removed if the committed offset or the timestamp decreases (a rewind, a new topic, a
-   coordinator whose clock is behind), or if the offset changes at the same timestamp. They are also removed if the
-   previous sample did not contain the partition, because its commits were deleted or not shown. The monitor stores
-   points only in memory, so a restart removes them.
+3. The points of a partition are removed if the committed offset or the timestamp decreases, or if the offset changes at
+   the same timestamp. Possible reasons are a rewind, a new topic, or a coordinator whose clock is behind. The points
+   are also removed if the previous sample did not contain the partition, because its commits were deleted or not shown.
+   The monitor stores points only in memory, so a restart removes them.
 4. Between two commits, the committed offset rises evenly. So a commit every 60 s has the same rate as a commit every
-   second. After more than WINDOW_MS without a commit, the rise counts only for the last WINDOW_MS before the commit, or
-   for the time since the monitor last read the group's commits. The longer of these two times is used.
+   second. After a pause of more than WINDOW_MS, the rise is divided over the last WINDOW_MS before the commit. If the
+   monitor last read the group's commits before that, the rise is divided over the time since then.
 5. The window ends at the last commit. If the time since the last commit is longer than the longest interval between
-   two commits, the difference counts as time without progress, and the window ends later. Intervals of WINDOW_MS or
-   more are pauses and do not count here. So after the last commit, the rate falls to 0 within two windows. The time
-   since the last commit ends at the time up to which the group's partition of `__consumer_offsets` was read.
+   two commits, the window ends later: the difference counts as time without progress. Intervals of WINDOW_MS or more
+   are pauses and do not count here. So after the last commit, the rate falls to 0 within two windows. The time since
+   the last commit ends at the time up to which the group's partition of `__consumer_offsets` was read.
 6. The rate is unknown if the points cover less than MIN_SPAN_MS. Exception: if the last commit is older than the
    window, the rate is 0.
 

@@ -7,10 +7,10 @@ Rules:
    targets are not a new rebalance. A snapshot without a generation is not compared. For example, the record is
    unreadable, or the group is a classic group in the polling mode.
 2. `first_seen`: the first snapshot of a group. `created`: the first snapshot after the group was created again. Neither
-   is compared. A group was created again if it has a lower generation, a different group type, different members at the
-   same generation, a different partition of `__consumer_offsets`, or a record after its end. `upgraded` or
-   `downgraded`: the group changed to a different protocol, or back to the classic protocol. In this case, a tombstone
-   is not the end of the group (`advance`, rule 6).
+   is compared. A group was created again if it has a lower generation, a different group type, or a record after its
+   end. The same is true if its members differ at the same generation, or if its partition of `__consumer_offsets` is
+   different. `upgraded` or `downgraded`: the group changed to a different protocol, or back to the classic protocol. In
+   this case, a tombstone is not the end of the group (`advance`, rule 6).
 3. `became_empty`: the group has no members any more. `static_rejoin`: a static member has a new member id, but the
    members and the generation are the same. A static rejoin is not a rebalance. `deleted`: the group no longer exists.
    `rebalance`: all other changes.

@@ -4,8 +4,8 @@
    remove any other cause.
 2. The *capacity* is the lowest known capacity of a member (`causes/capacity.py`). The same capacity applies to every
    member, also to new members. So the advice never gives a fast member more than this capacity.
-3. An assignment is *sufficient* if producers write to the partitions of its busiest member at a rate that is below the
-   capacity by at least the share HEADROOM. A smaller difference can be an error of the rates.
+3. An assignment is *sufficient* if its busiest member receives at most (1 - HEADROOM) times the capacity. A smaller
+   difference to the capacity can be an error of the rates.
 4. There is no advice if the capacity is unknown or 0, or if the produce rate of a partition is unknown. There is also
    no advice if the present assignment is sufficient: the group has recovered, or is moving partitions.
 5. Only the built-in strategies of the group's protocol are computed: the client's strategies for a classic group, the
@@ -14,11 +14,10 @@
    the fewest records per second. If these rates are equal, the assignment that moves the fewest partitions is the
    advice. If these numbers are also equal, the group's own strategy comes first, and then the order of `BUILT_IN`
    decides.
-7. If the cause is `assignment`, no built-in strategy is sufficient, and the assignment of `heaviest_first` is
-   sufficient, the advice is a strategy that is weighted by rates. `assignors/CUSTOM.md` contains such a strategy. There
-   is no such advice for a KIP-848 group, because its coordinator computes the assignment. There is also no such advice
-   if the subscriptions of the members differ. Then the busiest member of the weighted strategy can receive more than
-   with `heaviest_first`.
+7. If the cause is `assignment`, and only the assignment of `heaviest_first` is sufficient, the advice is a strategy
+   that is weighted by rates. `assignors/CUSTOM.md` contains such a strategy. There is no such advice for a KIP-848
+   group, because its coordinator computes the assignment. There is also no such advice if the subscriptions of the
+   members differ. Then the busiest member of the weighted strategy can receive more than with `heaviest_first`.
 8. If the cause is `under_provisioned` and one partition receives more than the capacity, no number of members is
    enough, because a partition has one owner. This rule comes before rule 6.
 9. If the cause is `under_provisioned` and rule 6 finds nothing, the advice is the smallest number of members for which

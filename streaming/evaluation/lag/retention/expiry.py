@@ -7,8 +7,8 @@ The brokers keep a committed offset for `offsets.retention.minutes`, counted fro
    its record). If the record has no such time (before version 2), rule 3 applies.
 3. A KIP-848 group, a streams group, and a group that only commits: the start is the time of each commit.
 4. The result is unknown in these cases: no broker returned `offsets.retention.minutes`, the state of the group is
-   unknown, a listing shows a state other than Empty, or the monitor polls the coordinators (`admin-api`), because they
-   do not return these times.
+   unknown, or a listing shows a state other than Empty. It is also unknown if the monitor polls the coordinators
+   (`admin-api`), because they do not return these times.
 5. A commit after the group became Empty does not change the start of rule 2. So a client cannot extend the time if it
    commits offsets for a group without members.
 

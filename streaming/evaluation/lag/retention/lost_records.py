@@ -6,11 +6,11 @@ the reason). Otherwise c is `next_offset`: the committed offset, or the offset o
 offset. s is the log start offset. Rules:
 
 1. `records_lost` = s - c if c < s, otherwise 0. These are the offsets that the group has not committed and can never
-   read. Compaction and aborted transactions leave offsets without records, so this is an upper bound. The result is
-   null if no fetch has found a record among these offsets, and there are at most FEW_OFFSETS of them or the topic has
-   transactions. Such offsets may be transaction markers or records of aborted transactions, whose deletion is not a
-   loss (`next_offsets.py`). A known loss stays known while the committed offset stays the same, also after a restart.
-   Otherwise, a loss of a few records would become unknown, because a deleted record cannot be fetched again.
+   read. Compaction and aborted transactions leave offsets without records, so this is an upper bound. If no fetch has
+   found a record among these offsets, the result is null in two cases: there are at most FEW_OFFSETS of them, or the
+   topic has transactions. Such offsets may be transaction markers or records of aborted transactions, whose deletion is
+   not a loss (`next_offsets.py`). A known loss stays known while the committed offset stays the same, also after a
+   restart. Otherwise, a loss of a few records would become unknown, because a deleted record cannot be fetched again.
 2. `lost_since_ms`: the time of the first sample in which s is greater than c. If the commit is later than this sample,
    the time of the commit is used. The kind is `at_least` if s was already greater than c in the oldest stored sample.
    The time stays the same in all samples of one loss, even if the group commits or old samples are removed. It also
