@@ -2,17 +2,16 @@
 
 The monitor computes these results when it evaluates a generation. Rules:
 
-1. The computation starts from the assignment of the evaluated generation. A group without a score has no what-if
-   results (`imbalance`, rule 4). One exception is a group whose score is missing for the reason
-   `subscriptions_too_many`. Such a group has what-if results.
-2. For a group with up to `MOST_PARTITIONS_CHANGED` partitions, three cases are computed. The cases are the unchanged
-   group, the group with one more member, and the group with one fewer member. For a larger group, only the case of the
-   unchanged group is computed. A group with more than `MOST_PARTITIONS` partitions has no what-if results. DESIGN.md
-   shows the computing time.
-3. `remedy` is a strategy that removes the topic skew of the generation. The outcome of this strategy has the score 100.
-   If several strategies have this score, `remedy` is the strategy that moves the fewest partitions
+1. The computation starts from the assignment of the evaluated generation. A group without a fairness score has what-if
+   results only if the score is missing for the reason `subscriptions_too_many` (`imbalance`, rule 4).
+2. For a group with up to `MOST_PARTITIONS_CHANGED` partitions, the monitor computes three cases: the unchanged group,
+   the group with one more member, and the group with one fewer member. For a larger group, it computes only the
+   unchanged group. A group with more than `MOST_PARTITIONS` partitions has no what-if results. DESIGN.md shows the
+   computing time.
+3. `remedy` is a strategy that removes the topic skew of the generation: with this strategy, the score is 100. If
+   several strategies have the score 100, `remedy` is the strategy that moves the fewest partitions
    (`assignors.what_if.topic_skew.choose_remedy`).
-4. If one batch evaluates several generations, the what-if results are computed only for the last generation.
+4. If one batch evaluates several generations, the monitor computes the what-if results only for the last generation.
 """
 
 from __future__ import annotations
@@ -46,11 +45,11 @@ _ACCEPTED_SCORE_REASONS = frozenset({"", "subscriptions_too_many"})
 
 
 class Alternative(msgspec.Struct, frozen=True, array_like=True):
-    """The outcome of one strategy after `change`, or the measures of the present assignment.
+    """The assignment that `strategy` computes for the group after `change`, described by numbers.
 
-    If a user's strategy fails or returns an invalid assignment, `failure` contains a short reason and a description. In
-    this case, all fields after `failure` are None. `score` and `excess_partitions` are None if the members have too
-    many different subscriptions.
+    If `strategy` is `TODAY`, the numbers describe the present assignment. If a user's strategy fails or returns an
+    invalid assignment, `failure` contains a short reason and a description, and all fields after `failure` are None.
+    `score` and `excess_partitions` are also None if the members have too many different subscriptions.
     """
 
     change: str
@@ -72,8 +71,7 @@ class Alternative(msgspec.Struct, frozen=True, array_like=True):
 class Alternatives(msgspec.Struct, frozen=True):
     """The what-if results for one generation. `position` is the position of the generation's record.
 
-    `remedy` is the strategy that removes the topic skew (rule 3). `remedy` is None if there is no topic skew, or if no
-    strategy removes the skew.
+    `remedy` is None if the assignment has no topic skew, or if no strategy removes the skew (rule 3).
     """
 
     position: Position

@@ -1,15 +1,15 @@
 """Build the report of one group from its records and the last sample.
 
 1. If an open transaction blocks the group, its state is Unknown and its verdict is `unknown`. The report contains the
-   counts from all records that the monitor has read. The report contains no values from the last sample.
-2. During a rebalance of a classic group, only a listing shows the rebalance. During this time, the report has no
-   assignment, and the verdict is `rebalancing`. While a KIP-848 group reconciles, the targets of its members count as
-   its assignment. The verdict of this group stays the same.
+   counts of rebalances from all records that the monitor has read. It contains no values from the last sample.
+2. While a classic group rebalances, its verdict is `rebalancing`. Only a listing of groups shows such a rebalance,
+   because the coordinator writes no record about it. While a KIP-848 group reconciles, the targets of its members count
+   as its assignment, and its verdict stays the same.
 3. A group without membership records only commits offsets (`assign()` in the Java client). The state and the type of
-   such a group come from the listing. Its report contains no members, no assignment and no rebalances.
-4. The report contains three counts of partitions that break a common rule. Withheld partitions do not count. If the
-   assignment of a member is unknown, the number of unowned partitions is unknown, and the other two counts are lower
-   bounds. If a lower bound is 0, the report shows the count as unknown.
+   such a group come from the listing of groups. Its report contains no members, no assignment and no rebalances.
+4. For each of the three common rules, the report contains the number of partitions that break the rule. Withheld
+   partitions do not count. If the assignment of a member is unknown, the number of unowned partitions is unknown, and
+   the other two numbers are lower bounds. If a lower bound is 0, the report shows the number as unknown.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ class RecordedGroup(NamedTuple):
     """Everything that is known about a group, except the values in `SampleValues`.
 
     `record` is the stored state that comes from the group's records. `record` is None if the group only commits
-    offsets. `state` comes from the listing if the listing is newer than the last record. `listed` is set only if
-    `record` is None. `measured` contains the imbalances of lag and of throughput, for the present assignment.
+    offsets. `state` comes from the listing of groups if the listing is newer than the last record. `listed` is set only
+    if `record` is None. `measured` contains the imbalances of lag and of throughput, for the present assignment.
     """
 
     group_id: str
@@ -76,9 +76,9 @@ class RecordedGroup(NamedTuple):
 class SampleValues(NamedTuple):
     """The values from the last sample.
 
-    The values are the lag, the active conditions, the number of unread records in unowned partitions, the loads of the
-    group's topics, and the names of the committed topics. For a late group, they are also the work of its members and
-    the cause of its lag. For a group with active evidence, they contain the id of its open incident.
+    `conditions` are the active conditions. `unowned_records` is the number of unread records in unowned partitions.
+    `work` is the work of the members, and `cause` is the cause of the lag. Both are None if the group is not late.
+    `incident_id` is the id of the open incident. It is None if the group has no active evidence.
     """
 
     lag: GroupLag = GroupLag()
@@ -100,7 +100,7 @@ def evaluate(recorded: RecordedGroup, sampled: SampleValues = NO_SAMPLE) -> Grou
 
 
 def with_sample(report: GroupReport, sampled: SampleValues) -> GroupReport:
-    """Return a report in which the values of this sample replace those of an earlier sample."""
+    """Return a copy of the report with the values of this sample. If the group is blocked, return the same report."""
     if report.is_blocked:
         return report
     return GroupReport(

@@ -1,7 +1,6 @@
 """The parts of a group's report, one class for each question. In each field, None means unknown.
 
-A value can be unreliable because of an open transaction, an old sample or a rebalance in progress. `evaluate` has
-already removed unreliable values from these classes.
+Open transactions, old samples and rebalances in progress make some values unreliable. `evaluate` omits these values.
 """
 
 from __future__ import annotations
@@ -38,17 +37,17 @@ from streaming.group.members import (
 from streaming.group.snapshot import UNKNOWN, GroupSnapshot
 
 NO_LEADER: Final = -1
-"""The coordinator of a group whose partition of `__consumer_offsets` has no leader. Kafka uses the same number."""
+"""Value of `Membership.coordinator` if the group's partition of `__consumer_offsets` has no leader, as in Kafka."""
 
 
 @dataclass(frozen=True, slots=True)
 class Membership:
     """Type, state and size of the group.
 
-    `protocol` is the name of the group's strategy. `protocol_source` is the source of `protocol`: `records`, or
-    `broker` if only the coordinator reported the strategy. If the strategy is unknown, `protocol_source` is None.
+    `protocol` is the name of the group's strategy. `protocol_source` is `records` if a record contains the strategy,
+    and `broker` if only the coordinator reported it. If the strategy is unknown, `protocol_source` is None.
     `record_timestamp_ms` is the time at which the coordinator wrote the last record of the group. `coordinator` is the
-    id of the broker that coordinates the group, or NO_LEADER.
+    broker id of the group coordinator, or NO_LEADER.
     """
 
     group_type: str
@@ -66,10 +65,8 @@ class Membership:
 class AssignmentReport:
     """The verdicts, and the number of partitions that break each common rule.
 
-    The verdict for the group's own strategy comes first.
-
-    `assigned_by` is the client library that computed the assignment, or `broker`. `assigned_at_ms` is the time of the
-    record that was evaluated.
+    In `drifts`, the verdict for the group's own strategy comes first. `assigned_by` is the client library that computed
+    the assignment, or `broker`. `assigned_at_ms` is the time of the evaluated record.
     """
 
     drifts: tuple[StrategyDrift, ...] = ()
@@ -97,12 +94,12 @@ class AssignmentReport:
 
 @dataclass(frozen=True)
 class FairnessReport:
-    """The distribution of work: the assigned partitions, and the last measured lag and throughput.
+    """How partitions, lag and throughput are distributed. Lag and throughput are the last measured values.
 
     `skewed_topics` is the number of topics whose extra partition is assigned to the same members. `skew_partitions` is
-    the surplus: the number of partitions that the busiest members hold in addition to their number in the fairest
-    assignment (`assignors/fairness/evenness.py`). `remedy` is the strategy that removes the skew with the fewest moves.
-    `what_if` is computed for the present assignment.
+    the surplus of the busiest members: their partitions minus their partitions in the fairest assignment
+    (`assignors/fairness/evenness.py`). `remedy` is the strategy that removes the skew with the fewest moves. `what_if`
+    contains the what-if results for the present assignment.
     """
 
     work: tuple[Imbalance, ...] = ()
@@ -126,10 +123,8 @@ class FairnessReport:
 class RebalanceReport:
     """Counts since the monitor first detected the group.
 
-    The counts are known even if an open transaction blocks later records.
-
-    `under_way_since_ms` is the start of the rebalance in progress. This start is the time of the first listing that
-    showed the rebalance. The listing is newer than the group's last record.
+    The counts are known even if an open transaction blocks later records. `under_way_since_ms` is the time of the first
+    listing of groups that showed the rebalance in progress.
     """
 
     total: int | None = None
@@ -145,7 +140,7 @@ class RebalanceReport:
 class Members:
     """The members of the group.
 
-    The values of single members are computed once, at their first use. Lists of all groups use only the other values.
+    The values of single members are computed at their first use and then cached. Lists of all groups do not use them.
     """
 
     snapshot: GroupSnapshot | None = None
@@ -163,22 +158,22 @@ class Members:
 
     @property
     def leader(self) -> GroupMember | None:
-        """The member that computed the assignment of a classic group. None if unknown or if the group has no leader."""
+        """The member that computed the assignment of a classic group. None if it is unknown or does not exist."""
         return leader(self.snapshot) if self.snapshot else None
 
     @property
     def session_timeouts_ms(self) -> tuple[int, ...]:
-        """The different session timeouts of the members, the shortest first. Empty if unknown."""
+        """The distinct session timeouts of the members, in ascending order. Empty if unknown."""
         return session_timeouts_ms(self.snapshot) if self.snapshot else ()
 
     @property
     def rebalance_timeouts_ms(self) -> tuple[int, ...]:
-        """The different rebalance timeouts of the members, the shortest first. Empty if unknown."""
+        """The distinct rebalance timeouts of the members, in ascending order. Empty if unknown."""
         return rebalance_timeouts_ms(self.snapshot) if self.snapshot else ()
 
     @property
     def topics(self) -> frozenset[str]:
-        """The topics to which members subscribe, or of which members have partitions."""
+        """The topics that members subscribe to, and the topics of their partitions."""
         return topic_names(self.snapshot) if self.snapshot else frozenset()
 
     @property
@@ -207,10 +202,11 @@ class Members:
 class GroupLag(NamedTuple):
     """The lag of a group, summed over its committed partitions.
 
-    The fields are in the same order as in GROUP_LAGS_SCHEMA. If the lag of a partition is unknown, `unknown` contains
-    the reason. Without a fresh sample, it contains only NO_FRESH_SAMPLE. While the cluster is not ready, it contains
-    only LOG_NOT_READ. If `seconds_is_bound` is True, `seconds` is a lower bound. `worst_topic` and `worst_partition`
-    identify the partition with the largest lag in seconds. `offsets_expire_ms` is None if the group has members.
+    The fields have the same order as in GROUP_LAGS_SCHEMA. If the lag of a partition is unknown, `unknown` contains the
+    reason. Without a fresh sample, `unknown` contains only NO_FRESH_SAMPLE. While the cluster is not ready, `unknown`
+    contains only LOG_NOT_READ. If `seconds_is_bound` is True, `seconds` is a lower bound. `worst_topic` and
+    `worst_partition` identify the partition with the largest lag in seconds. `offsets_expire_ms` is None if the group
+    has members.
     """
 
     records: int | None = None
@@ -245,10 +241,10 @@ class GroupFacts(msgspec.Struct, frozen=True):
 
     `limits` come from the settings. `unowned_records` is the number of unread records in unowned partitions.
     `not_known` contains the names of the missing values, as in the tables. `cause` is the cause of the group's lag.
-    `work` is the work of each member and host. Both are None if no partition of the group is late. `topic_loads`
-    contains the known loads of `committed_topics`. `committed_topics` contains all topics for which the group has
-    committed offsets. Without a fresh sample, it is empty. `incident_id` is the id of the oldest open incident of the
-    group.
+    `work` is the work of each member and host. `cause` and `work` are None if no partition of the group is late.
+    `committed_topics` are the topics for which the group has committed offsets. Without a fresh sample,
+    `committed_topics` is empty. `topic_loads` contains the known loads of `committed_topics`. `incident_id` is the id
+    of the oldest open incident of the group.
     """
 
     group_id: str
@@ -270,7 +266,7 @@ class GroupFacts(msgspec.Struct, frozen=True):
 
     @property
     def topics(self) -> frozenset[str]:
-        """The topics with a subscribed member, an owned partition or a committed offset of the group."""
+        """The topics that members subscribe to or own partitions of, and the topics with committed offsets."""
         return self.members.topics.union(self.committed_topics)
 
     @property
@@ -280,7 +276,7 @@ class GroupFacts(msgspec.Struct, frozen=True):
 
     @property
     def are_owners_known(self) -> bool:
-        """True if every owned partition is in `members.owners`. False for a group that only commits offsets."""
+        """True if the assignment of every member is known. False for a group that only commits offsets."""
         has_members = self.members.snapshot is not None and self.membership.state != UNKNOWN
         return has_members and all(member.assigned is not None for member in self.members.each)
 

@@ -33,13 +33,12 @@ useful.
 
 
 class GroupState(msgspec.Struct, frozen=True):
-    """The stored state of one group: its snapshot, the verdicts on its present generation, and snapshots without a row.
+    """The stored state of one group: its snapshot, and the verdicts on its present generation.
 
-    `pending` contains earlier snapshots whose rows wait for topic names. In these snapshots, topics have only ids until
-    the brokers have returned the names. `rebalance_history` covers all rebalances that have a row. `alternatives`
-    contains the what-if results of the evaluated generation, for the unchanged group. The what-if results for a changed
-    number of members are only in the table. `violations` are the present violations of the common rules
-    (`rule_violations`).
+    `pending` contains earlier snapshots whose rows wait for topic names. These snapshots have only topic ids, and the
+    brokers have not returned the names yet. `rebalance_history` covers all rebalances that have a row. `alternatives`
+    contains the what-if results of the evaluated generation, for the unchanged group. Only the table contains the
+    what-if results for a changed number of members. `violations` are the present violations of the common rules.
     """
 
     snapshot: GroupSnapshot
@@ -80,9 +79,9 @@ class GroupUpdate(msgspec.Struct, frozen=True):
 
 
 PENDING_MEMBERS = 10_000
-"""Snapshots of a group can wait for topic names. This is the maximum total number of members in these snapshots.
+"""Maximum number of members in all snapshots of one group that wait for topic names.
 
-The names usually arrive with one of the next two samples. If the sum exceeds the limit, the rows of the oldest
+The names usually arrive with one of the next two samples. If the snapshots have more members, the rows of the oldest
 snapshots are written with topic ids. In these rows, `not_known` contains `topic_names`.
 """
 
@@ -93,9 +92,9 @@ _UPDATE_DECODER = msgspec.msgpack.Decoder(GroupUpdate)
 
 
 def encode_update(update: GroupUpdate) -> bytes:
-    """Encode a group's update, to send it to the driver.
+    """Encode the update of a group for the transfer to the driver, and compress a large update.
 
-    The format has no version, because the bytes are never stored. A large update is compressed.
+    The format has no version, because the bytes are never stored.
     """
     return compressed_if_large(_UPDATE_ENCODER.encode(update))
 
@@ -120,11 +119,11 @@ def apply_batch(  # noqa: PLR0913 - everything that the update depends on, by na
 ) -> GroupUpdate:
     """Apply the events of one batch to the state of a group.
 
-    External facts are applied before log events, because these facts were known before the records were read. So a
-    verdict that waits for a fact is computed before a newer record, or the end of the group, replaces it. The result
-    does not depend on how events are divided into batches. `names` contains the names of all topics at the start of the
-    query. After the first record in the group's home partition, records in other partitions are ignored
-    (`combine.own_partitions`, rule 3).
+    External facts are applied before log events, because the driver knew the facts before Spark read the records. So a
+    verdict that waits for a fact gets the fact before a newer record, or the end of the group, replaces the verdict.
+    The result does not depend on how Spark divides the events into batches. `names` contains the names of all topics at
+    the start of the query. After the first record in the group's home partition, records in other partitions are
+    ignored (`combine.own_partitions`, rule 3).
     """
     home = own_partitions.home(state.snapshot.group_id)
     events = list(events)
@@ -153,7 +152,7 @@ def apply_batch(  # noqa: PLR0913 - everything that the update depends on, by na
     history = tuple(one for one in released if not is_reread(one))
     present, evaluations = _evaluate_history(present, history, strategies)
     if present.evaluation is None and not pending:
-        # An earlier checkpoint wrote the rows of this snapshot. They are not written again, but the verdict is needed.
+        # The monitor wrote the rows of this snapshot with an earlier checkpoint. Only the verdict is missing.
         present = _evaluate_current(snapshot, strategies)
     final = (*completed, *evaluations)
     computed, reported = _update_alternatives(state.alternatives, present, final, strategies)
@@ -183,10 +182,10 @@ def _advance_all(snapshot: GroupSnapshot, events: Iterable[GroupEvent]) -> Group
 def _split_waiting(
     waiting: Sequence[GroupSnapshot], names: TopicNames
 ) -> tuple[tuple[GroupSnapshot, ...], tuple[GroupSnapshot, ...]]:
-    """Return two parts: the snapshots before the first snapshot that waits for topic names, and all other snapshots.
+    """Split the snapshots before the first snapshot that must wait for topic names.
 
-    Rows are written only for the first part. If the waiting snapshots have more than PENDING_MEMBERS
-    members in total, the rows of the oldest snapshots are written with topic ids.
+    Only the first part gets its rows now. If the snapshots have more than PENDING_MEMBERS members in total, the oldest
+    snapshots do not wait. Their rows are written with topic ids.
     """
     members = 0
     first_allowed = len(waiting)
@@ -202,9 +201,7 @@ def _split_waiting(
 
 
 def _log_order(home: int | None) -> Callable[[LogEvent], tuple[bool, Position]]:
-    """Return the sort key of log events.
-
-    The key sorts the events by position. Events in the group's home partition come last.
+    """Return a sort key for log events: by position, but events in the group's home partition come last.
 
     After the partition count of `__consumer_offsets` changes, the records of the group continue in its home partition.
     """
@@ -212,10 +209,7 @@ def _log_order(home: int | None) -> Callable[[LogEvent], tuple[bool, Position]]:
 
 
 def _is_in_abandoned_partition(known: Position | None, position: Position, home: int | None) -> bool:
-    """Return True if a record is in an abandoned partition of the group.
-
-    The result is False for the partition of the group's last record, and for the group's home partition.
-    """
+    """Return False for the partition of the group's last record, and for the group's home partition."""
     if known is None or known.offsets_topic_partition == position.offsets_topic_partition:
         return False
     return position.offsets_topic_partition != home
@@ -223,10 +217,7 @@ def _is_in_abandoned_partition(known: Position | None, position: Position, home:
 
 @dataclass(frozen=True, slots=True)
 class _CurrentVerdict:
-    """The present verdict, and the snapshot that was evaluated.
-
-    If an earlier batch evaluated the snapshot, `snapshot` is None.
-    """
+    """The present verdict, and the evaluated snapshot. `snapshot` is None if an earlier batch evaluated it."""
 
     evaluation: Evaluation | None
     snapshot: GroupSnapshot | None = None
@@ -241,11 +232,9 @@ def _apply_facts(
 ) -> tuple[GroupSnapshot, _CurrentVerdict, tuple[Evaluation, ...]]:
     """Return three values: the snapshot after the external facts, its verdict, and the verdicts that became final.
 
-    `facts` does not contain the end of the group.
-
-    An incomplete verdict is computed again. A complete verdict is computed again only if the coordinator reported a
-    different assignor, or if it contradicts samples whose times were wrong. In these cases, the rows of the previous
-    verdict stay in the table.
+    `facts` does not contain the end of the group. An incomplete verdict is computed again. A complete verdict is
+    computed again in two cases: the coordinator reported a different assignor, or the verdict depends on samples whose
+    times were corrected. In both cases, the rows of the previous verdict stay in the table.
     """
     snapshot, evaluation = state.snapshot, state.evaluation
     for fact in facts:
@@ -260,19 +249,19 @@ def _apply_facts(
             return snapshot, _CurrentVerdict(evaluation), ()
         return snapshot, _evaluate_again(snapshot, state, evaluation, strategies), ()
     if state.pending:
-        # The snapshot is newer than records that wait for topic names. It gets its verdict after them, and only once.
+        # Older snapshots wait for topic names. This snapshot gets its verdict after them, so it gets only one verdict.
         return snapshot, _CurrentVerdict(evaluation), ()
     again = evaluate_snapshot(snapshot, strategies)
     if again is not None and again.generation_id == evaluation.generation_id:
-        # Members may have moved to their targets since then. The verdict is the same, so it keeps its position.
+        # The position may be newer, because members have moved to their targets. The verdict keeps its first position.
         again = msgspec.structs.replace(again, position=evaluation.position)
     return snapshot, _CurrentVerdict(again, snapshot), _complete_only(again)
 
 
 def _depends_on_samples(evaluation: Evaluation) -> bool:
-    """Return True if the verdict on the group's own strategy can be wrong because of an outdated sample.
+    """Return True if an outdated sample can be the cause of the verdict on the group's own strategy.
 
-    For the verdict `match`, the assignment agrees with the samples. So the samples were not outdated.
+    The verdict `match` proves that the assignment agrees with the samples. So the samples were not outdated.
     """
     return evaluation.own is not None and evaluation.own.verdict in {DRIFT, UNKNOWN}
 
@@ -282,8 +271,8 @@ def _evaluate_again(
 ) -> _CurrentVerdict:
     """Compute the verdict on the same generation again, with the corrected facts.
 
-    Return the previous verdict if snapshots wait for topic names. Waiting snapshots are evaluated when their rows are
-    written.
+    If snapshots wait for topic names, return the previous verdict. The monitor evaluates waiting snapshots when it
+    writes their rows.
     """
     is_same_generation = snapshot.generation_id == evaluation.generation_id
     if not is_same_generation or state.pending:
@@ -299,8 +288,8 @@ def _evaluate_history(
 ) -> tuple[_CurrentVerdict, tuple[Evaluation, ...]]:
     """Return the verdict on the last snapshot, and all final verdicts.
 
-    An incomplete verdict waits for its inputs, and is computed again when they arrive. An incomplete verdict becomes
-    final when a newer record arrives.
+    An incomplete verdict is computed again when its missing inputs arrive. If a newer record arrives first, the
+    incomplete verdict becomes final.
     """
     final: list[Evaluation] = []
     for snapshot in history[-EVALUATED_RECORDS_PER_BATCH:]:

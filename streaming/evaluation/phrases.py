@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 
 MOST_NAMED = 3
-"""Maximum number of names in a list. The list ends with the number of further names."""
+"""Maximum number of names in a list. If there are more names, the list ends with the number of the other names."""
 _PLAIN_NAME = re.compile(r"[\w.:/@()\[\]-]+")
 
 
@@ -43,9 +43,9 @@ def rate_number(records_per_second: float) -> str:
 
 
 def name_in_text(name: str) -> str:
-    r"""Return a name as it is in a sentence. A name that is not one plain word is in quotation marks.
+    r"""Return a name for use in a sentence. A name that is not one plain word gets quotation marks.
 
-    Kafka allows every text as the name of a group. Without quotation marks, one name can look like two names.
+    Kafka allows any text as a group id. Without quotation marks, one name can look like two names.
 
     >>> print(name_in_text("orders-eu.v2"), name_in_text("b, c"), name_in_text(""), name_in_text('a", "b'))
     orders-eu.v2 "b, c" "" "a\", \"b"
@@ -54,7 +54,7 @@ def name_in_text(name: str) -> str:
 
 
 def named(names: Iterable[str]) -> str:
-    """Return the first names in sorted order, and the number of further names.
+    """Return the first MOST_NAMED names in sorted order, and the number of the other names.
 
     >>> named(["d", "b", "a", "c", "e"]), named(["b, c", "a"])
     ('a, b, c and 2 more', 'a, "b, c"')

@@ -18,5 +18,5 @@ class GroupReport(GroupFacts, frozen=True, dict=True):
 
     @property
     def place(self) -> Place:
-        """The sort key of the group. If groups are sorted by this key, the group with the worst trouble is first."""
+        """The sort key of the group. It sorts the group with the worst trouble first."""
         return place(self, self.troubles)

@@ -4,12 +4,11 @@ The first rule that applies determines the result:
 
 1. The group is not evaluated if it has no members, or if its state is unknown because records are missing. It is also
    not evaluated if the coordinator reported that the group is in a rebalance.
-2. If the members do not share the partitions of topics, the evaluation has no verdicts. These groups
-   are Kafka Connect groups, share groups and streams groups.
+2. The members of Kafka Connect groups, share groups and streams groups do not divide the partitions of topics. So the
+   evaluation of these groups has no verdicts.
 3. While the coordinator computes the assignment of an epoch (KIP-848, state Assigning), the verdict is `rebalancing`.
    While the members move to their targets (state Reconciling), the targets are evaluated. The records of a classic
-   group do not show that a rebalance is in progress. Only listings of groups show this, so it is visible only in
-   `/metrics`.
+   group do not show a rebalance in progress. Only a listing of groups shows it (`evaluate`, rule 2).
 4. Otherwise the evaluation contains the drift (`drift`, `consumer_drift`) and the distribution of partitions
    (`imbalance`, `fairness`).
 """
@@ -50,9 +49,9 @@ class Evaluation(msgspec.Struct, frozen=True):
     """The verdicts on one record of a group, and the inputs of these verdicts.
 
     `imbalances` describes how partitions are distributed. `skew` is the topic skew, or None if there is no topic skew.
-    `metadata_sampled_at_ms` is the time of the oldest sample of topic metadata. `assigned_by` contains the library that
-    computed the assignment, and the evidence for this. `not_known` contains the names of missing inputs.
-    `awaits_sample` is True if the sample of a topic is older than the record and does not match the record.
+    `metadata_sampled_at_ms` is the time of the oldest sample of topic metadata. `assigned_by` is the library that
+    computed the assignment, with the evidence for this library. `not_known` contains the names of missing inputs.
+    `awaits_sample` is True if the sample of a topic is older than the record and contradicts the record.
     """
 
     position: Position
@@ -67,15 +66,15 @@ class Evaluation(msgspec.Struct, frozen=True):
 
     @property
     def is_complete(self) -> bool:
-        """True if no topic metadata was missing.
+        """True if no topic metadata was missing or outdated.
 
-        An incomplete evaluation is repeated when the missing metadata arrives.
+        An incomplete evaluation is repeated when the metadata arrives.
         """
         return not self.awaits_sample and all(drift.reason != METADATA_MISSING for drift in self.drifts)
 
     @property
     def own(self) -> StrategyDrift | None:
-        """The verdict for the group's own strategy. `drifts` has the order of the settings, so it can be anywhere."""
+        """The verdict for the group's own strategy, or None if there is no such verdict."""
         return next((drift for drift in self.drifts if drift.is_group_strategy), None)
 
     def without_topics(self) -> Evaluation:
@@ -145,10 +144,7 @@ def _missing_inputs(snapshot: GroupSnapshot, assigned_by: Leader) -> tuple[str, 
 
 
 def _divides_partitions(snapshot: GroupSnapshot) -> bool:
-    """Return True if the members divide partitions of topics.
-
-    False for Kafka Connect, share groups and streams groups.
-    """
+    """Return False for Kafka Connect groups, share groups and streams groups (rule 2)."""
     if snapshot.classic is not None:
         return snapshot.classic.protocol_type == CONSUMER_PROTOCOL_TYPE
     return snapshot.group_type == CONSUMER
@@ -157,8 +153,8 @@ def _divides_partitions(snapshot: GroupSnapshot) -> bool:
 def _without_assignment(snapshot: GroupSnapshot, position: Position) -> Evaluation | None:
     """Return the evaluation of a group without verdicts, or of a group whose coordinator is computing the assignment.
 
-    If no member names an assignor, the strategy is the assignor that the coordinator reported. If the coordinator
-    reported no assignor, the strategy is an empty string.
+    If no member names an assignor, the strategy is the assignor that the coordinator reported. If the coordinator has
+    not reported an assignor, the strategy is an empty string.
     """
     own = snapshot.protocol or ""
     drifts: tuple[StrategyDrift, ...] = ()
@@ -186,10 +182,7 @@ def _strategy_drifts(
 
 
 def _as_leader_computes(leader: Leader, assignor: PartitionAssignor) -> PartitionAssignor:
-    """Return the implementation of the strategy in the leader's library.
-
-    If the library is unknown, or its implementation computes the same assignment, return `assignor`.
-    """
+    """Return the leader's implementation of the strategy, or `assignor` if the monitor has no such implementation."""
     return AS_LEADER.get(leader.implementation, {}).get(assignor.name, assignor)
 
 

@@ -178,7 +178,7 @@ def test_all_groups_of_the_dead_broker_are_one_incident_and_name_the_broker(disa
     _, page = disaster.monitor.ask(f"/groups/{disaster.ids[ORPHANS[0]]}")
     assert "Nothing is wrong" not in page
     assert lost["story"]["what_happened"] == (
-        f"Broker {DYING} no longer coordinates groups, and {len(ORPHANS)} groups of this broker failed."
+        f"Broker {DYING} no longer coordinates groups, and {len(ORPHANS)} groups of this broker are affected."
     )
     assert disaster.incident(incidents[STORM])["groups"] == [disaster.ids[STORM]]
     assert disaster.incident(incidents[HOT])["groups"] == [disaster.ids[HOT]]
@@ -258,7 +258,7 @@ def test_ids_survive_a_kill_of_the_monitor_and_the_incident_ends_with_its_cause(
     until("the incidents", lambda: all(disaster.incident(one)["is_open"] for one in before.values()))
     lost = until("the end of the problem", lambda: _quiet(disaster.incident(before[ORPHANS[0]])), 120)
     assert lost["active_groups"] == []
-    assert "Nothing has been wrong since" in lost["story"]["since_when"]
+    assert "No problem has been active since" in lost["story"]["since_when"]
     assert disaster.incident_of(STORM) == before[STORM]
     causes = {row["incident_id"] for row in monitor.rows("incidents") if row["cause"] == "coordinator_gone"}
     assert causes == {before[ORPHANS[0]]}, "neither the kill nor the restart opened a second incident"

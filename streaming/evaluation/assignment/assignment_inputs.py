@@ -42,10 +42,7 @@ class AssignmentInputs:
 
     @cached_property
     def assignment(self) -> GroupAssignment:
-        """The partitions of each owner.
-
-        Members without partitions are included. Owners that are not members are included too.
-        """
+        """The partitions of each member, and of each owner that is not a member. Some members have no partitions."""
         held: dict[str, list[TopicPartition]] = {member.member_id: [] for member in self.spec.members}
         for topic_partition, member_ids in sorted(self.owners.items()):
             for member_id in member_ids:

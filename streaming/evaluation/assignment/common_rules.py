@@ -4,27 +4,26 @@ Rules:
 
 1. The common rules apply to classic groups of protocol type `consumer` and to KIP-848 consumer groups. For a KIP-848
    group, the targets are checked. The rules do not apply to a group without members.
-2. The owners are unknown in three cases: the group rebalances, the state of the group is unknown, or a topic id has no
-   name. In these cases, no rule is checked, and the start times of unowned partitions stay the same (rule 4). The same
-   is true if the last record of a classic group cannot be decoded, because such a record hides the members. If only the
-   assignment of one member is unknown, this member possibly owns any partition. So it is unknown which partitions have
-   no owner. In this case, rules 6 and 7 are checked for all other members.
+2. The owners are unknown in four cases: the group rebalances, the state of the group is unknown, a topic id has no
+   name, or the last record of a classic group cannot be decoded. In these cases, no rule is checked, and the start
+   times of unowned partitions stay the same (rule 4). If only the assignment of one member is unknown, this member can
+   own any partition. So the unowned partitions are unknown, and rules 6 and 7 are checked for all other members.
 3. Each existing partition of a subscribed topic must have an owner. A sample that is not older than the record proves
    that a partition exists. An older sample proves this only if the record assigns a partition of the same topic with a
    higher number. Without this proof, the partition is *pending*. A pending partition is stored. It counts as unowned
    only after a later sample shows the partition.
 4. Each unowned partition has a start time. If the partition existed at the time of the first record without an owner,
    the start time is the time of this record. Otherwise, the start time is the time of the first sample that shows the
-   partition. The start time stays the same until the partition has an owner. Only the correction of a clock can make it
-   earlier.
+   partition. The start time stays the same until the partition has an owner. Only the correction of a broker's clock
+   offset can move the start time to an earlier time.
 5. An unowned partition is *withheld* if a member claims the partition and the strategy is not eager. The next round of
    the cooperative rebalance (KIP-429) assigns the partition. A withheld partition is not a violation if the next round
    follows soon.
 6. The owner of a partition must subscribe to the topic of the partition. This rule is not checked for members with an
    unknown subscription.
 7. A partition must have only one owner. This rule applies only to strategies that never assign a partition to two
-   members. Other strategies assign a partition to several members on purpose. For example, Faust assigns a partition a
-   second time for a standby table.
+   members. Other strategies assign a partition to several members on purpose. For example, Faust assigns the partition
+   of a standby table to a second member.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ _STATES_WITHOUT_OWNERS = frozenset({UNKNOWN, ASSIGNING, *REBALANCING})
 
 
 class Unowned(msgspec.Struct, frozen=True):
-    """An unowned partition (rules 3 to 5). It is possible that the partition lost its owner before `since_ms`."""
+    """An unowned partition (rules 3 to 5). The partition may have lost its owner before `since_ms`."""
 
     topic: str
     partition: int
@@ -60,10 +59,10 @@ class Unowned(msgspec.Struct, frozen=True):
 
 
 class RuleViolations(msgspec.Struct, frozen=True):
-    """The partitions of one group that break a common rule. Each field is sorted.
+    """The partitions of one group that break a common rule, in sorted order.
 
-    If `is_known` is False, `unowned` contains the last known unowned partitions. In this case, the other fields are
-    incomplete (rule 2).
+    If `is_known` is False, `unowned` contains the last known unowned partitions, and the other fields are incomplete
+    (rule 2).
     """
 
     unowned: tuple[Unowned, ...] = ()
@@ -119,9 +118,10 @@ def rule_violations(snapshot: GroupSnapshot, previous: RuleViolations | None) ->
 
 
 def with_unowned(snapshot: GroupSnapshot, previous: RuleViolations | None) -> RuleViolations | None:
-    """Check only rule 3, because only violations of rule 3 have a start time.
+    """Check only rule 3.
 
-    The other rules are checked only for the last record of a batch.
+    Violations of rule 3 have a start time, so this rule is checked for each record. The other rules are checked only
+    for the last record of a batch.
     """
     if previous is not None and _hides_members(snapshot):
         return RuleViolations(previous.unowned, is_known=False)
@@ -197,8 +197,8 @@ class _TopicWithoutOwners(msgspec.Struct, frozen=True):
 def _find_unowned(snapshot: GroupSnapshot, members: list[_Member]) -> Iterator[_TopicWithoutOwners]:
     """Return the unowned partitions of each topic (rules 3 and 4).
 
-    A record can contain invalid partition numbers. So the function ignores numbers that are not below the sampled
-    partition count.
+    A record can contain invalid partition numbers. So the function ignores partition numbers that the sample does not
+    contain.
     """
     assigned: Mapping[str, set[int]] = defaultdict(set)
     for member in members:

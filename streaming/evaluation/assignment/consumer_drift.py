@@ -8,14 +8,13 @@ strategy does not change targets that the same strategy has computed. Rules:
 1. Each strategy computes an assignment for members that own their targets. The possible verdicts are those of `drift`.
    The verdict is `match` if the strategy leaves the targets unchanged.
 2. The group's own strategy is the assignor that most members name. If no member names an assignor, the coordinator uses
-   its default assignor. No record contains the default assignor, but the coordinator reports it. Until the coordinator
-   has reported the default assignor, the monitor computes two verdicts: for `uniform` and for `range`. The better
-   verdict counts. If both verdicts are `drift`, the verdict is `unknown` for the reason `server_assignor_not_told`.
-3. If several assignors have the same highest number of votes, it is not predictable which one the coordinator chooses,
-   because the coordinator searches an unordered map. In this case, the monitor computes a verdict for each of these
-   assignors. The best verdict counts. The verdict is `drift` only if all these verdicts are `drift`. The monitor does
-   not implement every assignor. If one of these assignors is not implemented, and all computed verdicts are `drift`,
-   the verdict is `unknown`.
+   its default assignor. No record contains the default assignor, but the coordinator reports it on request. Before the
+   coordinator has reported it, the monitor computes two verdicts: for `uniform` and for `range`. The better verdict
+   counts. If both verdicts are `drift`, the verdict is `unknown` for the reason `server_assignor_not_told`.
+3. If several assignors share the highest number of votes, the choice of the coordinator is not predictable, because it
+   searches an unordered map. In this case, the monitor computes a verdict for each of these assignors. The best verdict
+   counts. The verdict is `drift` only if all these verdicts are `drift`. If all computed verdicts are `drift`, but the
+   monitor does not implement one of these assignors, the verdict is `unknown`.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ _BEST_FIRST = (MATCH, EQUIVALENT, DIFFERS_FROM_JAVA)
 def consumer_drifts(
     snapshot: GroupSnapshot, inputs: AssignmentInputs, strategies: Sequence[PartitionAssignor]
 ) -> tuple[StrategyDrift, ...]:
-    """Compare the targets of a KIP-848 consumer group with each strategy, and return the verdicts."""
+    """Compare the targets of a KIP-848 consumer group with each strategy, and return one verdict for each strategy."""
     own = SERVER_ASSIGNORS.get(snapshot.protocol or "")
     verdicts = tuple(strategy_drift(inputs, one, THE_BROKER, is_group_strategy=one.name == own) for one in strategies)
     if own is not None and any(verdict.is_group_strategy for verdict in verdicts):

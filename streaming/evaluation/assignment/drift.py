@@ -4,8 +4,8 @@ The monitor *replays* the leader's computation: it computes the assignment again
 group's own strategy, the first rule that applies determines the verdict:
 
 1. For Kafka Streams and for strategies that the monitor does not implement, only the common rules are checked
-   (`rule_violations`). If the assignment breaks a common rule, the verdict for such a group is `drift`. Otherwise the
-   verdict for such a group is `not_evaluated`.
+   (`common_rules`). If the assignment breaks a common rule, the verdict is `drift`. Otherwise the verdict is
+   `not_evaluated`.
 2. The verdict is `unknown` if an input is missing. The reason names the input:
 
    - `metadata_missing`: the partition count of a subscribed topic is unknown. This is also the reason if a verdict
@@ -19,22 +19,22 @@ group's own strategy, the first rule that applies determines the verdict:
 3. The verdict is `match` if every partition has the owner that the replay computes. This rule is the same for all
    client libraries. If racks are known, the monitor replays Java's `range` twice: with racks (Java 3.5 and later) and
    without racks.
-4. The verdict is `unknown` for the reason `metadata_changed` if the leader used a different partition count. A sample
-   after the record shows the difference in two cases. First case: the topic has fewer partitions than were assigned,
-   because the topic was deleted or created again. Second case: the topic has more partitions than were assigned, and
-   the last partitions have no owner, because partitions were added to the topic.
+4. The verdict is `unknown` for the reason `metadata_changed` if the leader used a different partition count than the
+   sample shows. The monitor detects the difference in two cases. First case: the topic has fewer partitions than were
+   assigned, because the topic was deleted or created again. Second case: the topic has more partitions than were
+   assigned, and the last partitions have no owner, because partitions were added to the topic.
 5. The verdict is `drift` if the assignment breaks a rule (`assignors.fairness.invariants`). The verdict names the
    broken rules. For each partition whose owner breaks a rule, the verdict names the actual owner and the expected
    owner. The balance rule depends on the leader's library (`leader`). If the library is unknown, the monitor checks
    only the rules that all libraries follow.
 6. The verdict is `withheld` in the first round of a cooperative rebalance (KIP-429). In this round, some partitions
    have no owner, because members must revoke these partitions first.
-7. The verdict is `drift`, rule `replay_differs`, if the strategy has exactly one correct result. The monitor can
-   compute this result only if it knows the leader's library. For a user's own strategy, the library is not necessary.
+7. The verdict is `drift`, rule `replay_differs`, if the strategy has exactly one correct result. The monitor knows this
+   result only if it knows the leader's library, or if the strategy is a user's own.
 8. The verdict is `equivalent` if the strategy has many correct results, and the actual assignment follows the balance
    rule. Sticky strategies have many correct results. The strategies of kafka-go also have many correct results, because
    the result depends on the order of the partitions in the broker's response.
-9. Otherwise the verdict is `differs_from_java`. An assignment with this verdict breaks no rule.
+9. Otherwise the verdict is `differs_from_java`. The assignment breaks no rule.
 
 The verdict depends only on the present owners. An unnecessary move of a partition does not change the verdict.
 Unnecessary moves are counted for the rebalance (`partition_movement`).
@@ -72,9 +72,9 @@ REBALANCING = "rebalancing"
 """Verdict: the present generation or epoch has no assignment yet."""
 SAME = "same"
 DIFFERS = "differs"
-"""`same` and `differs` are the verdicts for strategies that are not the group's own.
+"""`same` and `differs` are the verdicts for strategies that the group does not use.
 
-These verdicts show only whether the owners are equal.
+They show only whether the actual owners are the owners that the strategy computes.
 """
 NOT_EVALUATED = "not_evaluated"
 
@@ -82,7 +82,7 @@ REPLAY_DIFFERS = "replay_differs"
 """Name of a violation: no rule of `invariants` is broken, but the leader's library computes a different assignment."""
 
 EXACT_STRATEGIES = frozenset({"range", "roundrobin"})
-"""Strategies with exactly one correct result for each order of the members. Libraries sort the members differently."""
+"""Strategies with exactly one correct result for each order of the members. The order depends on the library."""
 
 METADATA_MISSING = "metadata_missing"
 
@@ -159,8 +159,7 @@ def strategy_drift(
 def evaluate_common_rules(inputs: AssignmentInputs, strategy: str, reason: str) -> StrategyDrift:
     """Check only the common rules (rule 1).
 
-    If a member claims an unassigned partition, the partition is possibly withheld. Such a partition does not break the
-    rule `unassigned`.
+    An unassigned partition that a member claims may be withheld. So it does not break the rule `unassigned`.
     """
     claimed = {at for member in inputs.spec.members for at in member.owned}
     is_uncertain = inputs.unknown_inputs or inputs.unknown_topics or inputs.changed_topics or inputs.stale_topics
@@ -180,10 +179,7 @@ def evaluate_common_rules(inputs: AssignmentInputs, strategy: str, reason: str) 
 
 
 def _unknown_if_stale(inputs: AssignmentInputs, drift: StrategyDrift) -> StrategyDrift:
-    """Return `drift`, or the verdict `unknown` if an outdated sample can be the cause of `drift` (rule 2).
-
-    An outdated sample is older than the record and contradicts the record.
-    """
+    """Return `drift`, or the verdict `unknown` if an outdated sample can be the cause of `drift` (rule 2)."""
     is_proven = drift.verdict != DRIFT or not _PROVEN_BY_RECORD.isdisjoint(drift.violations)
     if is_proven or not inputs.stale_topics:
         return drift
@@ -213,8 +209,7 @@ def _evaluate_own_strategy(
 def _violations(inputs: AssignmentInputs, strategy: str, balance: str | None) -> Sequence[Violation]:
     """Return the rules that the present owners break.
 
-    The leader's library follows the balance rule of the strategy `balance`. If `balance` is None, the balance rule of
-    the library is unknown.
+    `balance` is the strategy whose balance rule the leader's library follows. It is None if this strategy is unknown.
     """
     broken = [
         one for one in violations(inputs.spec, inputs.assignment, strategy) if one.rule is not Rule.MOVED_NEEDLESSLY
@@ -233,8 +228,8 @@ def _drift(
     """Return the verdict `drift`, with a list of the partitions whose owners break a rule.
 
     `expected_owners` are the owners in the valid assignment that is nearest to the actual assignment. If the strategy
-    has one correct result (`is_exact`), a partition is misplaced if its owner is not the expected owner. The same is
-    true if the assignment is unbalanced. In all other cases, a partition is misplaced only if a violation contains it.
+    has one correct result (`is_exact`), or if the assignment is unbalanced, each partition without its expected owner
+    is misplaced. In all other cases, a partition is misplaced only if a violation contains it.
     """
     rules = {one.rule for one in broken}
     at_fault = {one.partition for one in broken if one.partition is not None}
@@ -251,7 +246,7 @@ def _drift(
 def _has_one_correct_assignment(inputs: AssignmentInputs, strategy: str, leader: Leader) -> bool:
     """Return True if the replay is the only correct result of the leader's library.
 
-    librdkafka and Java use racks in different ways. So librdkafka's result is unknown if the members have racks.
+    librdkafka and Java use racks differently. So the monitor does not know librdkafka's result for members with racks.
     """
     if strategy not in BUILT_IN:
         return True
@@ -288,5 +283,5 @@ def _expected_owners(expected: GroupAssignment) -> Owners:
 
 
 def _differing_partitions(owners: Owners, expected_owners: Owners) -> set[TopicPartition]:
-    """Return the partitions whose owners differ. Set operations are fast here, because most owners are equal."""
+    """Return the partitions whose owners differ. Set operations are fast."""
     return {at for at, _ in owners.items() ^ expected_owners.items()}

@@ -30,10 +30,7 @@ def group_spec(snapshot: GroupSnapshot, metadata: GroupMetadata) -> GroupSpec:
 
 
 def _reads_racks(metadata: GroupMetadata) -> bool:
-    """Return True if the leader's library supports racks.
-
-    A library without support for racks ignores the racks that newer members send.
-    """
+    """Return False if the leader's library does not support racks. Such a leader ignores the racks of newer members."""
     leader = next((member for member in metadata.members if member.member_id == metadata.leader), None)
     return leader is None or leader.subscription is None or leader.subscription.version >= RACKS_SINCE
 
@@ -69,7 +66,7 @@ def _member_subscription(member: ClassicMember, reads_only_java_form: bool) -> M
 def _with_sticky_claim(
     joined: MemberSubscription, user_data: bytes | None, reads_only_java_form: bool
 ) -> MemberSubscription:
-    """Return a copy of the member. In the copy, the member owns the partitions that it claims in its user data.
+    """Return a copy of the member with the partitions and the generation from its user data.
 
     A `sticky` member revokes its partitions before it joins, and claims them in its user data. Version 0 of the user
     data has no generation. kafka-python writes the claim in its own form. A Java leader cannot read this form and
@@ -89,7 +86,7 @@ def actual_owners(metadata: GroupMetadata) -> Owners:
 
 
 def target_spec(snapshot: GroupSnapshot) -> GroupSpec:
-    """Return the inputs of the coordinator of a KIP-848 group. Each member owns the partitions of its target."""
+    """Return the inputs of a strategy for a KIP-848 group. Each member owns the partitions of its target."""
     return GroupSpec(
         members=tuple(
             MemberSubscription(
@@ -107,17 +104,14 @@ def target_spec(snapshot: GroupSnapshot) -> GroupSpec:
 
 
 def _topics_or_target_topics(member: GroupMember) -> tuple[str, ...]:
-    """Return the topics that a member subscribes to.
-
-    If these topics are unknown, return the topics in the member's target.
-    """
+    """Return the topics that a member subscribes to. If they are unknown, return the topics in the member's target."""
     if member.subscribed_topics is not None:
         return member.subscribed_topics
     return tuple(dict.fromkeys(topic for topic, _ in member.target or ()))
 
 
 def target_owners(snapshot: GroupSnapshot) -> Owners:
-    """Return the sorted target owners of each partition.
+    """Return the owners of each partition in the target assignment, sorted by member id.
 
     In a classic group, the target assignment is the assignment of the leader.
     """

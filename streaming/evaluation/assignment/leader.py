@@ -25,11 +25,12 @@ Rules:
 1. The *candidates* are all libraries that write bytes of this form for the group's strategy. Members without an
    assignment are ignored.
 2. If there is exactly one candidate, it is the library. If there are several candidates, the client id of the leader
-   decides: it must be the default client id of exactly one candidate. Otherwise, all of them remain candidates.
+   decides. If it is the default client id of exactly one candidate, this candidate is the library. Otherwise, the
+   library is unknown, and all candidates remain.
 3. Many small libraries write version 0 with null user data, in the assignments and in the subscription. If the bytes
    have this form, only the default client id identifies the library.
-4. DescribeGroups does not name the leader. If the leader is unknown, any member is possibly the leader. In this case,
-   the library is unknown, and the candidates of all members are combined.
+4. DescribeGroups does not name the leader. If the leader is unknown, any member can be the leader. In this case, the
+   library is unknown, and the candidates of all members are combined.
 """
 
 from __future__ import annotations
@@ -54,10 +55,7 @@ FRANZ_GO = "franz-go"
 KAFKA_GO = "kafka-go"
 FAUST = "faust"
 OLD_JAVA = "java-2.3"
-"""Java before 2.4. This library is never recognised, because other libraries write the same bytes.
-
-The client id does not identify this library.
-"""
+"""Java before 2.4. It is never recognised: other libraries write the same bytes, and no client id identifies it."""
 BROKER = "broker"
 """The group coordinator computed the assignment (KIP-848)."""
 UNKNOWN_LEADER = "unknown"
@@ -78,7 +76,7 @@ DEFAULT_CLIENT_IDS: Mapping[str, str] = MappingProxyType(
         FRANZ_GO: "kgo-",
     }
 )
-"""Prefix of the default client id of each library. The client id plus a dash must begin with this prefix."""
+"""Prefix of the default client id of each library. The client id, followed by a dash, must begin with this prefix."""
 
 KAFKAJS_PROTOCOL = "RoundRobinAssigner"
 """Name of the only strategy of KafkaJS."""
@@ -92,7 +90,7 @@ _GENERATION_BYTES = 4
 class Leader(msgspec.Struct, frozen=True):
     """The library that computed the assignment. `evidence` describes how the library was recognised.
 
-    `candidates` are all libraries that possibly computed the assignment. If the library is recognised, it is the only
+    `candidates` are all libraries that can be the leader's library. If the library is recognised, it is the only
     candidate.
     """
 
@@ -206,10 +204,10 @@ def _user_data_kind(user_data: bytes | None) -> str:
 
 
 def _assignment_form(members: Iterable[ClassicMember]) -> _AssignmentForm | None:
-    """Return the form of all assignments, or None if the form is unknown.
+    """Return the form of all assignments.
 
-    The form is unknown if no member has an assignment, or if the versions of the assignments differ. A leader writes
-    all assignments with the same version.
+    Return None if no member has an assignment, or if the versions of the assignments differ. A leader writes all
+    assignments with the same version.
     """
     known = [(member.subscription, member.assignment) for member in members if member.assignment]
     pairs = [(joined, assigned) for joined, assigned in known if assigned.version is not None]

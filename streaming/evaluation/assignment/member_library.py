@@ -2,9 +2,9 @@
 
 1. The library of the leader is the library that computed the assignment (`leader.py`), if it is recognised.
 2. If rule 1 does not apply to a member, and the member has the default client id of a library, the member uses this
-   library. The default client id of Java's consumer is `consumer-<group id>-<number>`, and that of librdkafka is
-   `rdkafka`.
-3. Otherwise, the library is unknown. Users can configure every client id, so rule 2 is weaker evidence than rule 1.
+   library. For example, the default client id of Java's consumer is `consumer-<group id>-<number>`. Users can configure
+   any client id, so rule 2 is weaker evidence than rule 1.
+3. Otherwise, the library is unknown.
 """
 
 from __future__ import annotations

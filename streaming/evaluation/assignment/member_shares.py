@@ -4,8 +4,8 @@
    the member's target for some time.
 2. A member *should have* the partitions that the group's own strategy assigns to it. These partitions are known only
    for the verdicts `match` and `drift`. The verdict `drift` lists each misplaced partition with member ids. If one of
-   these member ids is no longer in the group, the expected partitions are unknown. For example, a static member gets a
-   new member id when it rejoins. The verdict still contains the previous member id.
+   these member ids is no longer in the group, the expected partitions are unknown. For example, a static member that
+   rejoins gets a new member id, but the verdict still contains the previous member id.
 3. Each member has a count and an expected count of partitions for each of its topics. The count is 0 if the member has
    no partition of the topic. If no record shows the count, the count is None. If the member has partitions of a topic
    without a known name, None replaces each count of 0. The expected count follows the same rules.
@@ -26,10 +26,7 @@ from streaming.group.members import GroupMember, TopicPartitions
 
 @dataclass(frozen=True, slots=True)
 class TopicShare:
-    """The number of partitions of one topic that a member has, and the number that it should have.
-
-    None means unknown.
-    """
+    """The number of partitions of one topic that a member has, and that it should have. None means unknown."""
 
     member: GroupMember
     topic: str

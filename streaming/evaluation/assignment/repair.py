@@ -1,9 +1,7 @@
-"""Find the valid assignment that is nearest to the actual assignment.
-
-The differences between these two assignments are the misplaced partitions.
+"""Find the valid assignment that is nearest to the actual assignment. Misplaced partitions are the differences.
 
 If a strategy has many correct results, a partition can have a different owner in each result. So the monitor *repairs*
-the actual assignment. It runs a sticky strategy, and gives it the actual assignment as the owned partitions. The sticky
+the actual assignment: it runs a sticky strategy, with the actual assignment as the owned partitions. The sticky
 strategy moves only the partitions that must move. Rules:
 
 1. If a partition has several owners, the repair uses only the first owner that is a member and subscribes to the topic.
@@ -41,9 +39,9 @@ def repair_assignment(inputs: AssignmentInputs, balance: str | None) -> GroupAss
 def _claiming_owned(
     inputs: AssignmentInputs, partitions: Mapping[str, int], members: Iterable[MemberSubscription]
 ) -> GroupSpec:
-    """Return a copy of the group. In the copy, each member owns its actual partitions.
+    """Return a copy of the group in which each member claims its actual partitions.
 
-    Racks are omitted, because no rule depends on racks.
+    The copy has no racks, because no rule depends on racks.
     """
     listed = tuple(members)
     subscriptions = dict(zip((one.member_id for one in listed), distinct_subscriptions(listed), strict=True))

@@ -10,20 +10,17 @@ from streaming.evaluation.assignment.drift import REPLAY_DIFFERS
 RULE_WORDS: Mapping[str, tuple[str, str]] = {
     Rule.ASSIGNED_TWICE.value: ("two owners", "a partition has two owners, which both process its records"),
     Rule.NOT_SUBSCRIBED.value: ("not subscribed", "a member owns a partition of a topic that it does not subscribe to"),
-    Rule.UNASSIGNED.value: ("left out", "the assignment leaves a partition out"),
-    Rule.UNKNOWN_PARTITION.value: ("no such partition", "a partition that does not exist is assigned"),
+    Rule.UNASSIGNED.value: ("left out", "a partition of a subscribed topic has no owner"),
+    Rule.UNKNOWN_PARTITION.value: ("no such partition", "a member owns a partition that does not exist"),
     Rule.UNKNOWN_MEMBER.value: ("no such member", "a partition is assigned to a client that is not a member"),
     Rule.MEMBER_MISSING.value: ("member left out", "a member has no assignment"),
     Rule.HANDED_OVER_EARLY.value: (
         "handed over early",
         "a partition has a new owner before the previous owner revoked it",
     ),
-    Rule.UNBALANCED.value: ("unbalanced", "members have more or fewer partitions than the strategy assigns"),
-    Rule.MOVED_NEEDLESSLY.value: ("moved needlessly", "a partition moved although it could have stayed"),
-    REPLAY_DIFFERS: (
-        "different result",
-        "the assignment differs from the one that the leader's client library computes",
-    ),
+    Rule.UNBALANCED.value: ("unbalanced", "members have more or fewer partitions than the strategy allows"),
+    Rule.MOVED_NEEDLESSLY.value: ("moved needlessly", "a partition moved, but the move was not necessary"),
+    REPLAY_DIFFERS: ("different result", "the leader's client library computes a different assignment"),
 }
 """Maps the name of each rule to two descriptions of a violation: a short text and a sentence."""
 

@@ -1,4 +1,4 @@
-"""Find topics with a certain partition count at the time of a record, and topics that need a later sample.
+"""Find the topics whose partition count at the time of a record is certain, and the topics that need a later sample.
 
 A topic can be created, deleted or extended after a sample and before a record. Rules:
 
@@ -9,8 +9,7 @@ A topic can be created, deleted or extended after a sample and before a record. 
    same count.
 4. If this count is not certain, a sample after the record can show that the topic *has changed*. First case: the topic
    has fewer partitions than were assigned. Second case: the topic has more partitions than were assigned, and the
-   partitions without an owner have the highest numbers. The second case includes a new topic without any assigned
-   partition.
+   partitions without an owner have the highest numbers. In the second case, a new topic can have no assigned partition.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ def pending_topics(snapshot: GroupSnapshot, owners: Iterable[TopicPartition] | N
 
 
 def changed_topics(snapshot: GroupSnapshot, owners: Iterable[TopicPartition]) -> tuple[str, ...]:
-    """Return the sorted subscribed topics whose partition count changed after the assignor used the count (rule 4)."""
+    """Return the sorted subscribed topics whose partition count changed after the assignment (rule 4)."""
     doubtful = {
         topic: sampled
         for topic, sampled in snapshot.topics.items()
@@ -86,7 +85,7 @@ def _pending_with_partitions(
         if written_at_ms is not None and sampled.sampled_at_ms >= written_at_ms
     }
     doubtful = [topic for topic in snapshot.subscribed_topics() if topic not in later]
-    if not doubtful:  # Every sample calls this for every group, and the code below iterates over all members.
+    if not doubtful:  # The code below is slow: it iterates over all members, for every group at every sample.
         return {}
     held = _partitions_by_topic(
         (at for member in members(snapshot) for at in member.target or ()) if owners is None else owners

@@ -1,4 +1,4 @@
-"""Find the cause of a group's lag: the work of each member and host, the capacity of each member, and the rules.
+"""Find the cause of a group's lag, from the work of each member and host and from the capacity of each member.
 
-This package is allowed to import `evaluation.lag`. The cause is computed only for groups with late partitions.
+Only groups with late partitions have a cause. This package is allowed to import `evaluation.lag`.
 """

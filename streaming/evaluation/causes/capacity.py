@@ -3,16 +3,15 @@
 1. The capacity of a member is its consume rate at the latest sample at which it was *busy*. A member is busy if one of
    its partitions is behind or late (`lateness.py`), and each of its partitions that receives records has lag. At all
    other times, the consume rate shows what producers write, not what the member can do.
-2. The capacity is unknown until the member was busy at MIN_SAMPLES samples. A partition must be behind at the same
-   number of samples before it counts as late. So the capacity is usually known when the cause is named for the first
-   time.
-3. The capacity is unknown while the rate of the busy member falls. The rates are averages over five minutes, so the
-   rate of a member that became slower still contains the time before. The rate falls if it is more than MIN_GAIN below
-   the rate of COMPARE_MS ago. The rates are compared once per COMPARE_MS, because two samples in a row differ too
-   little.
+2. The capacity is known only after the member was busy at MIN_SAMPLES samples. A partition must be behind at the same
+   number of samples before it counts as late. So the capacity is usually known when the group gets its first cause.
+3. The capacity is unknown while the rate of the busy member falls. All rates are averages over five minutes. So after a
+   member becomes slower, its rate still includes faster minutes. The rate falls if it is lower than the rate of
+   COMPARE_MS ago by more than the share MIN_GAIN. The monitor compares the rates only once per COMPARE_MS, because two
+   samples in a row differ too little.
 4. The capacity of a member that consumes nothing is unknown, because the member has probably stopped.
-5. The driver forgets the capacity of a member when the member's partitions change, when the member leaves the group, or
-   when no records of the group wait any more. So the driver stores capacities only for groups in which records wait.
+5. The driver forgets the capacity of a member when its partitions change, or when the member leaves the group. It also
+   forgets all capacities of a group when no records of the group wait any more.
 """
 
 from __future__ import annotations
@@ -28,13 +27,14 @@ from streaming.group.members import GroupMember, TopicPartitions
 
 MIN_SAMPLES = 3
 COMPARE_MS = LATE_MS
-"""The time after which a partition is late. So rule 3 usually applies before the cause is named."""
+"""Same as the time after which a partition is late. So rule 3 usually applies before the group gets a cause."""
 
 
 class Capacity(NamedTuple):
-    """The latest consume rate of a busy member with these partitions, and the number of samples that showed it.
+    """The capacity of a member while it owns `partitions`: its latest consume rate while it was busy.
 
-    `compared_records_per_second` is the rate at `compared_at_ms`, the last time at which rule 3 was applied.
+    `samples` is the number of samples at which the member was busy. `compared_records_per_second` is the rate at
+    `compared_at_ms`, the time of the last comparison (rule 3).
     """
 
     partitions: TopicPartitions

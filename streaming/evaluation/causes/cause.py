@@ -44,13 +44,14 @@ NO_COMMITS: Final = "no_commits"
 class Cause:
     """The cause of a group's lag, with its evidence. A field is None or empty if the rule does not use it.
 
-    `reason` is set for the kinds `stopped` and `unknown`. `member` is the name of the member. The rates belong to the
-    partition (`hot_partition`), the member, the host, or the group. `others_consumed_records_per_second` is the mean
-    consume rate of the other members that receive records. `fair_records_per_second` is the rate at which producers
-    write to the partitions of the busiest member in the fairest assignment. `rebalances` is the number of rebalances in
-    the last `window_seconds`. `lost_seconds` is the time without commits around these rebalances. `since_ms` is the
-    time of the first sample with this cause. `advice` is a sentence from a weighted what-if (`what_if/advice.py`). It
-    is None if the kind has no advice, or if an input is unknown.
+    `reason` is set for the kinds `stopped` and `unknown`. `member` is the name of the member. Depending on the kind,
+    the rates are the rates of the hot partition, of the member, of a member on the slow host, or of the group.
+    `others_consumed_records_per_second` is the mean consume rate of the other members that receive records.
+    `fair_records_per_second` is the rate at which producers write to the partitions of the busiest member in the
+    fairest assignment. `rebalances` is the number of rebalances in the last `window_seconds`. `lost_seconds` is the
+    time without commits around these rebalances. `since_ms` is the time of the first sample with this cause. `advice`
+    is the advice in one sentence (`what_if/advice.py`). It is None if the kind has no advice, or if an input is
+    unknown.
     """
 
     kind: Kind
@@ -119,7 +120,7 @@ def _slow_member(cause: Cause) -> str:
 
 
 def _slow_host(cause: Cause) -> str:
-    others = f"Members on other hosts consume {_rate(cause.others_consumed_records_per_second)}."
+    others = f"Members on other hosts consume {_rate(cause.others_consumed_records_per_second)} on average."
     on_host = f"a member on {host_name(cause.client_host)} {_progress(cause)} on average"
     return f"Slow host: {on_host}. {others} Only the partitions of this host lag."
 
@@ -142,7 +143,7 @@ _UNKNOWN_TEXTS: Final = {
     CATCHING_UP: "the group consumes faster than producers write, so the cause has ended",
     OWNERS_UNKNOWN: "the owners of the partitions are unknown",
     RATES_UNKNOWN: "the consume rates or the produce rates are unknown",
-    NO_RULE: "the members that lag have no common property",
+    NO_RULE: "no rule of the monitor explains this lag",
 }
 
 

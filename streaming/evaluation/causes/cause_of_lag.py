@@ -1,35 +1,35 @@
 """Name the cause of a group's lag. The first rule that applies determines the cause.
 
-A group has a cause only if at least one of its partitions is late (`lateness.py`). So a cause is based on three or more
-samples that cover at least one minute. All rates are averages over five minutes (`evaluation.lag.rates`). If an open
-transaction blocks a late partition, the partition does not count in the rules 2 to 9.
+A group has a cause only if at least one of its partitions is late (`lateness.py`). All rates are averages over five
+minutes (`evaluation.lag.rates`). Rules 2 to 9 ignore late partitions that are blocked by an open transaction.
 
 1. `unknown` (`open_transaction`): an open transaction blocks every late partition.
-2. `rebalancing`: the time without commits around rebalances explains the lag. The window begins when records of the
-   group began to wait (`late_group.py`, rule 2), and covers at most WINDOW_MS. One of these is true: (a) The group lost
-   at least half of the window. (b) It lost at least EXPLAINING_SHARE of the window, and in the rest of the window, it
-   consumed at least as fast as producers write. (c) At least MIN_REBALANCES rebalances are in the window, and no
-   partition was committed in the last STOPPED_MS.
+2. `rebalancing`: the *lost time* explains the lag. Lost time is the time without commits around rebalances. The rule
+   compares it with a window. The window begins when records of the group began to wait (`late_group.py`, rule 2), and
+   covers at most WINDOW_MS. One of these is true: (a) The lost time is at least half of the window. (b) The lost time
+   is at least EXPLAINING_SHARE of the window, and in the rest of the window, the group consumed at least as fast as
+   producers wrote. (c) At least MIN_REBALANCES rebalances are in the window, and no partition was committed in the last
+   STOPPED_MS.
 3. `stopped`: one of these is true: (a) The group has no members, and had no commit in the last STOPPED_MS. (b) No late
    partition has an owner. (c) Each late partition has the status STOP or STALL, and no other partition had a commit in
    the last STOPPED_MS.
 4. `unknown` (`owners_unknown`, `rates_unknown`): the owner or a rate of a partition is unknown. The next rules compare
    rates of members, so they require these values.
-5. `unknown` (`catching_up`): the late partitions together are consumed faster than they are written. The cause of the
-   lag has ended.
+5. `unknown` (`catching_up`): the group consumes the late partitions faster than producers write to them. The cause of
+   the lag has ended.
 6. `hot_partition`: the produce rate of one late partition exceeds the capacity of its owner (`capacity.py`), and it
    exceeds the consume rate of each other member. The rate is also at least HOT_FACTOR times the mean produce rate of
    all other partitions. So no assignment can help. If the group has a single partition, rule 9 applies instead.
-7. `assignment`: a late member receives more than its capacity, and in the fairest assignment, the busiest member would
-   receive less than the capacity of every member. A member with an unknown capacity counts as fast as the slowest
-   member with a known capacity.
-8. `slow_member`, `slow_host`: all late partitions belong to one member, or to several members on one host, and each
-   member on this host that receives records has a late partition. Other members receive records and are not late. On
-   average, the late members receive at most SIMILAR_INPUT times as much as the others, consume less than they receive,
-   and consume less than SLOW_SHARE of what the others consume. If the host has only one member that receives records,
-   the cause is `slow_member`. A late partition without an owner belongs to no member, so the rule does not apply.
-9. `under_provisioned`: each member that receives records has a late partition that is not blocked. From its partitions
-   that are not blocked, it consumes less than they receive.
+7. `assignment`: the partitions of a late member receive more than the member's capacity. In the fairest assignment, the
+   busiest member would receive less than the capacity of every member. If the capacity of a member is unknown, the rule
+   uses the lowest known capacity.
+8. `slow_member`, `slow_host`: all late partitions belong to one member (`slow_member`), or to several members on one
+   host (`slow_host`). For `slow_host`, each member on this host that receives records has a late partition. Other
+   members receive records and are not late. On average, the late members receive at most SIMILAR_INPUT times as much as
+   the others, and consume less than they receive. They also consume less than SLOW_SHARE of what the others consume.
+   The rule does not apply if a late partition has no owner.
+9. `under_provisioned`: each member that receives records has a late partition that is not blocked. Each of these
+   members consumes less than its partitions receive. Blocked partitions do not count.
 10. `unknown` (`no_rule`): no other rule applies.
 
 The result does not depend on the order of members or partitions.
@@ -77,7 +77,7 @@ _STUCK = ("STOP", "STALL")
 
 @dataclass(frozen=True)
 class LagFacts:
-    """Everything from which the cause is derived, at one sample. None means unknown.
+    """The inputs of the rules at one sample. None means unknown.
 
     `partitions` are the committed partitions of the group. `work` is None if an owner is unknown. `member_count` is the
     number of members. `fair_records_per_second` is the rate at which producers write to the partitions of the busiest
@@ -99,7 +99,7 @@ _Rule = Callable[[LagFacts, Sequence[PartitionWork]], "Cause | None"]
 
 
 def cause_of_lag(facts: LagFacts) -> Cause | None:
-    """Return the cause of the lag. None if no partition is late."""
+    """Return the cause of the lag, or None if no partition is late."""
     late = sorted(one for one in facts.partitions if one.is_late)
     if not late:
         return None

@@ -1,10 +1,10 @@
 """Follow a group from sample to sample while its records wait, and find the cause of its lag.
 
-1. A group is followed while records wait in one of its partitions (`lateness.py`). When no records wait any more,
-   everything about the group is forgotten.
-2. The window of `cause_of_lag.py` begins at the first sample at which the group was followed. It covers at most
+1. The monitor follows a group while records wait in one of its partitions (`lateness.py`). When no records wait any
+   more, it forgets everything about the group.
+2. The window of `cause_of_lag.py` begins at the first sample at which the monitor followed the group. It covers at most
    WINDOW_MS.
-3. A followed group without a late partition has no cause yet.
+3. A followed group has a cause only if one of its partitions is late.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from streaming.group.members import GroupMember
 class SampledGroup:
     """A group in which records wait, at one sample. None means unknown.
 
-    `behind` contains the partitions to which rule 2 of `lateness.py` applies, and `stopped` the partitions to which
-    rule 4 applies. `members` is None if the records of a member are missing. `empty` are the topic partitions without
-    records. `lost_ms` is the time without commits around rebalances, including the rebalance in progress. `rebalances`
-    is the number of rebalances. Both are totals since the monitor first saw the group.
+    `behind` contains the partitions to which rule 2 of `lateness.py` applies. `stopped` contains the partitions to
+    which rule 4 of `lateness.py` applies. `members` is None if the records of a member are missing. `empty` are the
+    topic partitions without records. `lost_ms` is the time without commits around rebalances, including the rebalance
+    in progress. `lost_ms` and `rebalances` are totals since the monitor first detected the group.
     """
 
     sampled_at_ms: int
@@ -54,7 +54,11 @@ class Totals(NamedTuple):
 
 @dataclass(frozen=True)
 class LateGroup:
-    """What is kept about a followed group: since when its partitions are behind, capacities, and the last totals."""
+    """The state of a followed group between two samples.
+
+    `behind` contains the partitions that are behind, `capacities` the capacities of the members, and `totals` the
+    totals in the window.
+    """
 
     behind: Mapping[TopicPartition, Behind] = field(default_factory=dict)
     capacities: Mapping[str, Capacity] = field(default_factory=dict)
@@ -69,7 +73,7 @@ class ExplainedLag(NamedTuple):
 
 
 def follow(known: LateGroup | None, sampled: SampledGroup) -> tuple[LateGroup, ExplainedLag | None]:
-    """Return what is kept for the next sample, and the explanation.
+    """Return the state of the group after this sample, and the explanation of its lag.
 
     The explanation is None if no partition is late (rule 3).
     """
@@ -111,5 +115,5 @@ def _explain(group: LateGroup, sampled: SampledGroup) -> ExplainedLag | None:
 
 
 def _window(totals: Sequence[Totals], now_ms: int) -> tuple[Totals, ...]:
-    """Apply rule 2. If the clock was set back, the window begins again."""
+    """Return the totals in the window (rule 2). If the clock was set back, the window begins again."""
     return tuple(one for one in totals if 0 <= now_ms - one.sampled_at_ms <= WINDOW_MS)

@@ -1,4 +1,4 @@
-"""At each sample, find the partitions whose records wait too long.
+"""Find the partitions whose records wait too long, at each sample.
 
 1. Records of a partition *wait* if its lag in seconds is at least WAITING_SECONDS. If only a lower bound of the lag is
    known, the bound counts. If the lag in seconds is unknown, the records count as not waiting.
@@ -23,7 +23,7 @@ MIN_SAMPLES = 3
 
 
 class Behind(NamedTuple):
-    """Since when a partition is behind, and the number of samples that showed it."""
+    """The time of the first sample at which a partition was behind, and the number of these samples in a row."""
 
     since_ms: int
     samples: int

@@ -4,8 +4,8 @@
    rates are those of `evaluation.lag.rates`, so they are averages over five minutes.
 2. If the value of one partition is unknown, the sum is unknown. The value of an owned partition without a committed
    offset is unknown, unless the topic partition is empty.
-3. A share is the value of one member or host, divided by the sum of all members. Partitions without an owner are the
-   work of no member. If the sum is unknown or 0, all shares are unknown.
+3. A share is the value of one member or host, divided by the sum of all members. This sum does not include partitions
+   without an owner. If the sum is unknown or 0, all shares are unknown.
 4. If the assignment of one member is unknown, the work of the group is unknown. If the host of one member is unknown,
    the work of the hosts is unknown.
 5. The capacity of a member comes from `capacity.py`. Hosts have no capacity.
@@ -27,8 +27,8 @@ Amount = TypeVar("Amount", int, float)
 class PartitionWork(NamedTuple):
     """One committed partition at one sample. None means unknown.
 
-    `member_id` is the owner. It is empty if the partition has no owner, or if the owner is unknown. `is_late` follows
-    `lateness.py`. `is_blocked` is True if an open transaction begins at the next record.
+    `member_id` is the owner. It is empty if the partition has no owner, or if the owner is unknown. `is_late` is
+    defined in `lateness.py`. `is_blocked` is True if the next record belongs to an open transaction.
     """
 
     topic: str
@@ -53,7 +53,7 @@ class Work:
     """The work of one member or of one host. None means unknown.
 
     `member_id` and `client_id` are empty for a host. `partitions` is the number of owned partitions. `late_partitions`
-    is the number of late partitions among them.
+    is the number of owned partitions that are late.
     """
 
     name: str
@@ -74,7 +74,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class GroupWork:
-    """The work of all members and of all hosts, sorted by produce rate, the largest first."""
+    """The work of all members and of all hosts, both sorted by produce rate in descending order."""
 
     members: tuple[Work, ...] = ()
     hosts: tuple[Work, ...] = ()
@@ -86,7 +86,7 @@ def group_work(
     empty: Container[TopicPartition] = frozenset(),
     capacities: Mapping[str, float] | None = None,
 ) -> GroupWork | None:
-    """Return the work of each member and host. None if the assignment of a member is unknown (rule 4).
+    """Return the work of each member and host, or None if the assignment of a member is unknown (rule 4).
 
     `empty` are the topic partitions without records. `capacities` has the known capacities by member id.
     """

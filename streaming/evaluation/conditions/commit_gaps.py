@@ -2,20 +2,20 @@
 
 The rule numbers continue those of `reconciliation.py`.
 
-18. `long_commit_gap`: the group has members, and these conditions are met.
+18. `long_commit_gap`: the group has members, and all these statements are true.
     - The last commit is older than the group's limit `max_commit_gap_seconds`.
     - The group has not committed since its last rebalance, or listings show a rebalance in progress.
-    - Records have waited for longer than the limit. The oldest of them was written at most `window_seconds` after the
-      rebalance. If records were written only later, the rebalance is not the cause.
+    - Records have waited for longer than the limit. The oldest waiting record was written at most `window_seconds`
+      after the rebalance. If the oldest record is younger, the rebalance is not the cause.
     If it is unknown whether records wait, the condition is unknown.
-19. If the group had no members before, the gap counts from the moment when it got members. So a nightly job that starts
-    has no gap of one day.
+19. If the group had no members before, the gap begins when the group gets members. So the start of a nightly job is not
+    the end of a gap of one day.
 20. The condition lasts for at least `window_seconds`. So a gap that ended a moment ago is still visible.
 
-The tables `rebalances` and `commit_gaps`, and the histogram of commit gaps, contain each gap (`combine/gaps.py`). A gap
-in these tables is not always harmful: the group of a quiet topic does not commit for an hour, because it receives no
-record. No record of `__consumer_offsets` shows whether records waited. So this condition follows from samples, while
-the gap lasts.
+The tables `rebalances` and `commit_gaps`, and the histogram of commit gaps, contain each gap (`combine/gaps.py`). Not
+each of these gaps is harmful. For example, the group of a quiet topic does not commit for an hour, because it receives
+no records. `__consumer_offsets` does not show whether records waited. So the monitor computes this condition from
+samples, while the gap lasts.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ def long_commit_gap(  # noqa: PLR0913, PLR0917 - the inputs of the rules
     limits: Limits,
     max_gap_seconds: float,
 ) -> Mapping[str, str | None]:
-    """Return the text of the active condition, or nothing (rules 18 and 19). None: unknown.
+    """Return the name and the text of the condition, or an empty mapping if the condition is not active.
+
+    The text is None if it is unknown whether the condition is active (rules 18 and 19).
 
     >>> recent = [RebalanceSummary(100_000, 2, "rebalance", (), "range", 3)]
     >>> commits = GroupCommits(last_ms=90_000, partitions=1, wait=True, wait_seconds=400.0)
@@ -65,7 +67,7 @@ def _time_of_day(at_ms: int) -> str:
 
 
 def _members_since_ms(recent: Sequence[RebalanceSummary]) -> int:
-    """Return the time of the first rebalance after the group had no members. 0: not within the known rebalances."""
+    """Return the time when the group last got members. Return 0 if this time is before the known rebalances."""
     since_ms, had_members = 0, True
     for rebalance in recent:
         if rebalance.members and not had_members:

@@ -7,8 +7,8 @@ Rules:
    group's coordinator. If "now" is unknown, or if an open transaction blocks the partition, all conditions of the group
    are unknown.
 2. A condition *begins* at the first "now" at which it is active. It *ends* at the first "now" at which it is not
-   active. An unknown condition does not begin or end. An unknown condition is hidden until it is known again. When a
-   group no longer exists, its conditions end.
+   active. An unknown condition neither begins nor ends, and outputs do not show it. When a group no longer exists, its
+   conditions end.
 3. Conditions that were reported before a restart of the monitor continue (`restore`). The start times of these
    conditions stay the same.
 4. The text of a condition comes from the last sample at which the condition was active. The event for the end of the
@@ -106,10 +106,8 @@ class ConditionEvaluation:
     """The result of one evaluation.
 
     `active` contains the active conditions of each group. `changes` contains the conditions that began or ended since
-    the last call of `ConditionTracker.commit`.
-
-    `known` contains the active conditions. It also contains conditions that were active before and are unknown now.
-    `ConditionTracker.commit` stores `known`.
+    the last call of `ConditionTracker.commit`. `known` contains the active conditions, and the conditions that were
+    active before and are unknown now. `ConditionTracker.commit` stores `known`.
     """
 
     active: Mapping[str, tuple[Condition, ...]]
@@ -192,10 +190,7 @@ class ConditionTracker:
         return None if partition is None else inputs.now_ms.get(partition)
 
     def _groups_to_evaluate(self, inputs: ConditionInputs, commits: Mapping[str, GroupCommits]) -> Iterator[str]:
-        """Yield the groups that can have a condition now, or had a condition before.
-
-        Each other group needs only one comparison.
-        """
+        """Yield the groups that can have a condition now, or had a condition before."""
         had_one = {group_id for group_id, _ in self._known}
         silent = inputs.silence.groups_with_a_silent_partition()
         suspects = had_one.union(silent, inputs.rebalancing_since_ms, inputs.unowned, inputs.missing_topics)
@@ -315,7 +310,7 @@ class ConditionTracker:
 def _silence_conditions(
     snapshot: GroupSnapshot, inputs: ConditionInputs, commits: GroupCommits | None, now_ms: int, limits: Limits
 ) -> Mapping[str, str | None]:
-    """Evaluate rules 11 to 13 of `silence.py`. At most one of their two conditions is active.
+    """Evaluate rules 11 to 13 of `silence.py`. At most one of the two conditions is active.
 
     The text is None if the state of the condition is unknown.
     """
@@ -333,7 +328,7 @@ def _silence_conditions(
         return {name: None for name, is_unknown in unknown.items() if is_unknown}
     if commits is None or not silent:
         return {condition: f"rebalance in progress for at least {in_words(rebalancing_ms or 0)}"}
-    text = f"no member committed for {in_words(now_ms - commits.last_ms)} while records wait and new ones arrive"
+    text = f"no member committed for {in_words(now_ms - commits.last_ms)} while records wait and new records arrive"
     state = f" (group state {listed.state})" if listed and listed.state else ""
     return {condition: text + state}
 

@@ -1,4 +1,4 @@
-"""What shows whether a group can have a condition. The values depend only on the state of the group."""
+"""Compute values from the state of a group that show whether the group can have a condition."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from streaming.group.snapshot import GroupSnapshot
 
 @dataclass(frozen=True, slots=True)
 class GroupInputs:
-    """A group's state, and values that depend only on this state.
+    """The state of a group, and values that depend only on this state.
 
-    The values show whether the group can have a condition. Most groups cannot have one, and need no further
-    evaluation.
+    The values show whether the group can have a condition. Most groups cannot have a condition, so the monitor does not
+    evaluate them further.
     """
 
     record: GroupState
@@ -46,7 +46,7 @@ def group_inputs(record: GroupState) -> GroupInputs:
 def _static_owners(snapshot: GroupSnapshot, since_ms: int) -> OwnedPartitions | None:
     """Return the partitions of the static members, or None if no static member has partitions.
 
-    The members have had these partitions at least since the group's last record.
+    The members have had these partitions at least since `since_ms`, the time of the group's last record.
     """
     of_member = {
         member.group_instance_id: member.assigned

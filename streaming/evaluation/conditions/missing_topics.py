@@ -4,16 +4,16 @@ If a member subscribes to a misspelled topic, it reads nothing, and Kafka report
 those of `commit_gaps.py`.
 
 21. `subscribed_topic_missing`: members subscribe by name to a topic that has been missing for longer than
-    `stuck_after_seconds`. The time counts from the first sample in which the topic was missing, also after a restart of
-    the monitor. The topics that match a member's regular expression (KIP-848) do not count. A classic client resolves
-    its expression itself, so its subscription contains only names. When the client refreshes its metadata, it removes
-    the names of deleted topics.
-22. A topic is missing if the brokers do not know it, and if the same answer shows that the monitor has the right
-    DESCRIBE on this name (`ClusterSample.missing_topics`). Without this right, brokers before Kafka 1.0 also answer
-    UNKNOWN_TOPIC_OR_PARTITION, and brokers before Kafka 2.3 report no rights.
-23. If the brokers did not know the topic before, and the last sample proves neither that the topic is missing nor that
-    it exists, the condition is unknown. It is also unknown if the last record of a classic group cannot be decoded,
-    because the subscriptions are unknown then.
+    `stuck_after_seconds`. The time starts at the first sample without the topic. A restart of the monitor does not
+    reset it. Topics that match a member's regular expression (KIP-848) do not count. A classic client resolves its
+    regular expression itself, so its subscription contains only names. When the client refreshes its metadata, it
+    removes the names of deleted topics.
+22. A topic is missing (`ClusterSample.missing_topics`) if the brokers do not know it, and the same response shows the
+    monitor's right DESCRIBE on this name. Without this right, brokers before Kafka 1.0 also return
+    UNKNOWN_TOPIC_OR_PARTITION. Brokers before Kafka 2.3 report no rights.
+23. The condition is unknown in two cases. First case: the brokers did not know the topic before, and the last sample
+    does not show whether the topic exists. Second case: the last record of a classic group cannot be decoded, so the
+    subscriptions are unknown.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ class MissingTopics:
     is_known: bool = True
 
     def condition(self, now_ms: int, limits: Limits) -> Mapping[str, str | None]:
-        """Return the text of the active condition, or nothing (rule 21). None: unknown.
+        """Return the name and the text of the condition, or an empty mapping if it is not active (rule 21).
+
+        The text is None if it is unknown whether the condition is active.
 
         >>> missing = MissingTopics({"ordres": 0}, {"ordres": 2})
         >>> missing.condition(600_000, Limits())
@@ -65,7 +67,7 @@ class MissingTopics:
 
 
 def missing_topics_now(groups: Mapping[str, GroupState], sample: ClusterSample) -> Mapping[str, MissingTopics]:
-    """Return the missing topics of each group. Groups for which the brokers knew all topics are absent."""
+    """Return the missing topics of each group. A group is absent if the brokers know all its topics."""
     found = ((group_id, _missing_topics(record.snapshot, sample)) for group_id, record in groups.items())
     return {group_id: missing for group_id, missing in found if missing is not None}
 
@@ -89,7 +91,7 @@ def _shows_members(snapshot: GroupSnapshot) -> bool:
 
 
 def _subscriptions(snapshot: GroupSnapshot) -> Iterator[frozenset[str]]:
-    """Yield the names to which each member subscribes. A member with an unknown subscription is left out."""
+    """Yield the topic names in the subscription of each member. Members with an unknown subscription are omitted."""
     if snapshot.modern is not None:
         yield from (frozenset(member.subscribed_topics) for member in snapshot.modern.members.values())
     elif snapshot.classic is not None:

@@ -11,16 +11,16 @@ member shows this progress. The rule numbers continue those of `silence.py`:
 16. `stuck_reconciliation`: a member lags for longer than its rebalance timeout. A member must revoke its partitions
     within this timeout. In the polling mode the timeout is unknown, because coordinators do not report it. In this
     case, the limit is `stuck_after_seconds`. The coordinator fences a member that does not revoke its partitions in
-    time. So a stuck member has one of two causes. Either the coordinator has not fenced the member, or the member waits
-    for a partition of a different member.
+    time. So there are two possible reasons for a stuck member: the coordinator has not fenced the member, or the member
+    waits for a partition of a different member.
 17. Some members are not evaluated: members without a current assignment, and members whose state is unknown. A static
-    member that has left for a restart (epoch -2) is also not evaluated. Until the session timeout, the coordinator
-    reserves the partitions of this member. The member does not have to reconcile during this time. The session timeout
-    can be longer than the rebalance timeout. A member that waits for a reserved partition is not evaluated either,
-    because it cannot reconcile before the static member returns or is removed. Its lag starts after that. The records
-    of a streams group do not show the tasks of members. So while a static member of the group is away, no member that
-    waits is evaluated. Share groups are not evaluated, because their members do not have to reconcile. Streams groups
-    are not evaluated in the polling mode, because coordinators do not report the tasks of members.
+    member that has left for a restart (epoch -2) is also not evaluated, because it does not have to reconcile before
+    its session timeout. Until then, the coordinator reserves the partitions of this member. A member that waits for a
+    reserved partition is also not evaluated. It cannot reconcile before the static member returns or is removed. Its
+    lag starts after that. The records of a streams group do not show the tasks of members. So while a static member of
+    a streams group is away, the members that wait for tasks are not evaluated. Share groups are not evaluated, because
+    their members do not have to reconcile. Streams groups are not evaluated in the polling mode, because coordinators
+    do not report the tasks of members.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from streaming.protocol.modern import (
 STUCK_RECONCILIATION = "stuck_reconciliation"
 
 AWAY_EPOCH = -2
-"""Epoch of a static member that has left and will possibly return (`LEAVE_GROUP_STATIC_MEMBER_EPOCH`)."""
+"""Epoch of a static member that has left and can return (`LEAVE_GROUP_STATIC_MEMBER_EPOCH`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ def allowed_ms(member: ModernMember, limits: Limits) -> float:
 def _may_wait_for(
     reserved: AbstractSet[tuple[str, int]], member_id: str, current: MemberAssignment, snapshot: GroupSnapshot
 ) -> bool:
-    """Return True if the member waits for one of the reserved partitions, or possibly waits for a reserved task."""
+    """Return True if the member waits for one of the reserved partitions, or may wait for a reserved task."""
     if current.state == UNRELEASED_STREAMS_MEMBER:
         return True
     targets = snapshot.modern.targets if snapshot.modern else {}
@@ -122,7 +122,7 @@ def _reports_reconciliation(snapshot: GroupSnapshot) -> bool:
 def _is_state_known(current: MemberAssignment, snapshot: GroupSnapshot) -> bool:
     """Return True if the monitor can determine whether the member has reached its target.
 
-    In the polling mode, no response contains the member state. Instead, the monitor compares the assignment of the
-    member with its target.
+    In the polling mode, no response contains the state of a member. So the monitor compares the member's assignment
+    with its target.
     """
     return snapshot.is_polled or current.state != UNKNOWN_MEMBER_STATE

@@ -14,17 +14,17 @@ request to the group's coordinator.
 11. A group is *silent* if four requirements are met. First: the group has members. Second: the group has committed
     offsets before. Third: the records of a partition wait. Fourth: no member has committed for longer than
     `stuck_after_seconds`. If the monitor cannot check one of the requirements, it is unknown whether the group is
-    silent. If a complete listing does not contain the group, the group was possibly deleted without a record. In this
-    case, too, it is unknown whether the group is silent. If a listing shows the state Empty, the group has no members.
+    silent. This is also unknown if a complete listing does not contain the group, because the group may have been
+    deleted without a record. If a listing shows the state Empty, the group has no members.
 12. `stuck_rebalance`: listings have shown the group in a rebalance for longer than `stuck_after_seconds`. During this
     time, the coordinator wrote no record of the group. For a silent group, this condition is also active if the last
     listing shows a rebalance or does not show the state.
 13. `silent_group`: the group is silent, and the last listing shows that the group is not in a rebalance. There are
     three possible causes. The members process their records very slowly, or they hang, or they do not commit.
-14. `silent_static_member`: a static member has owned partitions for longer than `stuck_after_seconds`. Records wait in
-    these partitions. During this time, the member has not committed an offset of these partitions. A different member
-    of the group has committed offsets. Either the member's group instance id was fenced, or the member hangs. If the
-    whole group is silent, the condition `silent_static_member` is not active.
+14. `silent_static_member`: a static member has owned partitions for longer than `stuck_after_seconds`, and records wait
+    in these partitions. During this time, the member has committed no offset of these partitions, but a different
+    member of the group has committed offsets. There are two possible causes: the member's group instance id was fenced,
+    or the member hangs. If the whole group is silent, the condition `silent_static_member` is not active.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class GroupCommits:
     """The commits of a group.
 
     `last_ms` is the time of the last commit. `partitions` is the number of committed partitions. `wait` is True if
-    records wait, or None if this is unknown. `wait_seconds` is the known age of the oldest unread record, without
-    records that an open transaction blocks. It is 0 if no record waits. If `wait` is None, an older record can exist.
+    records wait, or None if this is unknown. `wait_seconds` is the known age of the oldest unread record, or 0 if no
+    record waits. Records that an open transaction blocks do not count. If `wait` is None, there may be an older record.
     """
 
     last_ms: int
@@ -87,8 +87,8 @@ def silence_condition(
 ) -> str | None:
     """Return the name of the active condition, or None if no condition is active (rules 12 and 13).
 
-    `listed_state` is None if the state in the listing is unknown. `rebalancing_ms` shows how long the listings have
-    shown a rebalance of the group.
+    `listed_state` is None if the listing does not show the state. `rebalancing_ms` is the time for which listings have
+    shown the group in a rebalance.
 
     >>> silence_condition(True, None, None, Limits()), silence_condition(True, "Stable", None, Limits())
     ('stuck_rebalance', 'silent_group')
@@ -144,8 +144,8 @@ def silent_static_owners(
 class Silence:
     """The commits at one sample, with methods that find the groups in which records wait.
 
-    For speed, the class evaluates whole columns first. Then it evaluates single rows for only a few partitions. `ends`
-    must already contain the sample.
+    For speed, the class evaluates whole columns first, and single rows only for a few partitions. `ends` must already
+    contain the sample.
     """
 
     def __init__(self, lag: LagEvaluation, ends: SampledOffsets, limits: Limits) -> None:
@@ -204,10 +204,7 @@ class Silence:
         return {group_id: PartitionCommits(last, waiting) for group_id, (last, waiting) in by_group.items()}
 
     def growing_rows(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """Return the partitions whose end offset grew within the last `stuck_after_seconds`.
-
-        The result maps each of these partitions to its row number in `ends`.
-        """
+        """Return the row number in `ends` of each partition whose end offset grew in the last `stuck_after_seconds`."""
         asked = sorted(partitions)
         topics = pa.array([topic for topic, _ in asked], pa.string())
         rows = self._ends.rows(topics, np.array([at for _, at in asked], dtype=np.int64))
@@ -240,7 +237,7 @@ class CommitsByPartition:
     def of_group(self, group_id: str, owned: OwnedPartitions) -> PartitionCommits | None:
         """Return the group's commits, or None if the group has no commits.
 
-        `waiting` contains partitions whose records wait, also owned partitions without a commit.
+        `waiting` also contains owned partitions without a commit if records wait in these partitions.
         """
         committed = self._committed.get(group_id)
         if committed is None:

@@ -2,8 +2,8 @@
 
 Rules:
 
-1. The group's records and the samples show which partitions have no owner, and since when (`rule_violations`). A
-   partition that is missing in the last sample is ignored, because its topic was deleted a moment ago.
+1. The group's records and the samples show which partitions have no owner, and since when (`common_rules`). A partition
+   that is missing in the last sample is ignored, because its topic was deleted a moment ago.
 2. If the group has committed an offset of the partition, the number of waiting records is the lag of the partition.
    Otherwise all records of the partition wait. Their number is the end offset minus the log start offset. If the number
    for one partition is unknown, the sum for the group is unknown.
@@ -72,7 +72,10 @@ def unowned_now(groups: Mapping[str, GroupState], lag: pa.Table, sample: Cluster
 def unowned_condition(
     record: GroupState, unowned: UnownedNow | None, listed_state: str | None, now_ms: int, limits: Limits
 ) -> Mapping[str, str | None]:
-    """Return the text of the active condition, or nothing (rule 3). None: unknown."""
+    """Return the name and the text of the condition, or an empty mapping if it is not active (rule 3).
+
+    The text is None if it is unknown whether the condition is active.
+    """
     if _is_unknown(record, listed_state):
         return {UNOWNED_PARTITIONS: None}
     lasting = unowned.longer_than(now_ms, limits) if unowned and listed_state not in {EMPTY, DEAD} else ()
@@ -80,10 +83,7 @@ def unowned_condition(
 
 
 def _is_unknown(record: GroupState, listed_state: str | None) -> bool:
-    """Return True if the owners of the partitions are unknown.
-
-    The owners are unknown if the group is in a rebalance, or if its records do not show the owners.
-    """
+    """Return True if the group is in a rebalance, or if its records do not show the owners of partitions."""
     return listed_state in REBALANCING or (record.violations is not None and not record.violations.is_known)
 
 
@@ -109,9 +109,9 @@ def _records(records: int | None) -> str:
 
 
 def _exists(one: Unowned, sample: ClusterSample) -> bool:
-    """Return False if the sample shows that the partition does not exist (rule 1), otherwise True.
+    """Return False if the sample shows that the partition does not exist (rule 1), or if the partition is pending.
 
-    A topic that is not in the sample is assumed to be unchanged.
+    If the sample does not contain the topic, the partition is assumed to exist.
     """
     sampled = sample.topics.get(one.topic)
     return not one.is_pending and (sampled is None or one.partition < (sampled.partitions or 0))

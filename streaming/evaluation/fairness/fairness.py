@@ -5,12 +5,12 @@ Rules:
 1. For a classic group, the leader's assignment is evaluated. For a KIP-848 group, the targets are evaluated.
 2. The leader of a classic Kafka Streams group assigns tasks, not partitions. So the imbalance of such a group has
    numbers, but no score (`kafka_streams`).
-3. A group has a topic skew (`assignors.what_if.topic_skew`) only if its score is known and below 100. Also, each topic
-   on its own must be evenly shared.
-4. The work of a group is *uneven* if its members receive very different numbers of records, and an assignment could
-   change that. The partitions of the busiest member receive at least UNEVEN_WORK_FACTOR times as many records as those
-   of the busiest member in the fairest assignment, and at least UNEVEN_WORK_RECORDS_PER_SECOND more. A hot partition
-   alone is not uneven work, because no assignment can divide a partition.
+3. A group has a topic skew (`assignors.what_if.topic_skew`) only if its score is known and below 100, and if the
+   members share each single topic evenly.
+4. The work of a group is *uneven* if a different assignment could share the records much more evenly. The busiest
+   member is compared with the busiest member of the fairest assignment. It must receive at least UNEVEN_WORK_FACTOR
+   times as many records, and at least UNEVEN_WORK_RECORDS_PER_SECOND more. A single hot partition is not uneven work,
+   because no assignment can divide a partition.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def among_members(imbalances: Iterable[Imbalance], measure: str) -> Imbalance | 
 
 
 def uneven_work(imbalances: Iterable[Imbalance]) -> Imbalance | None:
-    """Return the distribution of the produce rate among members if it is uneven (rule 4). None otherwise.
+    """Return the imbalance of the produce rate among members, or None if the work is not uneven (rule 4).
 
     >>> even = Imbalance(measure=THROUGHPUT, scope=MEMBER, largest=400, excess=100)
     >>> uneven_work([even]), uneven_work([Imbalance(measure=THROUGHPUT, scope=MEMBER, largest=400, excess=200)]).excess

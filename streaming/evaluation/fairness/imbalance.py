@@ -1,11 +1,11 @@
-"""Measure how evenly the work is shared. The work is measured as partitions, as lag and as throughput.
+"""Measure how evenly the work is shared. Work is the number of partitions, the lag or the throughput.
 
 The work is compared among members, among client hosts, and among the subscribers of each topic. The measures are those
 of `assignors/fairness/evenness.py`. Example: 5 members share 7 partitions, so the mean is 1.4. If the members have 3,
 1, 1, 1 and 1 partitions, max/mean is 2.14, and there is one excess partition. If the members have 2, 2, 1, 1 and 1
 partitions, max/mean is 1.43. In this case, there is no excess partition, because no valid assignment is better. Rules:
 
-1. If the work of at least one partition is unknown, the imbalance is unknown. An unknown imbalance has no numbers.
+1. If the work of at least one partition is unknown, the imbalance is unknown, and all its numbers are None.
    `unknown_reason` is the reason, and `unknown_partitions` is the number of partitions whose work is unknown. A
    partition with unknown work does not affect the imbalances of other topics.
 2. Hosts are evaluated only if the host of every member is known.
@@ -20,7 +20,7 @@ partitions, max/mean is 1.43. In this case, there is no excess partition, becaus
 4. In these cases there is no score, and `score_reason` gives the reason:
 
    - `metadata_missing`: the partition count of a topic is unknown.
-   - `metadata_changed`: the partition count of a topic was different when the partitions were assigned.
+   - `metadata_changed`: the partition count of a topic has changed since the assignment.
    - `law_broken`: a partition has two owners, an assigned partition does not exist, or an owner is not a member or does
      not subscribe to the topic.
    - `partitions_shared`: a partition has two owners, and the strategy permits this.
@@ -64,11 +64,11 @@ Weights = Mapping[TopicPartition, float | None]
 class Imbalance(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """The distribution of one kind of work among one kind of participants. Amounts have the unit of `measure`.
 
-    `busiest` is the participant with the most work. If several participants have the same maximum of work, `busiest` is
-    the first participant by name. `idle` is the number of participants without a partition. `idle_in_any_assignment` is
-    the number of idle participants in the fairest assignment. `idle` and `idle_in_any_assignment` are None for the
-    measures lag and throughput. `excess` is the work of the busiest participant minus the work of the busiest
-    participant in the fairest assignment. Ratios are None if there is no work (`total` is 0).
+    `busiest` is the participant with the most work. If several participants have the most work, `busiest` is the first
+    of them by name. `idle` is the number of participants without a partition. `idle_in_any_assignment` is the number of
+    idle participants in the fairest assignment. `idle` and `idle_in_any_assignment` are None for the measures lag and
+    throughput. `excess` is the work of the busiest participant minus the work of the busiest participant in the fairest
+    assignment. Ratios are None if there is no work (`total` is 0).
     """
 
     measure: str
@@ -92,7 +92,7 @@ class Imbalance(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
     @property
     def avoidable_idle(self) -> int | None:
-        """The number of idle participants beyond the number in the fairest assignment, or None if unknown."""
+        """The number of idle participants minus their number in the fairest assignment, at least 0. None if unknown."""
         if self.idle is None or self.idle_in_any_assignment is None:
             return None
         return max(0, self.idle - self.idle_in_any_assignment)
@@ -100,10 +100,7 @@ class Imbalance(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """The partitions of each participant in an assignment.
-
-    A division is computed once per assignment. Every measure uses the same division.
-    """
+    """The partitions of each participant in an assignment. All measures of an assignment use the same division."""
 
     partitions: tuple[TopicPartition, ...] = ()
     participants: tuple[Participants, ...] = ()
@@ -120,9 +117,10 @@ class Division:
     ) -> tuple[Imbalance, ...]:
         """Measure how evenly members, hosts, and the subscribers of each topic share one kind of work.
 
-        The results are in the order members, hosts, topics. The topics are sorted by name. `amounts` contains the work
-        of each partition in `partitions`, in the unit of `measure`. An unknown amount is None. The measure
-        `partitions` needs no amounts, because each partition counts as 1. A group without members has no imbalance.
+        The results have the order members, hosts, topics. The topics are sorted by name. `amounts` contains the work of
+        each partition in `partitions`, in the unit of `measure`. An unknown amount is None. The measure `partitions`
+        needs no amounts, because each partition counts as 1. A group without members has no imbalance.
+
         Raises ValueError if an amount is negative or not finite.
 
         >>> from assignors import GroupAssignment, GroupSpec, MemberSubscription
@@ -197,9 +195,9 @@ def _measure(
 def _fairest_loads(
     participants: Participants, partitions: Sequence[TopicPartition], work: Sequence[float], *, counts_partitions: bool
 ) -> tuple[tuple[float, ...] | None, str]:
-    """Return the loads of the fairest distribution (rule 3), and an empty reason.
+    """Return the loads of the fairest distribution in ascending order (rule 3), and an empty string.
 
-    The loads are in ascending order. If there is no score, return None and the reason for the missing score.
+    If there is no score, return None and the reason for the missing score.
     """
     if participants.score_reason:
         return None, participants.score_reason
@@ -222,10 +220,9 @@ def _fairest_loads(
 def _fairest_loads_of_equals(
     count: int, equal_participants: int, work: Sequence[float], *, counts_partitions: bool
 ) -> tuple[float, ...]:
-    """Return the fairest loads.
+    """Return the fairest loads of `count` participants.
 
-    `equal_participants` is the number of participants that can get partitions. Each of these participants can get every
-    partition.
+    `equal_participants` of them can get every partition. The other participants can get no partition.
     """
     if not equal_participants:
         return (0,) * count

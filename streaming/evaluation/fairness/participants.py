@@ -1,7 +1,6 @@
-"""Find the partitions of each participant in an assignment. Members, client hosts and subscribers are participants.
+"""Find the partitions of each participant in an assignment. Participants are members, client hosts or subscribers.
 
-The rule numbers are those of `imbalance`. Rule 2 is about hosts, rule 4 is about missing scores, and rule 5 is about
-unknown assignments.
+The numbers of rules refer to `imbalance`.
 """
 
 from __future__ import annotations
@@ -25,11 +24,10 @@ TOPIC = "topic"
 class SharedWork:
     """A group's assignment, and the inputs of its measures.
 
-    `hosts` maps member ids to the known client hosts. `unknown_topics` are subscribed topics whose partition count is
-    unknown. `changed_topics` are topics whose partition count was different at the time of the assignment
-    (`assignment_inputs`). If the group cannot have a score, `not_scored` contains the reason. If the owners are
-    unknown, `unknown_reason` contains the reason. If `has_one_owner` is True, the strategy never assigns a partition to
-    two members.
+    `hosts` maps member ids to the known client hosts. `unknown_topics` and `changed_topics` are those of
+    `AssignmentInputs`. If the group cannot have a score, `not_scored` contains the reason. If the owners are unknown,
+    `unknown_reason` contains the reason. If `has_one_owner` is True, the strategy never assigns a partition to two
+    members.
     """
 
     spec: GroupSpec
@@ -46,11 +44,11 @@ class SharedWork:
 class Participants:
     """The participants of one scope, and the partitions that they have.
 
-    `count` is the number of participants. `names` contains the sorted names of the participants that have partitions.
-    The names of participants without partitions are possibly missing. `partition_indexes` are the positions of the
-    partitions in the result of `divide`. `owner_indexes` are the positions of the owners in `names`, in the same order.
-    `equal_participants` is the number of participants that can get partitions, if each of them can get every partition.
-    If `equal_participants` is None, `spec` describes which participant can get which partitions.
+    `count` is the number of participants. `names` contains the sorted names of the participants. Participants without
+    partitions may be missing in `names`. `partition_indexes` are the positions of the partitions in the result of
+    `divide`. `owner_indexes` are the positions of the owners in `names`, in the same order. `equal_participants` is the
+    number of participants that can get partitions, if each of them can get every partition. Otherwise, it is None, and
+    `spec` describes which participant can get which partitions.
     """
 
     scope: str
@@ -183,7 +181,7 @@ def _topic_participants(
 def _why_no_score(shared: SharedWork, topic: str | None, broken: frozenset[Rule]) -> str:
     """Return the reason for a missing score (rule 4), or an empty string if there is a score.
 
-    If `topic` is None, the score is that of the whole group.
+    `topic` is None for the score of the whole group.
     """
 
     def applies(topics: Collection[str]) -> bool:

@@ -11,9 +11,10 @@ from streaming.evaluation.incidents.incident import START_WINDOW_MS
 
 @dataclass(frozen=True, slots=True)
 class CoordinatorHistory:
-    """The last known leader of each partition of `__consumer_offsets`, and the lost leaders with the time of loss.
+    """The last known leader of each partition of `__consumer_offsets`, and the leaders that partitions have lost.
 
-    `leaderless` contains the partitions that have no leader now, with the time of the first sample without a leader.
+    `lost` maps a partition to its former leader and the time of the loss. `leaderless` maps a partition that has no
+    leader now to the time of the first sample without a leader.
     """
 
     leaders: Mapping[int, int] = field(default_factory=dict)
@@ -23,8 +24,8 @@ class CoordinatorHistory:
     def after_sample(self, leaders: Mapping[int, int], sampled_at_ms: int) -> CoordinatorHistory:
         """Return the history after a sample. Partitions without a leader are not in `leaders`.
 
-        Broker 3 led two partitions. One of them has a new leader, and the other one has no leader. Later, broker 3
-        leads a partition again.
+        In the example, broker 3 leads partitions 0 and 1. Then partition 0 has a new leader, and partition 1 has no
+        leader. Later, broker 3 leads partition 1 again.
 
         >>> before = CoordinatorHistory().after_sample({0: 3, 1: 3, 2: 1}, 0)
         >>> after = before.after_sample({0: 1, 2: 1}, 5_000)

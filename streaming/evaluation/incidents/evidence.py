@@ -33,10 +33,10 @@ LEADERLESS_MS: Final = 30_000
 """Time without a leader after which a missing coordinator is evidence. A restart of a broker often takes less time."""
 
 LAG_END_RATIO: Final = 0.5
-"""A lag above the limit has ended if the lag in seconds is at most this part of the limit (rule 3)."""
+"""The evidence "lag above the limit" ends if the lag in seconds is at most this fraction of the limit (rule 3)."""
 
 MAX_NAMES: Final = 10
-"""Maximum number of hosts and of topics that one evidence lists."""
+"""Maximum number of hosts, and of topics, in one `Evidence`."""
 
 NO_EVIDENCE: Final = frozenset({ROLLING_RESTART, SUBSCRIPTION_MISMATCH})
 _NAME_MEMBERS: Final = frozenset({REBALANCE_STORM, FLAPPING_MEMBER})
@@ -84,7 +84,8 @@ class Coordinator(NamedTuple):
     """The broker that coordinates a group.
 
     `is_gone` is True if the broker leads no partition of `__consumer_offsets` any more. `leaderless_since_ms` is the
-    time since which the group's partition has had no leader. None if it has a leader, or if this is unknown.
+    time of the first sample in which the group's partition had no leader. It is None if the partition has a leader, or
+    if this is unknown.
     """
 
     broker_id: int | None = None
@@ -110,7 +111,7 @@ class GroupSurroundings:
 def evidence_of(report: GroupReport, surroundings: GroupSurroundings, sampled_at_ms: int) -> Iterator[Evidence]:
     """Yield the active evidence of a group.
 
-    The tables contain the start of conditions and causes of lag. A loss and a lag above the limit start at the first
+    Conditions and causes of lag have start times of their own. A loss and a lag above the limit start at the first
     sample that shows them.
     """
     if report.limits.ignore_alerts:
@@ -136,10 +137,7 @@ def is_above_limit(report: GroupReport) -> bool:
 
 
 def has_lag_ended(report: GroupReport) -> bool:
-    """Return True if the lag is so low that the evidence "lag above the limit" ends (rule 3).
-
-    The lag of each partition must be known.
-    """
+    """Return True if the evidence "lag above the limit" ends (rule 3). The lag of each partition must be known."""
     lag = report.lag
     if lag.seconds is None:
         return not lag.records

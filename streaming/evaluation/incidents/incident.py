@@ -1,4 +1,4 @@
-"""Defines an incident. All other values about an incident (cause, story) are computed from it."""
+"""Define an incident. The cause and the story of an incident are computed from these values."""
 
 from __future__ import annotations
 
@@ -33,10 +33,9 @@ class Link(NamedTuple):
 class Incident:
     """One incident. The rules are in the docstring of this package.
 
-    `evidence` is sorted, the earliest first, and has at most MAX_EVIDENCE entries. `groups` contains the ids of all
-    affected groups, sorted. It also contains groups whose evidence is not listed (rule 13). `quiet_since_ms` is None
-    while evidence is active. `end_ms` is None while the incident is open. For a merged incident, it is the time of the
-    merge.
+    `evidence` is sorted by start, and has at most MAX_EVIDENCE entries. `groups` contains the sorted ids of all
+    affected groups, including groups whose evidence is not listed (rule 13). `quiet_since_ms` is None while evidence is
+    active. `end_ms` is None while the incident is open. For a merged incident, `end_ms` is the time of the merge.
     """
 
     incident_id: str
@@ -51,7 +50,7 @@ class Incident:
 
     @property
     def is_open(self) -> bool:
-        """True if the incident neither ended nor became a part of a different incident."""
+        """True if the incident has not ended and has not merged into a different incident."""
         return self.end_ms is None
 
     @property
@@ -76,15 +75,15 @@ class Incident:
 
     @property
     def active_groups(self) -> tuple[str, ...]:
-        """The ids of the groups with active evidence in the list, sorted."""
+        """The sorted ids of the groups with active evidence in the list."""
         return tuple(sorted({one.group_id for one in self.evidence if one.until_ms is None}))
 
     @property
     def shown_at_groups(self) -> frozenset[str]:
         """The ids of the groups that show this incident.
 
-        These are the groups with active evidence in the list. If the incident is not quiet, they are also the groups
-        without evidence in the list, because it is unknown which of them have active evidence.
+        These are the groups with active evidence in the list. While the incident is active, groups without listed
+        evidence also show it, because it is unknown whether their evidence is active.
         """
         unlisted = frozenset(self.groups) - self.listed_groups if self.quiet_since_ms is None else frozenset()
         return unlisted.union(self.active_groups)

@@ -1,17 +1,17 @@
 """Name the cause of an incident. The first rule that applies determines the cause.
 
-A rule counts all evidence that the incident lists, also evidence that has ended. So the cause does not change while the
-incident ends. "Groups" are the groups of this evidence.
+A rule counts all evidence that the incident lists, also evidence that has ended. So the cause does not change when
+evidence ends. "Groups" are the groups of this evidence.
 
-1. `coordinator_gone`: a coordinator links groups of the incident (`links.py`), at least half of the groups have
-   evidence that names this coordinator, and the broker leads no partition of `__consumer_offsets` any more.
-2. `coordinator`: as rule 1, but the broker still coordinates groups, or it is unknown whether it does.
+1. `coordinator_gone`: a coordinator links groups of the incident (`links.py`), and at least half of the groups have
+   evidence with this coordinator. The broker leads no partition of `__consumer_offsets` any more.
+2. `coordinator`: as rule 1, but the broker still leads partitions of `__consumer_offsets`, or this is unknown.
 3. `client_host`: a host links groups of the incident, and at least half of the groups have evidence that names the
    host.
 4. The first name in PRECEDENCE for which at least half of the groups have evidence. If there is no such name, the first
-   name in PRECEDENCE for which any group has evidence. A name that explains other evidence precedes the evidence that
-   it explains. For example, a hot partition explains lag, lag explains lost records, and a member that joins and leaves
-   again and again explains a storm.
+   name in PRECEDENCE for which any group has evidence. In PRECEDENCE, a problem comes before the problems that it can
+   cause. For example, a hot partition can cause lag, lag can cause lost records, and a member that joins and leaves
+   again and again can cause a storm.
 5. `unknown`: the lag is above a limit, and its cause is unknown.
 """
 
@@ -68,7 +68,7 @@ PRECEDENCE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class IncidentCause:
-    """The cause of an incident. `evidence` contains the evidence that shows the cause, the earliest first.
+    """The cause of an incident. `evidence` contains the evidence that shows the cause, sorted by start.
 
     `value` is the value of the link that is the cause (rules 1 to 3): the broker id or the host.
     """
@@ -84,7 +84,7 @@ class IncidentCause:
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """The ids of the groups whose evidence shows the cause, sorted."""
+        """The sorted ids of the groups whose evidence shows the cause."""
         return tuple(sorted({one.group_id for one in self.evidence}))
 
 
@@ -95,7 +95,7 @@ def incident_cause(incident: Incident) -> IncidentCause:
 
 
 def _linked_causes(incident: Incident) -> tuple[Sequence[IncidentCause], Sequence[IncidentCause]]:
-    """Apply rules 1 to 3. Of several brokers or hosts, the one with the most groups comes first."""
+    """Apply rules 1 to 3. Return the causes by broker and the causes by host, both sorted by number of groups."""
     brokers = [
         IncidentCause(
             COORDINATOR_GONE if any(one.is_coordinator_gone for one in found) else COORDINATOR, found, broker_id

@@ -39,7 +39,7 @@ COORDINATOR_EVIDENCE: Final = frozenset(
         cause.UNKNOWN,
     }
 )
-"""Evidence that a broken coordinator can explain. A hot partition or a missing topic has a different reason."""
+"""Names of evidence that a broken coordinator can cause. For example, it cannot cause a hot partition."""
 _LOOPBACK: Final = ("/127.", "/0:0:0:0:0:0:0:1", "/::1")
 
 Key = TypeVar("Key", bound=Hashable)
@@ -49,7 +49,7 @@ Key = TypeVar("Key", bound=Hashable)
 class Population:
     """The groups with members: all of them, by coordinator, and by client host.
 
-    `by_host` only needs the hosts that evidence of several groups names.
+    `by_host` needs only the hosts that the evidence of several groups names.
     """
 
     groups: frozenset[str] = frozenset()
@@ -67,7 +67,7 @@ class LinkedEvidence(NamedTuple):
 def find_links(
     evidence: Sequence[Evidence], population: Population, full_incidents: Mapping[EvidenceKey, Incident]
 ) -> Iterator[LinkedEvidence]:
-    """Yield all evidence that belongs together. One fact can be in several results.
+    """Yield sets of evidence that belongs together. One fact can be in several sets.
 
     `full_incidents` contains the incident of each fact that a full incident lists (rule 13).
     """
@@ -139,7 +139,7 @@ def _by_keys(
 
 
 def _runs(evidence: Iterable[Evidence]) -> Iterator[Sequence[Evidence]]:
-    """Split evidence into runs. Each piece of evidence starts at most START_WINDOW_MS after the previous piece."""
+    """Split evidence into runs. In a run, each start is at most START_WINDOW_MS after the previous start."""
     run: list[Evidence] = []
     for one in sorted(evidence, key=lambda each: each.order):
         if run and one.since_ms - run[-1].since_ms > START_WINDOW_MS:
@@ -153,10 +153,7 @@ def _runs(evidence: Iterable[Evidence]) -> Iterator[Sequence[Evidence]]:
 def _affected_groups(
     run: Iterable[Evidence], link: Link, full_incidents: Mapping[EvidenceKey, Incident]
 ) -> frozenset[str]:
-    """Return the groups of a run.
-
-    Also return all groups of each full incident of the run, if this incident has the same link (rule 13).
-    """
+    """Return the groups of a run, and all groups of its full incidents that have the same link (rule 13)."""
     found = {full_incidents[one.key].incident_id: full_incidents[one.key] for one in run if one.key in full_incidents}
     return _group_ids(run).union(*(incident.groups for incident in found.values() if link in incident.links))
 

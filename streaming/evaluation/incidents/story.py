@@ -6,9 +6,9 @@ lower bounds, and the sentences contain `at least`.
 
 If no evidence is active, the sentences are in the past tense. Exception: the text of a fact is the text at its start.
 
-The sentences use only values that stay the same until evidence starts or ends. So the table needs no row for
-each sample. The present lag is not in the sentences, and it can be unknown. So they describe only what the monitor has
-seen. Names of groups, hosts and topics come from clients. Every caller must escape them.
+The sentences contain only values that change when evidence starts or ends. So the table needs no row for each sample.
+For example, the sentences do not contain the present lag. Names of groups, hosts and topics come from clients. Every
+caller must escape them.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ class Advice(NamedTuple):
 ADVICE: Final = MappingProxyType(
     {
         COORDINATOR_GONE: Advice(
-            "If the broker is down, start it. Check the replicas of __consumer_offsets. Do not restart members until"
-            " the groups can commit again.",
+            "If the broker is down, start it. Check the replicas of __consumer_offsets. Restart members only after the"
+            " groups can commit again.",
             "KafkaCoordinatorTrouble",
         ),
         COORDINATOR: Advice(
@@ -69,8 +69,8 @@ ADVICE: Final = MappingProxyType(
         ),
         CLIENT_HOST: Advice("Check CPU, memory, disk and network of the host.", "KafkaGroupLagging"),
         NO_COORDINATOR: Advice(
-            "If the broker that led this partition is down, start it. Check the replicas of the partition. Do not"
-            " restart members until the group can commit again.",
+            "If the broker that led the partition of __consumer_offsets is down, start it. Check the replicas of the"
+            " partition. Restart members only after the group can commit again.",
             "KafkaCoordinatorTrouble",
         ),
         lag_cause.HOT_PARTITION: Advice("Find the most frequent key of the partition.", "KafkaGroupLagging"),
@@ -80,7 +80,8 @@ ADVICE: Final = MappingProxyType(
             "Compare the strategies in the what-if table on the page of the group.", "KafkaGroupLagging"
         ),
         lag_cause.UNDER_PROVISIONED: Advice(
-            "Make the processing faster, or add members. More members than partitions do not help.", "KafkaGroupLagging"
+            "Make the processing faster, or add members. A group cannot use more members than partitions.",
+            "KafkaGroupLagging",
         ),
         lag_cause.REBALANCING: Advice(
             "Find the reason for the rebalances on the page of the group.", "KafkaRebalanceStorm"
@@ -89,16 +90,17 @@ ADVICE: Final = MappingProxyType(
             "Read the logs of the members. Then start or restart the members.", "KafkaGroupStopped"
         ),
         REBALANCE_STORM: Advice(
-            "Read the logs of the members to find why they leave or join again.",
+            "Find out from the logs of the members why they leave or rejoin.",
             "KafkaRebalanceStorm",
         ),
         FLAPPING_MEMBER: Advice(
-            "If the other members can do the work, stop the member that joins and leaves.", "KafkaRebalanceStorm"
+            "If the other members can do the work, stop the member that joins and leaves again and again.",
+            "KafkaRebalanceStorm",
         ),
         STUCK_REBALANCE: Advice("Restart the member that does not respond.", "KafkaRebalanceStuck"),
         STUCK_RECONCILIATION: Advice("Restart the member that does not respond.", "KafkaRebalanceStuck"),
         SILENT_GROUP: Advice("Read the logs of the members. Then restart the members.", "KafkaGroupSilent"),
-        SILENT_STATIC_MEMBER: Advice("Restart this member.", "KafkaStaticMemberSilent"),
+        SILENT_STATIC_MEMBER: Advice("Restart the static member that does not commit.", "KafkaStaticMemberSilent"),
         UNOWNED_PARTITIONS: Advice(
             "Restart the group leader. In a KIP-848 group, restart any member.", "KafkaPartitionsUnowned"
         ),
@@ -111,14 +113,14 @@ ADVICE: Final = MappingProxyType(
         SUBSCRIBED_TOPIC_MISSING: Advice(
             "Correct the name of the topic in the configuration, or create the topic.", "KafkaProtocolFault"
         ),
-        RECORDS_LOST: Advice("Raise the retention of the topic until the group has caught up.", "KafkaRecordsLost"),
+        RECORDS_LOST: Advice("Increase the retention of the topic until the group has caught up.", "KafkaRecordsLost"),
         UNKNOWN: Advice("Compare the members on the page of the group.", "KafkaGroupLagging"),
     }
 )
 
 
 def headline(incident: Incident) -> str:
-    """Return what happened, with the number of groups that the cause does not explain."""
+    """Return what happened, and the number of other affected groups."""
     return _headline(incident, incident_cause(incident))
 
 
@@ -131,7 +133,7 @@ def _headline(incident: Incident, cause: IncidentCause) -> str:
 
 
 def _are(incident: Incident, groups: int = 2) -> str:
-    """Return the verb about a number of groups. It is in the past tense if no evidence is active."""
+    """Return `is`, `are`, `was` or `were`. The verb is in the past tense if no evidence is active."""
     present, past = ("is", "was") if groups == 1 else ("are", "were")
     return present if incident.is_active else past
 
@@ -155,7 +157,7 @@ def story(incident: Incident, time_text: TimeText) -> Story:
 
 def _what_now(incident: Incident, cause: IncidentCause) -> str:
     if incident.merged_into is not None:
-        return f"Look at the older incident {incident.merged_into}. This incident was merged into it."
+        return f"See the older incident {incident.merged_into}. It now contains this incident."
     advice = ADVICE[cause.kind]
     if not incident.is_active:
         return f"The problem has ended. If it returns, see the section {advice.runbook_section} of the runbook."
@@ -167,9 +169,10 @@ def _what_happened(incident: Incident, cause: IncidentCause) -> str:
     groups, first = f"{at_least}{counted(len(cause.groups), 'group')}", cause.first
     if cause.kind == COORDINATOR_GONE:
         coordinates = "coordinates" if is_active else "coordinated"
-        return f"Broker {cause.value} no longer {coordinates} groups, and {groups} of this broker failed"
+        are = _are(incident, len(cause.groups))
+        return f"Broker {cause.value} no longer {coordinates} groups, and {groups} of this broker {are} affected"
     if cause.kind == COORDINATOR:
-        return _capitalized(f"{groups} with the coordinator {cause.value} failed within a short time")
+        return f"Problems of {groups} with the coordinator {cause.value} started within a short time"
     if cause.kind == CLIENT_HOST:
         have = "have" if is_active else "had"
         return _capitalized(f"{groups} {have} a problem with members on the host {cause.value.removeprefix('/')}")
@@ -177,20 +180,20 @@ def _what_happened(incident: Incident, cause: IncidentCause) -> str:
         is_or_was = _are(incident, 1)
         return f"The lag of {named(cause.groups)} {is_or_was} above the limit, and the cause is unknown"
     more = f"{at_least}{counted(len(cause.groups) - 1, 'more group')}"
-    more = f" (and {more} with the same problem)" if cause.groups[1:] else ""
+    more = f" ({more} with the same problem)" if cause.groups[1:] else ""
     return f"Group {name_in_text(first.group_id)}: {first.text}{more}"
 
 
 def _since_when(incident: Incident, cause: IncidentCause, time_text: TimeText) -> str:
-    text = f"The monitor first saw it at {time_text(incident.since_ms)}."
+    text = f"The incident started at {time_text(incident.since_ms)}."
     earliest_ms = incident.evidence[0].since_ms
     if earliest_ms < incident.since_ms:
-        text += f" A fact that was found later started at {time_text(earliest_ms)}."
+        text += f" A problem that joined the incident later started at {time_text(earliest_ms)}."
     if cause.first.since_ms > incident.since_ms:
-        text += f" It found the cause at {time_text(cause.first.since_ms)}."
+        text += f" The cause started at {time_text(cause.first.since_ms)}."
     if incident.merged_into is None and incident.quiet_since_ms is not None:
         last = time_text(incident.quiet_since_ms)
-        text += f" Nothing has been wrong since {last}." if incident.is_open else f" It ended at {last}."
+        text += f" No problem has been active since {last}." if incident.is_open else f" The incident ended at {last}."
     return text
 
 
@@ -213,13 +216,15 @@ def _how_bad(incident: Incident) -> str:
         if one.name == NO_COORDINATOR and (one.until_ms is None or not incident.is_active)
     }
     if losing:
-        return f"Retention deleted unread records of {at_least}{counted(len(losing), 'group')}: {named(losing)}."
+        groups = f"{at_least}{counted(len(losing), 'group')}"
+        return f"Retention deleted records that {groups} had not read: {named(losing)}."
     if orphaned:
         groups = _capitalized(f"{at_least}{counted(len(orphaned), 'group')}")
         if not incident.is_active:
-            return f"{groups} could not commit. If a member restarted, its last records were processed twice."
-        return f"{groups} cannot commit. If a member restarts, its last records are processed twice."
-    lost = "The listed facts show no lost records" if incident.is_full else "The monitor has seen no lost records"
+            again = "If a member restarted, the records since its last commit were processed twice."
+            return f"{groups} could not commit. {again}"
+        return f"{groups} cannot commit. If a member restarts, the records since its last commit are processed twice."
+    lost = "The listed evidence shows no lost records" if incident.is_full else "The monitor has seen no lost records"
     if late:
         whose = "" if incident.group_count == 1 else f" of {at_least}{counted(len(late), 'group')}"
         return f"{lost}. The lag{whose} exceeded the limit."

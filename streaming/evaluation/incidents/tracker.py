@@ -34,7 +34,7 @@ class SampledEvidence:
 
 
 class IncidentUpdate(NamedTuple):
-    """The open incidents, the oldest first, and the incidents that opened, changed, ended or merged at this sample."""
+    """The open incidents, and the incidents that opened, changed, ended or merged. Both are sorted by age."""
 
     open: tuple[Incident, ...]
     changed: tuple[Incident, ...]
@@ -50,7 +50,7 @@ class _Component:
 
 
 def advance_incidents(known: Sequence[Incident], sampled: SampledEvidence) -> IncidentUpdate:
-    """Return the incidents after a sample. `known` contains the open incidents before it, in any order."""
+    """Return the incidents after a sample. `known` contains the open incidents before the sample, in any order."""
     is_open, changed = [], []
     for component in _components(known, sampled):
         survivor, *merged = _next_incidents(component, sampled)
@@ -63,7 +63,7 @@ def advance_incidents(known: Sequence[Incident], sampled: SampledEvidence) -> In
 
 
 def _components(known: Sequence[Incident], sampled: SampledEvidence) -> Iterator[_Component]:
-    """Divide the open incidents and the evidence into components. Everything in a component is linked."""
+    """Divide the open incidents and the evidence into components. All parts of a component are linked."""
     active = {one.key: one for one in sampled.active}
     held = [(incident, _at_sample(one, active, sampled)) for incident in known for one in incident.evidence]
     held_keys = {one.key for _, one in held}
@@ -127,7 +127,7 @@ def _new_incident(cluster: str, first: Evidence) -> Incident:
 
 
 def _without_duplicates(evidence: Iterable[Evidence]) -> tuple[Evidence, ...]:
-    """Return the evidence, the earliest first. Of two facts with the same key, keep the earlier one."""
+    """Return the evidence sorted by start. If two facts have the same key, keep the earlier fact."""
     by_key: dict[EvidenceKey, Evidence] = {}
     for one in sorted(evidence, key=lambda each: each.order):
         by_key.setdefault(one.key, one)
@@ -135,7 +135,7 @@ def _without_duplicates(evidence: Iterable[Evidence]) -> tuple[Evidence, ...]:
 
 
 def _link_order(link: Link) -> tuple[bool, Link]:
-    """Return the sort key of a link. Coordinators come first, because they come first in the rules of the cause."""
+    """Return the sort key of a link. Coordinators come first (rule 14)."""
     return link.kind != COORDINATOR, link
 
 
@@ -144,18 +144,18 @@ def _by_age(incidents: Iterable[Incident]) -> tuple[Incident, ...]:
 
 
 class _DisjointSets:
-    """Sets of things that belong together. The sets do not depend on the order of calls."""
+    """Disjoint sets (union-find). The result does not depend on the order of the calls."""
 
     def __init__(self) -> None:
         self._parents: dict[object, object] = {}
 
     def root(self, thing: object) -> object:
-        """Return the thing that stands for the whole set."""
+        """Return the representative of the set that contains `thing`."""
         while (parent := self._parents.get(thing, thing)) != thing:
             self._parents[thing] = self._parents.get(parent, parent)
             thing = parent
         return thing
 
     def join(self, one: object, other: object) -> None:
-        """Put two things, and everything in their sets, into one set."""
+        """Unite the sets of `one` and `other`."""
         self._parents[self.root(one)] = self.root(other)

@@ -9,25 +9,23 @@ No Kafka response contains the broker's time. But a coordinator writes its own t
 2. If an end offset was requested at the monitor's time t, a record at or after that end offset became visible after t.
    A record becomes visible only after replication, at most VISIBLE_AFTER_MS after it was written. So the clock offset
    is at most the record's time minus t, plus VISIBLE_AFTER_MS. Rules 1 and 2 together give an interval for each record.
-   The interval contains the clock offset. A record that was written before the first sample gives no interval, because
-   its age is unknown. The present leader of the partition must be the leader at the time of the sample.
+   The clock offset is in this interval. A record that was written before the first sample gives no interval, because
+   its age is unknown. If the leader of the partition has changed since the sample, the record gives no interval.
 3. The clock offset lies where most intervals overlap (Marzullo's algorithm, which NTP uses). So a single wrong interval
-   has no effect. For example, the interval of a copied record is wrong. Each batch gives only one interval. So a batch
-   with many records has no extra weight.
+   has no effect. For example, the interval of a copied record is wrong. Each batch gives only one interval per broker,
+   so a batch with many records has no extra weight.
 4. A clock offset is known if at least MIN_INTERVALS intervals overlap, and if more than half of the last INTERVALS
    intervals overlap. Intervals that are older than KNOWN_FOR_MS do not count. So the clock offset of an idle broker
-   becomes unknown. A large clock offset counts like a small one: a machine without a battery starts in the year 1970. A
-   record is ignored only if no clock shows its time: the time is negative (a record without a time has -1), or it
-   differs from the monitor's time by more than MAX_OFFSET_MS. With such a correction, the cluster's time would not be a
-   date.
+   becomes unknown. Large clock offsets are possible: a machine without a battery starts in the year 1970. So a record
+   is ignored only if its time differs from the monitor's time by more than MAX_OFFSET_MS, or if its time is negative. A
+   record without a time has -1.
 5. The *correction* is the number that the monitor adds to its own time, to get the broker's time. The correction is 0
    if the interval contains 0. Otherwise the correction is the lower end of the interval. So the monitor never
    overestimates the broker's time or the duration of a silence. Also, the time of a sample is never after the time of a
    newer record. Before the first clock offset of a broker is known, the correction comes from its first intervals. So
    after the first start, one record after the first sample is enough. A correction stays valid until an interval
-   contradicts it. This is also true for an idle broker. The maximum error is the width of the interval. This width is
-   the sum of three durations: the time between two commits on the broker, the duration of a batch, and
-   VISIBLE_AFTER_MS.
+   contradicts it, also for an idle broker. The maximum error is the width of the interval. This width is the sum of
+   three durations: the time between two commits on the broker, the duration of a batch, and VISIBLE_AFTER_MS.
 """
 
 from __future__ import annotations
@@ -42,10 +40,7 @@ import numpy as np
 from streaming.combine.wire import Int64Array
 
 WARN_MS = 5_000
-"""If the difference between two clocks is larger than this value, the clocks count as not synchronized.
-
-NTP keeps the difference below a few milliseconds.
-"""
+"""If two clocks differ by more than this, they are not synchronized. NTP keeps them within a few milliseconds."""
 VISIBLE_AFTER_MS = 1_000
 INTERVALS = 60
 MIN_INTERVALS = 3
@@ -54,7 +49,7 @@ MAX_OFFSET_MS = 100 * 365 * 24 * 3_600_000
 """A hundred years."""
 _SAMPLES = 24
 RECORDS_PER_BROKER = 1_000
-"""Only the last records of a broker in a batch are used, at most this number."""
+"""Maximum number of records per broker and batch. Older records of the batch are ignored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +77,7 @@ class ClockOffset:
 
 @dataclass(frozen=True, slots=True)
 class OffsetsTopicEnds:
-    """End offsets and leaders of `__consumer_offsets` partitions.
-
-    The monitor requested these values at its own time `asked_ms`.
-    """
+    """End offsets and leaders of `__consumer_offsets` partitions, requested at the monitor's time `asked_ms`."""
 
     asked_ms: int
     end_offsets: Mapping[int, int]
@@ -138,10 +130,7 @@ class BrokerClocks:
         return agreed_offsets
 
     def corrections_ms(self, now_ms: int) -> Mapping[int, int]:
-        """Return the correction for each broker (rule 5).
-
-        The broker's time is the monitor's time plus the correction.
-        """
+        """Return the correction for each broker (rule 5)."""
         first = self._agreed_offsets(now_ms, 1)
         unknown = {broker: offset for broker, offset in first.items() if broker not in self._corrections_ms}
         for broker, offset in {**unknown, **self.offsets(now_ms)}.items():
@@ -189,7 +178,7 @@ def _intervals(records: ReceivedRecords, samples: Iterable[OffsetsTopicEnds]) ->
     # One row per sample, one column per partition.
     ended = np.array([_look_up(ends.end_offsets, partitions) for ends in newest_first])
     ended[ended < 0] = np.iinfo(np.int64).max
-    # A record from before every sample has no interval. While the monitor reads old records, this is true for each one.
+    # Records from before the first sample have no interval. While the monitor reads old records, no record has one.
     rows = np.flatnonzero(records.offsets >= ended.min(axis=0)[place])
     for ends, end_offsets in zip(newest_first, ended, strict=True):
         is_first = end_offsets[place[rows]] <= records.offsets[rows]

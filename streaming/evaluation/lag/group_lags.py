@@ -41,14 +41,14 @@ GROUP_LAGS_SCHEMA = pa.schema(
 )
 """One row per group, sorted by id.
 
-`lag` is null if it is unknown for one partition. The rates follow rule 9 of `rates.py`. The other values are null if
-they are unknown for every partition. `lag`: the sum of all partitions. `lag_unknown`: the reasons why a lag is unknown.
-`lag_seconds`: the largest known lag in seconds. `lag_seconds_is_bound`: True if `lag_seconds` is only a lower bound.
-`status`: the worst status of all partitions. `records_lost`: the sum of all known values. `seconds_until_lost`: the
-shortest time until a partition loses more records. `last_commit_ms`: the time of the latest commit. The rates and the
-time to catch up: rules 9 and 10 of `rates.py`. `worst_topic` and `worst_partition`: the partition with the largest lag
-in seconds, null if no partition has a lag. `offsets_expire_ms` and `seconds_until_expiry`: the earliest time at which a
-committed offset expires (`expiry.py`).
+`lag` is null if it is unknown for one partition. Rules 9 and 10 of `rates.py` describe the rates and the time to catch
+up. The other values are null if they are unknown for every partition. `lag`: the sum of all partitions. `lag_unknown`:
+the reasons why a lag is unknown. `lag_seconds`: the largest known lag in seconds. `lag_seconds_is_bound`: True if
+`lag_seconds` is only a lower bound. `status`: the worst status of all partitions. `records_lost`: the sum of all known
+values. `seconds_until_lost`: the shortest time until a partition loses more records. `last_commit_ms`: the time of the
+latest commit. `worst_topic` and `worst_partition`: the partition with the largest lag in seconds, null if no partition
+has a lag. `offsets_expire_ms` and `seconds_until_expiry`: the earliest time at which a committed offset expires
+(`expiry.py`).
 """
 
 _REASONS = pa.list_(pa.string())
@@ -113,9 +113,9 @@ def _rates(rows: pa.Table, group_ids: pa.ChunkedArray) -> Mapping[str, pa.Chunke
 def _worst_partitions(
     rows: pa.Table, group_ids: pa.ChunkedArray, largest_seconds: pa.ChunkedArray
 ) -> Mapping[str, pa.ChunkedArray]:
-    """Return the partition with the largest lag in seconds of each group, or null if no partition has a lag.
+    """Return for each group the partition with the largest lag in seconds, or null if no partition has a lag.
 
-    If several partitions have this lag in seconds, the partition with the most records is returned.
+    If several partitions have this lag in seconds, return the partition with the largest lag in records.
     """
     of_group = largest_seconds.take(pc.index_in(rows["group_id"], value_set=group_ids))
     is_worst = pc.and_(pc.equal(rows["lag_seconds"], of_group), pc.greater(rows["lag_seconds"], 0))

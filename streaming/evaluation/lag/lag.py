@@ -1,7 +1,7 @@
 """Compute the lag of all groups from committed offsets and end offsets.
 
 The monitor reads commits first and requests end offsets later. So the lag can be too high, but it is never negative. An
-unknown lag is null. In this case, the output shows a reason. If several reasons apply, it shows the first in this list:
+unknown lag is null, and `unknown_reason` is the first of these reasons that applies:
 
 1. `blocked`: an open transaction in the group's partition of `__consumer_offsets` hides later commits. The monitor
    reads with read_committed, so it receives no record after the start of the transaction. The transaction also hides
@@ -13,9 +13,9 @@ unknown lag is null. In this case, the output shows a reason. If several reasons
 5. `end_before_commit`: the committed offset is greater than the end offset. There are three possible causes. The topic
    was deleted and created again. The topic lost records in an unclean election. A client committed an offset that never
    existed. In all three cases, kafka_exporter shows a negative lag (issue 437). A negative lag breaks autoscaling.
-6. `maybe_only_markers`: all unread offsets may be transaction markers or records of aborted transactions. Consumers
-   never receive markers. The monitor could not read these offsets, or it found only records of aborted transactions
-   (`next_offsets.py`). Either only a few offsets are unread, or the topic has transactions.
+6. `maybe_only_markers`: all unread offsets may be transaction markers, which consumers never receive, or records of
+   aborted transactions. The monitor could not read these offsets, or it found only records of aborted transactions
+   (`next_offsets.py`). This reason applies only if few offsets are unread, or if the topic has transactions.
 
 Lag is counted from `next_offset`. Usually this is the committed offset. If no record exists at the committed offset,
 `next_offset` is the offset of the first record after the committed offset.
@@ -88,15 +88,15 @@ class LogEnds:
 class ClusterSample:
     """The responses of the brokers to one sample.
 
-    A mapping has no key for an unknown value. An unknown value is never 0. Partitions without a leader can be missing
-    in `offsets_topic`. `offsets_topic_partitions` is the number of all partitions. `offsets_topic_id` is None if the
+    A mapping has no key for an unknown value. Partitions of `__consumer_offsets` without a leader can be missing in
+    `offsets_topic`. `offsets_topic_partitions` is the number of all its partitions. `offsets_topic_id` is None if the
     brokers have no topic ids (before 2.8). `brokers` is the number of brokers in the cluster metadata.
     `missing_topics` contains the topics that provably do not exist: the brokers do not know the topic, and the monitor
     has the right DESCRIBE on its name.
 
     All times are the cluster's time: the monitor's time plus `clock_correction_ms` (`broker_clocks.py`). If
-    `is_clock_known` is True, records show this correction. Otherwise, it is 0, and the clock can be wrong.
-    `clock_offsets` contains the known clock offsets by broker.
+    `is_clock_known` is True, the monitor computed this correction from records. Otherwise, the correction is 0, and the
+    times can be wrong. `clock_offsets` contains the known clock offsets by broker.
     """
 
     sampled_at_ms: int
@@ -115,21 +115,21 @@ class ClusterSample:
 
     @property
     def monitor_ms(self) -> int:
-        """The time by the monitor's own clock. So the time between two samples does not depend on the correction."""
+        """The time of the sample on the monitor's own clock, without the correction."""
         return self.sampled_at_ms - self.clock_correction_ms
 
     @property
     def deletion_time_ms(self) -> int:
-        """The time by which old values are deleted: the earlier one of the cluster's time and the monitor's time.
+        """The current time for the deletion of old values: the earlier of the cluster's time and the monitor's time.
 
-        If the clocks differ by days, it is unknown which clock is wrong. So a value is deleted only if it is old by
+        If the clocks differ by days, it is unknown which clock is wrong. So a value is deleted only if it is old on
         both clocks.
         """
         return min(self.sampled_at_ms, self.monitor_ms)
 
     @property
     def leaderless_offsets_topic_partitions(self) -> int:
-        """Number of partitions of `__consumer_offsets` without a leader. If the topic is unknown, return 0."""
+        """The number of partitions of `__consumer_offsets` without a leader. It is 0 if the topic is unknown."""
         return max(0, self.offsets_topic_partitions - len(self.offsets_topic_leaders))
 
     def is_empty(self, partition: TopicPartition) -> bool:
@@ -171,7 +171,7 @@ def lag_report(commits: pa.Table, sample: ClusterSample) -> LagReport:
 
 
 def _unknown_reason(commits: pa.Table, end: pa.Array, sample: ClusterSample) -> pa.ChunkedArray:
-    """Return for each row the first reason for an unknown lag. Null if the lag is known."""
+    """Return for each row the first reason for an unknown lag, or null if the lag is known."""
     partitions = _map_names(commits["topic"], partial(_sampled_partitions, sample), pa.int32())
     applies = [
         _map_names(commits["group_id"], blocked_groups(sample), pa.bool_()),
@@ -198,18 +198,12 @@ def blocked_partitions(sample: ClusterSample) -> frozenset[int]:
 
 
 def _sampled_partitions(sample: ClusterSample, topic: str) -> int | None:
-    """Return the number of partitions of a topic.
-
-    0 if the topic does not exist. None if the topic was not requested.
-    """
+    """Return the partition count of a topic: 0 if the topic does not exist, None if it was not requested."""
     sampled = sample.topics.get(topic)
     return None if sampled is None else (sampled.partitions or 0)
 
 
 def _map_names(names: pa.ChunkedArray, function: Callable[[str], object], result_type: pa.DataType) -> pa.Array:
-    """Return the result of `function` for each row.
-
-    Many rows have the same name. So the function is called only once per distinct name.
-    """
+    """Return the result of `function` for each row. The function is called only once per distinct name."""
     encoded = names.combine_chunks().dictionary_encode()
     return pa.array(map(function, encoded.dictionary.to_pylist()), result_type).take(encoded.indices)

@@ -37,10 +37,10 @@ from streaming.evaluation.lag.topic_loads import TopicLoad
 
 @dataclass(frozen=True)
 class LagEvaluation:
-    """The result. `partitions` has the columns of six schemas.
+    """The values of all partitions of all groups at one sample.
 
-    These are LAG_SCHEMA, LAG_SECONDS_SCHEMA, STATUS_SCHEMA, RETENTION_SCHEMA, EXPIRY_SCHEMA and RATES_SCHEMA.
-    `topic_loads` has the known loads of all sampled topics.
+    `partitions` has the columns of LAG_SCHEMA, LAG_SECONDS_SCHEMA, STATUS_SCHEMA, RETENTION_SCHEMA, EXPIRY_SCHEMA and
+    RATES_SCHEMA. `topic_loads` contains the known loads of all sampled topics.
     """
 
     report: LagReport
@@ -49,10 +49,7 @@ class LagEvaluation:
 
     @cached_property
     def unblocked(self) -> pa.Table:
-        """The rows of all groups that are not blocked by an open transaction.
-
-        All values of blocked groups are unknown.
-        """
+        """The rows of all groups that are not blocked by an open transaction."""
         is_blocked = pc.fill_null(pc.equal(self.partitions["unknown_reason"], BLOCKED), fill_value=False)
         return self.partitions.filter(pc.invert(is_blocked)) if pc.any(is_blocked).as_py() else self.partitions
 
@@ -77,7 +74,7 @@ class LagEvaluation:
 
     @cached_property
     def topics_by_group(self) -> Mapping[str, tuple[str, ...]]:
-        """The topics for which each group has committed offsets, sorted."""
+        """The sorted topics for which each group has committed offsets."""
         topics: dict[str, tuple[str, ...]] = defaultdict(tuple)
         pairs = self.partitions.group_by(["group_id", "topic"]).aggregate([]).sort_by("topic")
         for group_id, topic in zip(pairs["group_id"].to_pylist(), pairs["topic"].to_pylist(), strict=True):
@@ -102,8 +99,8 @@ class LagEvaluation:
     def rows_of(self, group_id: str) -> Sequence[Mapping[str, Any]]:
         """Return the rows of one group's partitions, with `status` as a name.
 
-        Return no rows if Arrow cannot store the group id (a lone surrogate). A URL can contain such an id, but a record
-        cannot.
+        Return no rows if the group id contains a lone surrogate, because Arrow cannot store it. Such an id can come
+        from a URL, but not from a record.
         """
         return self._rows("group_id", group_id)
 
@@ -118,10 +115,10 @@ class LagEvaluation:
 
 @dataclass(frozen=True, slots=True)
 class RetentionInputs:
-    """What is known about the retention of records and of committed offsets.
+    """The inputs that concern the retention of records and of committed offsets.
 
-    `earlier` are the losses up to the sample before. `topics` has `retention.ms`. `expiry_starts` and
-    `offsets_retention_ms` are the inputs of `expiry.py`.
+    `earlier` contains the losses up to the previous sample. `topics` contains `retention.ms` of each topic.
+    `expiry_starts` and `offsets_retention_ms` are the inputs of `expiry.py`.
     """
 
     earlier: Losses = field(default_factory=dict)
@@ -143,7 +140,7 @@ def evaluate_lag(  # noqa: PLR0913, PLR0917 - the inputs of one evaluation
     retained: RetentionInputs = NO_RETENTION_INPUTS,
     consumed: Float64Array | None = None,
 ) -> LagEvaluation:
-    """Evaluate all rows of the report. If there are no windows, all statuses are unknown.
+    """Evaluate all rows of the report. If `windows` is None, all statuses are unknown.
 
     `ends` and `starts` must contain the report's sample. `consumed` contains the consume rates of the rows
     (`CommitPoints.rates`). If it is None, these rates are unknown.
@@ -181,10 +178,10 @@ def _lowest_recent(report: LagReport, ends: SampledOffsets) -> pa.Array:
 def read_up_to_of_groups(
     group_ids: pa.ChunkedArray, times_ms: Mapping[int, int | None], sample: ClusterSample, polled_at_ms: int | None
 ) -> pa.Array:
-    """For each row, return how far the monitor has read the group's partition of `__consumer_offsets`, as a time.
+    """Return for each row the time up to which the monitor has read the group's partition of `__consumer_offsets`.
 
-    Null if unknown. `polled_at_ms` is the time of the last poll of the coordinators. It is used only in the polling
-    mode, because the monitor reads no log in this mode.
+    The time is null if it is unknown. `polled_at_ms` is the time of the last poll of the coordinators. It is used only
+    in the polling mode, because the monitor reads no log in this mode.
     """
     encoded = group_ids.combine_chunks().dictionary_encode()
     partitions = sample.offsets_topic_partitions
@@ -196,6 +193,6 @@ def read_up_to_of_groups(
 
 
 def observed_rows(report: LagReport) -> np.ndarray:
-    """Return the rows that have a lag. The newest commit of these rows can be compared with an end offset."""
+    """Return for each row whether its lag is known, so that its newest commit can be compared with an end offset."""
     known: np.ndarray = pc.is_valid(report.partitions["lag"]).to_numpy()
     return known

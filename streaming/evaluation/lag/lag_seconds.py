@@ -8,9 +8,9 @@ applies determines the result:
    earlier sample.
 2. `exact`, 0: g is the end offset. The group has read everything.
 3. `at_least`: g is lower than the offset of the oldest point. So the record at g was written before the oldest point
-   was sampled. The age of the oldest point is a lower bound of the lag. The monitor never extrapolates.
-   kafka-lag-exporter extrapolates. kafka-lag-exporter showed a lag of three years for a group that read old records
-   again (issue 496). After the first sample, the result is "at least 0 s". So a result exists from the first minute.
+   was sampled. The age of the oldest point is a lower bound of the lag. After the first sample, the lag is "at least
+   0 s". The monitor never extrapolates. kafka-lag-exporter extrapolates, and showed a lag of three years for a group
+   that read old records again (issue 496).
 4. `exact`: (o1, t1) is the last point whose offset is at most g. (o2, t2) is the next point.
 
        t = t2 - (o2 - g) * (t2 - t1) / (o2 - o1)        lag = at - t
@@ -20,11 +20,12 @@ applies determines the result:
 
 The end offset never decreases between two points. So the true write time is also in (t1, t2]. The error is at most
 `within_seconds` = t2 - t1. If the monitor stores 60 points and samples every 5 s, the error is at most 5 s for a lag
-below 30 s. After one hour, the error is at most 1/8 of the lag. After one day, the error is at most 1/4 of the lag.
-`stored/offset_points.py` describes how points are removed. The lag in seconds is never negative, NaN or infinite.
-kafka-lag-exporter can show such values (issue 138). Its example of an alert must check for `Inf`.
+below 30 s. For a larger lag, the error is about 1/8 of the lag after one hour of samples. After one day of samples, it
+is at most 1/4 of the lag. `stored/offset_points.py` describes how points are removed. The lag in seconds is never
+negative, NaN or infinite.
+kafka-lag-exporter can show such values (issue 138).
 
-The method comes from kafka-lag-exporter, `LookupTable.scala` and `ConsumerGroupCollector.scala`. The tests use the
+The method comes from `LookupTable.scala` and `ConsumerGroupCollector.scala` in kafka-lag-exporter. The tests use the
 examples in `LookupTableSpec.scala`.
 """
 
@@ -119,7 +120,7 @@ def _interpolate(  # noqa: PLR0913, PLR0917 - one argument per column
     right: Int64Array,
     at_ms: int,
 ) -> tuple[Float64Array, Float64Array]:
-    """Return two columns in milliseconds: the interpolated age of the next offset, and the time between its two points.
+    """Return the interpolated age of the next offset, and the time between its two points, both in milliseconds.
 
     If the next offset is the end offset, the newest point is used as both points (rule 2). Then both results are 0.
     """
@@ -134,9 +135,7 @@ def _interpolate(  # noqa: PLR0913, PLR0917 - one argument per column
 def lowest_end_offset_since(ends: SampledOffsets, rows: Int64Array, since_ms: int) -> tuple[Int64Array, BoolArray]:
     """Return for each row of `ends` the lowest end offset since `since_ms`, and whether such an end offset exists.
 
-    End offsets never decrease, so the first end offset is the lowest. Burrow requests end offsets every 10 s and stores
-    the last ten of them. If a group has reached one of these ten end offsets, Burrow never shows STOP (rule 2 of
-    `status.py`).
+    End offsets never decrease, so the first end offset is the lowest.
     """
     if not len(ends):
         return np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.bool_)

@@ -22,16 +22,15 @@ all three cases, the group may have read every record that it can read. Rules:
    stable offset. The lag of a blocked row is still counted up to the high watermark. A blocked row never has the status
    STOP and never counts as silent. If the committed offset is after the last stable offset, the consumer does not wait
    for transactions. So this row is not blocked.
-4. As long as no fetch has found a record, the unread offsets are *doubtful* in two cases. First case: they are at most
-   FEW_OFFSETS, so all of them may be markers or holes. Second case: the topic has transactions (rule 6), so all of them
-   may belong to aborted transactions, however many they are. A bad status of a doubtful row becomes unknown. If the
-   committed offset does not change for DOUBTED_AFTER_MS, the lag becomes unknown, too. In all other cases, each unread
-   offset counts as a record. So without transactions, a backlog of more than FEW_OFFSETS is never unknown. A fetch can
-   be impossible: the monitor has no READ permission on the topic, the partition has no leader, or the limit of rule 5
-   is reached.
-5. The monitor makes at most FETCHES_PER_SAMPLE fetches per sample. It starts with topics that have transactions, and
-   with the commits that are nearest to the end. If a broker refuses READ on a topic, the monitor tries again after
-   REFUSED_FOR_MS.
+4. While no fetch has found a record, the unread offsets are *doubtful* in two cases. First case: at most FEW_OFFSETS
+   offsets are unread, so all of them may be markers or holes. Second case: the topic has transactions (rule 6), so all
+   unread offsets may belong to aborted transactions. A bad status of a doubtful row becomes unknown. If the committed
+   offset does not change for DOUBTED_AFTER_MS, the lag becomes unknown, too. In all other cases, each unread offset
+   counts as a record. So without transactions, a lag of more than FEW_OFFSETS is never unknown. A fetch can be
+   impossible: the monitor has no READ permission on the topic, the partition has no leader, or the limit of rule 5 is
+   reached.
+5. The monitor makes at most FETCHES_PER_SAMPLE fetches per sample. Topics with transactions come first, and then the
+   commits with the smallest lag. If a broker refuses READ on a topic, the monitor tries again after REFUSED_FOR_MS.
 6. A topic has transactions if the monitor has found a proof. There are two proofs. Without READ: the last stable offset
    of a partition is lower than its end offset, so a transaction is open. With READ: a fetch finds a marker or a record
    of a transaction. The proof stays valid while groups have commits for the topic, also after a restart. If an end
@@ -111,8 +110,7 @@ class UnmovedCommits:
     ) -> Int64Array:
         """Return the time in milliseconds since each row's committed offset last changed.
 
-        If the clock was set back, the time restarts at 0. For a row that was not seen before, the time of an old commit
-        counts (rule 1).
+        If the clock was set back, the time restarts at 0. For a new row, the time since an old commit counts (rule 1).
         """
         missing = int(rows.max(initial=-1)) + 1 - len(self._offsets)
         if missing > 0:
@@ -137,7 +135,7 @@ class RowsBehind:
     `at` are the indices of the rows, and `ends` are the offsets up to which their consumers can read. `is_open` is True
     if this end is the last stable offset and an open transaction begins there.
 
-    After an outage, these can be all 100,000 partitions of all groups at each sample. So no code loops over them.
+    After an outage, these rows can be all 100,000 partitions of all groups. So no code loops over the rows.
     """
 
     at: Int64Array
@@ -155,13 +153,16 @@ class RowsBehind:
 
 
 def rows_with_lag(report: LagReport, unmoved_ms: Int64Array, is_suspect: BoolArray) -> Int64Array:
-    """Return the rows with a lag above 0 that meet the second condition of rule 1."""
+    """Return the indices of the rows with a lag above 0 that meet the second condition of rule 1."""
     lag = report.partitions["lag"].fill_null(0).to_numpy()
     return np.flatnonzero((lag > 0) & ((unmoved_ms > 0) | is_suspect))
 
 
 def rows_without_proof(report: LagReport, topics: Iterable[str]) -> Int64Array:
-    """Return the rows of these topics with a lag above 0. Their last stable offsets can be a proof (rule 6)."""
+    """Return the indices of the rows of these topics with a lag above 0.
+
+    The last stable offsets of these rows can prove that the topics have transactions (rule 6).
+    """
     is_of_topic = pc.is_in(report.partitions["topic"], value_set=pa.array(sorted(topics), pa.string()))
     return np.flatnonzero(is_of_topic.to_numpy() & (report.partitions["lag"].fill_null(0).to_numpy() > 0))
 
@@ -176,10 +177,10 @@ def topic_partitions(report: LagReport, at: Int64Array) -> list[TopicPartition]:
 def rows_behind(
     report: LagReport, at: Int64Array, unmoved_ms: Int64Array, stable: Mapping[TopicPartition, int]
 ) -> RowsBehind:
-    """Return the given rows, with the rows nearest to the end first.
+    """Return the given rows, sorted by lag in ascending order.
 
-    If an open transaction begins in the unread offsets of a row, the transaction is the end of the row (rule 3).
-    Partitions without an open transaction can be absent in `stable`.
+    If an open transaction begins in the unread offsets of a row, the row ends at the transaction (rule 3). Partitions
+    without an open transaction can be absent in `stable`.
     """
     at = at[np.argsort(report.partitions["lag"].fill_null(0).to_numpy()[at], kind="stable")]
     table = report.partitions.select([*COMMIT, "end_offset", "log_start_offset"]).take(pa.array(at))
@@ -195,9 +196,9 @@ def rows_behind(
 
 
 class StoredTails(msgspec.Struct, frozen=True):
-    """The results of fetches and the topics with transactions, as they are stored for the next start.
+    """The results of fetches and the topics with transactions, stored for the next start.
 
-    Each result has the topic, the partition and the committed offset, and the first three fields of its `Tail`.
+    Each result consists of the topic, the partition, the committed offset, and the first three fields of its `Tail`.
     """
 
     results: list[tuple[Commit, tuple[int, bool, int]]] = []
@@ -236,7 +237,7 @@ class NextOffsets:
 
     @property
     def topics_without_proof(self) -> frozenset[str]:
-        """The topics without READ for which it is unknown whether they have transactions (rule 6)."""
+        """The topics without READ that need a proof of transactions (rule 6)."""
         return frozenset(self._refused_at_ms).difference(self._with_transactions)
 
     def add_stable_offsets(
@@ -252,9 +253,9 @@ class NextOffsets:
         return is_open
 
     def due_fetches(self, report: LagReport, rows: RowsBehind, now_ms: int) -> list[TailFetch]:
-        """Return the necessary fetches in the order of rule 5 (rules 1, 2). `rows` is the result of `rows_behind`.
+        """Return the necessary fetches (rules 1 and 2) in the order of rule 5. `rows` is the result of `rows_behind`.
 
-        The stored results of commits that are not in the report any more are removed.
+        This function also removes the stored results of commits that are no longer in the report.
         """
         self._remove_outdated(report)
         _, is_record, read_to = self._known.of_rows(rows.commits)
@@ -320,7 +321,7 @@ def _is_in(topics: pa.ChunkedArray, names: Iterable[str]) -> pa.ChunkedArray:
 
 
 def _distinct_fetches(commits: pa.Table, from_offsets: Int64Array, ordered: Int64Array) -> Iterator[TailFetch]:
-    """Yield the fetch of each row in this order, without repeated fetches. Several groups can have the same commit."""
+    """Yield the fetch of each row in this order. If several groups have the same commit, yield its fetch once."""
     seen: set[TailFetch] = set()
     for start in range(0, len(ordered), FETCHES_PER_SAMPLE):
         rows = ordered[start : start + FETCHES_PER_SAMPLE]
@@ -339,10 +340,10 @@ def _commit_of(fetch: TailFetch) -> Commit:
 
 
 def _join(known: Tail, fetch: TailFetch, result: Tail) -> Tail:
-    """Return what is known after a further fetch.
+    """Return the combined result of earlier fetches and a new fetch.
 
-    The next offset does not change if aborted records were found before, or if retention deleted offsets between the
-    two fetches. Nobody knows whether the deleted offsets had records.
+    The next offset does not change if an earlier fetch found aborted records, or if retention deleted offsets between
+    the two fetches. It is unknown whether the deleted offsets had records.
     """
     is_continued = known.next_offset == known.read_to == fetch.from_offset
     next_offset = result.next_offset if is_continued else known.next_offset

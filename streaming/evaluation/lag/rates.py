@@ -7,33 +7,33 @@ consume rate of a group partition:
    monitor reads late counts at its own time. A timestamp later than the sample counts as the time of the sample.
 2. A new commit becomes a point at the next sample. Each slot of SLOT_MS has one point: the slot's last commit. POINTS
    slots cover the window.
-3. The points start again if the committed offset or the timestamp decreases (a rewind, a new topic, a coordinator
-   whose clock is behind), or if the offset changes at the same timestamp. They also start again if the partition was
-   absent in the sample before, because its commits were deleted or not shown. Points are not stored, so they start
-   again when the monitor restarts.
+3. The points of a partition are removed if the committed offset or the timestamp decreases, or if the offset changes at
+   the same timestamp. Possible reasons are a rewind, a new topic, or a coordinator whose clock is behind. The points
+   are also removed if the previous sample did not contain the partition, because its commits were deleted or not shown.
+   The monitor stores points only in memory, so a restart removes them.
 4. Between two commits, the committed offset rises evenly. So a commit every 60 s has the same rate as a commit every
-   second. If nothing was committed for longer than WINDOW_MS, the rise takes only the last WINDOW_MS before the commit,
-   or the time since the monitor last read the group's commits, whichever is longer.
+   second. After a pause of more than WINDOW_MS, the rise is divided over the last WINDOW_MS before the commit. If the
+   monitor last read the group's commits before that, the rise is divided over the time since then.
 5. The window ends at the last commit. If the time since the last commit is longer than the longest interval between
-   two commits, the difference counts as time without progress, and the window ends later. Intervals of WINDOW_MS or
-   more are pauses and do not count here. So after the last commit, the rate falls to 0 within two windows. The present
-   time is the time up to which the group's partition of `__consumer_offsets` was read.
-6. The rate is unknown if the points cover less than MIN_SPAN_MS, except in one case: if the last commit is older than
-   the window, the rate is 0.
+   two commits, the window ends later: the difference counts as time without progress. Intervals of WINDOW_MS or more
+   are pauses and do not count here. So after the last commit, the rate falls to 0 within two windows. The time since
+   the last commit ends at the time up to which the group's partition of `__consumer_offsets` was read.
+6. The rate is unknown if the points cover less than MIN_SPAN_MS. Exception: if the last commit is older than the
+   window, the rate is 0.
 
 Rules for the produce rate of a topic partition:
 
-7. The end offset also rises evenly between two samples. So the rate is known after a restart, because the sampled end
-   offsets are stored. The rate is unknown if the samples cover less than MIN_SPAN_MS. If the end offset decreases, all
-   samples before are removed (`offset_points`, rule 2).
+7. The end offset also rises evenly between two samples. The monitor stores the sampled end offsets, so the rate is
+   known after a restart. The rate is unknown if the samples cover less than MIN_SPAN_MS. If the end offset decreases,
+   all earlier samples are removed (`offset_points`, rule 2).
 
 Rules for rows and groups:
 
 8. If an open transaction blocks the group, or if the topic or the partition does not exist, both rates are unknown.
-9. The rate of a group is the sum of its partitions. Deleted partitions do not count, because nothing can be written to
-   them or read from them. If the rate of any other partition is unknown, the sum is unknown.
-10. Time to catch up = lag / (consume rate - produce rate). It is unknown if there is no lag, or if the difference is
-    not above MIN_GAIN of the larger rate. A smaller difference may be an error of the two rates.
+9. The rate of a group is the sum of its partitions. Deleted partitions do not count. If the rate of any other partition
+   is unknown, the sum is unknown.
+10. Time to catch up = lag / (consume rate - produce rate). It is unknown if there is no lag, or if the difference is at
+    most MIN_GAIN times the larger rate. Such a small difference may be an error of the two rates.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ Float64Array = npt.NDArray[np.float64]
 
 
 class CommitPoints:
-    """The last commits of many rows (rules 1 to 3). The caller numbers the rows.
+    """The last commits of many rows (rules 1 to 3). The caller assigns the row numbers.
 
     >>> points, row = CommitPoints(), np.array([0])
     >>> for at_ms in range(0, 120_001, 20_000):
@@ -131,9 +131,9 @@ class CommitPoints:
         return np.where(is_known & (newest_ms != _NONE) & (read_up_to_ms >= 0), rates, np.nan)
 
     def _append(self, rows: Int64Array, offsets: Int64Array, times_ms: Int64Array) -> None:
-        """Append one point per row. It replaces the last point if both are in one slot (rule 2).
+        """Append one point per row. It replaces the last point if both points are in one slot (rule 2).
 
-        The first point of a row is not replaced, because the points would then cover less time.
+        The first point of a row is never replaced. Otherwise, the points would cover less time.
         """
         shares_slot = self._times_ms[rows, -1] // SLOT_MS == times_ms // SLOT_MS
         moved = rows[~(shares_slot & (self._times_ms[rows, -2] != _NONE))]
@@ -162,7 +162,7 @@ def _longest_interval_ms(times_ms: Int64Array, is_point: BoolArray) -> Int64Arra
 
 
 def _offset_at(offsets: Int64Array, times_ms: Int64Array, at_ms: Int64Array) -> Float64Array:
-    """Return the committed offset of each row at a time, by rule 4. No row has its first point after this time."""
+    """Return the committed offset of each row at the time `at_ms`, by rule 4. The first point must not be later."""
     newest_at = times_ms.shape[1] - 1
     right = np.minimum((times_ms <= at_ms[:, np.newaxis]).sum(axis=1), newest_at)[:, np.newaxis]
     left = np.maximum(right - 1, 0)
@@ -218,7 +218,7 @@ def known_produce_rates(ends: SampledOffsets, sampled_at_ms: int) -> Mapping[Top
 def rates(report: LagReport, ends: SampledOffsets, consumed: Float64Array | None) -> pa.Table:
     """Return both rates of each row of the report (RATES_SCHEMA, rule 8).
 
-    `ends` must contain the sample of the report. `consumed` are the consume rates of the rows. If it is None, they are
+    `ends` must contain the sample of the report. `consumed` are the consume rates of the rows, or None if they are
     unknown.
     """
     partitions = report.partitions

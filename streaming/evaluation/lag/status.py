@@ -9,13 +9,13 @@ The first rule that applies determines the status. The output contains the numbe
 2. STOP, if two conditions are true. First, the time since the last commit is longer than the time from W's first commit
    to W's last commit. Second, all end offsets of the last RECENT_END_OFFSETS_MS are greater than the last committed
    offset. If the group has reached one of these end offsets, it had read everything a short time ago. So the unread
-   records are new, and the status is not STOP. A client that has read everything does not have to commit (Burrow 303).
-   This rule comes before rule 4, because a lag of 0 in W may be a week old (Burrow 290).
+   records are new, and the status is not STOP. A client that has read everything does not have to commit (Burrow issue
+   303). This rule comes before rule 4, because a lag of 0 in W may be a week old (Burrow issue 290).
 3. REWIND: a committed offset is lower than the previous committed offset, and no later commit reaches the previous
    offset again. Only the first decrease in W is checked. During rebalances, committed offsets often decrease for a
    short time and then increase again. Such a decrease is not REWIND. If a group has read everything and is then reset
-   to the earliest offset, W still contains lags of 0 for some time. Rule 4 reports OK for such a group, so rule 3 comes
-   first (Burrow 716).
+   to the earliest offset, W still contains lags of 0 for some time. Rule 4 would report OK for such a group, so rule 3
+   comes before rule 4 (Burrow issue 716).
 4. At least one lag in W is at most A: OK. The group had read everything at least once within W.
 5. STALL: W has two or more commits, and all have the same offset. The client is alive but makes no progress.
 6. WARN: W has two or more lags, and each lag is equal to or greater than the previous lag. The group is slower than the
@@ -24,14 +24,14 @@ The first rule that applies determines the status. The output contains the numbe
 8. Unknown: an open transaction begins at the next offset. Until the transaction ends, a read_committed consumer
    receives no record from this offset on. No record shows whether the consumer uses read_committed. Only rules 0 and 1
    come before rule 8.
-9. Unknown: all unread offsets may be transaction markers or records of aborted transactions (`next_offsets.py`). If
-   rule 2, 5 or 6 applies to such a row, the result is rule 9 instead.
+9. Unknown: all unread offsets may be transaction markers or records of aborted transactions (`next_offsets.py`). For
+   such a row, rule 9 replaces rules 2, 5 and 6.
 
 Intended differences from Burrow: If W has a single commit, Burrow shows STOP at once. This monitor shows STOP only
 after more than `lone_commit_silence_ms` without a commit. STALL requires at least two commits. WARN requires at least
-two lags. The time since the last commit does not end at the present time. It ends at the time up to which the group's
-partition of `__consumer_offsets` was read. So the monitor does not report STOP because it is late in reading commits.
-The status is null if there are no commits, or if the lag or the read time is unknown.
+two lags. The time since the last commit ends at the time up to which the monitor has read the group's partition of
+`__consumer_offsets`. So a group does not get the status STOP if only the monitor is late. The status is null if there
+are no commits, or if the lag or the read time is unknown.
 
 Known weakness: if the lag decreases once within W, the status is not WARN. So a slow group whose lag goes up and down
 has the status OK. Burrow has the same weakness (issue 738).
@@ -53,10 +53,7 @@ from streaming.evaluation.lag.stored.commit_windows import Windows
 
 
 class Status(IntEnum):
-    """The status numbers of Burrow, which dashboards use.
-
-    A greater number is a worse status. Burrow uses 3 for every status worse than WARN.
-    """
+    """The status numbers of Burrow. A greater number is worse. Burrow uses 3 for all statuses worse than WARN."""
 
     OK = 1
     WARN = 2
@@ -81,7 +78,7 @@ GROUP_STATUS_SCHEMA = pa.schema(
         ("unknown_partitions", pa.int64()),
     ]
 )
-"""`completeness`: the share of the group's partitions that have a full window and a known status (0-1)."""
+"""`completeness` is the share of the group's partitions that have a full window and a known status (0-1)."""
 
 RECENT_END_OFFSETS_MS = 100_000
 """Maximum age of the end offsets that rule 2 uses: 100 s. Burrow stores 10 end offsets and requests them every 10 s."""
@@ -89,7 +86,7 @@ RECENT_END_OFFSETS_MS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class StatusRules:
-    """The thresholds of the rules. Users can configure them."""
+    """The thresholds of the rules. They come from the settings."""
 
     allowed_lag: int = 0
     minimum_complete: float = 0.0
@@ -185,7 +182,7 @@ def group_statuses(group_ids: pa.Array, partitions: pa.Table) -> pa.Table:
 
 
 def status_names(statuses: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return the name of each status. Null if the status is unknown.
+    """Return the name of each status, or null if the status is unknown.
 
     >>> status_names(pa.chunked_array([pa.array([1, None, 5], pa.int8())])).to_pylist()
     ['OK', None, 'STALL']

@@ -6,13 +6,13 @@ a topic is hot, check the keys of the records and the producer's partitioner. Ru
 1. The load of a partition is its produce rate (`rates`, rule 7): the mean of the last five minutes.
 2. The load of a topic is known only if the last sample shows its partition count and the produce rate of each partition
    is known.
-3. The load is unknown if the hottest partition receives fewer than MIN_RECORDS_PER_SECOND. With so few records, the
+3. The load is unknown if the hottest partition receives less than MIN_RECORDS_PER_SECOND. With so few records, the
    differences between partitions are accidental.
-4. The *hottest partition* has the largest load. If several partitions have this load, it is the one with the lowest
-   number. Its *share* is its load divided by the load of the topic. `max_to_mean_ratio` is its load divided by the mean
-   load of all partitions. 1.0 means that all partitions receive equally many records.
-5. A topic is *hot* if `max_to_mean_ratio` is at least HOT_RATIO. With two partitions, the hottest one then receives at
-   least 75 % of the records. With 10 partitions, it receives at least 15 %.
+4. The *hottest partition* has the largest load. If several partitions have this load, the partition with the lowest
+   number is the hottest. Its *share* is its load divided by the load of the topic. `max_to_mean_ratio` is its load
+   divided by the mean load of all partitions. If all partitions have the same load, `max_to_mean_ratio` is 1.0.
+5. A topic is *hot* if `max_to_mean_ratio` is at least HOT_RATIO. Then the hottest of two partitions receives at least
+   75 % of the records, and the hottest of 10 partitions receives at least 15 %.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ def is_unsubscribed(commits: pa.Table, groups: Mapping[str, ReadTopics]) -> pa.A
     """
     group_ids = commits["group_id"].combine_chunks().dictionary_encode()
     topics = commits["topic"].combine_chunks().dictionary_encode()
-    # Groups and topics are few, and their partitions are many. So each pair gets a number and is evaluated once.
+    # A pair of group and topic has many rows. So each pair gets a number, and is evaluated only once.
     pairs = pc.add(
         pc.multiply(group_ids.indices.cast(pa.int64()), len(topics.dictionary)), topics.indices.cast(pa.int64())
     ).dictionary_encode()

@@ -1,7 +1,4 @@
-"""Find contradictions in the claims and in the subscriptions of classic members.
-
-Members send their claims and subscriptions when they join.
-"""
+"""Find contradictions in the claims and in the subscriptions that classic members send when they join."""
 
 from __future__ import annotations
 
@@ -21,8 +18,8 @@ class RecordedClaims(msgspec.Struct, frozen=True):
     Attributes:
         claimed_twice: partitions that two members claim to own. The two claims have the same generation, or both have
             no generation.
-        eager_claimers: number of members that claim partitions although the strategy is eager. If the strategy is
-            eager, members must revoke all partitions before they join.
+        eager_claimers: number of members that claim partitions under an eager strategy. Such a strategy requires that
+            members revoke all partitions before they join. 0 if the strategy is not eager.
         subscriptions: number of different subscriptions among the members.
 
     """

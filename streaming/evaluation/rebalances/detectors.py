@@ -1,9 +1,9 @@
 """Find the conditions that a group's last rebalances show: storms, flapping members, endless rounds and others.
 
 The detectors evaluate the summaries of the group's last rebalances. The time of a rebalance is the time of its record.
-"Now" is the time up to which the group's partition of `__consumer_offsets` has been read (`read_up_to`). It is not the
-wall clock. So the monitor can read a backlog of one hour in a few seconds and does not report a storm because of this.
-It also does not report silence because of records that it has not read yet. Rules:
+"Now" is not the wall clock, but the time up to which the group's partition of `__consumer_offsets` has been read
+(`read_up_to`). So the monitor does not report a storm if it reads the records of one hour in a few seconds. It also
+does not report silence because of records that it has not read yet. Rules:
 
 1. The *window* is the last `window_seconds` before now. If a generation has no record, it is in the window if the
    previous record and the next record are in the window. A deleted group has no conditions.
@@ -13,8 +13,8 @@ It also does not report silence because of records that it has not read yet. Rul
    or at most a quarter of the group. All new members are still in the group. In at least two thirds of the rebalances,
    a member joined, left or rejoined. The next cooperative round after such a rebalance also counts. The other
    rebalances can have other causes, because clients sometimes rejoin for a reason that no record shows. If the strategy
-   changed within the window, each member is allowed to be replaced twice. The upgrade from eager to cooperative
-   (KIP-429) needs two rolling restarts.
+   changed within the window, each member may be replaced twice, because the upgrade from eager to cooperative (KIP-429)
+   needs two rolling restarts.
 3. `rebalance_storm`: the window has at least `storm_rebalances` rebalances and no rolling restart. If a cooperative
    round only assigns the partitions that the previous round withheld, it is not counted. The *start* of a group counts
    as one rebalance. The start begins when the group is created or becomes empty. It consists of rebalances in which
@@ -34,18 +34,18 @@ It also does not report silence because of records that it has not read yet. Rul
 5. `endless_cooperative_rejoin`: the last `cooperative_rounds` generations are within the window, and their strategy is
    not eager. In these generations, no member joined or left, and no subscription changed. The condition exists only for
    classic groups, because members of other groups do not rejoin.
-6. `eager_and_cooperative_mixed`: in the last generation, a member claims partitions although the strategy is eager. The
-   condition is also active if the strategy changed more than once within the window. For example, it changed to a
-   different strategy and back. An upgrade to KIP-848 ends the condition, because only classic groups have eager and
-   cooperative strategies.
+6. `eager_and_cooperative_mixed`: in the last generation, a member claims partitions, but the strategy is eager. The
+   condition is also active if the strategy changed more than once within the window, for example to a different
+   strategy and back. An upgrade to KIP-848 ends the condition, because only classic groups have eager and cooperative
+   strategies.
 7. `duplicate_claims`: two members joined within the window, and both claimed the same partition for the same
    generation.
 8. `subscription_mismatch`: the members have had different subscriptions for longer than `stuck_after_seconds`. During a
    deployment, subscriptions can be different for a short time.
 
-Rule 9, `unowned_partitions`, needs samples of topics (`unowned.py`). Other modules find the conditions that these
-records do not show. `silence.py` uses listings and the time without commits. `reconciliation.py` uses the progress of
-members towards their targets. `condition_words.py` contains the text that users read for each condition.
+Other modules find the conditions that the summaries do not show. `unowned.py` uses samples of topics (rule 9).
+`silence.py` uses listings and the time without commits. `reconciliation.py` uses the progress of members towards their
+targets. `condition_words.py` contains the text that users read for each condition.
 """
 
 from __future__ import annotations
@@ -86,9 +86,9 @@ UNOWNED_PARTITIONS = "unowned_partitions"
 class Limits:
     """The thresholds of the conditions.
 
-    `flap_threshold` is the number of times that one member joined and left. `cooperative_rounds` is a number of
-    generations. A lag of up to `allowed_lag` records is treated as 0. The last offsets of a topic can be transaction
-    markers, which no consumer receives. So a group that has read everything can have a small lag.
+    `flap_threshold` belongs to rule 4, and `cooperative_rounds` to rule 5. A lag of up to `allowed_lag` records counts
+    as 0, because a group that has read everything can have a small lag: the last offsets of a topic can be transaction
+    markers, which no consumer receives.
     """
 
     window_seconds: float = 600
@@ -127,8 +127,7 @@ def conditions(recent: Sequence[RebalanceSummary], read_up_to_ms: int, limits: L
 def same_until_ms(recent: Sequence[RebalanceSummary], read_up_to_ms: int, limits: Limits) -> float:
     """Return the first time at which the result of `conditions` can change without a new rebalance.
 
-    Only two events can change the result. A rebalance leaves the window, or a rebalance becomes older than
-    `stuck_after_seconds`.
+    At this time, a rebalance leaves the window or becomes older than `stuck_after_seconds`.
     """
     spans_ms = (1000 * limits.window_seconds, 1000 * limits.stuck_after_seconds)
     changes_ms = (rebalance.timestamp_ms + span_ms for rebalance in recent for span_ms in spans_ms)
@@ -148,7 +147,7 @@ def window_of(recent: Sequence[RebalanceSummary], read_up_to_ms: int, limits: Li
 
 
 def counted_rebalances(recent: Sequence[RebalanceSummary], read_up_to_ms: int, limits: Limits) -> int:
-    """Return the number of rebalances in the window that rule 3 counts. Generations without a record also count."""
+    """Return the number of rebalances in the window by rule 3. Generations without a record also count."""
     window = window_of(recent, read_up_to_ms, limits)
     outside = len(recent) - len(window)
     of_start, of_end = _starts(recent, limits)[outside:], _ends(recent, limits)[outside:]
@@ -164,10 +163,10 @@ def counted_rebalances(recent: Sequence[RebalanceSummary], read_up_to_ms: int, l
 
 
 def _starts(recent: Sequence[RebalanceSummary], limits: Limits) -> list[int | None]:
-    """Return for each rebalance the index of its start (rule 3).
+    """Return for each rebalance the number of the group start that it belongs to (rule 3), or None.
 
-    None if the rebalance is not part of a start. The function evaluates all stored rebalances, including those before
-    the window. So a start does not change when a part of it leaves the window.
+    The function evaluates all stored rebalances, including those before the window. So a start does not change when a
+    part of it leaves the window.
     """
     starts: list[int | None] = []
     number, until_ms = 0, float("-inf")
@@ -182,7 +181,7 @@ def _starts(recent: Sequence[RebalanceSummary], limits: Limits) -> list[int | No
 
 
 def _ends(recent: Sequence[RebalanceSummary], limits: Limits) -> list[int | None]:
-    """Return for each rebalance the index of its end (rule 3). None if the rebalance is not part of an end."""
+    """Return for each rebalance the number of the group end that it belongs to (rule 3), or None."""
     ends: list[int | None] = []
     number, since_ms = 0, float("inf")
     for rebalance in reversed(recent):
@@ -202,10 +201,7 @@ def _without_starts(
 
 
 def _starts_without_members(rebalance: RebalanceSummary) -> bool:
-    """Return True if the group was empty before the rebalance, or after it, or both.
-
-    The first generation of a new group is 1.
-    """
+    """Return True if the group was empty before or after the rebalance. The first generation of a new group is 1."""
     is_first = rebalance.kind == FIRST_SEEN and rebalance.generation_id <= 1
     return rebalance.members == 0 or rebalance.kind == CREATED or is_first
 
@@ -237,8 +233,7 @@ def is_rolling_restart(window: Sequence[RebalanceSummary]) -> bool:
 def _times_replaced(window: Iterable[RebalanceSummary]) -> int:
     """Return the number of rounds in which members were replaced.
 
-    A round contains the members that joined, left or rejoined in it. A new round begins when one of these members
-    leaves or rejoins.
+    A new round begins when a member that joined, left or rejoined in the present round leaves or rejoins.
     """
     times, new = 1, set[str]()
     for rebalance in window:
@@ -255,12 +250,12 @@ def _is_caused_by_members(rebalance: RebalanceSummary) -> bool:
 
 
 def flapping_members(window: Iterable[RebalanceSummary], flap_threshold: int) -> tuple[str, ...]:
-    """Return the group instance ids of flapping members (rule 4), or their client ids with hosts."""
+    """Return the names of flapping members (rule 4): group instance ids, or client ids with hosts."""
     return tuple(sorted(name for name, times in count_flaps(window).items() if times >= flap_threshold))
 
 
 def count_flaps(window: Iterable[RebalanceSummary]) -> Counter[str]:
-    """Return for each member the number of times that it left after it joined within the window, or rejoined."""
+    """Return for each member how often it left after it joined within the window, or rejoined."""
     joined: set[str] = set()
     flaps: Counter[str] = Counter()
     for rebalance in window:
@@ -303,8 +298,5 @@ def _present_conditions(
 
 
 def latest_generation(recent: Sequence[RebalanceSummary]) -> RebalanceSummary:
-    """Return the group's last rebalance that created a generation.
-
-    A static member's rejoin does not create a generation.
-    """
+    """Return the group's last rebalance that created a generation. A static member's rejoin does not create one."""
     return next((rebalance for rebalance in reversed(recent) if rebalance.kind != STATIC_REJOIN), recent[-1])

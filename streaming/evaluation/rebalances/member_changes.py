@@ -1,7 +1,4 @@
-"""Compare the members of a group before and after a rebalance.
-
-Find the members that joined, left, or have different partitions.
-"""
+"""Find the members that joined, left, or have different partitions after a rebalance."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ JOINED, GONE, REJOINED, RESUBSCRIBED = "joined", "gone", "rejoined", "resubscrib
 
 
 class MemberChange(msgspec.Struct, frozen=True):
-    """The change of one member in a rebalance. If a member left, `revoked` contains all of its partitions.
+    """The change of one member in a rebalance. If the member left, `revoked` contains all of its partitions.
 
     If an eager member revokes a partition and gets it again, `revoked` and `assigned` do not contain this partition.
     """
@@ -70,7 +67,7 @@ def _change(before: GroupMember | None, after: GroupMember | None) -> MemberChan
 def _targets_before_and_after(
     before: GroupMember | None, after: GroupMember | None
 ) -> tuple[TopicPartitions, TopicPartitions]:
-    """Return the partitions of the member before and after. Both are empty if one of the two is unknown."""
+    """Return the targets of the member before and after. Both are empty if one target is unknown."""
     targets = [() if member is None else member.target for member in (before, after)]
     return ((), ()) if None in targets else (targets[0] or (), targets[1] or ())
 

@@ -1,14 +1,13 @@
 """Count the partitions that a rebalance moved, the necessary moves, and the partitions without an owner.
 
-The counts come only from records: the assigned partitions show which partitions a topic has. So a row does not depend
-on the time of a sample. A monitor that catches up writes the same rows as a monitor that follows the log. If a topic
-has a gap, `fewest_moves` is unknown. A gap is a partition that is not assigned although a partition with a higher
-number is assigned.
+The counts come only from records: the assigned partitions show which partitions a topic has. So a monitor that catches
+up writes the same rows as a monitor that follows the log. If a topic has a gap, `fewest_moves` is unknown. A gap is an
+unassigned partition of a topic in which a partition with a higher number is assigned.
 
 No record shows that a topic was deleted, or created again with fewer partitions. So if a classic group no longer
-assigns a partition, the partition possibly does not exist any more. The counts include such a partition as a partition
-without an owner, and `fewest_moves` is unknown. In a KIP-848 group, the coordinator knows the topics. So if no target
-contains a topic, the partitions of this topic are left out.
+assigns a partition, the partition may no longer exist. It counts as a partition without an owner, and `fewest_moves` is
+unknown. In a KIP-848 group, the coordinator knows the topics. So if no target contains a topic, the partitions of this
+topic do not count.
 """
 
 from __future__ import annotations
@@ -41,9 +40,8 @@ class PartitionMovement(msgspec.Struct, frozen=True):
             no owner or several owners.
         is_exact: False if `fewest_moves` is only a lower bound.
         withheld: partitions that a member must revoke and that no member gets in this round (KIP-429, first round).
-        unowned: partitions without an owner after the rebalance. Their topics are subscribed. A partition is included
-            only if it had an owner or was unowned before the rebalance, or if a member claims it. It is possible that
-            the partition does not exist any more.
+        unowned: partitions of subscribed topics without an owner after the rebalance. A partition is included only if
+            it had an owner or was unowned before the rebalance, or if a member claims it. It may no longer exist.
         unowned_before_partitions: number of partitions in `unowned` that already had no owner after the previous
             rebalance.
 
@@ -60,10 +58,10 @@ class PartitionMovement(msgspec.Struct, frozen=True):
 class OwnersBefore(msgspec.Struct, frozen=True):
     """The partitions of each member before a rebalance.
 
-    `held` contains each member's partitions before the first cooperative round. `held_last` contains the partitions
-    after the previous round. `unowned` contains the partitions that had no owner. If `is_complete` is False, the
-    records do not show all earlier owners. In this case, `held` contains the claims of the members, or only the members
-    that are known.
+    `held` contains each member's partitions before the first cooperative round. `held_last` contains each member's
+    partitions after the previous round. `unowned` contains the partitions that had no owner. If `is_complete` is False,
+    the records do not show all earlier owners. Then `held` contains the claims of the members, or only the known
+    members.
     """
 
     held: Partitions
@@ -73,10 +71,7 @@ class OwnersBefore(msgspec.Struct, frozen=True):
 
 
 def member_key(member: GroupMember) -> str:
-    """Return the identity of a member.
-
-    The identity stays the same if a static member returns with a different member id.
-    """
+    """Return the identity of a member. It stays the same if a static member returns with a different member id."""
     return member.member_id if member.group_instance_id is None else member.group_instance_id
 
 
@@ -146,10 +141,7 @@ def withheld_from(group: Sequence[GroupMember], held_before: Partitions, unowned
 
 
 def _is_counted(after: GroupSnapshot, now: Iterable[GroupMember]) -> bool:
-    """Return True if moves can be counted.
-
-    Moves are counted only in groups in which each partition has one owner, and only if all targets are known.
-    """
+    """Return True if each partition of the group has one owner, and all targets are known. Then moves are counted."""
     if after.group_type not in {CLASSIC, CONSUMER} or (after.protocol_type or "") != CONSUMER_PROTOCOL_TYPE:
         return after.group_type in {CLASSIC, CONSUMER} and not after.member_count()
     return is_all_known(now)
@@ -188,7 +180,7 @@ def count_moves_between(
 
 
 def whole_topics(held: Iterable[TopicPartitions]) -> Mapping[str, int | None]:
-    """Return the number of assigned partitions of each topic. None if the topic has a gap."""
+    """Return the number of assigned partitions of each topic, or None if the topic has a gap."""
     numbers: dict[str, set[int]] = defaultdict(set)
     for topic, partition in chain.from_iterable(held):
         numbers[topic].add(partition)

@@ -1,10 +1,10 @@
 """Store the rebalance history of a group: its totals, and summaries of its last rebalances.
 
 The totals count all rebalances since the first record of the group. The totals are part of the group's state. So if a
-batch is repeated, no rebalance is counted twice. If the checkpoint is new, the monitor reads the log again from the
-start. The table already contains rows for the rebalances up to the offset `reported_up_to` of the partition
-`reported_in_partition`. These rebalances are not counted again. The totals in the last of these rows are the initial
-totals.
+batch is repeated, no rebalance is counted twice. With a new checkpoint, the monitor reads the log again from the start.
+But the table already contains rows for the rebalances up to the offset `reported_up_to` of the partition
+`reported_in_partition`. These rebalances are not counted again: the initial totals are the totals in the last of these
+rows.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ class RebalanceHistory(msgspec.Struct, frozen=True):
     def is_new(self, position: Position) -> bool:
         """Return True if the rebalance at a position is not counted yet.
 
-        Only offsets of the same partition can be compared. Earlier versions of the monitor did not store
-        `reported_in_partition`. So if it is None, every partition matches.
+        Only offsets of the same partition can be compared. If `reported_in_partition` is None, every partition matches,
+        because earlier versions of the monitor did not store it.
         """
         is_same_partition = self.reported_in_partition in {None, position.offsets_topic_partition}
         return not is_same_partition or position.offsets_topic_offset > self.reported_up_to
@@ -112,10 +112,7 @@ def extend_history(
 
 
 def _rename_topics(baseline: RebalanceBaseline | None, snapshot: GroupSnapshot) -> RebalanceBaseline | None:
-    """Return the baseline with the topic names of the snapshot.
-
-    Without this step, a topic whose name becomes known looks like a new topic.
-    """
+    """Return the baseline with the topic names of the snapshot. Otherwise, a topic with a new name looks like new."""
     if baseline is None or snapshot.modern is None or baseline.snapshot is None:
         return baseline
     names = snapshot.modern.topic_names
@@ -124,10 +121,7 @@ def _rename_topics(baseline: RebalanceBaseline | None, snapshot: GroupSnapshot) 
 
 
 def _shorten(baseline: RebalanceBaseline | None, present: GroupSnapshot) -> RebalanceBaseline | None:
-    """Return the baseline in the form that is stored.
-
-    If the snapshot of a classic group equals the group's present state, the snapshot is omitted.
-    """
+    """Return the baseline for storage. If the snapshot of a classic group equals the present state, it is omitted."""
     known = baseline.snapshot if baseline else None
     if baseline is None or known is None:
         return baseline

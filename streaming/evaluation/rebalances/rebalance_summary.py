@@ -1,4 +1,4 @@
-"""Summarize a rebalance. The group's state contains the summaries that the detectors evaluate."""
+"""Summarize a rebalance. The detectors evaluate the summaries, which are stored in the group's state."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from streaming.events import CLASSIC
 from streaming.group.members import member_name
 
 KEPT_NAMES = 32
-"""Maximum number of member names for each kind of change. For further members, only the number is stored."""
+"""Maximum number of member names for each kind of change. Only the total number includes the other members."""
 
 
 class MemberName(msgspec.Struct, frozen=True):
@@ -24,10 +24,7 @@ class MemberName(msgspec.Struct, frozen=True):
 
 
 class RebalanceSummary(msgspec.Struct, frozen=True):
-    """The stored summary of a rebalance.
-
-    It has the fields of `Rebalance`. Instead of lists of partitions, it contains numbers of partitions.
-    """
+    """The stored summary of a `Rebalance`. It contains numbers of partitions instead of lists of partitions."""
 
     timestamp_ms: int
     generation_id: int

@@ -46,9 +46,7 @@ _NO_COMMIT_AFTER = {
 
 
 def without_upgrade_tombstones(rows: Sequence[Row]) -> Sequence[Row]:
-    """Remove the row of a tombstone if the group continues under a different protocol.
-
-    Such a tombstone is not the end of the group.
+    """Remove each row of a tombstone that is not the end of a group, because the group changed to a different protocol.
 
     >>> rows = [{"kind": "deleted"}, {"kind": "upgraded"}, {"kind": "deleted"}]
     >>> [row["kind"] for row in without_upgrade_tombstones(rows)]
@@ -61,9 +59,9 @@ def without_upgrade_tombstones(rows: Sequence[Row]) -> Sequence[Row]:
 
 
 def with_commit_gaps(rows: Sequence[Row], of_gaps: Sequence[Row]) -> Sequence[Row]:
-    """Add a field `commit_gap` to each row of `rebalances`: the matching row of `commit_gaps`.
+    """Add the matching row of `commit_gaps` to each row of `rebalances`, as the field `commit_gap`.
 
-    The field is None if there is no such row yet.
+    The field is None if `commit_gaps` has no such row yet.
 
     >>> rebalance = {"cluster": "prod", "offsets_topic_partition": 3, "offsets_topic_offset": 17}
     >>> with_commit_gaps([rebalance], [{**rebalance, "commit_gap_ms": 12_000}])[0]["commit_gap"]["commit_gap_ms"]

@@ -3,14 +3,14 @@
 Rules:
 
 1. In a classic group, each record is compared with the previous record. In a KIP-848 group, the target assignments of
-   successive epochs are compared. If an epoch has no computed targets, it is not compared. If members move to their
-   targets, this is not a new rebalance. If a snapshot has no generation, it is not compared. For example, the record is
-   unreadable, or a classic group is read in the polling mode.
-2. `first_seen`: the first snapshot of a group. It is not compared. `created`: the first snapshot after the group was
-   created again. It is also not compared. A group was created again if one of these is true: it has a lower generation,
-   a different group type, different members at the same generation, a different partition of `__consumer_offsets`, or a
-   record after its end. `upgraded` or `downgraded`: the group changed to a different protocol, or back to the classic
-   protocol. In this case, a tombstone is not the end of the group (`advance`, rule 6).
+   successive epochs are compared. An epoch without computed targets is not compared. The moves of members to their
+   targets are not a new rebalance. A snapshot without a generation is not compared. For example, the record is
+   unreadable, or the group is a classic group in the polling mode.
+2. `first_seen`: the first snapshot of a group. `created`: the first snapshot after the group was created again. Neither
+   is compared. A group was created again if it has a lower generation, a different group type, or a record after its
+   end. The same is true if its members differ at the same generation, or if its partition of `__consumer_offsets` is
+   different. `upgraded` or `downgraded`: the group changed to a different protocol, or back to the classic protocol. In
+   this case, a tombstone is not the end of the group (`advance`, rule 6).
 3. `became_empty`: the group has no members any more. `static_rejoin`: a static member has a new member id, but the
    members and the generation are the same. A static rejoin is not a rebalance. `deleted`: the group no longer exists.
    `rebalance`: all other changes.
@@ -18,34 +18,33 @@ Rules:
 5. A rebalance has one or more causes: `strategy_changed`, `member_gone`, `member_joined`, `subscription_changed`,
    `metadata_changed`, `cooperative_followup`, or `unexplained`. `member_gone`: the member left, timed out or was
    fenced. The records do not show which of the three happened. `cooperative_followup`: members rejoin to get the
-   partitions that the previous round withheld from a different member. If these partitions return to their earlier
-   owners, this is no proof, because the topic may have been deleted and created again. `unexplained`: the records show
+   partitions that the previous round withheld from a different member. Partitions that return to their earlier owners
+   do not prove this cause, because the topic may have been deleted and created again. `unexplained`: the records show
    no other cause. If there are several causes, the *primary* cause is the first in this list. A change of the whole
    group comes before a change of one member. `member_gone` comes before `member_joined`, because a new member often
    replaces a lost member.
 6. `metadata_changed`: members subscribe to a topic before and after the rebalance, and the number of known partitions
    of the topic has risen. A partition is known if a member has or claims it, or if it was assigned earlier and has no
-   owner now. Neither of the two numbers has a gap. If the number of assigned partitions has fallen, the records do not
-   show the reason. Either the topic was deleted or created again with fewer partitions, or the leader left partitions
-   without an owner. So this cause is not proven. If these partitions have owners again, this cause is not proven
-   either. A sample does not prove it, because only a monitor that followed the log would have the sample. After the
-   record of an upgrade or downgrade, this cause cannot be proven, because that record does not contain the partitions
-   of members that left. In a share group, this cause cannot be proven, because partitions of a topic are added to the
-   group one by one.
+   owner now. Both before and after the rebalance, the known partitions must have no gap. A fall of this number does not
+   prove the cause: either the topic was deleted or created again with fewer partitions, or the leader left partitions
+   without an owner. If these partitions have owners again, the cause is not proven either. Samples are no proof,
+   because a monitor that reads old records does not have the samples of that time. After the record of an upgrade or
+   downgrade, this cause cannot be proven, because that record does not contain the partitions of members that left. In
+   a share group, this cause cannot be proven, because partitions of a topic are added to the group one by one.
 7. A partition has moved if it has a present owner and this owner is different from its previous owner. If a partition
    had no previous owner, it has not moved. If a cooperative round withholds partitions, its moves are not counted. The
    next round is compared with the owners before the first round, so each move is counted once. `assignors.fairness`
-   computes `fewest_moves`. `fewest_moves` is None if a partition has no owner or several owners. `fewest_moves` is also
-   None for Kafka Streams, because the decisions of its assignor do not depend on partitions only.
+   computes `fewest_moves`. `fewest_moves` is None if a partition has no owner or several owners. It is also None for
+   Kafka Streams, because its assignor assigns tasks, not partitions.
 8. The sync time is the time that the group waited for the leader's assignment. It ends at the timestamp of the record.
    The sync time is valid only for the first record of a generation. If the sync time is longer than the rebalance
    timeout of every member, the record is not the first. In this case, the sync time is unknown.
 9. If records of members are missing before or after the rebalance, the causes are unknown (None), and `not_known` names
    the missing records. If bytes of a classic member are unreadable, only the facts that need these bytes are unknown.
    The subscription of that member does not prove a cause, and moves are unknown. Causes that other records prove are
-   still reported. If the coordinator has not resolved a regular expression yet, this is not a missing record. Until the
-   expression is resolved, the member that sent the expression has no topics. When the expression is resolved, this
-   counts as `subscription_changed`.
+   still reported. A regular expression that the coordinator has not resolved yet is not a missing record. Until then,
+   the member that sent the expression has no topics. When the expression is resolved, this counts as
+   `subscription_changed`.
 """
 
 from __future__ import annotations
@@ -105,7 +104,7 @@ _WITHOUT_MOVEMENT = frozenset({STATIC_REJOIN, DELETED})
 
 
 class Rebalance(msgspec.Struct, frozen=True):
-    """One generation or epoch, compared with the previous one.
+    """One generation or epoch, compared with the previous generation or epoch.
 
     Attributes:
         causes: all proven causes, in the order of `CAUSES`. None if unknown. Empty if the change is not a rebalance.
@@ -136,10 +135,7 @@ class Rebalance(msgspec.Struct, frozen=True):
 
     @property
     def primary_cause(self) -> str | None:
-        """The first cause of a rebalance (rule 5).
-
-        None if the cause is unknown, or if the change is not a rebalance.
-        """
+        """The primary cause (rule 5). None if the cause is unknown, or if the change is not a rebalance."""
         return self.causes[0] if self.causes and self.kind == REBALANCE else None
 
     def members_that(self, change: str) -> tuple[MemberChange, ...]:
@@ -154,8 +150,8 @@ class RebalanceBaseline(msgspec.Struct, frozen=True):
     snapshot at the end of the group: at the tombstone, or when no broker listed the group any more. If a cooperative
     round withheld partitions, `owners_before` contains the partitions that each member had before that round. `unowned`
     contains the partitions without an owner after the last rebalance. If `is_partial` is True, the last record was the
-    record of an upgrade or downgrade. Such a record contains only the earlier partitions of each member. So some
-    partitions may be missing in `snapshot`.
+    record of an upgrade or downgrade. Such a record contains only the earlier partitions of each present member. So
+    some partitions may be missing in `snapshot`.
     """
 
     snapshot: GroupSnapshot | None
@@ -168,10 +164,9 @@ class RebalanceBaseline(msgspec.Struct, frozen=True):
 def rebalance_between(
     baseline: RebalanceBaseline | None, before: GroupSnapshot | None, after: GroupSnapshot
 ) -> Rebalance | None:
-    """Describe the change between two snapshots of a group.
+    """Describe the change between two snapshots of a group. Return None if no row is needed.
 
-    Return None if no row is needed. `before` is the baseline's snapshot. In the example, one of two members left, and
-    its partition moved:
+    `before` is the baseline's snapshot. In the example, one of two members left, and its partition moved:
 
     >>> from streaming.protocol.classic import Assignment, ClassicMember, GroupMetadata, Subscription
     >>> def group(generation_id, **held):
@@ -269,10 +264,7 @@ def _kind(baseline: RebalanceBaseline | None, before: GroupSnapshot | None, afte
 
 
 def _has_moved(before: GroupSnapshot, after: GroupSnapshot) -> bool:
-    """Return True if the group's records are now in a different `__consumer_offsets` partition.
-
-    In this case, the group was created again.
-    """
+    """Return True if the group was created again in a different `__consumer_offsets` partition."""
     if before.position is None or after.position is None:
         return False
     return before.position.offsets_topic_partition != after.position.offsets_topic_partition
@@ -303,8 +295,8 @@ def _kind_of_same_generation(before: GroupSnapshot, after: GroupSnapshot) -> str
 def _not_known(snapshot: GroupSnapshot) -> tuple[str, ...]:
     """Return the names of the missing records. Current assignments do not count, because only targets are compared.
 
-    If the coordinator has not resolved a regular expression yet, this is not a missing record. In the polling mode,
-    answers never contain the topics of a regular expression.
+    A regular expression that the coordinator has not resolved yet is not a missing record. In the polling mode,
+    responses never contain the topics of a regular expression, so it is always a missing record.
     """
     if snapshot.modern is None:
         return unknown_bytes(snapshot)
@@ -325,10 +317,7 @@ def _proven(
     then: Sequence[GroupMember],
     now: Sequence[GroupMember],
 ) -> Mapping[str, bool]:
-    """Return True for each cause that affects the whole group and is proven by the records.
-
-    The other causes are proven by changes of members.
-    """
+    """Return for each cause that concerns the whole group whether the records prove it."""
     if baseline is None:
         return {}
     had_all = after.group_type in {CLASSIC, CONSUMER} and not baseline.is_partial
@@ -342,8 +331,8 @@ def _proven(
 def _hands_over(baseline: RebalanceBaseline, then: Sequence[GroupMember], now: Iterable[GroupMember]) -> bool:
     """Return True if a member gets a partition that the previous cooperative round withheld from a different member.
 
-    The previous round can also have left partitions without an owner that it withheld from nobody, for example the
-    partitions of a member that timed out.
+    Some partitions without an owner were withheld from no member, for example the partitions of a member that timed
+    out. These partitions do not count.
     """
     if baseline.owners_before is None:
         return False
@@ -385,8 +374,7 @@ def _sync_time_ms(after: GroupSnapshot) -> int | None:
 def _skipped_generations(kind: str, before: GroupSnapshot | None, after: GroupSnapshot) -> int | None:
     """Return the number of generations without a record.
 
-    The result is None for groups that are not classic. An epoch of a KIP-848 group can have no targets, but it always
-    has a record.
+    Return None for groups that are not classic, because each epoch of a KIP-848 group has a record.
     """
     is_counted = kind in {REBALANCE, BECAME_EMPTY} and after.group_type == CLASSIC
     if not is_counted or before is None or before.generation_id is None:

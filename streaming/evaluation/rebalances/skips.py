@@ -4,9 +4,8 @@
    records was read, the cause is failed rebalances. The partition state makes this decision once, in the batch that
    reads the second record. The partition state stores the decision until the group's own state contains it
    (`SkipSettled`).
-2. The partition state stores only the highest missing offset, so a later missing offset hides earlier missing offsets.
-   So a second decision can be different from the first. For this reason, each decision is made only once, and the count
-   of failed rebalances never decreases.
+2. Each decision is made only once, so the count of failed rebalances never decreases. A second decision could be
+   different, because the partition state stores only the highest missing offset.
 """
 
 from __future__ import annotations
@@ -19,10 +18,9 @@ from streaming.group.not_known import REBALANCES_FAILED, not_known
 from streaming.group.snapshot import GroupSnapshot, Skip
 
 SkipDecisions = Mapping[tuple[str, int], bool]
-"""Decisions that the groups' own states do not contain yet.
+"""Decisions that the groups' own states do not contain yet, by group id and offset of the record after the skip.
 
-The key is the group id and the offset of the record after the skip. True means that every offset between the two
-records was read.
+True means that every offset between the two records was read.
 """
 
 
@@ -34,10 +32,7 @@ def log_was_whole(skip: Skip, partition_state: PartitionSnapshot) -> bool:
 def decide_skips(
     known: SkipDecisions, snapshots: Iterable[GroupSnapshot], partition_states: Mapping[int, PartitionSnapshot]
 ) -> dict[tuple[str, int], bool]:
-    """Return the decisions for the skips of these groups.
-
-    The result contains the earlier decisions and all new decisions.
-    """
+    """Return the decisions for the skips of these groups: the earlier decisions in `known`, and new decisions."""
     decisions = {}
     for snapshot in snapshots:
         partition_state = partition_states.get(snapshot.position.offsets_topic_partition) if snapshot.position else None
@@ -51,9 +46,9 @@ def decide_skips(
 
 
 def failed_rebalances(snapshot: GroupSnapshot, decisions: SkipDecisions) -> int | None:
-    """Return the number of failed rebalances that the log proves.
+    """Return the number of failed rebalances that the log proves, or None if this number is unknown.
 
-    None if unknown. In a failed rebalance, members joined but never synced.
+    In a failed rebalance, members joined but never synced.
     """
     if REBALANCES_FAILED in not_known(snapshot):
         return None

@@ -3,10 +3,10 @@
 `/metrics` shows full detail for the first groups (`prometheus.series_limit`). Rules:
 
 1. The place of a group is computed from its troubles (`trouble.py`).
-2. If a group was shown in full detail, it stays at its worst place for ten minutes. During this time, the group is
+2. A group that was shown in full detail stays at its worst place for ten minutes. During this time, the group is
    *held*. The ten minutes begin when the group last had this place. So `/metrics` does not remove and add the series of
-   a group each time a trouble ends and starts again. Users can also see that the trouble has ended.
-3. If the clock is set back, the group is no longer held.
+   a group each time a trouble ends and starts again. Also, users can see in full detail that the trouble has ended.
+3. If the clock is set back, no group is held any more.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class RankEntry:
 
 
 def rank_entries(places: Mapping[str, Place], held: Mapping[str, RankEntry], now_ms: int) -> Mapping[str, RankEntry]:
-    """Return the entry of each group.
+    """Return the entry of each group, the worst group first.
 
-    The worst group is first. `held` contains the groups that were shown in full detail.
+    `held` contains the entries of the groups that were shown in full detail.
 
     >>> calm, behind, other = (11, 0, -0.0, 0, "a"), (9, -1, -40.0, -9, "a"), (9, -1, -35.0, -9, "b")
     >>> list(rank_entries({"a": calm, "b": other}, {"a": RankEntry(behind, 1_000)}, 2_000))

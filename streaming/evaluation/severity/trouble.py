@@ -1,6 +1,6 @@
 """Find the troubles of a group, and its place among all groups.
 
-Each rule that applies to the group gives one trouble. The first rule that applies determines the place of the group:
+Each rule that applies adds a trouble to the group. The first rule that applies determines the place of the group:
 
 1. The group has members and no coordinator, or a condition is active, for example a storm or a flapping member.
    `rolling_restart` is not a trouble, because it is a normal deployment.
@@ -16,13 +16,13 @@ Each rule that applies to the group gives one trouble. The first rule that appli
 7. The busiest member has more partitions than the busiest member of the fairest assignment. If topic skew is the cause,
    the name of the trouble is `topic skew`.
 8. The work of the group is uneven (`evaluation/fairness/fairness.py`, rule 4).
-9. The status is WARN: the group is slower than its producers. The lag in seconds must also be unknown, or at least 30
-   s. So new groups and groups with a small constant lag do not have this trouble.
+9. The status is WARN: the group is slower than its producers. Also, the lag in seconds is unknown or at least
+   BEHIND_SECONDS. So new groups and groups with a small constant lag do not have this trouble.
 10. The state or the lag of the group is unknown. Without a fresh sample, the conditions are also unknown.
 
-If two groups have the same first rule, the group with more troubles comes first. If the numbers of troubles are equal,
-the group with the higher lag in seconds comes first. The next criteria are the higher lag in records and the group id
-in alphabetical order. Groups without a trouble come last. An unknown lag is sorted as the lowest lag.
+If two groups have the same first rule, these criteria decide in this order: more troubles, higher lag in seconds,
+higher lag in records, and the group id in alphabetical order. Groups without a trouble come last. An unknown lag is
+sorted as the lowest lag.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ SOON_LOST_SECONDS = 3600
 SOON_EXPIRED_SECONDS = 24 * 3600
 BEHIND_SECONDS = 30
 _STATUS_WORDS = {
-    Status.REWIND.name: ("rewound", "rewound: its committed offsets moved backwards (REWIND)"),
-    Status.STALL.name: ("stalled", "stalled: it commits the same offset again and again (STALL)"),
-    Status.STOP.name: ("stopped", "stopped: it no longer commits, and records wait (STOP)"),
+    Status.REWIND.name: ("rewound", "rewound: the committed offsets of the group decreased (REWIND)"),
+    Status.STALL.name: ("stalled", "stalled: the group commits the same offset again and again (STALL)"),
+    Status.STOP.name: ("stopped", "stopped: the group no longer commits, and records wait (STOP)"),
 }
 UNKNOWN_RULE = 10
 _NO_TROUBLE = 11
@@ -181,7 +181,7 @@ def _uneven_work(group: GroupFacts) -> Iterator[Trouble]:
     if work is None or work.largest is None or work.excess is None:
         return
     text = f"the partitions of the busiest member receive {work.largest:,.0f} records/s"
-    fair = f"in the fairest assignment, the busiest member would receive {work.largest - work.excess:,.0f}"
+    fair = f"in the fairest assignment, the busiest member would receive {work.largest - work.excess:,.0f} records/s"
     yield Trouble(8, "uneven work", f"{text}; {fair}")
 
 

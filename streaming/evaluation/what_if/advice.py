@@ -1,23 +1,23 @@
 """Advise how a group can keep up with its producers. The advice comes from a what-if with the measured produce rates.
 
-1. Only the causes `assignment` and `under_provisioned` have advice. No other cause can be removed by a different
-   assignment or by more members.
-2. The *capacity* is the lowest known capacity of a member (`causes/capacity.py`). It applies to every member, also to
-   new ones. So a strategy that gives a fast member more than this capacity is not recommended.
-3. An assignment is *sufficient* if producers write to the partitions of its busiest member at a rate that is at least
-   HEADROOM below the capacity. A smaller difference can be an error of the rates.
+1. Only the causes `assignment` and `under_provisioned` have advice. A different assignment or more members cannot
+   remove any other cause.
+2. The *capacity* is the lowest known capacity of a member (`causes/capacity.py`). The same capacity applies to every
+   member, also to new members. So the advice never gives a fast member more than this capacity.
+3. An assignment is *sufficient* if its busiest member receives at most (1 - HEADROOM) times the capacity. A smaller
+   difference to the capacity can be an error of the rates.
 4. There is no advice if the capacity is unknown or 0, or if the produce rate of a partition is unknown. There is also
    no advice if the present assignment is sufficient: the group has recovered, or is moving partitions.
 5. Only the built-in strategies of the group's protocol are computed: the client's strategies for a classic group, the
    coordinator's assignors for a KIP-848 group.
 6. Among the sufficient assignments for the present members, the advice is the assignment whose busiest member receives
-   the fewest records per second. If several assignments are equal in this, the one that moves the fewest partitions is
-   the advice. If several of these move equally few, the group's own strategy comes first, and then the order of
-   `BUILT_IN` decides.
-7. If the cause is `assignment`, no built-in strategy is sufficient, and the assignment of `heaviest_first` is
-   sufficient, the advice is a strategy that is weighted by rates. `assignors/CUSTOM.md` contains such a strategy. A
-   KIP-848 group does not have this advice, because its coordinator computes the assignment. If the subscriptions of the
-   members differ, there is no advice either: the strategy can then have a busier member than `heaviest_first`.
+   the fewest records per second. If these rates are equal, the assignment that moves the fewest partitions is the
+   advice. If these numbers are also equal, the group's own strategy comes first, and then the order of `BUILT_IN`
+   decides.
+7. If the cause is `assignment`, and only the assignment of `heaviest_first` is sufficient, the advice is a strategy
+   that is weighted by rates. `assignors/CUSTOM.md` contains such a strategy. There is no such advice for a KIP-848
+   group, because its coordinator computes the assignment. There is also no such advice if the subscriptions of the
+   members differ. Then the busiest member of the weighted strategy can receive more than with `heaviest_first`.
 8. If the cause is `under_provisioned` and one partition receives more than the capacity, no number of members is
    enough, because a partition has one owner. This rule comes before rule 6.
 9. If the cause is `under_provisioned` and rule 6 finds nothing, the advice is the smallest number of members for which
@@ -26,7 +26,7 @@
    follow rule 1 of `assignors/what_if/what_if.py`. If the subscriptions of the members differ, the subscription of a
    new member is unknown, so there is no advice. Numbers above MAX_MEMBERS are not computed.
 10. To find the number of useful members, the strategy is computed for a group with one member for each partition. The
-    members that then have partitions are useful. All further members would be idle.
+    members that have partitions in this result are useful. More members would be idle.
 
 The result does not depend on the order of members or partitions.
 """
@@ -80,7 +80,7 @@ class BetterAssignment:
 
 @dataclass(frozen=True, slots=True)
 class WeightedStrategy:
-    """A custom strategy that knows the rates would be sufficient (rule 7)."""
+    """A custom strategy that is weighted by rates is sufficient (rule 7)."""
 
     busiest_records_per_second: float
 
@@ -130,7 +130,7 @@ class MoreMembers:
         capacity = rate_number(self.capacity_records_per_second)
         return (
             f"{start}{counted(self.members, 'member')} {'is' if self.members == 1 else 'are'} enough if each"
-            f" member consumes {capacity} records/s. With more than {self.useful_members}, some would be idle."
+            f" member consumes {capacity} records/s. With more than {self.useful_members} members, some would be idle."
         )
 
 
@@ -151,7 +151,7 @@ class LateGroupInputs(NamedTuple):
 
     @property
     def target_records_per_second(self) -> float:
-        """The maximum produce rate of the busiest member for which an assignment is sufficient (rule 3)."""
+        """The maximum produce rate of the busiest member in a sufficient assignment (rule 3)."""
         return (1 - HEADROOM) * self.capacity_records_per_second
 
 
@@ -162,7 +162,7 @@ def late_group_inputs(
     capacities: Iterable[float | None],
     own_strategy: str,
 ) -> LateGroupInputs | None:
-    """Return the inputs of the advice. None if the group is too large, or if its capacity is unknown."""
+    """Return the inputs of the advice, or None if the group is too large, or if its capacity is unknown."""
     group, capacity = what_if_inputs(snapshot, members), lowest_capacity(capacities)
     if group.is_too_large or capacity is None:
         return None
@@ -180,7 +180,7 @@ def lowest_capacity(capacities: Iterable[float | None]) -> float | None:
 
 
 def advise(kind: Kind, late: LateGroupInputs) -> Advice | None:
-    """Return the advice for a cause of lag. None if there is no advice."""
+    """Return the advice for a cause of lag, or None if there is no advice."""
     if kind not in ADVISED_KINDS or _rates_are_unknown(late):
         return None
     today = measure_today(*late.group, late.produce_rates).busiest_records_per_second

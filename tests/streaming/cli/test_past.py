@@ -44,7 +44,7 @@ def test_the_group_is_described_as_of_a_moment(tables: Path) -> None:
         "state Stable, generation 1, strategy range, 2 members, last record 1970-01-01T00:00:10",
         "verdict match, drift 0 partitions, lag ? records, 4.0 s behind, status STALL",
         "trouble: rebalance storm: rebalance_storm of g",
-        "trouble: stalled: it commits the same offset again and again (STALL)",
+        "trouble: stalled: the group commits the same offset again and again (STALL)",
         "trouble: lag unknown: no end offset",
         "member client-a@127.0.0.1: 2 partitions, lag ?: orders 0-1",
         "member client-b@127.0.0.1: 2 partitions, lag ?: orders 2-3",

@@ -114,7 +114,7 @@ def test_an_ended_incident_and_a_merged_one_are_found_in_the_table(pages: Pages)
     listed = {one["groups"][0]: one for one in ask(pages, "/api/v1/incidents").json()["incidents"]}
     ended, merged = listed["nightly-batch"], listed["later"]
     page = Seen(ask(pages, f"/incidents/{ended['incident_id']}").text).text
-    assert "It ended at 2026-11-20" in page
+    assert "The incident ended at 2026-11-20" in page
     assert merged["merged_into"] == ended["incident_id"]
     page_of_merged = Seen(ask(pages, f"/incidents/{merged['incident_id']}").text)
     assert f"/incidents/{ended['incident_id']}" in page_of_merged.links

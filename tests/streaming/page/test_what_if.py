@@ -62,8 +62,8 @@ def snapshot_with(**kind: str) -> GroupSnapshot:
     ("snapshot", "why"),
     [
         (GroupSnapshot("g"), "no assignment that can be evaluated"),
-        (advanced([written(1, 1, [member("a", {"orders": [0]})])]), "unknown for: orders"),
-        (advanced(formed(1)), "unknown for: orders"),
+        (advanced([written(1, 1, [member("a", {"orders": [0]})])]), "of these topics is unknown: orders"),
+        (advanced(formed(1)), "of these topics is unknown: orders"),
         (snapshot_with(protocol="stream"), "no assignment that can be evaluated"),
         (snapshot_with(protocol_type="connect"), "no assignment that can be evaluated"),
     ],

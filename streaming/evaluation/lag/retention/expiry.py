@@ -7,14 +7,14 @@ The brokers keep a committed offset for `offsets.retention.minutes`, counted fro
    its record). If the record has no such time (before version 2), rule 3 applies.
 3. A KIP-848 group, a streams group, and a group that only commits: the start is the time of each commit.
 4. The result is unknown in these cases: no broker returned `offsets.retention.minutes`, the state of the group is
-   unknown, a listing shows the group outside the state Empty, or the monitor polls the coordinators (`admin-api`),
-   because they do not return these times.
-5. If a group became Empty before a commit, rule 2 still counts from the Empty state. So a client that commits under the
-   name of a group without members does not extend the time.
+   unknown, or a listing shows a state other than Empty. It is also unknown if the monitor polls the coordinators
+   (`admin-api`), because they do not return these times.
+5. A commit after the group became Empty does not change the start of rule 2. So a client cannot extend the time if it
+   commits offsets for a group without members.
 
-The brokers check every `offsets.retention.check.interval.ms` (10 minutes), so the offsets are deleted a little later. A
-record in version 1 has its own expiry time, which wins. Only clients that send OffsetCommit in version 2 to 4 with a
-retention time cause such records. The monitor does not read this time.
+The brokers check every `offsets.retention.check.interval.ms` (10 minutes), so they delete the offsets a little later. A
+commit record of version 1 contains its own expiry time, which the brokers use instead. The monitor does not read this
+time. Only clients that send OffsetCommit in version 2 to 4 with a retention time cause such records.
 
 Source: KIP-211, Kafka `OffsetMetadataManager.cleanupExpiredOffsets`, `OffsetExpirationConditionImpl`, and
 `offsetExpirationCondition` of `ClassicGroup`, `ConsumerGroup` and `StreamsGroup`.
@@ -41,16 +41,16 @@ A group is absent in the cases of rules 1 and 4.
 """
 
 EXPIRY_SCHEMA = pa.schema([("offsets_expire_ms", pa.int64()), ("seconds_until_expiry", pa.float64())])
-"""The time of rules 2 and 3, and the seconds from the sample until this time (0 if the time has passed).
+"""The time when an offset expires (rules 2 and 3), and the seconds from the sample until this time, at least 0.
 
-Null in the cases of rules 1 and 4.
+Both are null in the cases of rules 1 and 4.
 """
 
 
 def expiry_starts(
     group_ids: Iterable[str], snapshots: Mapping[str, GroupSnapshot], listing: GroupListing | None
 ) -> Starts:
-    """Return the starts of the groups with committed offsets. `listing`: None if unknown."""
+    """Return the starts of the groups with committed offsets. `listing` is None if it is unknown."""
     starts: dict[str, int | None] = {}
     for group_id in group_ids:
         snapshot, listed = snapshots.get(group_id), listing.groups.get(group_id) if listing else None

@@ -6,23 +6,23 @@ the reason). Otherwise c is `next_offset`: the committed offset, or the offset o
 offset. s is the log start offset. Rules:
 
 1. `records_lost` = s - c if c < s, otherwise 0. These are the offsets that the group has not committed and can never
-   read. Compaction and aborted transactions leave offsets without records, so this is an upper bound. The result is
-   null if no fetch showed a record there, and these are only a few offsets or the topic has transactions. Such offsets
-   may be transaction markers or records of aborted transactions, whose deletion is not a loss (`next_offsets.py`). A
-   known loss stays known while the committed offset stays the same, also after a restart. Without this rule, a loss of
-   a few records would disappear, because a deleted record cannot be fetched again.
+   read. Compaction and aborted transactions leave offsets without records, so this is an upper bound. If no fetch has
+   found a record among these offsets, the result is null in two cases: there are at most FEW_OFFSETS of them, or the
+   topic has transactions. Such offsets may be transaction markers or records of aborted transactions, whose deletion is
+   not a loss (`next_offsets.py`). A known loss stays known while the committed offset stays the same, also after a
+   restart. Otherwise, a loss of a few records would become unknown, because a deleted record cannot be fetched again.
 2. `lost_since_ms`: the time of the first sample in which s is greater than c. If the commit is later than this sample,
    the time of the commit is used. The kind is `at_least` if s was already greater than c in the oldest stored sample.
-   The time stays the same in all samples of one loss. Stored samples get fewer with age, and a group can commit during
-   a loss. If the loss is unknown for some samples, for example because a partition has no leader, its time stays, too.
+   The time stays the same in all samples of one loss, even if the group commits or old samples are removed. It also
+   stays the same if the loss is unknown for some samples, for example because a partition has no leader.
 3. `seconds_until_lost`: 0 if records are already lost. Null if the lag is 0, because a group that has read everything
-   cannot lose records. Otherwise, there are two estimates: the rate of the log start offset (rules 4 to 6), and
-   `retention.ms` (`time_retention.py`). The smaller estimate applies, because size and time each can delete the record.
-   The estimate from `retention.ms` also applies if the rate is unknown, or if it gives only the maximum of rule 6. So a
-   quiet topic has an estimate, although its log start offset moves less than once a day. If both estimates are unknown,
-   the result is null.
-4. The rate is unknown if the log start offset moved less than twice within RATE_WINDOW_MS. Such a topic can have
-   unlimited retention, or it can be compacted, quiet or new.
+   cannot lose records. Otherwise, there are two estimates: one from the rate of the log start offset (rules 4 to 6),
+   and one from `retention.ms` (`time_retention.py`). The smaller estimate applies, because both size and time can
+   delete the record. The estimate from `retention.ms` also applies if the rate is unknown, or if the rate gives only
+   the maximum of rule 6. So a topic whose log start offset moves less than once a day has an estimate, too. If both
+   estimates are unknown, the result is null.
+4. The rate is unknown if the log start offset moved less than twice within RATE_WINDOW_MS. For example, this is the
+   case for topics that are compacted, quiet or new, or have unlimited retention.
 5. Otherwise the estimate comes from two moves of the log start offset within RATE_WINDOW_MS. (s1, t1) is the first
    move, and (s2, t2) is the last move:
 
@@ -35,9 +35,9 @@ offset. s is the log start offset. Rules:
    this maximum, and its kind is `at_least`. The kind of all other results is `estimate`.
 
 Limits of the method: it assumes that the group does not commit again. If retention is by time, brokers now delete the
-records that were written one retention time ago. So if many records were written at about that time, the log start
-offset will soon move faster than the computed rate. The monitor cannot predict DeleteRecords requests and changes of
-retention.ms.
+records that were written one retention time ago. So if many records were written at that time, the log start offset
+will soon move faster than the computed rate. The monitor cannot predict DeleteRecords requests and changes of
+`retention.ms`.
 
 Example: the log start offset rises by 1000 every 600 s. At 1200 s, it rises to 2000. For c = 4500, the result at 1500 s
 is 2500 / (1000 / 600 s) - 300 s = 1200 s. So the predicted time of the loss is 2700 s. The real loss is at 3000 s, when
@@ -93,7 +93,7 @@ The kinds of `seconds_until_lost` are `estimate` and `at_least`.
 
 
 class Loss(NamedTuple):
-    """`lost_since_ms` and `lost_since_kind` of a loss, and the committed offset at which it was seen last."""
+    """The values `lost_since_ms` and `lost_since_kind` of a loss, and the committed offset at its last sample."""
 
     since_ms: int
     kind: str
@@ -112,8 +112,8 @@ def retention(
 ) -> pa.Table:
     """Return the loss by retention of each row of the report (RETENTION_SCHEMA).
 
-    `starts` must contain the sample of the report. `earlier` are the losses up to the sample before (`losses`).
-    `left_by_time` has for each row the estimate of `time_retention.py`.
+    `starts` must contain the sample of the report. `earlier` are the losses up to the previous sample (`losses`).
+    `left_by_time` contains the estimate of `time_retention.py` for each row.
 
     >>> from streaming.evaluation.lag.lag import LAG_SCHEMA, ClusterSample, lag_report
     >>> starts = SampledOffsets(LOG_START_POINTS)
@@ -186,7 +186,7 @@ _LOSS_COLUMNS = ("lost_since_ms", "lost_since_kind", "committed_offset")
 
 
 def _continues(partitions: pa.Table, at: Int64Array, earlier: Losses) -> BoolArray:
-    """Return the rows among `at` with a known loss whose committed offset is still the same (end of rule 1)."""
+    """Return True for the rows among `at` whose known loss has the same committed offset as now (end of rule 1)."""
     rows = partitions.take(pa.array(at))
     continues = np.zeros(partitions.num_rows, dtype=np.bool_)
     columns = zip(_keys(rows), rows["committed_offset"].to_pylist(), rows["unknown_reason"].to_pylist(), strict=True)
@@ -200,7 +200,7 @@ def _continues(partitions: pa.Table, at: Int64Array, earlier: Losses) -> BoolArr
 def _with_earlier_starts(
     partitions: pa.Table, past: tuple[pa.Array, pa.Array], is_lost: BoolArray, earlier: Losses
 ) -> tuple[pa.Array, pa.Array]:
-    """Return the start time and the kind of each loss. If a loss continues, its earlier time and kind are returned."""
+    """Return the start time and the kind of each loss. A loss that continues keeps its earlier time and kind."""
     times, kinds = (column.to_pylist() for column in past)
     lost = np.flatnonzero(is_lost)
     for at, key in zip(lost.tolist(), _keys(partitions.take(pa.array(lost))), strict=True):
@@ -245,10 +245,9 @@ def _until_lost(  # noqa: PLR0913, PLR0917 - one argument per column
 
 
 def _moves(points: OffsetPoints, rows: Int64Array, since_ms: int) -> tuple[Int64Array, ...]:
-    """Return four values for each row.
+    """Return for each row: offset and time of the last move, and increase and time from the first to the last move.
 
-    Two of them are the offset and the time of the last move. The other two are the increase and the time from the first
-    move to the last move. Only moves since `since_ms` count. If there are less than two moves, the increase is 0.
+    Only moves since `since_ms` count. If there are fewer than two moves, the increase is 0.
     """
     offsets, times_ms = points.offsets[rows], points.times_ms[rows]
     is_move = np.zeros(offsets.shape, dtype=np.bool_)

@@ -2,16 +2,17 @@
 
 The age of this record is the lag in seconds (`lag_seconds.py`). Rules:
 
-1. A topic deletes records by time if its `cleanup.policy` contains `delete` and its `retention.ms` is not -1. Only then
-   there is an estimate: `retention.ms` minus the age, at least 0. Kafka deletes whole segments, when the newest record
-   of the segment is older than `retention.ms`. So the real loss is later than the estimate, by up to one segment.
-2. If the age is only a lower bound, the record may be older, so the estimate is unknown. The exception: if the lower
-   bound has reached `retention.ms`, the estimate is 0.
+1. A topic deletes records by time if its `cleanup.policy` contains `delete` and its `retention.ms` is not -1. Only such
+   a topic has an estimate: `retention.ms` minus the age, at least 0. Kafka deletes a whole segment when the newest
+   record of the segment is older than `retention.ms`. So the real loss is later than the estimate, by at most the time
+   that the segment covers.
+2. If the age is only a lower bound, the record may be older, so the estimate is unknown. Exception: if the lower bound
+   has reached `retention.ms`, the estimate is 0.
 3. If the settings of the topic are unknown, the estimate is unknown.
 
-Limits: `retention.bytes` and DeleteRecords can delete the record earlier. Kafka compares the timestamps of the records.
-If a producer writes timestamps of the past, Kafka deletes these records earlier. The error of the age
-(`within_seconds`) is also the error of the estimate.
+Limits: `retention.bytes` and DeleteRecords can delete the record earlier. Kafka uses the timestamps of the records. So
+it deletes records with timestamps in the past earlier. The error of the age (`within_seconds`) is also the error of the
+estimate.
 
 Source: Kafka, `UnifiedLog.deleteRetentionMsBreachedSegments`.
 """
@@ -30,9 +31,9 @@ RetentionMs = Mapping[str, int]
 
 
 def seconds_left(topics: pa.ChunkedArray, lag_seconds: pa.Table, retention_ms: RetentionMs) -> pa.ChunkedArray:
-    """Return the estimate of each row in seconds. Null: unknown, or the topic does not delete records by time.
+    """Return the estimate of each row in seconds. `lag_seconds` has LAG_SECONDS_SCHEMA.
 
-    `lag_seconds` has LAG_SECONDS_SCHEMA.
+    The estimate is null if it is unknown, or if the topic does not delete records by time.
 
     >>> ages = pa.table({"lag_seconds": [600.0, 5.0], "lag_seconds_kind": ["exact", "exact"]})
     >>> seconds_left(pa.chunked_array([["orders", "compacted"]]), ages, {"orders": 3_600_000}).to_pylist()

@@ -6,22 +6,22 @@ commit:
 
 1. A tombstone removes all earlier entries. A commit from before the tombstone is not added, even if it is read after
    the tombstone.
-2. Entries are in the order of the log. A commit that is read late is inserted in this order. A commit that is already
-   known is ignored. If a window is full, a commit that is older than all its entries is also ignored.
+2. Entries are in the order of the log. A commit that is read late is inserted in this order. A known commit is ignored.
+   If a window is full, a commit that is older than all its entries is also ignored.
 3. Time is divided into slots of `slot_ms`. A window contains only the last commit of each slot. So a window covers
    enough time, even if a group commits every 10 ms. If the coordinator moves to a broker whose clock is slow,
    timestamps can decrease. If the timestamps return to an earlier slot, the new commit replaces the entry of that slot.
-   The number of a slot is timestamp // slot_ms. So the content of a window depends only on the commits. Batches and
-   restarts do not change the content. Only the last commit of each slot in a batch is needed (`last_per_slot`). Burrow
-   does not use slots: its `min-distance` is a minimum time after the previous entry.
+   The number of a slot is timestamp // slot_ms. So the content of a window depends only on the commits, and not on
+   batches or restarts. A batch needs only the last commit of each slot (`last_per_slot`). Burrow does not use slots:
+   its `min-distance` is a minimum time after the previous entry.
 4. If a window is full, a new commit removes the oldest entry.
 
 The monitor requests end offsets after it has read the commits. Rules for these end offsets:
 
 5. The lag of an entry is computed once, from the first end offset that is sampled after the commit. If a later commit
    of the same slot replaces the entry, the lag stays. Burrow uses the last end offset *before* the commit. So Burrow's
-   lag is too low, often 0. A lag of 0 clears every alert. An end offset is used only for the newest commit of a row.
-   For several commits, the same end offset would give decreasing lags, even if the group does not catch up.
+   lag is too low and often 0, which resolves alerts too early. An end offset is used only for the newest commit of a
+   row. For several commits, the same end offset would give decreasing lags, even if the group does not catch up.
 6. If the committed offset of an entry is greater than the end offset, this entry and all earlier entries are removed.
    There are two possible causes. The topic was deleted and created again, or a client committed an offset that never
    existed.
@@ -43,10 +43,7 @@ from streaming.evaluation.lag.stored.columns import decode_columns, encode_colum
 
 _FIRST_ROWS = 1024
 _NONE = -1
-"""The value of a cell without an entry, and of a lag that was not observed.
-
-The value is used only in the matrices. All offsets in the matrices are 0 or greater.
-"""
+"""The value of a cell without an entry, and of a lag that was not observed. All other values are 0 or greater."""
 
 WINDOW_SCHEMA = pa.schema(
     [
@@ -57,16 +54,10 @@ WINDOW_SCHEMA = pa.schema(
         ("lag", pa.int64()),
     ]
 )
-"""One entry per row.
-
-The entries of a window are in adjacent rows, oldest first. `lag` is null if it was not observed.
-"""
+"""One entry per row. The entries of a window are in adjacent rows, oldest first. `lag` is null if not observed."""
 
 STORED_VERSION = 1
-"""Version 1: WINDOW_SCHEMA, but with a dictionary column instead of `row`.
-
-The dictionary column contains the key of each commit, in its canonical form.
-"""
+"""Version 1: WINDOW_SCHEMA with the column `key` instead of `row`. It contains the canonical key of each commit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,9 +150,9 @@ class CommitWindows:
     ) -> None:
         """Apply rules 5 and 6. Each row occurs at most once in `rows`.
 
-        `log_offsets` contains one log offset per row: that of the newest commit when the end offsets were requested.
-        Lag is counted from `next_offsets`: the committed offset, or the offset of the first record after the committed
-        offset. Entries of later commits are not changed, because a later commit may be greater than these end offsets.
+        `log_offsets` contains for each row the log offset of the newest commit when the end offsets were requested. Lag
+        is counted from `next_offsets`: the committed offset, or the offset of the first record after the committed
+        offset. Entries of later commits do not change, because these commits may exceed the end offsets.
         """
         if not len(rows):
             return
@@ -207,10 +198,7 @@ class CommitWindows:
         self._matrices["lag"][rows[unseen], place[unseen]] = lags[unseen]
 
     def clear(self, rows: Int64Array) -> None:
-        """Remove all entries of the given rows.
-
-        The next commits of these rows are in a different log with different offsets.
-        """
+        """Remove all entries of the given rows, because their next commits are in a different log."""
         if len(rows):
             self._grow(int(rows.max()) + 1)
             self._tombstoned_at[rows] = _NONE
@@ -245,10 +233,7 @@ class CommitWindows:
         self._drop(rows, log_offsets)
 
     def _drop(self, rows: Int64Array, up_to_log_offsets: Int64Array) -> None:
-        """Remove the entries up to a log offset.
-
-        The oldest entries are on the left, so the remaining entries stay adjacent.
-        """
+        """Remove the entries up to a log offset. They are on the left, so the remaining entries stay adjacent."""
         is_gone = self._matrices["offsets_topic_offset"][rows] <= up_to_log_offsets[:, np.newaxis]
         for matrix in self._matrices.values():
             matrix[rows] = np.where(is_gone, _NONE, matrix[rows])
@@ -256,8 +241,8 @@ class CommitWindows:
     def _extends_window(self, commits: _Commits) -> BoolArray:
         """Return True for the commits of each row whose new commits are all newer than its window.
 
-        Both their log offsets and their slots must increase, and no key may be deleted. This is the normal case.
-        `_append` adds the commits of such a row in one step.
+        Both their log offsets and their slots must increase, and no commit may be a tombstone. In this normal case,
+        `_append` adds all commits of the row in one step.
         """
         starts = commits.starts
         matrix_rows = commits.rows[starts]
@@ -325,7 +310,7 @@ class CommitWindows:
         is_later = orders >= log_offsets[:, np.newaxis]
         is_known = ((shares_slot & is_later) | (orders == log_offsets[:, np.newaxis])).any(axis=1)
         taken = (before >= 0) & ~is_known & (log_offsets > self._tombstoned_at[rows])
-        # The removed entry is the slot's earlier one, at any earlier place, or otherwise the oldest.
+        # The removed entry is the earlier entry of the same slot. If there is no such entry, it is the oldest entry.
         rows, place, is_earlier = rows[taken], before[taken], (shares_slot & ~is_later)[taken]
         removed = np.argmax(is_earlier, axis=1)
         # If the removed entry is at this place, nothing moves. The lag stays, because the slot was already observed.

@@ -1,7 +1,7 @@
-"""Store what fetches found behind the commits of groups.
+"""Store the results of fetches, one result for each commit.
 
-After an outage, all 100,000 partitions of all groups can have such a result, and each sample needs all of them. So they
-are columns, and no code loops over them in each sample.
+After an outage, all 100,000 partitions of all groups can have such a result, and each sample needs all results. So they
+are stored in columns, and no code loops over them at each sample.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _TAILS_SCHEMA = pa.schema(
 def row_numbers(known: pa.Table, rows: pa.Table) -> Int64Array:
     """For each row, return the number of the row of `known` with the same values, or -1.
 
-    The columns of `known` are a topic and then numbers. The rows of `known` are distinct.
+    The first column of `known` is the topic. The other columns are numbers. The rows of `known` are distinct.
     """
     topics, numbers = pc.unique(known["topic"]), known.column_names[1:]
 
@@ -54,7 +54,7 @@ def row_numbers(known: pa.Table, rows: pa.Table) -> Int64Array:
 
 
 class KnownTails:
-    """The result for each commit. If there is no result, no offset behind the commit was read."""
+    """The result for each commit. If there is no result, no fetch has read the offsets after the commit."""
 
     def __init__(self) -> None:
         self._table = _TAILS_SCHEMA.empty_table()

@@ -16,10 +16,9 @@ for a new sample (o, t):
 
        (time between its neighbours) / (age of the point)
 
-   The oldest point is never removed, because it is the start of the row's history. The newest point is also never
-   removed. So the time between old points is longer. If the monitor samples every 5 s, 60 points cover a week. The time
-   between two neighbouring points is about a quarter of their age. `lag_seconds.py` describes the resulting error of
-   interpolated times.
+   The oldest and the newest point are never removed. So the time between old points is longer than the time between new
+   points. If the monitor samples every 5 s, 60 points cover a week. Then the time between two neighbouring points is
+   about a quarter of their age. `lag_seconds.py` describes the resulting error of interpolated times.
 """
 
 from __future__ import annotations
@@ -46,16 +45,14 @@ class OffsetPoints:
 
     def __init__(self, limit: int) -> None:
         if limit < 3:
-            raise ValueError(
-                "the limit must be at least 3: the oldest and the newest point always stay, so a third is needed"
-            )
+            raise ValueError("the limit must be at least 3, because the oldest and the newest point are never removed")
         self.limit = limit
         self.counts: Int64Array = np.zeros(_FIRST_ROWS, dtype=np.int64)
         self.offsets: Int64Array = np.zeros((_FIRST_ROWS, limit), dtype=np.int64)
         self.times_ms: Int64Array = np.zeros((_FIRST_ROWS, limit), dtype=np.int64)
 
     def add(self, rows: Int64Array, offsets: Int64Array, sampled_at_ms: int) -> BoolArray:
-        """Add one sample. Each row occurs at most once in `rows`. Returns the rows whose offset decreased (rule 2)."""
+        """Add one sample. Each row occurs at most once. Return True for each row whose offset decreased (rule 2)."""
         self._grow(int(rows.max(initial=-1)) + 1)
         self._drop_later_points(rows, sampled_at_ms)
         had = self.counts[rows] > 0
@@ -91,7 +88,7 @@ class OffsetPoints:
         return list(zip(self.offsets[row, :count].tolist(), self.times_ms[row, :count].tolist(), strict=True))
 
     def last_at_or_below(self, rows: Int64Array, offsets: Int64Array) -> Int64Array:
-        """Return the index of each row's last point whose offset is at most `offsets`. -1 if no such point exists."""
+        """Return for each row the index of the last point with at most this offset, or -1 if there is no such point."""
         return self._first_above(self.offsets, rows, offsets) - 1
 
     def first_since(self, rows: Int64Array, since_ms: int) -> Int64Array:
@@ -102,10 +99,7 @@ class OffsetPoints:
         return self._first_above(self.times_ms, rows, np.full(len(rows), since_ms - 1, dtype=np.int64))
 
     def _first_above(self, ascending: Int64Array, rows: Int64Array, limits: Int64Array) -> Int64Array:
-        """Return for each row the first index whose value is greater than the row's limit.
-
-        The function makes a binary search in all rows at once.
-        """
+        """Return for each row the first index whose value is greater than the row's limit (binary search)."""
         low, high = np.zeros(len(rows), dtype=np.int64), self.counts[rows]
         for _ in range(self.limit.bit_length()):
             middle = (low + high) // 2

@@ -1,7 +1,7 @@
 """Store sampled offsets of many topic partitions by name: either end offsets or log start offsets.
 
-The sampled offsets are stored, and they are loaded again after a restart. So the monitor knows the lag in seconds soon
-after a restart. kafka-lag-exporter shows NaN for some minutes after a restart.
+The monitor stores the sampled offsets and loads them after a restart. So it soon knows the lag in seconds again.
+kafka-lag-exporter shows NaN for some minutes after a restart.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ STORED_SCHEMA = pa.schema(
 """Version 1: one row per point. The points of a topic partition are in adjacent rows, oldest first."""
 
 KEEP_UNSAMPLED_MS = 24 * 3_600_000
-"""A topic partition is removed after one day without a sample. So deleted topics do not fill the memory."""
+"""Topic partitions without a sample for one day can be removed. So deleted topics do not fill the memory."""
 
 
 class SampledOffsets:
@@ -53,9 +53,8 @@ class SampledOffsets:
     def add(self, offsets: Mapping[tuple[str, int], int], sampled_at_ms: int) -> list[tuple[str, int]]:
         """Add one sample.
 
-        Returns the topic partitions whose offset decreased. The earlier points of these topic partitions are removed.
-        If the same sample is added again, nothing changes. If a topic partition is missing in the sample, its points do
-        not change.
+        Return the topic partitions whose offset decreased. Their earlier points are removed. If the same sample is
+        added again, nothing changes. If a topic partition is missing in the sample, its points do not change.
         """
         if not offsets:
             return []
@@ -67,10 +66,7 @@ class SampledOffsets:
         return [keys[index] for index in np.flatnonzero(fell_back)]
 
     def rows(self, topics: pa.Array, partitions: Int64Array) -> Int64Array:
-        """Return the row number of each topic partition in `points`.
-
-        NO_ROW if the topic partition was never sampled.
-        """
+        """Return the row number of each topic partition in `points`, or NO_ROW if it was never sampled."""
         return self._rows.find(topics, partitions)
 
     def names(self) -> tuple[pa.Array, Int64Array]:
@@ -87,10 +83,7 @@ class SampledOffsets:
         return current
 
     def _remove_unsampled(self, since_ms: int) -> None:
-        """Remove old rows if more than half of all rows are old.
-
-        A removal copies all other rows, so it is not worthwhile for fewer old rows.
-        """
+        """Remove old rows if more than half of all rows are old. A removal is expensive: it copies all other rows."""
         counts = self.points.counts[: len(self)]
         newest = self.points.times_ms[np.arange(len(self)), np.maximum(counts - 1, 0)]
         kept = np.flatnonzero(newest >= since_ms)
@@ -117,9 +110,7 @@ class SampledOffsets:
 
     @classmethod
     def decode(cls, version: int, encoded: bytes, limit: int) -> SampledOffsets:
-        """Return the points that `encode` encoded.
-
-        If a row has more points than `limit`, only its newest points are used.
+        """Return the points that `encode` encoded. If a row has more than `limit` points, use only the newest points.
 
         Raises StateVersionError if the version is unknown.
         """

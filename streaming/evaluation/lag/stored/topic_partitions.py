@@ -31,7 +31,7 @@ class TopicPartitionRows:
         return len(self._keys)
 
     def find(self, topics: pa.Array, partitions: Int64Array) -> Int64Array:
-        """Return the row number of each (topic, partition). NO_ROW if a topic partition has no row."""
+        """Return the row number of each (topic, partition), or NO_ROW if the topic partition has no row."""
         return self._find(self._codes(topics), partitions)
 
     def make(self, topics: pa.Array, partitions: Int64Array) -> Int64Array:
@@ -62,10 +62,9 @@ class TopicPartitionRows:
         return _index_in(topics, self._topics)
 
     def _find(self, codes: Int64Array, partitions: Int64Array) -> Int64Array:
-        """Return the row numbers of topic partitions.
+        """Return the row numbers of topic partitions, from the codes of their topics.
 
-        Each topic is given by its code. An unknown topic has the code NO_ROW, so its key is negative and does not match
-        a stored key.
+        An unknown topic has the code NO_ROW. So its key is negative and matches no stored key.
         """
         return _index_in(pa.array(_key(codes, partitions)), pa.array(self._keys))
 

@@ -329,7 +329,7 @@ def test_the_cause_does_not_depend_on_the_order_of_members_and_partitions(
             facts(*(Owner(name, (late(100, 20),), "/10.0.0.9") for name in "xy"), *CALM),
             (
                 "Slow host: a member on 10.0.0.9 receives 100 records/s and consumes 20 records/s on average. Members "
-                "on other hosts consume 100 records/s. Only the partitions of this host lag."
+                "on other hosts consume 100 records/s on average. Only the partitions of this host lag."
             ),
         ),
         (

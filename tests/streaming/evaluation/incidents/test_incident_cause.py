@@ -107,23 +107,23 @@ def test_the_story_answers_who_since_when_why_how_bad_and_what_now() -> None:
     lost = evidence(RECORDS_LOST, "g4", 2, source="loss")
     (incident,) = followed.sample(2, [*gone[2:], lost])
     assert story(incident, utc_text) == Story(
-        "Broker 3 no longer coordinates groups, and 6 groups of this broker failed.",
-        "The monitor first saw it at 2026-11-21 22:26:40 UTC.",
+        "Broker 3 no longer coordinates groups, and 6 groups of this broker are affected.",
+        "The incident started at 2026-11-21 22:26:40 UTC.",
         "6 groups are affected: g0, g1, g2 and 3 more. 2 groups recovered.",
-        "Retention deleted unread records of 1 group: g4.",
-        "If the broker is down, start it. Check the replicas of __consumer_offsets. Do not restart members until "
-        "the groups can commit again. The section KafkaCoordinatorTrouble of the runbook describes all steps.",
+        "Retention deleted records that 1 group had not read: g4.",
+        "If the broker is down, start it. Check the replicas of __consumer_offsets. Restart members only after the "
+        "groups can commit again. The section KafkaCoordinatorTrouble of the runbook describes all steps.",
     )
 
 
 def test_if_an_earlier_fact_joins_the_story_has_both_starts() -> None:
-    """Rule 12: the start of the incident never changes. The first line of the evidence was earlier than `first saw`."""
+    """Rule 12: the start of the incident never changes. The first line of the evidence was earlier than this start."""
     followed = Followed()
     followed.sample(5, [evidence("rebalance_storm", minute=4)])
     (incident,) = followed.sample(6, [evidence("rebalance_storm", minute=4), evidence("flapping_member", minute=2)])
     assert story(incident, utc_text).since_when == (
-        "The monitor first saw it at 2026-11-21 22:30:40 UTC."
-        " A fact that was found later started at 2026-11-21 22:28:40 UTC."
+        "The incident started at 2026-11-21 22:30:40 UTC."
+        " A problem that joined the incident later started at 2026-11-21 22:28:40 UTC."
     )
 
 
@@ -143,11 +143,11 @@ def test_the_story_of_an_ended_incident_is_in_the_past() -> None:
     followed.sample(0, [evidence("rebalance_storm"), evidence("flapping_member", minute=3)])
     (quiet,) = followed.sample(5)
     assert story(quiet, utc_text).since_when == (
-        "The monitor first saw it at 2026-11-21 22:26:40 UTC. It found the cause at 2026-11-21 22:29:40 UTC."
-        " Nothing has been wrong since 2026-11-21 22:31:40 UTC."
+        "The incident started at 2026-11-21 22:26:40 UTC. The cause started at 2026-11-21 22:29:40 UTC."
+        " No problem has been active since 2026-11-21 22:31:40 UTC."
     )
     followed.sample(15)
-    assert followed.rows[-1]["story"][1].endswith(" It ended at 2026-11-21 22:31:40 UTC.")
+    assert followed.rows[-1]["story"][1].endswith(" The incident ended at 2026-11-21 22:31:40 UTC.")
     assert followed.rows[-1]["story"][2] == "Only the group orders was affected."
     assert followed.rows[-1]["story"][4] == (
         "The problem has ended. If it returns, see the section KafkaRebalanceStorm of the runbook."
@@ -178,7 +178,7 @@ def test_twenty_hosts_in_common_do_not_hide_the_broker() -> None:
         for group_id in on_host
     ]
     (incident,) = Followed(population({3: groups, 1: ["x", "y"]}, hosts)).sample(0, storms)
-    assert headline(incident) == "Broker 3 no longer coordinates groups, and 50 groups of this broker failed."
+    assert headline(incident) == "Broker 3 no longer coordinates groups, and 50 groups of this broker are affected."
 
 
 def test_the_headline_names_the_host_that_links_the_groups() -> None:
@@ -199,7 +199,7 @@ def test_the_headline_counts_groups_that_only_suffer_from_the_incident() -> None
         ],
     )
     assert headline(incident) == (
-        "Group a: hot partition (and 1 more group with the same problem). 1 more group is affected."
+        "Group a: hot partition (1 more group with the same problem). 1 more group is affected."
     )
 
 
@@ -212,13 +212,13 @@ def test_the_sentences_of_a_full_incident_never_count_only_the_listed_facts() ->
     (incident,) = followed.sample(1, failed[10:])
     sentences = story(incident, utc_text)
     assert sentences.what_happened == (
-        "Broker 3 no longer coordinates groups, and at least 500 groups of this broker failed."
+        "Broker 3 no longer coordinates groups, and at least 500 groups of this broker are affected."
         " 600 groups are affected in total."
     )
     assert sentences.who == "600 groups are affected: g000, g001, g002 and 597 more. At least 10 groups recovered."
-    assert sentences.how_bad == "The listed facts show no lost records and no lag above the limit."
+    assert sentences.how_bad == "The listed evidence shows no lost records and no lag above the limit."
     lost = [evidence(RECORDS_LOST, one, source="loss", coordinator=3, is_gone=True) for one in names]
     (incident,) = Followed(population({3: names, 1: ["other"]})).sample(0, lost)
     assert story(incident, utc_text).how_bad == (
-        "Retention deleted unread records of at least 500 groups: g000, g001, g002 and 497 more."
+        "Retention deleted records that at least 500 groups had not read: g000, g001, g002 and 497 more."
     )

@@ -204,7 +204,7 @@ def test_uneven_work_names_both_rates() -> None:
     (found,) = group(work=(800, 390)).troubles
     assert found.text == (
         "the partitions of the busiest member receive 800 records/s; in the fairest assignment, the busiest member"
-        " would receive 410"
+        " would receive 410 records/s"
     )
 
 

@@ -137,13 +137,19 @@ WEIGHTED = late(group({"t": 4}, A="t", B="t"), "range", 185, of_one_topic(100, 9
         (
             UNDER_PROVISIONED,
             THREE,
-            "6 members are enough if each member consumes 200 records/s. With more than 12, some would be idle.",
+            (
+                "6 members are enough if each member consumes 200 records/s."
+                " With more than 12 members, some would be idle."
+            ),
             "rule 9: two partitions with 90 records/s each. The example of the issue",
         ),
         (
             UNDER_PROVISIONED,
             THREE._replace(capacity_records_per_second=91.9),
-            "12 members are enough if each member consumes 92 records/s. With more than 12, some would be idle.",
+            (
+                "12 members are enough if each member consumes 92 records/s."
+                " With more than 12 members, some would be idle."
+            ),
             "rule 9: each member can consume one partition",
         ),
         (
@@ -165,15 +171,15 @@ WEIGHTED = late(group({"t": 4}, A="t", B="t"), "range", 185, of_one_topic(100, 9
             UNDER_PROVISIONED,
             late(group({"t": 2, "u": 2}, A="tu"), "range", 150, dict.fromkeys(owners(A="t0 t1 u0 u1"), 100.0)),
             (
-                "With roundrobin, 4 members are enough if each member consumes 150 records/s. With more than 4, some"
-                " would be idle."
+                "With roundrobin, 4 members are enough if each member consumes 150 records/s. With more than 4 members,"
+                " some would be idle."
             ),
             "rule 9: range gives t0 and u0 to one member, and the third member would be idle",
         ),
         (
             UNDER_PROVISIONED,
             late(group({"t": 2, "u": 2}, A="tu"), "range", 250, dict.fromkeys(owners(A="t0 t1 u0 u1"), 100.0)),
-            "2 members are enough if each member consumes 250 records/s. With more than 2, some would be idle.",
+            "2 members are enough if each member consumes 250 records/s. With more than 2 members, some would be idle.",
             "rule 10: under range, a third member has no partition of either topic",
         ),
         (

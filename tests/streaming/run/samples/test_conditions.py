@@ -409,7 +409,7 @@ def test_a_group_that_stops_committing_while_records_arrive_has_a_condition(
     monitor.pass_minutes(2, records_a_minute=10)
     assert [*monitor.active_conditions()] == [condition, *gap]
     assert (
-        "no member committed for 7 minutes while records wait and new ones arrive"
+        "no member committed for 7 minutes while records wait and new records arrive"
         in monitor.active_conditions()[condition]
     )
     monitor.commit(p0=70)

@@ -309,7 +309,7 @@ def test_all_groups_of_a_broker_that_died_are_one_incident_that_names_the_broker
     last = {row["incident_id"]: row for row in rows_of(monitor)}
     assert last[incident.incident_id]["cause"] == "coordinator_gone"
     assert last[incident.incident_id]["story"][0] == (
-        "Broker 3 no longer coordinates groups, and 6 groups of this broker failed."
+        "Broker 3 no longer coordinates groups, and 6 groups of this broker are affected."
     )
     assert len(last) == 4, "the first four groups had incidents of their own until the fifth made the link clear"
     assert {row["merged_into"] for row in last.values()} == {None, incident.incident_id}

@@ -14,7 +14,9 @@ from tests.streaming.run.samples.test_conditions import Monitor
 EACH_FOUR = holding((0, 1, 2, 3), (4, 5, 6, 7))
 TOO_MUCH = [50.0] * 8, [27.5] * 8
 """Each member receives 200 records/s and can consume 110."""
-FOUR_MEMBERS = "4 members are enough if each member consumes 110 records/s. With more than 8, some would be idle."
+FOUR_MEMBERS = (
+    "4 members are enough if each member consumes 110 records/s. With more than 8 members, some would be idle."
+)
 ALL_TO_A = holding((0, 1, 2, 3, 4, 5, 6, 7), ())
 A_CAN_HELP = (
     "After a rebalance with range, the busiest member would receive 200 instead of 400 records/s. 4 partitions would"
@@ -62,7 +64,7 @@ def test_a_member_that_became_slower_gets_no_advice_for_its_earlier_speed(tmp_pa
         group.run(60, [10.0] * 8, [2.5] * 8)
         shown.add(advice(group))
     assert group.kind() == "under_provisioned"
-    enough = "8 members are enough if each member consumes 20 records/s. With more than 8, some would be idle."
+    enough = "8 members are enough if each member consumes 20 records/s. With more than 8 members, some would be idle."
     assert shown == {None, enough}
 
 
