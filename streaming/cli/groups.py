@@ -117,12 +117,12 @@ def groups(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     the highest assigned partition of a topic is the last partition of this topic.
 
     If the tables of a monitor exist, the output also shows the active conditions of each group, for example a rebalance
-    storm, and their start times in UTC. For details, run `rebalance-monitor history GROUP`.
+    storm. It shows their start times in UTC. For details, run `rebalance-monitor history GROUP`.
 
     If a monitor runs and its address is known, the output also shows the lag of each group and the cause of the lag.
-    With --verbose, it also shows the time of the last commit in UTC, the mean rates of the last five minutes in records
-    per second, the estimated time until the group has no lag, the leader and the timeouts. With --json, the field
-    `monitor` contains all fields that the API of the monitor returns for the group.
+    With --verbose, it also shows the last commit in UTC, the consume rate and the produce rate (records per second,
+    mean of five minutes), the estimated time until the group has no lag, the leader and the timeouts. With --json, the
+    field `monitor` contains all fields that the API of the monitor returns for the group.
     """
     try:
         settings = _settings(cluster, file, is_other_cluster=bootstrap_server is not None)

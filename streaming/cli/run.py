@@ -20,8 +20,8 @@ from streaming.spark.launch.jvm import MALLOC_ARENAS, spark_launch
 SWITCH_SECONDS = 0.001
 """Time after which Python interrupts a busy thread, so that a waiting thread can run.
 
-With Python's default of 5 ms, a scrape during a sample or a batch takes 50 % longer (tests/bench/DESIGN.md), because
-Python switches threads about a hundred times during a scrape.
+During a scrape, Python switches threads about a hundred times. So with Python's default of 5 ms, a scrape during a
+sample or a batch takes 50 % longer (tests/bench/DESIGN.md).
 """
 
 _M_ARENA_MAX = -8

@@ -3,9 +3,9 @@
 1. A file is refused if every user of the machine can read or write the file. It is also refused if its group can write
    the file.
 2. The file's group is allowed to read the file, because Kubernetes mounts a secret for the group of a pod (mode 0440).
-3. Exception: on a read-only file system, the monitor accepts a file that every user can read, and logs a warning,
-   because nobody can change the mode there. Kubernetes and Docker mount secrets on a read-only file system. By default,
-   the mode of such a secret is 0644 in Kubernetes and 0444 in Docker.
+3. Exception: on a read-only file system, nobody can change the mode. There, the monitor accepts a file that every user
+   can read, and logs a warning. Kubernetes and Docker mount secrets on a read-only file system. By default, the mode of
+   such a secret is 0644 in Kubernetes and 0444 in Docker.
 
 For a symbolic link, the rules apply to its target.
 """

@@ -284,8 +284,8 @@ class MetricsSettings(Section):
     top_k: int = Field(
         20,
         ge=0,
-        description="Number of groups with the worst problems in each cluster for which /metrics contains all details"
-        " of the level partition, also if granularity is a less detailed level.",
+        description="Number of groups in each cluster for which /metrics contains all details of the level partition,"
+        " whatever granularity is. These are the groups with the worst problems.",
     )
     include: tuple[MetricName, ...] = Field(
         (),
@@ -336,8 +336,8 @@ class SamplingSettings(Section):
     interval_seconds: Seconds = Field(
         5,
         description="Seconds between two samples of end offsets and topic metadata. If source.kind is admin-api, the"
-        " monitor also polls the groups at this interval. If a sample needs more processor time than a tenth of the"
-        " interval, for example with 10,000 groups, the monitor extends the interval to at most 15 seconds.",
+        " monitor also polls the groups at this interval. If a sample needs more than a tenth of the interval in"
+        " processor time, the monitor extends the interval to at most 15 seconds. This can happen with 10,000 groups.",
     )
     lag_table_seconds: Seconds = Field(
         30, description="Seconds after which the monitor writes the lag of all groups to the table group_lag again."

@@ -10,8 +10,8 @@
    checksum.
 3. A test alert has the labels `alertname`, `severity`, `cluster` and `group`, and the labels from the command line. It
    ends after `TEST_ALERT_SECONDS`. The finding contains the receivers that Alertmanager returns for the alert with
-   exactly these labels, because an older test alert with different labels can still be active. Only a person can see
-   whether the alert arrived.
+   exactly these labels. An older test alert with different labels can still be active. Only a person can see whether
+   the alert arrived.
 4. Each test alert has a different group. So an inhibition rule suppresses a test alert only if an alert of one group
    also suppresses the alerts of other groups. The default configuration of kube-prometheus-stack contains such a rule.
 """

@@ -77,7 +77,7 @@ IMBALANCE_SCORE: Final = Signal(
     help="Fairness score from 0 to 100. The score is 100 if no valid assignment shares the work more evenly. The score"
     " is 0 if one member or client host has all the work, and a different valid assignment could share it.",
     unknown=f"{_MEMBERS_UNKNOWN} For lag and throughput, the series is also absent if the monitor has not measured the"
-    " current assignment yet, or if the lag or throughput of a partition is unknown.",
+    " current assignment yet. The same is true if the lag or throughput of a partition is unknown.",
     example='bottomk(10, rebalance_monitor_imbalance_score{measure="partitions", scope="member"} < 100)',
 )
 WORK_IMBALANCE_RATIO: Final = Signal(
@@ -168,8 +168,8 @@ UNOWNED_PARTITIONS: Final = Signal(
     " never had an owner count. Partitions that a cooperative rebalance will assign in its next round do not count.",
     unknown="Every partition has an owner, or the value is unknown. The value is unknown if a subscribed topic was not"
     " sampled yet, or if the assignment of a member is unknown. The value is also unknown if the group is rebalancing,"
-    " has no members, or does not distribute partitions among members, or if an open transaction blocks the group's"
-    " records.",
+    " has no members, or does not distribute partitions among members. The same is true if an open transaction blocks"
+    " the group's records.",
     example="rebalance_monitor_unowned_partitions > 0",
 )
 UNOWNED_RECORDS: Final = Signal(

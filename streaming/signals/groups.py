@@ -29,14 +29,15 @@ GROUP_INFO: Final = Signal(
             "ignore_alerts": ("true", "false"),
         }
     ),
-    help="Always 1. The labels describe the group. The labels `group_type`, `protocol_type`, `protocol` and `state` use"
-    " Kafka's names. The label `state` is Unknown if records of the group are missing, or if an open transaction blocks"
-    " the group's records. For the states PreparingRebalance and CompletingRebalance, and for all states of a streams"
-    " group, there are no records. The monitor takes these states from the last list of groups (ListGroups). The label"
-    " `protocol` is the name of the strategy. The label `protocol_source` shows where this name comes from: `records`"
-    " if a record contains it, `broker` if only the group coordinator reported it. It is empty if the strategy is"
-    " unknown. The label `coordinator` is the id of the broker that coordinates the group. The labels `team`,"
-    " `max_severity` and `ignore_alerts` come from the entries `[[groups]]` in the settings.",
+    help="Type, strategy, state, coordinator and settings of the group, as labels. The value is always 1. The labels"
+    " `group_type`, `protocol_type`, `protocol` and `state` use Kafka's names. The label `state` is Unknown if records"
+    " of the group are missing, or if an open transaction blocks the group's records. For the states PreparingRebalance"
+    " and CompletingRebalance, and for all states of a streams group, there are no records. The monitor takes these"
+    " states from the last list of groups (ListGroups). The label `protocol` is the name of the strategy. The label"
+    " `protocol_source` shows where this name comes from: `records` if a record contains it, `broker` if only the group"
+    " coordinator reported it. It is empty if the strategy is unknown. The label `coordinator` is the id of the broker"
+    " that coordinates the group. The labels `team`, `max_severity` and `ignore_alerts` come from the entries"
+    " `[[groups]]` in the settings.",
     unknown="The group does not exist. Each existing group has exactly one series.",
     example='count by (cluster, state) (rebalance_monitor_group_info{group_type="classic"})',
 )

@@ -31,9 +31,8 @@ GROUP_LAG_SECONDS: Final = Signal(
 GROUP_LAG_SECONDS_IS_BOUND: Final = Signal(
     name="rebalance_monitor_group_lag_seconds_is_bound",
     unit="boolean",
-    help="1 if `rebalance_monitor_group_lag_seconds` is only a lower bound. In this case, the group's oldest"
-    " uncommitted record is older than the monitor's oldest stored sample of the end offset, and the value is the age"
-    " of this sample.",
+    help="1 if `rebalance_monitor_group_lag_seconds` is only a lower bound: the age of the monitor's oldest stored"
+    " sample. This is the case if the group's oldest uncommitted record is older than this sample.",
     unknown="The group's lag in seconds is exact or unknown.",
     example="rebalance_monitor_group_lag_seconds and on (cluster, group) rebalance_monitor_group_lag_seconds_is_bound",
 )
@@ -117,8 +116,8 @@ GROUP_CONSUMED_RECORDS_PER_SECOND: Final = Signal(
     unit="records per second",
     help="Growth of the group's committed offsets in records per second, as the mean of the last five minutes. The"
     " value is the sum over all partitions. 0 if the group committed nothing new.",
-    unknown="The rate of at least one partition is unknown, because the monitor has observed the commits of the"
-    " partition for less than one minute, or because the committed offset decreased.",
+    unknown="The rate of at least one partition is unknown. Either the monitor has observed the commits of the"
+    " partition for less than one minute, or the committed offset decreased.",
     example="rebalance_monitor_group_consumed_records_per_second == 0 and rebalance_monitor_group_lag > 0",
 )
 GROUP_PRODUCED_RECORDS_PER_SECOND: Final = Signal(
@@ -126,8 +125,8 @@ GROUP_PRODUCED_RECORDS_PER_SECOND: Final = Signal(
     unit="records per second",
     help="Growth of the end offsets of the group's partitions in records per second, as the mean of the last five"
     " minutes. The value is the sum over all partitions with a committed offset.",
-    unknown="The rate of at least one partition is unknown, because the monitor has observed the end offset of the"
-    " partition for less than one minute, or because the topic was deleted and created again.",
+    unknown="The rate of at least one partition is unknown. Either the monitor has observed the end offset of the"
+    " partition for less than one minute, or the topic was deleted and created again.",
     example="rebalance_monitor_group_produced_records_per_second > rebalance_monitor_group_consumed_records_per_second",
 )
 GROUP_CATCH_UP_SECONDS: Final = Signal(
@@ -168,9 +167,10 @@ GROUP_LAG_CAUSE_INFO: Final = Signal(
             )
         }
     ),
-    help="Always 1. The label `cause` names the cause of the group's lag. The other labels name the partition, the"
-    " member and the client host that cause the lag. These labels are empty if the cause concerns the whole group."
-    " There is at most one series per group. The group's page shows the evidence for the cause.",
+    help="Cause of the group's lag, as labels. The value is always 1. The label `cause` names the cause. The other"
+    " labels name the partition, the member and the client host that cause the lag. These labels are empty if the cause"
+    " concerns the whole group. There is at most one series per group. The group's page shows the evidence for the"
+    " cause.",
     unknown="No partition of the group has had a lag of at least 30 seconds for one minute, or an open transaction"
     " blocks the group's last commits.",
     example='rebalance_monitor_group_lag_cause_info{cause="hot_partition"}',
@@ -179,9 +179,9 @@ GROUP_WORST_PARTITION_INFO: Final = Signal(
     name="rebalance_monitor_group_worst_partition_info",
     unit="boolean",
     labels=(*OF_A_GROUP, "topic", "partition", "client_id", "client_host", "group_instance_id"),
-    help="Always 1. The labels name the partition with the largest lag in seconds, and the owner of this partition. The"
-    " series exists only if the lag of the group is above the group's limit `max_lag_seconds`. The labels of the owner"
-    " are empty if the partition has no owner, or if the owner is unknown.",
+    help="Partition with the largest lag in seconds, and the owner of this partition, as labels. The value is always 1."
+    " The series exists only if the lag of the group is above the group's limit `max_lag_seconds`. The labels of the"
+    " owner are empty if the partition has no owner, or if the owner is unknown.",
     unknown="The lag of the group is not above its limit, or the lag is unknown.",
     example="rebalance_monitor_group_worst_partition_info * on (cluster, group) group_left"
     " rebalance_monitor_group_lag_seconds",

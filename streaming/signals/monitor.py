@@ -29,11 +29,11 @@ MONITOR_INFO: Final = Signal(
     labels=(*OF_A_CLUSTER, "version", "source", "page_url", "grafana_url", "runbook_url"),
     label_values=MappingProxyType({"source": ("offsets-topic", "admin-api")}),
     granularity=CLUSTER,
-    help="Always 1. The labels describe the monitor. The label `version` is the version of the monitor. The label"
-    " `source` is the setting `source.kind`: `offsets-topic` if the monitor reads groups and commits from the topic"
-    " __consumer_offsets, or `admin-api` if the monitor polls the group coordinators. The labels `page_url`,"
-    " `grafana_url` and `runbook_url` are the addresses from the settings in `[links]`. Alerts contain links to these"
-    " addresses. A label is empty if its setting is empty.",
+    help="Version, source and addresses of the monitor, as labels. The value is always 1. The label `version` is the"
+    " version of the monitor. The label `source` is the setting `source.kind`: `offsets-topic` if the monitor reads"
+    " groups and commits from the topic __consumer_offsets, or `admin-api` if the monitor polls the group coordinators."
+    " The labels `page_url`, `grafana_url` and `runbook_url` are the addresses from the settings in `[links]`. Alerts"
+    " contain links to these addresses. A label is empty if its setting is empty.",
     unknown=_ALWAYS,
     example='rebalance_monitor_info{source="admin-api"}',
 )

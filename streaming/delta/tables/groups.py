@@ -55,10 +55,10 @@ PROTOCOL_SOURCE = (
 
 GROUP_GENERATIONS = Table(
     "group_generations",
-    "the state of a group after one record that changed the group. Such a record contains a new generation with its"
-    " assignment, the rejoin of a static member, a new epoch or assignment epoch, the end of a reconciliation, the"
-    " transition to Empty, or the tombstone of the group. If the brokers no longer list a group, and no record shows"
-    " its end, the table has a row with the state Gone. This row has the position of the group's last record",
+    "the state of a group after one record that changed the group. Such records are: a new generation with its"
+    " assignment, the rejoin of a static member, a new epoch, a new assignment epoch, the end of a reconciliation, the"
+    " transition to Empty, the tombstone of the group. If the brokers no longer list a group, and no record shows its"
+    " end, the table has a row with the state Gone. This row has the position of the group's last record",
     pa.schema(
         [
             *RECORD,

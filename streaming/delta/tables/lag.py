@@ -106,8 +106,8 @@ PARTITION_STATUS = Table(
                 "status_rule",
                 pa.int8(),
                 "number of the rule that determined the status. streaming/evaluation/lag/status.py contains the rules."
-                " After rule 8 (the group has read everything before an open transaction) and rule 9 (all unread"
-                " offsets may be transaction markers or records of aborted transactions), the status is unknown",
+                " The status is unknown after rule 8 (the group has read everything before an open transaction) and"
+                " rule 9 (all unread offsets may be transaction markers or records of aborted transactions)",
             ),
             column(
                 "completeness",

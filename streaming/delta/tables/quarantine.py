@@ -44,9 +44,10 @@ QUARANTINE = Table(
             column(
                 "records",
                 pa.int64(),
-                "number of records that the row describes, normally 1. If a batch has more than 1 MiB of such records"
-                " in one partition, one row without key and value describes all further records with the same reason."
-                " In this row, offsets_topic_offset is the offset of the last record",
+                "number of records that the row describes, normally 1. If a batch contains more than 1 MiB of such"
+                " records in one partition, the records above this limit have no row of their own. One row without key"
+                " and value describes all of them that have the same reason. In this row, offsets_topic_offset is the"
+                " offset of the last record",
             ),
             column("first_offset", pa.int64(), "offset of the first record that the row describes"),
         ]

@@ -14,9 +14,9 @@ EVENT_TYPES contains the types of events and their tables. Each row of these tab
    first. So the order does not depend on the sizes of the responses.
 4. A cursor contains one position for each table. If a later version of the monitor adds a table, older cursors contain
    no position for this table. For such a cursor, the table starts with its stored events.
-5. The response has the status 410 if a position does not exist any more, because the client did not poll for hours or
-   the table was created again. The client must then start again with a time. The `id` of an event stays the same, so
-   the client can recognise events that it already has.
+5. A position no longer exists if the client did not poll for hours, or if the table was created again. The response
+   then has the status 410, and the client must start again with a time. The `id` of an event stays the same, so the
+   client can recognise events that it already has.
 """
 
 from __future__ import annotations
