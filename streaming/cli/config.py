@@ -41,7 +41,6 @@ def check(file: Path | None, group: str | None) -> None:
 
 
 def _limits_of_group(settings: Settings, group_id: str) -> Iterator[str]:
-    """Return a line for each limit of a group, with the effective value and the entry that sets it."""
     limits_by_group = settings.limits_by_group()
     limits = limits_by_group.of(group_id)
     yield f"# Limits of group {group_id!r}"
@@ -53,7 +52,6 @@ def _limits_of_group(settings: Settings, group_id: str) -> Iterator[str]:
 
 
 def _sections_as_toml(name: str, value: Section | Mapping[str, Section] | Sequence[GroupEntry]) -> Iterator[str]:
-    """Return the TOML lines of one section, of all sections [clusters.NAME], or of all entries [[groups]]."""
     if isinstance(value, Section):
         yield from _section_as_toml(name, value)
     elif isinstance(value, Sequence):

@@ -64,7 +64,8 @@ def doctor(  # noqa: PLR0913 - click hands over every option by name
     and the next check starts. Run the command with the settings of the monitor. The monitor can run at the same time.
     The command changes nothing, except that it can send test alerts.
 
-    Each line starts with `ok`, `note`, `failed` or `not checked`. The monitor can run in spite of a note.
+    Each line starts with `ok`, `note`, `failed` or `not checked`. A note describes a problem that does not stop the
+    monitor.
 
     The exit code is 0 if no point failed, also if some points were not checked. It is 1 if a point failed, or if the
     settings have errors. It is 2 if the arguments are wrong.
@@ -86,7 +87,6 @@ def doctor(  # noqa: PLR0913 - click hands over every option by name
 
 
 def _links(links: LinkSettings, prometheus: str | None, alertmanager: str | None) -> LinkSettings:
-    """Return the addresses from the settings, replaced by the addresses from the options."""
     options = {"prometheus_url": prometheus, "alertmanager_url": alertmanager}
     given = {name: address for name, address in options.items() if address is not None}
     try:

@@ -144,7 +144,6 @@ def _read_history(group: str, root: str, cluster: str | None, last: int) -> _His
 
 
 def _lines(history: _History, *, show_cluster: bool) -> Iterator[str]:
-    """Return the output lines, sorted by time. Active conditions come last."""
     lines = []
     for row in history.rebalances:
         description = "; ".join([escape_text(describe_rebalance(row)), *history.problems.get(_position(row), ())])

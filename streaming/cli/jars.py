@@ -102,8 +102,6 @@ def fetch_jars(console: Console, set_names: Iterable[JarSetName] = FIRST_RUN, *,
 
 
 class _ProgressDisplay:
-    """Callback for `resolve` that shows the progress of one set of jars."""
-
     def __init__(self, console: Console, bars: Progress, task: TaskID) -> None:
         self._console, self._bars, self._task = console, bars, task
 

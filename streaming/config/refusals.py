@@ -63,7 +63,6 @@ def is_plain(path: Sequence[str | int], section: type[BaseModel]) -> bool:
 
 
 def _types_in(annotation: Any) -> Iterator[Any]:  # noqa: ANN401 - any annotation
-    """Return every type that an annotation contains."""
     yield get_origin(annotation) or annotation
     for part in get_args(annotation):
         yield from _types_in(part)

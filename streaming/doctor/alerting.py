@@ -204,4 +204,4 @@ def sent_findings(sent: Sequence[SentAlert]) -> Iterator[Finding]:
         elif not alert.receivers:
             yield failed(point, "sent, but it has no receiver", "add a route to the configuration of Alertmanager")
         else:
-            yield ok(point, f"sent to {', '.join(alert.receivers)}; check that the alert arrived there")
+            yield ok(point, f"sent to {', '.join(alert.receivers)}; check that it arrived there")

@@ -194,7 +194,6 @@ def _end_offsets(partitions: Sequence[int]) -> Message:
 def _new_records(
     connection: Connection, before: OffsetsTopicEnds, ends: OffsetsTopicEnds, now_ms: Callable[[], int]
 ) -> ReceivedRecords:
-    """Read the timestamps of the first new records of each partition."""
     looks = [
         TailFetch(OFFSETS_TOPIC, partition, end, end)
         for partition, end in before.end_offsets.items()

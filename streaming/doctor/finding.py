@@ -18,7 +18,7 @@ NOT_CHECKED: Final = "not checked"
 class Finding:
     """The result of the check of one point.
 
-    A point that is `ok` or `not checked` can have no remedy. The monitor can run in spite of a note.
+    A point that is `ok` or `not checked` can have no remedy. A note describes a problem that does not stop the monitor.
     """
 
     point: str
@@ -33,7 +33,7 @@ def ok(point: str, text: str) -> Finding:
 
 
 def note(point: str, text: str, remedy: str) -> Finding:
-    """Return a finding about a problem in spite of which the monitor can run."""
+    """Return a finding about a problem that does not stop the monitor."""
     return Finding(point, NOTE, text, remedy)
 
 

@@ -153,7 +153,6 @@ def _protocol_and_member_count(described: DescribedGroup | None) -> tuple[str | 
 
 
 def _conditions_text(rows: Iterable[Row]) -> str:
-    """Return one line per condition: its name and its start time."""
     return "\n".join(f"{condition_title(row)} since {format_since(row)}" for row in rows)
 
 

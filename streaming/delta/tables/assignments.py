@@ -51,8 +51,8 @@ ASSIGNMENT_DRIFT = Table(
                 " owners, but the strategy allows this assignment, too. withheld: some partitions get an owner only in"
                 " the next round of a cooperative rebalance. differs_from_java: the assignment breaks no rule, but Java"
                 " computes a different assignment. rebalancing: the generation or epoch has no assignment yet. unknown:"
-                " an input is missing. not_evaluated: the monitor does not implement the strategy. For all other"
-                " strategies, the value is same, differs, unknown or not_evaluated",
+                " an input is missing. not_evaluated: the monitor does not implement the strategy, or your own strategy"
+                " failed. For all other strategies, the value is same, differs, unknown or not_evaluated",
             ),
             column(
                 "reason",
