@@ -70,7 +70,7 @@ def _java_of_home(java_home: str) -> Path | None:
         return None
     java = Path(java_home, "bin", "java")
     if not os.access(java, os.X_OK):
-        raise JavaError(f"JAVA_HOME is {java_home}, but {java} is not an executable file: unset JAVA_HOME, or {_REMEDY}")
+        raise JavaError(f"JAVA_HOME is {java_home}, but {java} cannot be run: unset JAVA_HOME, or {_REMEDY}")
     return java
 
 

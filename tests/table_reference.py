@@ -14,8 +14,9 @@ _INTRODUCTION = """\
 The Delta tables are below `paths.tables`. Each table is partitioned by cluster and date. Times are UTC. While the
 monitor runs, it merges small files and deletes rows older than `tables.retention_days`.
 
-A version of a table stays readable for `tables.versions_kept_hours` (2). A query must not take longer. Time travel
-cannot read older versions. A stream that reads a table and pauses for longer must start again.
+A version of a table stays readable for two hours (`tables.versions_kept_hours`). So a query must finish within this
+time. Time travel cannot read older versions. If a stream that reads a table pauses for a longer time, it must start
+again.
 
 [Example queries in SQL](../dashboards/QUERIES.md). `python -m tests.table_reference` writes this page.
 """

@@ -21,10 +21,7 @@ _COMMANDS = {
     "broker": "streaming.cli.broker",
     "jars": "streaming.cli.jars",
 }
-"""Maps each command name to its module.
-
-Each module exports its click command. The exported name is the command name with `_` instead of `-`.
-"""
+"""The module of each command. In the module, the name of the click command contains `_` instead of `-`."""
 
 
 class _LazyCommandGroup(click.Group):
@@ -52,9 +49,9 @@ class _LazyCommandGroup(click.Group):
 @click.group(cls=_LazyCommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="kafka-rebalance-monitor")
 def main() -> None:
-    """Show why the assignment of a Kafka consumer group is unfair or wrong, or why the assignment keeps changing.
+    """Show why the assignment of a Kafka consumer group is unfair or wrong, or why it keeps changing.
 
-    To try the monitor, run `rebalance-monitor demo`. The demo starts a broker, real consumer groups and the
-    monitor, and shows live reports. To watch your own cluster, run `rebalance-monitor run --config FILE`. Then open
+    To try the monitor, run `rebalance-monitor demo`. It starts a broker, real consumer groups and the monitor, and
+    shows live reports. To watch your own cluster, run `rebalance-monitor run --config FILE`. Then open
     http://127.0.0.1:9560/metrics.
     """

@@ -1,4 +1,4 @@
-"""`rebalance-monitor assign` computes assignments as JSON, for scripts."""
+"""`rebalance-monitor assign` computes assignments and prints them as JSON, for scripts."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ assignor_option = click.option(
     "references",
     multiple=True,
     metavar="MODULE:ATTRIBUTE",
-    help="Add your own strategy. You can repeat this option. Installed packages can also add strategies through an"
-    " entry point.",
+    help="Your own strategy. You can repeat this option. Strategies from entry points of installed packages are always"
+    " included.",
 )
 
 
@@ -35,8 +35,8 @@ def assign(file: BinaryIO, references: tuple[str, ...]) -> None:
      "members": [{"member_id": "c0", "topics": ["t0"]}]}
 
     Each member can also have "instance_id", "rack", "owned" ([[topic, partition], ...]) and "generation". A scenario
-    can also have "racks": {topic: [[rack, ...], ...]}. The outer list has one list per partition. The inner list has
-    the rack of each replica, or null.
+    can also have "racks": {topic: [[rack, ...], ...]}. The outer list contains one list per partition. The inner list
+    contains the rack of each replica, or null.
 
     Each output line is {"id", "assignment": {member_id: [[topic, partition], ...]}}. For cooperative-sticky, the line
     also has "rebalance_needed" and "assignment_after_second_round". If a scenario fails, its output line is {"id",

@@ -47,8 +47,8 @@ def broker(port: int | None, folder: Path | None, properties: tuple[str, ...], k
         broker_folder = folder or Path(stack.enter_context(temporary))
         overrides = dict(map(_parse_property, properties))
         embedded_broker = EmbeddedBroker(broker_folder, port=port, properties=overrides, kafka_version=kafka_version)
-        # SIGTERM acts like Ctrl-C. SIGINT is set again, because background jobs of a shell script start with SIGINT
-        # ignored.
+        # SIGTERM acts like Ctrl-C. SIGINT is set, too, because background jobs of a shell script ignore SIGINT at
+        # start.
         for stop_signal in (signal.SIGTERM, signal.SIGINT):
             signal.signal(stop_signal, signal.default_int_handler)
         try:

@@ -31,13 +31,14 @@ MAX_IDLE_NAMES = 3
 @click.option("--id", "wanted_id", help="Id of the scenario. Required if FILE contains several scenarios.")
 @assignor_option
 def compare(file: BinaryIO, wanted_id: str | None, references: tuple[str, ...]) -> None:
-    """Compare all strategies for the scenario in FILE. If FILE is "-", read standard input.
+    """Compare the assignments of all strategies for the scenario in FILE.
 
-    The format of FILE is the input format of `assign`. Columns of the output:
+    If FILE is "-", read standard input. To see the format of a scenario, run `rebalance-monitor assign --help`. Columns
+    of the output:
 
     \b
     sizes          2x3 means that two members have three partitions each
-    imbalance      partitions of the member with the most, minus partitions of the member with the fewest
+    imbalance      largest number of partitions of a member, minus the smallest number
     score          sum of the differences in partitions between all pairs of members
     topic spread   largest difference between two subscribers of a topic, in partitions of this topic
     moves          number of partitions that change their present owner
@@ -92,9 +93,10 @@ def _idle_cell(members: tuple[str, ...]) -> str:
 
 
 def _read_scenario(text: bytes, wanted_id: str | None) -> object:
-    """Return the scenario with this id. If the id is None, the text must contain exactly one scenario.
+    """Return the scenario with the id `wanted_id`.
 
-    The text is one JSON object, or it has one JSON object per line.
+    If `wanted_id` is None, the text must contain exactly one scenario. The text is one JSON object, or contains one
+    JSON object per line.
     """
     try:
         scenarios = [decode_line(text)]

@@ -21,14 +21,14 @@ from streaming.errors import RemedyError
 
 @click.group()
 def config() -> None:
-    """Check the settings. You can set each setting in a TOML file or in an environment variable."""
+    """Check the settings. Each setting can be in a TOML file or in an environment variable."""
 
 
 @config.command()
 @config_option
-@click.option("--group", metavar="ID", help="Print only the limits of this group, and the settings that define them.")
+@click.option("--group", metavar="ID", help="Print only the limits of this group, and the source of each limit.")
 def check(file: Path | None, group: str | None) -> None:
-    """Print the effective settings without secrets. If the settings have errors, print all errors."""
+    """Print the effective settings without secrets, or all errors in the settings."""
     try:
         settings = load_settings(file)
     except RemedyError as error:
@@ -41,7 +41,6 @@ def check(file: Path | None, group: str | None) -> None:
 
 
 def _limits_of_group(settings: Settings, group_id: str) -> Iterator[str]:
-    """Yield a line for each limit of a group: the effective value, and the entry that sets it."""
     limits_by_group = settings.limits_by_group()
     limits = limits_by_group.of(group_id)
     yield f"# Limits of group {group_id!r}"
@@ -53,7 +52,6 @@ def _limits_of_group(settings: Settings, group_id: str) -> Iterator[str]:
 
 
 def _sections_as_toml(name: str, value: Section | Mapping[str, Section] | Sequence[GroupEntry]) -> Iterator[str]:
-    """Return the TOML lines of one section, of all sections [clusters.NAME], or of all entries [[groups]]."""
     if isinstance(value, Section):
         yield from _section_as_toml(name, value)
     elif isinstance(value, Sequence):
@@ -61,7 +59,7 @@ def _sections_as_toml(name: str, value: Section | Mapping[str, Section] | Sequen
     elif value:
         yield from chain.from_iterable(_section_as_toml(f"{name}.{key}", section) for key, section in value.items())
     else:
-        yield f"# To watch further clusters, add a section [{name}.NAME] for each. No further cluster is configured.\n"
+        yield (f"# Only the cluster in [kafka] is configured. For each further cluster, add a section [{name}.NAME].\n")
 
 
 def _section_as_toml(name: str, section: Section) -> Iterator[str]:
@@ -80,7 +78,7 @@ def _section_as_toml(name: str, section: Section) -> Iterator[str]:
 
 
 def _entries_as_toml(name: str, entries: Sequence[GroupEntry]) -> Iterator[str]:
-    """Yield a comment line for each setting of an entry, and the TOML lines of the entries.
+    """Return a comment line for each setting of an entry, and the TOML lines of the entries.
 
     Settings without a value are left out.
     """

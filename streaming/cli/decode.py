@@ -15,17 +15,14 @@ BAD_LINE: Final = "bad_line"
 
 
 class _RawRecord(msgspec.Struct):
-    """One input line. Both fields are required, because a missing `value` does not mean a tombstone.
-
-    Other fields are ignored.
-    """
+    """One input line. Both fields are required, because a missing `value` does not mean a tombstone."""
 
     key: bytes | None
     value: bytes | None
 
 
 def decode_line(line: bytes) -> bytes:
-    """Return the output line for one input line, as JSON without a line feed.
+    """Return the output line for one input line: JSON without a line feed.
 
     >>> decode_line(b'{"key": "AAMAAWc=", "value": null}').decode()
     '{"record":"ConsumerGroupMetadata","key":{"groupId":"g"},"value":null}'
@@ -45,8 +42,8 @@ def decode(file: BinaryIO) -> None:
     Each input line is a JSON object. Its fields "key" and "value" contain base64 text. The "value" of a tombstone is
     null.
 
-    Each output line is {"record", "key", "value"} in the format of Kafka's own tools. For classic members, "decoded"
-    contains the decoded data of the consumer protocol. If Kafka itself could not read a record, the output line is
+    Each output line is {"record", "key", "value"} in the format of Kafka's own tools. For members of a classic group,
+    "decoded" contains the decoded data of the consumer protocol. If the record cannot be decoded, the output line is
     {"error", "field"}.
     """
     output = sys.stdout.buffer

@@ -39,7 +39,7 @@ _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
     type=click.Path(path_type=Path),
     default=".demo",
     show_default=True,
-    help="Folder for tables and logs. The files stay there until the next demo starts.",
+    help="Folder for tables and logs. The next demo deletes the files of this demo.",
 )
 @click.option(
     "--metrics-port", type=click.IntRange(1, 65_535), default=9560, show_default=True, help="Port of /metrics."
@@ -47,9 +47,9 @@ _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 def demo(duration_s: float, folder: Path, metrics_port: int) -> None:
     """Start a real broker, real consumer groups and the monitor, and show the monitor's reports until Ctrl-C.
 
-    At the end, the demo stops all processes that it started. The exit code is 0 if the monitor was ready. It is 130 if
-    you pressed Ctrl-C before the monitor was ready. It is 1 if a step failed, or if the monitor was not ready within
-    the duration. If the exit code is 1, one line describes the error.
+    At the end, the demo stops all processes that it started. The exit code is 0 if the monitor became ready. It is 130
+    if you pressed Ctrl-C before the monitor was ready. It is 1 if a step failed, or if the monitor was not ready within
+    --duration-s. In this case, one line describes the error.
     """
     started = time.monotonic()
     for stop_signal in _STOP_SIGNALS:
@@ -66,7 +66,7 @@ def demo(duration_s: float, folder: Path, metrics_port: int) -> None:
             screen = stack.enter_context(Screen(console, started, _header_lines(environment, duration_s)))
             stack.callback(_ignore_stop_signals)
             _run_demo(environment, screen, started + duration_s)
-        console.print(f"stopped; tables and logs stay in {demo_path} until the next demo")
+        console.print(f"stopped; tables and logs stay in {demo_path} until the next demo starts")
     except KeyboardInterrupt:
         sys.exit(_INTERRUPTED)
     except RemedyError as error:
@@ -102,7 +102,7 @@ def _header_lines(environment: DemoEnvironment, duration_s: float) -> dict[str, 
         "metrics": environment.metrics_address,
         "Delta tables": str(environment.tables),
         "logs": str(environment.logs),
-        "Kafka": f"{environment.bootstrap_servers} (the demo also shows a consumer group that you start)",
+        "Kafka": f"{environment.bootstrap_servers} (if you start a consumer group there, the demo also shows it)",
         "stop": stop_hint,
     }
 

@@ -34,18 +34,18 @@ _WIDTH = max(map(len, ("ok", "note", "failed", "not checked")))
 @click.option(
     "--send-test-alert",
     is_flag=True,
-    help="Send one alert of each severity to Alertmanager, and print the receivers of each alert. The alerts end after"
-    " five minutes.",
+    help="Send one test alert of each severity to Alertmanager, and print the receivers of each alert. The alerts end"
+    " after five minutes.",
 )
 @click.option(
     "--alert-label",
     "alert_labels",
     metavar="NAME=VALUE",
     multiple=True,
-    help="Label of the test alerts, for example team=payments. You can repeat this option. The labels"
-    " alertname, severity, cluster and group are fixed.",
+    help="Additional label of the test alerts, for example team=payments. You can repeat this option. You cannot set"
+    " the labels alertname, severity, cluster and group.",
 )
-@click.option("--json", "as_json", is_flag=True, help="For each point, print one line with a JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line for each checked point.")
 def doctor(  # noqa: PLR0913 - click hands over every option by name
     *,
     file: Path | None,
@@ -59,14 +59,15 @@ def doctor(  # noqa: PLR0913 - click hands over every option by name
     """Check everything that the monitor needs. Print one line for each checked point, and a remedy for each problem.
 
     The command checks Java, memory, disks, jars, brokers, rights, clocks, the checkpoint and the tables. If the address
-    of Prometheus is known, it also checks the scrape job, the alert rules and Alertmanager. For each cluster, it takes
-    about 20 seconds, or longer if a broker stops answering during the check. If a check does not end within 60 seconds,
-    it fails, and the next check starts. Run the command with the settings of the monitor. The monitor can run at the
-    same time. Except for test alerts, the command changes nothing.
+    of Prometheus is known, it also checks the scrape job, the alert rules and Alertmanager. The check of a cluster
+    takes about 20 seconds, or longer if a broker stops answering. A check that does not end within 60 seconds fails,
+    and the next check starts. Run the command with the settings of the monitor. The monitor can run at the same time.
+    The command changes nothing, except that it can send test alerts.
 
-    A line starts with `ok`, `note`, `failed` or `not checked`. A note does not prevent the monitor from running.
+    Each line starts with `ok`, `note`, `failed` or `not checked`. A note describes a problem that does not stop the
+    monitor.
 
-    The exit code is 0 if no point failed, even if some points were not checked. It is 1 if a point failed or the
+    The exit code is 0 if no point failed, also if some points were not checked. It is 1 if a point failed, or if the
     settings have errors. It is 2 if the arguments are wrong.
     """
     labels = dict(map(_label, alert_labels))
@@ -86,7 +87,6 @@ def doctor(  # noqa: PLR0913 - click hands over every option by name
 
 
 def _links(links: LinkSettings, prometheus: str | None, alertmanager: str | None) -> LinkSettings:
-    """Return the settings with the addresses from the options."""
     options = {"prometheus_url": prometheus, "alertmanager_url": alertmanager}
     given = {name: address for name, address in options.items() if address is not None}
     try:
@@ -103,7 +103,7 @@ def _label(text: str) -> tuple[str, str]:
     if not separator or not re.fullmatch("[a-zA-Z_][a-zA-Z0-9_]*", name):
         raise click.BadParameter(f"{text!r} is not NAME=VALUE", param_hint="--alert-label")
     if name in FIXED_LABELS:
-        message = f"{name} is set by the command. Choose a label other than {', '.join(FIXED_LABELS)}"
+        message = f"the command itself sets the label {name}. Choose a label other than {', '.join(FIXED_LABELS)}"
         raise click.BadParameter(message, param_hint="--alert-label")
     return name, value
 
@@ -113,7 +113,7 @@ def _as_json(finding: Finding) -> str:
 
 
 def _as_text(finding: Finding) -> str:
-    """Return the line of a point. If the point has a problem, the lines of its remedy follow."""
+    """Return the line of a point. If the point has a problem, also return the lines of its remedy."""
     lines = [f"{finding.status:<{_WIDTH}}  {finding.point}: {finding.text}"]
     if finding.remedy is not None and finding.status != OK:
         first, *more = finding.remedy.splitlines()

@@ -1,4 +1,4 @@
-"""`rebalance-monitor groups` lists the groups and members of a cluster. The brokers supply the data."""
+"""`rebalance-monitor groups` lists the groups and members of a cluster, as the brokers report them."""
 
 from __future__ import annotations
 
@@ -56,8 +56,7 @@ _REASONS = {
 @click.option(
     "--cluster",
     metavar="NAME",
-    help="Name of the cluster. Required if the settings contain several clusters and you do not set"
-    " --bootstrap-server.",
+    help="Name of the cluster. Required if the settings contain several clusters and --bootstrap-server is not set.",
 )
 @config_option
 @click.option(
@@ -111,20 +110,19 @@ def groups(  # noqa: PLR0913, PLR0917 - click hands over every option by name
 ) -> None:
     """List the groups of a cluster: classic, consumer (KIP-848), share and streams.
 
-    The command sends requests to the brokers. It does not read a topic. You need only the DESCRIBE permission. "?"
-    means that the value is unknown.
+    The command requests the groups from the brokers and reads no topic, so you need only the DESCRIBE permission. "?"
+    means that a value is unknown.
 
-    The column "fairness" compares the present assignment with the fairest valid assignment. For each topic, the command
-    assumes that the highest assigned partition is the last partition of the topic.
+    The column "fairness" compares the present assignment with the fairest valid assignment. The command assumes that
+    the highest assigned partition of a topic is the last partition of this topic.
 
-    If a monitor writes tables, the output also shows the active conditions of each group and the start time of each
-    condition in UTC. A rebalance storm is an example of a condition. For details, run `rebalance-monitor history
-    GROUP`.
+    If the tables of a monitor exist, the output also shows the active conditions of each group, for example a rebalance
+    storm. It shows their start times in UTC. For details, run `rebalance-monitor history GROUP`.
 
-    If a monitor runs and its address is known, the output also shows the lag of each group and the cause of this lag.
-    With --verbose, it also shows the time of the last commit in UTC, the rates of the last five minutes in records per
-    second, the estimated time until the group has no lag, the leader and the timeouts. With --json, the field `monitor`
-    contains all fields that the monitor's API returns for the group.
+    If a monitor runs and its address is known, the output also shows the lag of each group and the cause of the lag.
+    With --verbose, it also shows the last commit in UTC, the consume rate and the produce rate (records per second,
+    mean of five minutes), the estimated time until the group has no lag, the leader and the timeouts. With --json, the
+    field `monitor` contains all fields that the API of the monitor returns for the group.
     """
     try:
         settings = _settings(cluster, file, is_other_cluster=bootstrap_server is not None)
@@ -161,7 +159,7 @@ def _settings(cluster: str | None, file: Path | None, *, is_other_cluster: bool)
 
 
 def _kafka_settings(bootstrap_server: str | None, settings: Settings) -> KafkaSettings:
-    """Return the settings of the connection. The timeout is short, because a person waits for the output."""
+    """Return the settings of the connection, with a short timeout, because a person waits for the output."""
     kafka = settings.kafka
     override = {} if bootstrap_server is None else {"bootstrap_servers": bootstrap_server}
     timeout = {"connect_timeout_seconds": min(kafka.connect_timeout_seconds, CONNECT_TIMEOUT_SECONDS)}
@@ -172,10 +170,10 @@ def _kafka_settings(bootstrap_server: str | None, settings: Settings) -> KafkaSe
 
 
 def _read_conditions(settings: Settings, tables: str | None, *, is_other_cluster: bool) -> Conditions | None:
-    """Read the active conditions of the cluster from the tables.
+    """Return the active conditions of the cluster, by group.
 
-    Return None if the table folder in the settings does not contain the table. Also return None if the cluster comes
-    from --bootstrap-server and --tables is not set.
+    Return None if the folder in the settings does not contain the table, or if --bootstrap-server is set and --tables
+    is not set.
     """
     if tables is None and is_other_cluster:
         return None
@@ -193,9 +191,9 @@ def _read_conditions(settings: Settings, tables: str | None, *, is_other_cluster
 
 @dataclass(frozen=True, slots=True)
 class _Filter:
-    """The states and types from the command line. An empty collection matches every group.
+    """The states and types from the options --state and --type.
 
-    If options are set, a group with an unknown state or type does not match.
+    An empty collection matches every group. If an option is set, a group whose state or type is unknown does not match.
     """
 
     states: Collection[str]
@@ -205,9 +203,9 @@ class _Filter:
         return _is_among(group.state, self.states) and _is_among(group.group_type, self.group_types)
 
     def may_match(self, listed: ListedGroup) -> bool:
-        """Return True if the group possibly matches, so that it must be described.
+        """Return True if the group must be described, because it may match.
 
-        A state or type that is not listed is a possible match, because old brokers do not list states and types.
+        If old brokers do not list the state or the type, the group may match.
         """
         return (listed.state is None or _is_among(listed.state, self.states)) and (
             listed.group_type is None or _is_among(listed.group_type, self.group_types)

@@ -43,12 +43,15 @@ _Position = tuple[str, int, int]
     "--json",
     "as_json",
     is_flag=True,
-    help="For each rebalance, print one line with a JSON object. The object has all columns of the table row. With --at"
-    " or --between, print the same JSON document as the API.",
+    help="Print one JSON object per line for each rebalance, with all columns of the table `rebalances`. With --at or"
+    " --between, print the JSON document of the API.",
 )
-@click.option("--at", metavar="TIME", help="Show the group as of a time in UTC, for example 2026-11-22T22:04.")
+@click.option("--at", metavar="TIME", help="Show the group at a time in UTC, for example 2026-11-22T22:04.")
 @click.option(
-    "--between", nargs=2, metavar="A B", help="Compare two generations of the group. A and B are generations or times."
+    "--between",
+    nargs=2,
+    metavar="A B",
+    help="Compare two generations of the group. A and B are numbers of generations, or times in UTC.",
 )
 @click.option("--tables", metavar="PATH", help="Folder of the tables [default: paths.tables in the settings].")
 @click.option("--cluster", metavar="NAME", help="Show only this cluster [default: all clusters in the tables].")
@@ -66,16 +69,17 @@ def history(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     """Describe the last rebalances of GROUP. Times are UTC.
 
     For each rebalance, the output shows the time, the cause, the members, the moved partitions, the necessary moves and
-    the fairness. It also shows when each condition started and ended. Rebalances and conditions are sorted by time.
-    Conditions that are still active come last.
+    the fairness. It also shows the start and the end of each condition, for example of a rebalance storm. Lines are
+    sorted by time, and active conditions come last.
 
-    With --at, the output shows the members, the owners, the verdict, the lag and the conditions at this time. With
-    --between, the output shows who joined and left, and which partitions each member lost and gained.
+    With --at, the output shows the members, their partitions, the verdict, the lag and the conditions at this time.
+    With --between, the output shows the members that joined or left, and the partitions that each member lost or
+    gained.
 
     The command reads only the tables. You can run the command while the monitor runs.
     """
     if at is not None and between is not None:
-        raise click.UsageError("use either --at or --between")
+        raise click.UsageError("--at and --between cannot be used together")
     try:
         root = tables or load_settings_and_redact(file).paths.tables
         if at is not None or between is not None:
@@ -96,7 +100,7 @@ def history(  # noqa: PLR0913, PLR0917 - click hands over every option by name
 def _print_past(  # noqa: PLR0913 - the options of the command
     root: str, cluster: str | None, group: str, at: str | None, between: tuple[str, str] | None, *, as_json: bool
 ) -> None:
-    """Print the group as of a moment, or compare two generations. Raises RemedyError."""
+    """Print the group at a moment, or compare two generations. Raises RemedyError."""
     from streaming.cli.text.past import lines_at, lines_between  # noqa: PLC0415 - a slow import would slow down --help
 
     lines = (
@@ -115,9 +119,9 @@ def _print_past(  # noqa: PLR0913 - the options of the command
 class _History:
     """The rows that the command prints.
 
-    `rebalances` has the last rows of the table `rebalances`. `changes` has the rows of `group_conditions` since the
-    first of these rebalances. `active` has the conditions that have not ended. `problems` maps the position of a
-    rebalance to the fairness problems after this rebalance.
+    `rebalances` contains the last rows of the table `rebalances`. `changes` contains the rows of `group_conditions`
+    since the first of these rebalances. `active` contains the conditions that have not ended. `problems` maps the
+    position of a rebalance to the fairness problems after this rebalance.
     """
 
     rebalances: Sequence[Row]
@@ -131,7 +135,8 @@ def _read_history(group: str, root: str, cluster: str | None, last: int) -> _His
     changes, active = read_condition_changes(root, cluster, group), read_active_conditions(root, cluster, group)
     if not rebalances and not changes:
         raise RemedyError(
-            f"{root} has no rebalance of {group!r}: run `rebalance-monitor groups` for a list of all groups"
+            f"the tables in {root} contain no rebalance of {group!r}: run `rebalance-monitor groups` for a list of all"
+            " groups"
         )
     if rebalances:
         changes = [row for row in changes if row["sampled_time"] >= rebalances[0]["record_time"]]
@@ -139,10 +144,6 @@ def _read_history(group: str, root: str, cluster: str | None, last: int) -> _His
 
 
 def _lines(history: _History, *, show_cluster: bool) -> Iterator[str]:
-    """Return the output lines. Rebalances, starts of conditions and ends of conditions are sorted by time.
-
-    Active conditions are last.
-    """
     lines = []
     for row in history.rebalances:
         description = "; ".join([escape_text(describe_rebalance(row)), *history.problems.get(_position(row), ())])
@@ -177,7 +178,7 @@ def _position(row: Row) -> _Position:
 
 
 def _read_fairness_problems(group: str, root: str, cluster: str | None) -> Mapping[_Position, Sequence[str]]:
-    """Return the fairness problems of each assignment, by the position of the record with the assignment."""
+    """Return the fairness problems of each assignment, by the position of the record that contains the assignment."""
     from streaming.delta.stored import stored_rows  # noqa: PLC0415 - a slow import would slow down --help
     from streaming.delta.stored_table import NoTableError  # noqa: PLC0415 - a slow import would slow down --help
     from streaming.delta.tables import ASSIGNMENT_IMBALANCE  # noqa: PLC0415 - as above

@@ -1,4 +1,4 @@
-"""`rebalance-monitor jars` gets all jars and creates the class archives, so that later commands start faster."""
+"""`rebalance-monitor jars` downloads all jars and creates the class archives, so that other commands start faster."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ from streaming.jars import BROKER_SETS, FIRST_RUN, JAR_SETS, JarsError, JarSetNa
     "source",
     type=click.Path(path_type=Path, readable=False),  # our own error has the remedy
     metavar="FOLDER",
-    help="Download nothing. Read the jars from this folder, which --to filled on a different machine.",
+    help="Download nothing, but copy the jars from this folder, which --to created on a different machine.",
 )
 def jars(*, every_kafka: bool, target: Path | None, source: Path | None) -> None:
     """Download and verify the jars of Spark, Delta and Kafka, and create class archives.
 
-    Each user of the machine downloads the jars only once. If all files exist already, the command takes about one
-    second. Java starts faster with class archives. To create them, the command runs a broker and a monitor once, which
-    takes one minute. If this fails, the command prints the reason, and Java starts without class archives.
+    Each user of a machine needs this command only once. If all files exist already, the command takes about one second.
+    With class archives, Java starts faster. To create them, the command runs a broker and a monitor for about one
+    minute. If this fails, the command prints the reason, and Java starts without class archives.
 
     For a machine without internet access, run `rebalance-monitor jars --to FOLDER` on a machine with internet access.
-    Copy the folder to the other machine. Run `rebalance-monitor jars --from FOLDER` there. Both machines need the same
-    version of the monitor. Each jar is verified with a hash that is a part of the monitor.
+    Copy the folder to the other machine, and run `rebalance-monitor jars --from FOLDER` there. Both machines need the
+    same version of the monitor. The command verifies each jar with a hash that is part of the monitor.
     """
     if target is not None and source is not None:
         raise click.UsageError("--to and --from cannot be used together: use --to on the machine with internet access")
@@ -55,7 +55,9 @@ def jars(*, every_kafka: bool, target: Path | None, source: Path | None) -> None
     set_names = tuple(JAR_SETS) if every_kafka else FIRST_RUN
     try:
         if source is not None and not os.path.isdir(source):  # noqa: PTH112 - Path.is_dir raises PermissionError
-            raise JarsError(f"{source} is no readable folder: copy the folder of `jars --to FOLDER` to this machine")
+            raise JarsError(
+                f"{source} is not a readable folder: copy the folder that `jars --to FOLDER` created to this machine"
+            )
         fetch_jars(console, set_names, source=source)
         if target is not None:
             names = frozenset[str]().union(*(copy_set(set_name, target) for set_name in set_names))
@@ -67,11 +69,14 @@ def jars(*, every_kafka: bool, target: Path | None, source: Path | None) -> None
 
 
 _TRAINING = "import sys; del sys.path[0]; from streaming.class_archive_training import main; main()"
-"""With `-m`, Python would also import modules of the current folder."""
+"""With `-m`, Python could import modules from the current folder."""
 
 
 def _create_archives(console: Console) -> None:
-    """Create the class archives in a process that has no settings. On a failure, print its last line."""
+    """Create the class archives in a process that has no settings.
+
+    If the process fails, print the last line of its output.
+    """
     with TemporaryDirectory() as folder, console.status("creating class archives"):
         training = ChildProcess([sys.executable, "-c", _TRAINING], Path(folder, "output"))
         training.wait()
@@ -97,8 +102,6 @@ def fetch_jars(console: Console, set_names: Iterable[JarSetName] = FIRST_RUN, *,
 
 
 class _ProgressDisplay:
-    """Callback for `resolve` that shows the progress of one set of jars."""
-
     def __init__(self, console: Console, bars: Progress, task: TaskID) -> None:
         self._console, self._bars, self._task = console, bars, task
 

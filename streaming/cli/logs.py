@@ -42,11 +42,9 @@ def start_logging(level: str) -> None:
 
 
 def _is_not_of_py4j(record: logging.LogRecord) -> bool:
-    """Return False for a log record of py4j.
+    """Return False for a log record of py4j. py4j logs each failure on the root logger, with a long traceback.
 
-    py4j logs each failure on the root logger, with a long traceback. These log records are not necessary.
-
-    py4j also raises each failure as an exception.
+    The log does not need it, because py4j also raises each failure as an exception.
     """
     return record.name != "root" or "py4j" not in Path(record.pathname).parts
 
@@ -57,14 +55,14 @@ def redact(text: str) -> str:
 
 
 def load_settings_and_redact(file: Path | None) -> Settings:
-    """Load the settings. From now on, remove their secrets from standard error. Raises ConfigError."""
+    """Load the settings, and remove their secrets from all later output on standard error. Raises ConfigError."""
     settings = load_settings(file)
     redact_standard_error(create_redactor(settings))
     return settings
 
 
 def redact_standard_error(redactor: Redactor) -> None:
-    """From now on, remove secrets from all log lines and tracebacks on standard error."""
+    """Remove secrets from all later log lines and tracebacks on standard error."""
     _ProcessRedactor.redactor = redactor
     for handler in logging.getLogger().handlers:
         if not isinstance(handler.formatter, _RedactingFormatter):

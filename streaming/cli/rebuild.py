@@ -1,4 +1,4 @@
-"""`rebalance-monitor rebuild` creates a new checkpoint from the topic and the tables."""
+"""`rebalance-monitor rebuild` creates a new checkpoint from __consumer_offsets and the tables."""
 
 from __future__ import annotations
 
@@ -20,26 +20,28 @@ from streaming.errors import RemedyError
     "--repair-tables",
     "is_repairing",
     is_flag=True,
-    help="Repair damaged tables first. The repair can remove files from a table. It stores these files next to the"
-    " table.",
+    help="Repair damaged tables first. The repair can move damaged files from the folder of a table to a folder next to"
+    " it.",
 )
 @config_option
 def rebuild(cluster: str | None, is_repairing: bool, file: Path | None) -> None:
-    """Create a new checkpoint from the topic and the tables. Counters keep their values.
+    """Create a new checkpoint from __consumer_offsets and the tables. Counters keep their values.
 
-    Use this command if a checkpoint is damaged, or if it belongs to a different version of the monitor. Also use it to
-    change a setting that is fixed after the checkpoint was created. The command renames the old checkpoint. The next
-    run reads the topic from its start. It does not write rows that the tables already contain. If several clusters are
-    configured, the command rebuilds the checkpoint of one cluster. The other checkpoints do not change.
+    Use this command if a checkpoint is damaged, or if it belongs to a different version of the monitor. Also use it
+    before you change a setting that you cannot change for an existing checkpoint. The command renames the old
+    checkpoint. The next run reads __consumer_offsets from its start, but it does not write rows that the tables already
+    contain. If several clusters are configured, the command rebuilds only the checkpoint of one cluster.
 
     If tables are damaged, the command fails and changes nothing. With --repair-tables, the command first repairs each
     damaged table and prints a description of the repair. A repair restores the last good version, removes damaged
-    files, or renames the table and creates a new table. If records of removed rows are still in the topic, the next run
-    of this cluster writes these rows again. All other removed rows are lost. If the repair removed rows of a second
-    cluster, the next start of the second cluster reports it. Then rebuild the second checkpoint, too.
+    files, or renames the table and creates a new table. If __consumer_offsets still contains the records of removed
+    rows, the next run of this cluster writes these rows again. All other removed rows are lost. If the repair also
+    removed rows of a different cluster, the next start of that cluster reports this. Then rebuild the checkpoint of
+    that cluster, too.
 
-    The exit code is 0 if the checkpoint was rebuilt. It is 1 if the rebuild failed but a retry can succeed. It is 78 if
-    you must fix the reported error before you try again. If the command fails, the old checkpoint keeps its name.
+    The exit code is 0 if the checkpoint was rebuilt. It is 1 if the rebuild failed, but may succeed if you try again.
+    It is 78 if you must fix the reported error before you try again. If the command fails, the old checkpoint keeps its
+    name.
     """
     start_logging("INFO")
     try:
@@ -53,7 +55,7 @@ def rebuild(cluster: str | None, is_repairing: bool, file: Path | None) -> None:
         click.ClickException(redact(str(error))).show()
         sys.exit(error.exit_code)
     click.echo(redact(f"the old checkpoint is {old}") if old else "there was no checkpoint before")
-    click.echo("a new checkpoint is ready: `rebalance-monitor run` reads the topic from its start")
+    click.echo("a new checkpoint is ready: `rebalance-monitor run` will read __consumer_offsets from its start")
 
 
 def _print_repair(repair: str) -> None:

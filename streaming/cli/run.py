@@ -18,9 +18,10 @@ from streaming.errors import RemedyError
 from streaming.spark.launch.jvm import MALLOC_ARENAS, spark_launch
 
 SWITCH_SECONDS = 0.001
-"""Time after which Python interrupts a busy thread, so that a waiting thread can run. During one scrape, Python
-switches to other threads a hundred times. With Python's default of 5 ms, a scrape during a sample or a batch takes 50 %
-longer (tests/bench/DESIGN.md).
+"""Time after which Python interrupts a busy thread, so that a waiting thread can run.
+
+During a scrape, Python switches threads about a hundred times. So with Python's default of 5 ms, a scrape during a
+sample or a batch takes 50 % longer (tests/bench/DESIGN.md).
 """
 
 _M_ARENA_MAX = -8
@@ -32,7 +33,7 @@ config_option = click.option(
     "--config",
     "file",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
-    help="TOML file with settings [default: no file; the settings come from environment variables and default values].",
+    help="TOML file with settings [default: no file, only environment variables and default values].",
 )
 log_level_option = click.option(
     "--log-level",
@@ -49,19 +50,19 @@ log_level_option = click.option(
 def run(file: Path | None, log_level: str) -> None:
     """Watch one or more clusters, write Delta tables and serve /metrics.
 
-    Ctrl-C or SIGTERM stops the monitor cleanly. The next start continues from the checkpoint. Without a configuration,
-    the monitor watches localhost:9092 and stores the checkpoint and the tables in
-    ~/.local/state/kafka-rebalance-monitor. To print every setting, run `rebalance-monitor config check`.
+    Ctrl-C or SIGTERM stops the monitor. The next start continues from the checkpoint. Without a configuration, the
+    monitor watches localhost:9092 and stores the checkpoint and the tables in ~/.local/state/kafka-rebalance-monitor.
+    To print every setting, run `rebalance-monitor config check`.
 
-    After the first sample of a cluster, the log shows what the monitor found, which rights are missing, what the
-    monitor cannot know, and what to do next. To check everything before the start, run `rebalance-monitor doctor`.
+    After the first sample of a cluster, the log shows the brokers and groups, the missing rights, the values that are
+    unknown, and the next steps. To check everything before the start, run `rebalance-monitor doctor`.
 
     Each section [clusters.NAME] of the configuration adds a cluster. If the monitor cannot watch one of several
-    clusters, it logs the error and tries again. Until the monitor can watch the cluster, the cluster is not ready. The
-    monitor continues to watch the other clusters.
+    clusters, it logs the error and tries again. During this time, this cluster is not ready. The monitor continues to
+    watch the other clusters.
 
-    The exit code is 0 if a signal stopped the monitor. It is 1 if the monitor failed, but a restart may succeed. It is
-    78 if you must fix the reported error before you start the monitor again. It is 2 if the arguments are wrong.
+    The exit code is 0 if a signal stopped the monitor. It is 1 if the monitor failed, but may succeed after a restart.
+    It is 78 if you must fix the reported error before you start the monitor again. It is 2 if the arguments are wrong.
     """
     start_logging(log_level)
     sys.setswitchinterval(SWITCH_SECONDS)
@@ -73,7 +74,7 @@ def run(file: Path | None, log_level: str) -> None:
         settings = load_settings_and_redact(file)
         forget_secrets()
         for exposed_file in settings.exposed_files():
-            _log.warning("every user of this machine can read %s: mount it with mode 0440", exposed_file)
+            _log.warning("every user of this machine can read %s: mount this file with mode 0440", exposed_file)
 
         def log_address(port: int) -> None:
             _log.info("metrics at %s/metrics, pages at /", settings.metrics.address(port))
@@ -90,6 +91,6 @@ def run(file: Path | None, log_level: str) -> None:
 
 
 def _limit_malloc_arenas() -> None:
-    """Limit the heaps of this process as those of the JVM. Other C libraries than glibc do not have this limit."""
+    """Limit the malloc arenas of this process, as for the JVM. Only glibc has this limit."""
     if (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)) is not None and "MALLOC_ARENA_MAX" not in os.environ:
         mallopt(_M_ARENA_MAX, MALLOC_ARENAS)

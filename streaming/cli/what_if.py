@@ -1,6 +1,6 @@
-"""`rebalance-monitor what-if` computes each strategy's assignment for a real group, also after a change.
+"""`rebalance-monitor what-if` computes the assignment of each strategy for a real group, also after a change.
 
-With `--offers`, it shows the strategy that the group chooses at each step of a rolling change of its strategies.
+With `--offers`, it shows the strategy that the group chooses at each step of a rolling change of strategies.
 """
 
 from __future__ import annotations
@@ -66,24 +66,26 @@ class _TopicPartitionCount(click.ParamType[tuple[str, int]]):
     help="Compute only this strategy. You can repeat this option [default: all strategies].",
 )
 @click.option(
-    "--members", default=0, help="Assume that this number of members joins (for example +1) or leaves (for example -2)."
+    "--members",
+    default=0,
+    help="Number of members that join (for example +1) or leave (for example -2) before the assignment.",
 )
 @click.option(
     "--topic",
     "topics",
     multiple=True,
     type=_TopicPartitionCount(),
-    help="Assume that this topic has COUNT partitions. You can repeat this option.",
+    help="Compute the assignment as if TOPIC had COUNT partitions. You can repeat this option.",
 )
 @click.option(
     "--offers",
     "offers",
     multiple=True,
     metavar="LISTS",
-    help="Strategies that each member offers. The first --offers is for the present. Repeat the option for each rolling"
-    " restart, as in the example.",
+    help="Lists of the strategies that the members offer. The first --offers contains the present lists. Repeat the"
+    " option with the new lists of each rolling restart, as in the example.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the whole result as one JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 @click.option("--tables", metavar="PATH", help="Folder of the tables [default: paths.tables in the settings].")
 @click.option("--cluster", metavar="NAME", help="Name of the cluster. Required if several clusters have this group.")
 @config_option
@@ -100,26 +102,26 @@ def what_if(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     file: Path | None,
     references: tuple[str, ...],
 ) -> None:
-    """Compute the assignment that each strategy would make for GROUP.
+    """Compute the assignment of each strategy for GROUP.
 
     The command reads the present assignment from the table `group_generations`. Each strategy starts from this
-    assignment. For each topic, the command assumes that the highest assigned partition is the last partition of the
-    topic. Columns of the output:
+    assignment. The command assumes that the highest assigned partition of a topic is the last partition of this topic.
+    Columns of the output:
 
     \b
     sizes          2x3 means that two members have three partitions each
-    score          a number from 0 to 100; 100 means that no valid assignment is fairer
-    excess         partitions of the busiest member, minus those of the busiest member in the fairest assignment
+    score          fairness score from 0 to 100; 100 means that no valid assignment is fairer
+    excess         partitions of the busiest member, minus partitions of the busiest member in the fairest assignment
     idle           number of members without a partition
     topic spread   largest difference between two subscribers of a topic, in partitions of this topic
     moves          number of partitions that would move to a different member
     rounds         number of rebalances until the group has the assignment
 
     With --offers, the command computes no assignment. It shows the strategy that the group chooses at each step of a
-    rolling change of partition.assignment.strategy. The first --offers describes the group now. Each further --offers
-    describes the group after one more rolling restart. Separate the strategies of a member with commas. If all members
-    have the same list, write it once. Otherwise, write one list per member, and separate the lists with spaces.
-    Example: the migration to cooperative rebalances (KIP-429):
+    rolling change of partition.assignment.strategy. The first --offers contains the present lists of the members. Each
+    further --offers contains their lists after one more rolling restart. Separate the strategies of a list with commas.
+    If all members have the same list, write this list once. Otherwise, write one list for each member, and separate the
+    lists with spaces. This example migrates a group to cooperative rebalances (KIP-429):
 
     \b
     rebalance-monitor what-if payments --offers range \\
@@ -156,9 +158,10 @@ def _print_json(group: str, answer: WhatIf, moved_keys: Mapping[str, Fraction]) 
 
 
 def compute_moved_keys(spec: GroupSpec, change: Change) -> dict[str, Fraction]:
-    """Return the share of moved keys for each topic that grows, by the rule of `share_of_moved_keys`.
+    """Return the share of moved keys for each topic that grows (`share_of_moved_keys`).
 
-    If no partition of a topic is assigned, its present partition count is unknown, so its share is also unknown.
+    If no partition of a topic is assigned, the present partition count is unknown, so the result does not contain the
+    topic.
 
     >>> compute_moved_keys(GroupSpec((), {"t": 12, "u": 3}), Change(partitions={"t": 24, "u": 3}))
     {'t': Fraction(1, 2)}
@@ -176,7 +179,9 @@ def _read_last_row(group: str, root: str, cluster: str | None) -> Mapping[str, A
 
     rows = stored_rows(root, GROUP_GENERATIONS, group_id=group, cluster=cluster)
     if not rows:
-        raise RemedyError(f"{root} has no group {group!r}: run `rebalance-monitor groups` for a list of all groups")
+        raise RemedyError(
+            f"the tables in {root} contain no group {group!r}: run `rebalance-monitor groups` for a list of all groups"
+        )
     if len(clusters := sorted({row["cluster"] for row in rows})) > 1:
         raise RemedyError(f"several clusters have a group {group!r}: set --cluster to one of {', '.join(clusters)}")
     if not rows[-1]["members"]:
@@ -185,9 +190,9 @@ def _read_last_row(group: str, root: str, cluster: str | None) -> Mapping[str, A
 
 
 def parse_group_row(row: Mapping[str, Any]) -> tuple[GroupSpec, Owners]:
-    """Convert a row of `group_generations`. Return the input of the strategies, and the target owner of each partition.
+    """Return the input of the strategies and the owner of each partition, from a row of `group_generations`.
 
-    In a KIP-848 group, target owners become actual owners when the reconciliation is complete.
+    In a KIP-848 group, the owners are those of the target assignment.
 
     >>> owned = [{"topic": "t", "partition": 0}, {"topic": "t", "partition": 1}]
     >>> member = {"member_id": "a", "group_instance_id": None, "rack_id": None, "subscription": ["t"], "target": owned}
@@ -223,10 +228,10 @@ def _print_table(group: str, answer: WhatIf, present: Outcome) -> None:
 
 
 def _describe_today(spec: GroupSpec, owners: Owners, answer: WhatIf) -> Iterator[str]:
-    """Describe the problems of today's assignment and the strategy that removes them.
+    """Describe the problems of today's assignment, and the strategy that would remove them.
 
-    For a changed group, this text names no strategy. The assignments of a changed group do not show which strategy
-    removes today's problems.
+    With a change of the group, the text names no strategy, because the results do not show which strategy removes
+    today's problems.
     """
     owned: dict[str, list[tuple[str, int]]] = {member.member_id: [] for member in spec.members}
     for topic_partition, member_id in sorted(owners.items()):

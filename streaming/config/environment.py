@@ -1,6 +1,6 @@
 """Find the environment variables that are settings.
 
-Each of these variables can contain a secret. For example, the value can be a complete section as JSON.
+Each of these variables can contain a secret, for example in a complete section as JSON.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ _NOT_SETTINGS = frozenset({"REBALANCE_MONITOR_CACHE_DIR"})
 
 
 def without_settings(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment without the monitor's settings. Child processes that need no settings get this result.
+    """Return the environment without the monitor's settings, for child processes that need no settings.
 
     >>> without_settings({"PATH": "/bin", "REBALANCE_MONITOR_KAFKA": '{"security": {"password": "hunter2"}}'})
     {'PATH': '/bin'}
@@ -21,5 +21,5 @@ def without_settings(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def is_setting(name: str) -> bool:
-    """Return True if a variable can be a setting. As in pydantic, upper and lower case are equal."""
+    """Return True if a variable can be a setting. The case of the name does not matter, as in pydantic."""
     return name.upper().startswith(ENVIRONMENT_PREFIX) and name.upper() not in _NOT_SETTINGS

@@ -1,8 +1,8 @@
-"""Settings of single groups: the entries `[[groups]]`, and the limits that result from them.
+"""Settings for groups: the entries `[[groups]]`, and the limits of a group that follow from them.
 
 1. An entry applies to each group whose complete id matches the regular expression `match` (RE2).
-2. For each setting, the last entry that applies and has this setting wins. If there is no such entry, the default
-   value applies.
+2. If several entries for a group contain the same setting, the last entry wins. If no entry contains the setting, the
+   default value applies.
 3. `critical_lag_seconds` is never below `max_lag_seconds`. If an entry raises only `max_lag_seconds`, for example to
    7200, then `critical_lag_seconds` is 7200, too.
 """
@@ -35,13 +35,15 @@ Pattern = Annotated[str, AfterValidator(_check_pattern)]
 
 
 class GroupEntry(Section):
-    """Limits and owner of the groups whose complete id matches `match`. Later entries override earlier entries."""
+    """Limits and team of the groups whose complete id matches `match`. Later entries override earlier entries."""
 
     match: Pattern = Field(
         min_length=1,
         description="Regular expression (RE2) for group ids. The expression must match the whole group id.",
     )
-    team: str | None = Field(None, description="Owner of the groups. Alerts show the owner in the label `team`.")
+    team: str | None = Field(
+        None, description="Team that owns the groups. Alerts contain the team in the label `team`."
+    )
     max_lag_seconds: Seconds | None = Field(
         None,
         description="A warning fires if the lag is longer than this number of seconds. Default:"
@@ -65,12 +67,13 @@ class GroupEntry(Section):
     )
     ignore_alerts: bool | None = Field(
         None,
-        description="If true, no alert fires for these groups. The monitor still shows them. Default: false.",
+        description="If true, no alert fires for these groups. Pages, tables and /metrics still show the groups."
+        " Default: false.",
     )
 
 
 class LimitSource(NamedTuple):
-    """The value of one limit, and the entry that sets it. `entry` is None if the default value applies."""
+    """The value of one limit, and the index of the entry that sets it. `entry` is None if the default value applies."""
 
     name: str
     value: Any
@@ -89,9 +92,9 @@ class LimitsByGroup:
         return self.of_each([group_id])[group_id]
 
     def of_each(self, group_ids: Collection[str]) -> Mapping[str, GroupLimits]:
-        """Return the limits of each group. One call is much faster than a call for each group.
+        """Return the limits of each group.
 
-        The result can contain further groups.
+        One call is much faster than one call for each group. The result can also contain other groups.
         """
         cached = self._cached
         if missing := [group_id for group_id in group_ids if group_id not in cached]:
@@ -102,7 +105,7 @@ class LimitsByGroup:
         return cached
 
     def sources(self, group_id: str) -> list[LimitSource]:
-        """Return each limit of a group with the number of its entry, in the order of `GroupLimits` (rules 1 and 2)."""
+        """Return each limit of a group with the index of its entry, in the order of `GroupLimits` (rules 1 and 2)."""
         (matching,) = self._matching_entries([group_id])
         return self._sources(matching)
 
@@ -112,7 +115,7 @@ class LimitsByGroup:
         return {group_id: limits[entries] for group_id, entries in zip(group_ids, matching, strict=True)}
 
     def _matching_entries(self, group_ids: Collection[str]) -> list[tuple[int, ...]]:
-        """Return for each group the numbers of the entries that apply to it (rule 1)."""
+        """Return for each group the indexes of the entries that apply to the group (rule 1)."""
         from streaming.config.names import NameFilter  # noqa: PLC0415 - import pyarrow only if names are matched
 
         names = list(group_ids)

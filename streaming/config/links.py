@@ -14,7 +14,8 @@ from streaming.config.section import Section
 def _check_url(url: str) -> str:
     if url and not re.fullmatch(r"https?://[^\s/@?#;\"{}]+(/[^\s@?#;\"{}]*)?", url):
         raise ValueError(
-            "an address is http(s)://HOST or http(s)://HOST/PATH, without user, query, fragment, semicolons and spaces"
+            "an address is http(s)://HOST or http(s)://HOST/PATH, and contains no user, query, fragment, semicolon or"
+            " space"
         )
     return url.rstrip("/")
 
@@ -23,7 +24,7 @@ Url = Annotated[str, AfterValidator(_check_url), ADDRESS]
 
 
 class LinkSettings(Section):
-    """Addresses that an on-call engineer opens from alerts, and addresses that the command `doctor` checks."""
+    """Addresses of the pages that alerts link to, and of the services that the command `doctor` checks."""
 
     page_url: Url = Field(
         "",
@@ -40,11 +41,11 @@ class LinkSettings(Section):
     )
     prometheus_url: Url = Field(
         "",
-        description="Address of Prometheus. Only the command `doctor` uses this address. If empty, the command"
-        " does not check Prometheus.",
+        description="Address of Prometheus. Only the command `doctor` uses this address. If this setting is empty, the"
+        " command does not check Prometheus.",
     )
     alertmanager_url: Url = Field(
         "",
-        description="Address of Alertmanager. Only the command `doctor` uses this address. If empty, the command gets"
-        " the address from Prometheus.",
+        description="Address of Alertmanager. Only the command `doctor` uses this address. If this setting is empty,"
+        " the command gets the address from Prometheus.",
     )

@@ -71,7 +71,9 @@ class Settings(BaseSettings):
         return LimitsByGroup(self.groups)
 
     def of_clusters(self) -> tuple[Settings, ...]:
-        """Return one Settings object per cluster. Each object has only one cluster. The cluster of [kafka] comes first.
+        """Return the settings of each cluster.
+
+        Each result contains only one cluster. The cluster of [kafka] comes first.
 
         >>> more = ClusterSettings(bootstrap_servers="b:1")
         >>> [one.kafka.cluster for one in Settings(clusters={"eu": more}).of_clusters()]
@@ -126,13 +128,13 @@ class Settings(BaseSettings):
         names = Counter(one.kafka.cluster for one in of_clusters)
         if duplicates := [name for name, sections in names.items() if sections > 1]:
             raise ValueError(
-                f"clusters: two have the name {duplicates[0]!r}: tables and metrics cannot distinguish them"
+                f"clusters: two clusters have the name {duplicates[0]!r}: tables and metrics cannot distinguish them"
             )
         folders = [one.paths.checkpoint for one in of_clusters] + [self.paths.tables]
         for one, other in combinations(folders, 2):
             if not are_disjoint(one, other):
                 both = " and ".join(map(without_credentials, (one, other)))
-                raise ValueError(f"clusters: {both} must be separate folders, and neither may contain the other")
+                raise ValueError(f"clusters: {both} must be different folders, and one must not contain the other")
         return self
 
 
@@ -169,7 +171,7 @@ def load_settings(file: Path | None) -> Settings:
 
 
 def forget_secrets() -> None:
-    """Remove the settings from the environment. Otherwise, child processes of libraries would inherit secrets."""
+    """Remove the settings from the environment, because child processes of libraries would inherit the secrets."""
     for name in filter(is_setting, list(os.environ)):
         del os.environ[name]
 
@@ -186,10 +188,10 @@ def create_redactor(settings: Settings) -> Redactor:
 
 
 def _unknown_variables() -> list[str]:
-    """Return an error line for each environment variable with an unknown section. pydantic ignores such variables.
+    """Return one error line for each environment variable with an unknown section. pydantic ignores such variables.
 
     A variable without the delimiter `__` is not an error, because Kubernetes itself sets REBALANCE_MONITOR_SERVICE_HOST
-    and similar variables. The entries [[groups]] have no names, so all of them are in one variable.
+    and similar variables. The entries [[groups]] have no names, so one variable contains all of them.
     """
     entries_variable = f"{ENVIRONMENT_PREFIX}GROUPS"
     sections = ", ".join(name for name in Settings.model_fields if name != "groups")

@@ -1,13 +1,12 @@
-"""Filter names of groups and topics with two regular expressions. One expression allows names, the other denies names.
+"""Filter names of groups and topics with two regular expressions: `allow` and `deny`.
 
-1. An expression must match the complete name. A name passes if the allowed expression matches and the denied expression
-   does not match.
+1. A name passes if `allow` matches the complete name and `deny` does not match the complete name.
 2. Expressions use the RE2 syntax (https://github.com/google/re2/wiki/Syntax). pyarrow contains RE2. The time that RE2
-   needs is proportional to the length of the name. With some expressions, Python's `re` needs exponential time. This is
-   a risk, because a client can choose any name for its group. RE2 supports neither look-arounds nor back references.
-3. A dot also matches a line break. So a denied expression `.*` also matches a name with a line break.
-4. A character that UTF-8 cannot encode (a lone surrogate) is replaced by `?` before matching. A scrape also shows `?`
-   for such a character.
+   needs is proportional to the length of the name. Python's `re` needs exponential time for some expressions and names,
+   and a client can choose any name for its group. RE2 supports no look-arounds and no back references.
+3. A dot also matches a line break. So `.*` matches every name, also a name with a line break.
+4. A character that UTF-8 cannot encode (a lone surrogate) is replaced by `?` before matching. `/metrics` also contains
+   `?` for such a character.
 """
 
 from __future__ import annotations

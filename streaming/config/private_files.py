@@ -1,11 +1,11 @@
-"""Checks that other users cannot read or change a file with secrets. The same rules apply to all such files.
+"""Checks that other users cannot read or change a file with secrets.
 
 1. A file is refused if every user of the machine can read or write the file. It is also refused if its group can write
    the file.
 2. The file's group is allowed to read the file, because Kubernetes mounts a secret for the group of a pod (mode 0440).
-3. Exception: on a read-only file system, the monitor accepts a file that every user can read, and logs a warning. On a
-   read-only file system, no user can change the mode. Kubernetes and Docker mount secrets on a read-only file system.
-   The mode of these secrets is 0644 in Kubernetes (unless `defaultMode` is set), and 0444 in Docker.
+3. Exception: on a read-only file system, nobody can change the mode. There, the monitor accepts a file that every user
+   can read, and logs a warning. Kubernetes and Docker mount secrets on a read-only file system. By default, the mode of
+   such a secret is 0644 in Kubernetes and 0444 in Docker.
 
 For a symbolic link, the rules apply to its target.
 """
@@ -20,7 +20,7 @@ _OPEN_TO_OTHERS = stat.S_IRWXO | stat.S_IWGRP
 
 
 def refusal_reason(file: Path) -> str | None:
-    """Return the reason and the remedy if a file is refused, or None if it is accepted.
+    """Return the reason why a file is refused, and the remedy. Return None if the file is accepted.
 
     Raises OSError if the file does not exist.
     """

@@ -1,12 +1,12 @@
 """Hide secrets of the settings in `config check`, errors, log lines, Spark's pages and command lines.
 
-1. In `spark.conf`, users choose the names of properties. There is a list of names whose values are never secret. Only
-   the values of these names are shown. A list of the names of secrets is never complete, because some names have a
-   variable part. Examples are `fs.azure.account.key.ACCOUNT` and `fs.azure.sas.CONTAINER`.
+1. In `spark.conf`, the user chooses the names of the properties. A value is shown only if its name is in a list of
+   names whose values are never secret. The opposite, a list of names with secret values, is never complete, because
+   some names have a variable part. Examples are `fs.azure.account.key.ACCOUNT` and `fs.azure.sas.CONTAINER`.
 2. In a URI, two parts are hidden: the part between `://` and the last `@`, and the part after the first `?`, `#` or
-   `;`. Both parts are long, because a secret can contain `/`, `:` and `@`. In `spark.conf`, a text without `://` can
-   also be an address. In such a text, the part before the last `@` is hidden if it contains a colon. A text that starts
-   with `/` is a local path, which has no secret.
+   `;`. The first part ends at the last `@`, because a secret can contain `/`, `:` and `@`. In `spark.conf`, a text
+   without `://` can also be an address. In such a text, the part before the last `@` is hidden if it contains a colon.
+   A text that starts with `/` is a local path, which contains no secret.
 3. All values that rules 1 and 2 hide, and all secrets from settings and files, are removed from log lines and errors
    (`redactor.py`).
 """
@@ -22,7 +22,7 @@ from pydantic import BaseModel, SecretStr
 
 REDACTED = "*********(redacted)"
 ADDRESS: Final = "address"
-"""Marks a setting whose value is an address. An error never shows the value, because an address can have a password."""
+"""Marks a setting whose value is an address. Errors never show the value, because an address can contain a password."""
 
 _HARMLESS = re.compile(
     r"spark\.(sql|streaming|executor|driver|cores|default|dynamicAllocation|eventLog|files|io|locality|memory|network|python"
@@ -58,14 +58,12 @@ def is_harmless(name: str) -> bool:
 
 
 def is_public(name: str, value: str) -> bool:
-    """Return True if neither the name nor the value of a Spark property can be or contain a secret (rules 1 and 2)."""
+    """Return True if a Spark property contains no secret (rules 1 and 2)."""
     return is_harmless(name) and value == without_credentials(value)
 
 
 def is_for_launch(name: str) -> bool:
-    """Return True if a Spark property contains addresses that Spark needs at launch.
-
-    Spark reads such a property from its command line.
+    """Return True if a Spark property contains addresses that Spark reads from its command line at launch.
 
     >>> is_for_launch("spark.jars.repositories"), is_for_launch("spark.driver.extraJavaOptions")
     (True, False)
@@ -74,7 +72,7 @@ def is_for_launch(name: str) -> bool:
 
 
 def hide_credentials(text: str) -> str:
-    """Return a text without the users, the passwords and the queries of its URIs.
+    """Return a text in which the users, passwords and queries of URIs are hidden.
 
     If the text has several URIs, the text between the URIs is also hidden.
 
@@ -85,7 +83,7 @@ def hide_credentials(text: str) -> str:
 
 
 def without_credentials(text: str) -> str:
-    """Return an address without its credentials (rule 2).
+    """Return an address in which the credentials are hidden (rule 2).
 
     >>> without_credentials("s3a://AKIA:ab/c@d@bucket/tables?sig=x")
     's3a://*********(redacted)@bucket/tables?*********(redacted)'
@@ -152,7 +150,7 @@ def _secrets_in_map_value(name: str, value: SecretStr) -> Iterator[str]:
     """Return the secrets in a value of `spark.conf`.
 
     A setting can contain `-Dname=value` or `name="value";`. In this case, the inner `value` is also a secret, because a
-    log line can contain only the inner value.
+    log line can contain the inner value without the rest.
     """
     text = value.get_secret_value()
     yield from _credentials_in(text)
@@ -164,8 +162,8 @@ def _secrets_in_map_value(name: str, value: SecretStr) -> Iterator[str]:
 def _credentials_in(address: str) -> Iterator[str]:
     """Return the secrets of an address: the address, its query, the values in the query, and each possible password.
 
-    A user name without a password is not a secret, because this user name can be an Azure container. A password can
-    contain `@`. So each `@` is a possible end of the password.
+    A user name without a password is not a secret, because it can be the name of an Azure container. A password can
+    contain `@`, so each `@` is a possible end of the password.
     """
     _, rest = _split_scheme(address)
     query = _QUERY.split(rest, maxsplit=1)[1:]

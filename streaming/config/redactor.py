@@ -1,10 +1,10 @@
 """Removes known secrets from texts.
 
-1. A secret is removed in each spelling in which a program can write it: as it is, with backslashes (repr, JSON, bytes),
+1. A secret is removed in each form in which a program can write it: unchanged, with backslashes (repr, JSON, bytes),
    percent-encoded, and escaped for HTML. If a secret is percent-encoded in the settings, its decoded form is removed,
    too.
-2. A secret with fewer than `_SHORT_SECRET` characters is removed only as a whole word. A secret with one character
-   besides spaces is not removed, because almost every text contains the character.
+2. A secret with fewer than `_SHORT_SECRET` characters is removed only as a whole word. A secret that has only one
+   character besides spaces is not removed, because almost every text contains this character.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LETTER_BEFORE, _LETTER_AFTER = r"(?<![^\W_])", r"(?![^\W_])"
 
 
 class Redactor:
-    """Removes these secrets from texts."""
+    """Removes given secrets from texts."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         spelled = {text for secret in secrets for text in (secret, unquote(secret)) if len(text.strip()) > 1}
@@ -36,7 +36,7 @@ class Redactor:
 
 
 def _pattern(secret: str) -> str:
-    """Return a regular expression that matches each spelling of a secret (rules 1 and 2)."""
+    """Return a regular expression that matches each form of a secret (rules 1 and 2)."""
     pattern = "".join(map(_part_pattern, _PART.findall(secret)))
     if len(secret) < _SHORT_SECRET:
         before = _LETTER_BEFORE if secret[0].isalnum() else ""
@@ -46,9 +46,10 @@ def _pattern(secret: str) -> str:
 
 
 def _part_pattern(part: str) -> str:
-    r"""Return a regular expression that matches each spelling of a character, or of several backslashes.
+    r"""Return a regular expression that matches each form of a character, or of several backslashes.
 
-    Several backslashes are one part. Otherwise, the time of a search could grow exponentially with their number.
+    Several backslashes are one part. Otherwise, the time of a search could grow exponentially with the number of
+    backslashes.
 
     >>> [bool(re.fullmatch(_part_pattern('"'), text)) for text in ('"', r'\\\"', "%22", "%2522", "&quot;", "%23")]
     [True, True, True, True, True, False]

@@ -10,7 +10,7 @@ from pydantic import BaseModel, SecretStr
 from streaming.config.redaction import ADDRESS, hide_credentials, hide_secrets
 
 _SECURITY = "security"
-"""No value of this section is shown. A user who mixes up two settings writes a password where a name belongs."""
+"""Errors never show a value of this section, because a user can write a password into the wrong setting by mistake."""
 
 
 def refusal_line(error: Any, settings: type[BaseModel]) -> str:  # noqa: ANN401 - pydantic's error details
@@ -23,7 +23,7 @@ def refusal_line(error: Any, settings: type[BaseModel]) -> str:  # noqa: ANN401 
 
 
 def _path(location: Sequence[str | int]) -> str:
-    """Return the path of a setting. Entries are counted from 1, as in `config check --group`.
+    """Return the path of a setting as text. Entries are numbered from 1, as in `config check --group`.
 
     >>> _path(("metrics", "port")), _path(("groups", 0, "severity"))
     ('metrics.port', '[[groups]] entry 1, severity')
@@ -42,10 +42,10 @@ def _rejected_value(error: Any, settings: type[BaseModel]) -> str:  # noqa: ANN4
 
 
 def is_plain(path: Sequence[str | int], section: type[BaseModel]) -> bool:
-    """Return True if a path in the settings leads to a single value that contains no secret.
+    """Return True if a setting is a single value that contains no secret.
 
-    Return False for secrets, for addresses, for maps whose names the user chooses, and for sections. If a section is
-    rejected, its value can be the complete text of the section.
+    Return False for secrets, for addresses, for maps in which the user chooses the names, and for sections. A rejected
+    section is not shown, because its value can be the complete text of the section.
     """
     steps = iter(path)
     for step in steps:
@@ -63,7 +63,6 @@ def is_plain(path: Sequence[str | int], section: type[BaseModel]) -> bool:
 
 
 def _types_in(annotation: Any) -> Iterator[Any]:  # noqa: ANN401 - any annotation
-    """Return every type that an annotation contains."""
     yield get_origin(annotation) or annotation
     for part in get_args(annotation):
         yield from _types_in(part)

@@ -11,11 +11,11 @@ from streaming.config.redaction import hide_secrets
 
 
 class Section(BaseModel):
-    """A section of the settings. It is immutable, rejects unknown settings and hides its secrets when it is printed."""
+    """A section of the settings. It is immutable, rejects unknown settings, and hides its secrets in its `repr`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
-        """Return the fields without secrets, because some tracebacks print local variables."""
+        """Return the fields with hidden secrets, because some tracebacks print local variables."""
         for name, value in super().__repr_args__():
             yield name, value if isinstance(value, Section) else hide_secrets(value)

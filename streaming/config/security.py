@@ -2,16 +2,16 @@
 
 At start, the monitor checks these rules and prints one line for each violation:
 
-1. A setting that the protocol or the mechanism does not use is an error, because the user expects a protection that
-   does not exist.
+1. A setting that the protocol or the mechanism does not use is an error, because it does not have the protection that
+   the user expects.
 2. A mechanism needs all its settings. PLAIN and SCRAM need a user name and a password. OAUTHBEARER needs a token
    endpoint, a client id and a client secret.
 3. Each secret is set in only one way: as a value (preferably in an environment variable) or as a file.
 4. If a setting names a file, the file must exist, must be readable and must not be empty.
 5. The client's private key must be PKCS#8 in PEM. Java reads no other format.
 6. Other users must not be able to read the private key, or a file with a secret (`private_files`).
-7. If the client's key is encrypted, its password must be set. Otherwise, OpenSSL would wait for a password from the
-   terminal. If the key is not encrypted, the password must not be set.
+7. If the client's key is encrypted, its password must be set. Otherwise, OpenSSL would ask for the password on the
+   terminal and wait. If the key is not encrypted, the password must not be set.
 """
 
 from __future__ import annotations
@@ -92,7 +92,8 @@ class SecuritySettings(Section):
     """Authentication and encryption of all connections to the brokers. Spark's Kafka source uses the same settings."""
 
     protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
-        "PLAINTEXT", description="Kafka's setting security.protocol. SSL and SASL_SSL encrypt all connections."
+        "PLAINTEXT",
+        description="Kafka's setting security.protocol. SSL and SASL_SSL encrypt all connections to the brokers.",
     )
     ca_file: CertificateFile | None = Field(
         None,
@@ -106,10 +107,12 @@ class SecuritySettings(Section):
         None, description="PEM file with the client certificate of the monitor (mTLS)."
     )
     key_file: KeyFile | None = Field(
-        None, description="PEM file with the private key of the monitor. The format of the key is PKCS#8."
+        None,
+        description="PEM file with the private key of the certificate in certificate_file. The format of the key"
+        " is PKCS#8. Other users must not be able to read this file (chmod 600).",
     )
     key_password: SecretStr | None = Field(
-        None, description="Password of the private key in key_file, if the key has a password."
+        None, description="Password of the private key in key_file, if the key is encrypted."
     )
     key_password_file: SecretFile | None = Field(
         None, description="File that contains the password of the private key in key_file."
@@ -125,7 +128,7 @@ class SecuritySettings(Section):
     oauth_token_endpoint: TokenEndpoint | None = Field(
         None,
         pattern="^https?://",
-        description="URL of the token endpoint. The monitor uses the client credentials grant.",
+        description="URL of the OAuth token endpoint. The monitor uses the client credentials grant.",
     )
     oauth_client_id: str | None = Field(
         None, min_length=1, description="Client id with which the monitor authenticates at the token endpoint."
@@ -195,7 +198,7 @@ class SecuritySettings(Section):
             if getattr(self, name) is not None and getattr(self, f"{name}_file") is not None:
                 yield f"{name} and {name}_file are both set: remove one of them"
         if (self.certificate_file is None) != (self.key_file is None):
-            yield "certificate_file and key_file require each other: set both or neither"
+            yield "certificate_file and key_file belong together: set both, or remove both"
         yield from self._key_errors()
 
     def _key_errors(self) -> Iterator[str]:
@@ -210,7 +213,10 @@ class SecuritySettings(Section):
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """The secrets, as read at start. A secret that is not set is None. The repr does not contain the secrets."""
+    """The secrets that the monitor reads at start.
+
+    A secret that is not set is None. The `repr` does not contain the secrets.
+    """
 
     password: str | None = field(default=None, repr=False)
     key_password: str | None = field(default=None, repr=False)
@@ -218,7 +224,7 @@ class Secrets:
 
 
 def read_secrets(security: SecuritySettings) -> Secrets:
-    """Read the secrets from the settings and their files. A line break at the end of a file is not part of a secret."""
+    """Read the secrets from the settings and the files. A line break at the end of a file is not part of the secret."""
     return Secrets(
         password=_read_secret(security.password, security.password_file),
         key_password=_read_secret(security.key_password, security.key_password_file),

@@ -43,15 +43,19 @@ def _make_absolute(path: str) -> str:
 def _check_section_name(name: str) -> str:
     if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name):
         raise ValueError(
-            "the name of a section may have only lower-case letters, digits and single underscores, because it is also"
-            " the name of a folder and a part of environment variables: put any other name into the setting cluster"
+            "the name of a section may have only lower-case letters, digits and single underscores, because it becomes"
+            " part of a folder name and of environment variables: to use a different name in tables and labels, set"
+            " cluster"
         )
     return name
 
 
 def _check_no_credentials(master: str) -> str:
     if "@" in master or without_credentials(master) != master:
-        raise ValueError("the URL must not contain a user, a password or a query, because it is on a command line")
+        raise ValueError(
+            "the URL must not contain a user, a password or a query, because other users can see it on the"
+            " command line of Spark"
+        )
     return master
 
 
@@ -60,8 +64,9 @@ def _check_launch_values(conf: dict[str, SecretStr]) -> dict[str, SecretStr]:
         text = value.get_secret_value()
         if is_for_launch(name) and without_credentials(text) != text:
             raise ValueError(
-                f"{name} is on a command line, so it must not contain a user, a password or a query: copy the files to"
-                " this machine, or set spark.jars.ivySettings to a file with the address of the repository"
+                f"{name} must not contain a user, a password or a query, because other users can see it on the command"
+                " line of Spark: copy the files to this machine, or set spark.jars.ivySettings to a file with the"
+                " address of the repository"
             )
     return conf
 
@@ -90,7 +95,7 @@ class KafkaSettings(Section):
     )
     cluster: str = Field("default", min_length=1, description="Name of the cluster in tables and labels.")
     connect_timeout_seconds: Seconds = Field(
-        30, description="Maximum time to wait for a broker at start. After this time, the connection fails."
+        30, description="Seconds to wait for an answer of the brokers at start. After this time, the connection fails."
     )
     security: SecuritySettings = SecuritySettings()
 
@@ -110,20 +115,22 @@ class ClusterSettings(Section):
         description="Name of the cluster in tables and labels. If not set, the monitor uses the name of the section.",
     )
     connect_timeout_seconds: Seconds | None = Field(
-        None, description="Maximum time to wait for a broker of this cluster. If not set, the value in [kafka] is used."
+        None,
+        description="Seconds to wait for an answer of this cluster's brokers at start. If not set, the value in [kafka]"
+        " applies.",
     )
     source_kind: SourceKind | None = Field(
-        None, description="Value of source.kind for this cluster. If not set, the value in [source] is used."
+        None, description="Value of source.kind for this cluster. If not set, the value in [source] applies."
     )
     checkpoint: AbsolutePath | None = Field(
         None,
-        description="Folder of the checkpoint of this cluster's query. If not set, the path is paths.checkpoint with"
-        " `-clusters/NAME` at its end. NAME is the name of the section.",
+        description="Folder of the checkpoint of this cluster. If not set, the folder is the value of paths.checkpoint,"
+        " followed by `-clusters/NAME`. NAME is the name of the section.",
     )
     security: SecuritySettings | None = Field(
         None,
         description="Security settings of this cluster. If this section exists, it replaces the whole section"
-        " [kafka.security]. Otherwise, [kafka.security] is used.",
+        " [kafka.security]. Otherwise, [kafka.security] applies.",
     )
 
 
@@ -132,12 +139,14 @@ class SourceSettings(Section):
 
     kind: SourceKind = Field(
         OFFSETS_TOPIC_SOURCE,
-        description="offsets-topic: the monitor reads the topic __consumer_offsets. admin-api: the monitor asks the"
-        " brokers every sampling.interval_seconds. Use admin-api if you have no right to read __consumer_offsets."
-        " admin-api provides less information. You cannot change the value after the checkpoint is created.",
+        description="offsets-topic: the monitor reads the topic __consumer_offsets. admin-api: the monitor polls the"
+        " group coordinators every sampling.interval_seconds, which provides less information. Use admin-api only if"
+        " the monitor has no right to read __consumer_offsets. You cannot change the value for an existing checkpoint.",
     )
     max_records_per_batch: int = Field(2_000_000, ge=1, description="Maximum number of records in one micro-batch.")
-    trigger_seconds: Seconds = Field(2, description="Interval between micro-batches while there are new records.")
+    trigger_seconds: Seconds = Field(
+        2, description="Seconds between the starts of two micro-batches while there are new records."
+    )
 
 
 class SparkSettings(Section):
@@ -145,33 +154,36 @@ class SparkSettings(Section):
 
     master: SparkMaster = Field(
         "local[2]",
-        description="Spark master URL. local[n] runs at most n tasks in parallel. If the monitor watches several"
-        " clusters, it runs at most n tasks for each cluster.",
+        description="Spark master URL. local[n] runs at most n tasks in parallel for each cluster.",
     )
-    driver_memory: str = Field("1g", description="Heap size of the driver's JVM.")
+    driver_memory: str = Field("1g", description="Maximum heap size of the driver's JVM.")
     shuffle_partitions: int = Field(
-        2, ge=1, description="Number of state partitions. You cannot change the value after the checkpoint is created."
+        2,
+        ge=1,
+        description="Number of partitions of the query's state. You cannot change the value for an existing"
+        " checkpoint.",
     )
-    combine_tasks: int = Field(2, ge=1, description="Number of parallel Python tasks that read and reduce the log.")
+    combine_tasks: int = Field(
+        2, ge=1, description="Number of parallel Python tasks that read and decode the records of a micro-batch."
+    )
     class_archive: bool = Field(
         True,
-        description="Start the driver's JVM with the class archive that `rebalance-monitor jars` created. The JVM then"
-        " needs less processor time to start. If no archive fits, the JVM starts without one.",
+        description="If true, the driver's JVM starts with the class archive that `rebalance-monitor jars` created,"
+        " which reduces the processor time of the start. If no suitable archive exists, the JVM starts without an"
+        " archive.",
     )
     log_level: str = Field(
         "ERROR", pattern="^(TRACE|DEBUG|INFO|WARN|ERROR|FATAL|OFF)$", description="Log level of Spark."
     )
-    conf: SparkConf = Field(
-        {}, description="Additional Spark properties. The monitor passes these properties to Spark unchanged."
-    )
+    conf: SparkConf = Field({}, description="Additional Spark properties. The monitor passes them to Spark unchanged.")
 
 
 class PathSettings(Section):
-    """Folders where the monitor stores its data. The paths can be any paths that Spark can access."""
+    """Folders in which the monitor stores its data. A path can be any path that Spark can access."""
 
     checkpoint: AbsolutePath = Field(
         default_factory=lambda: str(_state_home() / "checkpoint"),
-        description="Folder of the checkpoint, which stores the progress and the state of the query.",
+        description="Folder of the checkpoint, which contains the progress and the state of the streaming query.",
     )
     tables: AbsolutePath = Field(
         default_factory=lambda: str(_state_home() / "tables"),
@@ -182,8 +194,8 @@ class PathSettings(Section):
     def _check_folders(self) -> Self:
         if not are_disjoint(self.checkpoint, self.tables):
             raise ValueError(
-                "checkpoint and tables must be separate folders, and neither may contain the other, because `rebuild`"
-                " renames the checkpoint"
+                "checkpoint and tables must be different folders, and one must not contain the other, because `rebuild`"
+                " renames the folder of the checkpoint"
             )
         return self
 
@@ -201,36 +213,34 @@ def are_disjoint(first: str, second: str) -> bool:
 class TableSettings(Section):
     """Limits on the size of the Delta tables."""
 
-    retention_days: int = Field(
-        90, ge=1, description="The monitor deletes rows that are older than this number of days."
-    )
+    retention_days: int = Field(90, ge=1, description="Days after which the monitor deletes a row.")
     maintenance_interval_seconds: Seconds = Field(
         900,
-        description="Interval between two runs of table maintenance. The maintenance merges small files and deletes"
-        " old rows.",
+        description="Seconds between two runs of the table maintenance, which merges small files and deletes old rows.",
     )
     versions_kept_hours: int = Field(
         2,
         ge=1,
-        description="Old versions of a table stay readable for this number of hours. So a query must not run longer"
-        " than this, and time travel cannot go back further.",
+        description="Hours for which old versions of a table stay readable. A query must finish within this time, and"
+        " time travel cannot read older versions.",
     )
 
 
 class MetricsSettings(Section):
-    """The HTTP port and the limits of /metrics. These limits do not apply to tables and pages."""
+    """The HTTP port, and the selection of the metrics in /metrics. The selection does not apply to tables and pages."""
 
     host: str = Field(
         "127.0.0.1",
-        description="Address on which the monitor listens. The default accepts only connections from this machine.",
+        description="Address on which the port listens. With the default, the port accepts only connections from this"
+        " machine.",
     )
     port: int = Field(
-        9560, ge=0, le=65535, description="Number of the port for /metrics and the pages. 0 selects a free port."
+        9560, ge=0, le=65535, description="HTTP port of /metrics, the pages and the API. 0 selects a free port."
     )
     tls_certificate_file: str = Field(
         "",
-        description="PEM file with the TLS certificate of the port and the certificate chain. If this setting"
-        " is not empty, the port uses TLS.",
+        description="PEM file with the TLS certificate of the port and the certificate chain. If this setting is empty,"
+        " the port uses HTTP without TLS.",
     )
     tls_key_file: str = Field(
         "",
@@ -240,8 +250,8 @@ class MetricsSettings(Section):
     basic_auth_users_file: str = Field(
         "",
         description="File with the users who have access to the port. Each line has the format NAME:HASH. HASH is a"
-        " bcrypt hash in the format of `htpasswd -B`. Set the mode of this file to 600 (chmod 600). If this setting is"
-        " empty, everybody has access.",
+        " bcrypt hash, as `htpasswd -B` creates it. Other users must not be able to read this file (chmod 600). If this"
+        " setting is empty, everybody has access.",
     )
 
     groups_allow: Pattern = Field(
@@ -252,49 +262,48 @@ class MetricsSettings(Section):
     )
     groups_deny: Pattern = Field(
         "",
-        description="Regular expression (RE2) for groups that /metrics does not show. A group that matches is not"
-        " shown, even if groups_allow also matches. If this setting is empty, no group is denied.",
+        description="Regular expression (RE2) for the groups that /metrics does not show, even if groups_allow also"
+        " matches. If this setting is empty, it excludes no group.",
     )
     topics_allow: Pattern = Field(
         ".*",
         min_length=1,
         description="Regular expression (RE2) for the topics that /metrics shows. The expression must match the whole"
-        " name of the topic. The sums of a group still include all topics of the group.",
+        " name of the topic. The totals of a group still include all its topics.",
     )
     topics_deny: Pattern = Field(
         "",
-        description="Regular expression (RE2) for topics that /metrics does not show. A topic that matches is not"
-        " shown, even if topics_allow also matches. If this setting is empty, no topic is denied.",
+        description="Regular expression (RE2) for the topics that /metrics does not show, even if topics_allow also"
+        " matches. If this setting is empty, it excludes no topic.",
     )
     granularity: Literal["group", "topic", "partition", "member"] = Field(
         "topic",
-        description="Level of detail in /metrics for every group. The levels are group, topic, partition and member."
-        " Each level includes the levels before it in this list. Only the level member contains metrics of single"
-        " members.",
+        description="Level of detail of /metrics for every group: group, topic, partition or member. Each level"
+        " includes all levels before it in this list.",
     )
     top_k: int = Field(
         20,
         ge=0,
-        description="For this number of groups in each cluster, /metrics always contains all details of the level"
-        " partition. These are the groups with the worst problems. The setting granularity does not change this.",
+        description="Number of groups in each cluster for which /metrics contains all details of the level partition,"
+        " whatever granularity is. These are the groups with the worst problems.",
     )
     include: tuple[MetricName, ...] = Field(
         (),
-        description="Names of metrics that /metrics contains for every group, even if the setting granularity"
-        " excludes them. dashboards/METRICS.md lists all names.",
+        description="Names of metrics that /metrics contains for every group, even if they are more detailed than"
+        " granularity. dashboards/METRICS.md lists all names.",
     )
     exclude: tuple[MetricName, ...] = Field((), description="Names of metrics that /metrics never contains.")
     compatible_with: tuple[Literal["kafka_exporter", "kafka_lag_exporter"], ...] = Field(
         (),
-        description="Names of other exporters. /metrics then also contains the metrics of these exporters for every"
-        ' group and partition. With ["kafka_exporter"], dashboards for kafka_exporter work unchanged.',
+        description="Names of other exporters whose metrics /metrics also contains, for every group and partition. For"
+        ' example, with ["kafka_exporter"], dashboards for kafka_exporter work unchanged.',
     )
     max_series: int = Field(
         1_500_000,
         ge=1_000,
-        description="Maximum number of series in /metrics. If there are more series, the monitor drops some of them."
-        " It starts with the most detailed series of the healthiest groups. The metric"
-        " rebalance_monitor_dropped_series counts the dropped series.",
+        description="Maximum number of series in /metrics. If there are more series, the monitor drops the most"
+        " detailed series of the healthiest groups first. The metric rebalance_monitor_dropped_series counts the"
+        " dropped series.",
     )
 
     def address(self, port: int) -> str:
@@ -309,13 +318,15 @@ class MetricsSettings(Section):
     @model_validator(mode="after")
     def _check_included_or_excluded(self) -> Self:
         if both := sorted({*self.include} & {*self.exclude}):
-            raise ValueError(f"include and exclude both contain {both[0]}: remove it from one of them")
+            raise ValueError(
+                f"include and exclude both contain {both[0]}: remove the name from include or from exclude"
+            )
         return self
 
     @model_validator(mode="after")
     def _check_key_and_certificate(self) -> Self:
         if bool(self.tls_certificate_file) != bool(self.tls_key_file):
-            raise ValueError("tls_certificate_file and tls_key_file require each other: set both or neither")
+            raise ValueError("tls_certificate_file and tls_key_file belong together: set both, or remove both")
         return self
 
 
@@ -324,19 +335,19 @@ class SamplingSettings(Section):
 
     interval_seconds: Seconds = Field(
         5,
-        description="Interval between samples of end offsets and topic metadata. If source.kind is admin-api, the"
-        " monitor also samples the groups at this interval. If a sample takes more than a tenth of the interval in"
-        " processor time, as with 10,000 groups, the monitor uses an interval of up to 15 seconds.",
+        description="Seconds between two samples of end offsets and topic metadata. If source.kind is admin-api, the"
+        " monitor also polls the groups at this interval. If a sample needs more than a tenth of the interval in"
+        " processor time, the monitor extends the interval to at most 15 seconds. This can happen with 10,000 groups.",
     )
     lag_table_seconds: Seconds = Field(
-        30, description="Interval at which the monitor writes the lag of all groups to the table group_lag."
+        30, description="Seconds after which the monitor writes the lag of all groups to the table group_lag again."
     )
     reconcile_seconds: Seconds = Field(
         600,
-        description="Interval at which the monitor compares all committed offsets with the offsets that the"
-        " coordinators return.",
+        description="Seconds after which the monitor again compares all committed offsets in its state with the offsets"
+        " that the coordinators return.",
     )
-    request_timeout_seconds: Seconds = Field(15, description="Maximum duration of one request to a broker.")
+    request_timeout_seconds: Seconds = Field(15, description="Seconds after which a request to a broker fails.")
 
 
 class EvaluationSettings(Section):
@@ -351,8 +362,8 @@ class EvaluationSettings(Section):
     )
     storm_window_seconds: Seconds = Field(
         600,
-        description="Length of the time window in which the monitor counts rebalances, joining members and leaving"
-        " members.",
+        description="Length of the time window in which the monitor counts the rebalances of a group, and how often its"
+        " members join and leave.",
     )
     storm_rebalances: int = Field(
         5,
@@ -368,14 +379,14 @@ class EvaluationSettings(Section):
     )
     stuck_after_seconds: Seconds = Field(
         300,
-        description="Longest normal duration of a rebalance or a deployment. If a partition has no owner, or if"
-        " commits are missing, the monitor waits for this time before it reports a condition.",
+        description="Longest normal duration of a rebalance or a deployment. For example, the monitor reports a"
+        " partition without an owner, or a group without commits, only after this time.",
     )
     allowed_lag: int = Field(
         0,
         ge=0,
-        description="A lag up to this number of records counts as no lag. This applies to the status of partitions and"
-        " to the conditions silent_group and silent_static_member.",
+        description="Largest lag in records that counts as no lag, for the status of partitions and for the conditions"
+        " silent_group and silent_static_member.",
     )
 
     @field_validator("strategies")

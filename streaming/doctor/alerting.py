@@ -3,17 +3,17 @@
 1. Prometheus scrapes the monitor if it has a series `rebalance_monitor_ready` with the name of the cluster, and if the
    target of this series is up. If the name is in the label `exported_cluster`, `honor_labels` is missing. A series of
    this monitor comes from an address of this machine and from the port in the settings. If all series come from other
-   addresses, a second monitor of the same cluster may be the only one that Prometheus scrapes. A proxy or a published
-   port also has a different address, so this is only a note.
+   addresses, Prometheus possibly scrapes only a second monitor of the same cluster. A proxy or a published port also
+   has a different address, so this finding is only a note.
 2. All rule groups of this project must be loaded, and no rule may have failed at its last evaluation. One recording
-   rule has the checksum of all rules in its label `checksum`. With rules of a different release, the checksum differs.
+   rule has the checksum of all rules in its label `checksum`. The rules of a different release have a different
+   checksum.
 3. A test alert has the labels `alertname`, `severity`, `cluster` and `group`, and the labels from the command line. It
    ends after `TEST_ALERT_SECONDS`. The finding contains the receivers that Alertmanager returns for the alert with
    exactly these labels. An older test alert with different labels can still be active. Only a person can see whether
    the alert arrived.
-4. Each test alert has a group of its own. So an inhibition rule suppresses a test alert only if the alert of one group
-   would also suppress the alerts of all other groups. The default configuration of kube-prometheus-stack has such a
-   rule.
+4. Each test alert has a different group. So an inhibition rule suppresses a test alert only if an alert of one group
+   also suppresses the alerts of other groups. The default configuration of kube-prometheus-stack contains such a rule.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A loaded rule. `health` is `ok`, `err` or `unknown` (not evaluated yet). Most rules have no `checksum`."""
+    """A loaded rule. `health` is `ok`, `err` or `unknown` (not evaluated yet). Only one rule has a `checksum`."""
 
     group: str
     name: str
@@ -78,13 +78,13 @@ class SentAlert:
 
 
 def scrape_finding(cluster: str, port: int, targets: Sequence[Target], series: Sequence[Labels]) -> Finding:
-    """Return whether Prometheus scrapes this monitor of the cluster (rule 1). `port` is the port in the settings.
+    """Return the finding about the scrapes of this monitor for one cluster (rule 1).
 
-    `series` are the labels of each series of `rebalance_monitor_ready`.
+    `port` is the port in the settings. `series` contains the labels of each series of `rebalance_monitor_ready`.
     """
     point = f"{SCRAPE} of {cluster!r}"
     if any(labels.get("exported_cluster") == cluster for labels in series):
-        text = "the label cluster of the target replaces the name of the Kafka cluster"
+        text = "the label cluster of the scrape target replaces the name of the Kafka cluster"
         return failed(point, text, "set honor_labels: true in the scrape job (honorLabels in a ServiceMonitor)")
     scraped = {
         (labels.get("job", ""), labels.get("instance", "")) for labels in series if labels.get("cluster") == cluster
@@ -93,22 +93,28 @@ def scrape_finding(cluster: str, port: int, targets: Sequence[Target], series: S
     for target in candidates:
         if target.health == "down":
             text = f"the target {target.url} is down ({target.last_error})"
-            return failed(point, text, "check that the monitor runs, and that Prometheus can reach this address")
+            return failed(point, text, "check that the monitor runs and that Prometheus can reach this address")
     if candidates and not any((target.job, target.instance) in scraped for target in candidates):
         text = f"no series of this cluster comes from {', '.join(target.url for target in candidates)}"
-        return failed(point, text, "wait for one scrape; then check kafka.cluster in the settings of this monitor")
+        return failed(point, text, "wait for one scrape. Then check kafka.cluster in the settings of this monitor")
     if not scraped:
         text = "Prometheus has no target and no series of this monitor"
         return failed(point, text, "add the scrape job of deploy/README.md, or apply the ServiceMonitor")
     jobs = ", ".join(sorted(f"{instance} (job {job})" for job, instance in scraped))
     if any(target.is_this_monitor for target in candidates):
         return ok(point, jobs)
-    text = f"the series come from {jobs}; none of them is an address of this machine with port {port}"
-    return note(point, text, "check that this monitor is among them; Prometheus must scrape each monitor")
+    text = f"the series come from {jobs}, but not from port {port} of this machine"
+    return note(
+        point, text, "check that this monitor is one of these instances, because Prometheus must scrape each monitor"
+    )
 
 
 def _candidates(targets: Sequence[Target], scraped: Collection[tuple[str, str]], port: int) -> Sequence[Target]:
-    """Return the targets that can be this monitor: this address, or the origin of a series, or a typical target."""
+    """Return the targets that can be this monitor.
+
+    These are the targets with its address. If there is no such target, these are the targets with a series of the
+    cluster, or else those with a typical job name or URL.
+    """
     return (
         [target for target in targets if target.is_this_monitor]
         or [target for target in targets if (target.job, target.instance) in scraped]
@@ -119,7 +125,7 @@ def _candidates(targets: Sequence[Target], scraped: Collection[tuple[str, str]],
 
 
 def rules_finding(rules: Sequence[Rule]) -> Finding:
-    """Return whether the rules of this project are loaded and healthy (rule 2)."""
+    """Return the finding about the rules of this project: whether they are loaded and healthy (rule 2)."""
     ours = [rule for rule in rules if rule.group in RULE_GROUPS]
     missing = [group for group in RULE_GROUPS if group not in {rule.group for rule in ours}]
     if missing:
@@ -139,14 +145,21 @@ def rules_finding(rules: Sequence[Rule]) -> Finding:
 
 
 def alertmanagers_finding(active: Sequence[str]) -> Finding:
-    """Return whether Prometheus sends alerts to an Alertmanager."""
+    """Return the finding about the Alertmanagers to which Prometheus sends alerts."""
     if active:
         return ok(ALERTS_SENT, f"to {', '.join(active)}")
-    return failed(ALERTS_SENT, "Prometheus knows no Alertmanager", "add the section alerting to the configuration")
+    return failed(
+        ALERTS_SENT,
+        "Prometheus has no active Alertmanager",
+        "add Alertmanager to the section alerting of Prometheus' configuration",
+    )
 
 
 def labels_to_send(cluster: str, labels: Labels) -> list[Labels]:
-    """Return the labels of one test alert for each severity (3, 4). For Alertmanager, an empty label is no label."""
+    """Return the labels of one test alert for each severity (rules 3 and 4).
+
+    Empty labels are removed, as in Alertmanager.
+    """
     given = {name: value for name, value in labels.items() if value}
     return [
         {
@@ -183,7 +196,10 @@ def sent_findings(sent: Sequence[SentAlert]) -> Iterator[Finding]:
             yield failed(point, f"sent, but suppressed by silence {', '.join(alert.silences)}", "end the silence")
         elif alert.inhibited_by:
             text = f"sent, but suppressed by alert {', '.join(alert.inhibited_by)} of a different group"
-            remedy = "add cluster and group to `equal` of the inhibition rule; otherwise it hides real alerts, too"
+            remedy = (
+                "add cluster and group to `equal` of the inhibition rule. Otherwise, the rule also suppresses real"
+                " alerts"
+            )
             yield failed(point, text, remedy)
         elif not alert.receivers:
             yield failed(point, "sent, but it has no receiver", "add a route to the configuration of Alertmanager")

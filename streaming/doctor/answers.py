@@ -1,4 +1,4 @@
-"""The JSON answers of Prometheus and Alertmanager that the checks read. All other fields are ignored.
+"""The fields of Prometheus' and Alertmanager's JSON responses that the checks read. Other fields are ignored.
 
 Sources: "HTTP API" in the documentation of Prometheus, and the OpenAPI file of Alertmanager's API v2.
 """
@@ -13,13 +13,13 @@ T = TypeVar("T")
 
 
 class FromPrometheus(Struct, Generic[T], frozen=True):
-    """The envelope of each answer of Prometheus."""
+    """The envelope of each response of Prometheus."""
 
     data: T
 
 
 class ScrapedTarget(Struct, frozen=True, rename="camel"):
-    """One active target."""
+    """One active scrape target."""
 
     labels: dict[str, str]
     scrape_url: str
@@ -28,25 +28,25 @@ class ScrapedTarget(Struct, frozen=True, rename="camel"):
 
 
 class Targets(Struct, frozen=True, rename="camel"):
-    """The answer of `/api/v1/targets`."""
+    """The response of `/api/v1/targets`."""
 
     active_targets: list[ScrapedTarget]
 
 
 class Series(Struct, frozen=True):
-    """One series of an instant query."""
+    """One series in the result of an instant query."""
 
     metric: dict[str, str]
 
 
 class QueryResult(Struct, frozen=True):
-    """The answer of `/api/v1/query`."""
+    """The response of `/api/v1/query`."""
 
     result: list[Series]
 
 
 class LoadedRule(Struct, frozen=True, rename="camel"):
-    """One rule."""
+    """One recording rule or alerting rule."""
 
     name: str
     health: str
@@ -62,19 +62,19 @@ class RuleGroup(Struct, frozen=True):
 
 
 class RuleGroups(Struct, frozen=True):
-    """The answer of `/api/v1/rules`."""
+    """The response of `/api/v1/rules`."""
 
     groups: list[RuleGroup]
 
 
 class AlertmanagerAddress(Struct, frozen=True):
-    """The address to which Prometheus sends alerts."""
+    """An address to which Prometheus sends alerts."""
 
     url: str
 
 
 class Alertmanagers(Struct, frozen=True, rename="camel"):
-    """The answer of `/api/v1/alertmanagers`."""
+    """The response of `/api/v1/alertmanagers`."""
 
     active_alertmanagers: list[AlertmanagerAddress]
 
@@ -86,7 +86,7 @@ class VersionInfo(Struct, frozen=True):
 
 
 class AlertmanagerStatus(Struct, frozen=True, rename="camel"):
-    """The answer of Alertmanager's `/api/v2/status`."""
+    """The response of Alertmanager's `/api/v2/status`."""
 
     version_info: VersionInfo
 
@@ -106,7 +106,7 @@ class Receiver(Struct, frozen=True):
 
 
 class StoredAlert(Struct, frozen=True):
-    """One element of the answer of `/api/v2/alerts`."""
+    """One alert in the response of `/api/v2/alerts`."""
 
     labels: dict[str, str]
     receivers: list[Receiver]

@@ -1,4 +1,4 @@
-"""Ask Prometheus and Alertmanager over their HTTP APIs, and send test alerts."""
+"""Request data from the HTTP APIs of Prometheus and Alertmanager, and send test alerts."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class _Server:
     url: str
 
     def get(self, path: str, answer: type[T]) -> T:
-        """Return the JSON of the answer as a value of this type."""
+        """Return the decoded JSON of the response."""
         content = self._request(path)
         try:
             return json.decode(content, type=answer)
@@ -79,17 +79,17 @@ class _Server:
         raise NoAnswerError(f"{self.url}{path} returned {reason}: check that {self.product} is at this address")
 
     def post(self, path: str, body: object) -> None:
-        """Send JSON. The content of the answer is ignored."""
+        """Send JSON, and ignore the content of the response."""
         self._request(path, json.encode(body))
 
     def _request(self, path: str, body: bytes | None = None) -> bytes:
         try:
             status, content = request(self.url, path, body)
         except (OSError, HTTPException, ValueError) as error:
-            text = f"{self.url} does not answer ({error}): check the address, and that the server runs"
+            text = f"{self.url} does not answer ({error}): check the address, and check that the server runs"
             raise NoAnswerError(text) from error
         if status == _STATUS_UNAUTHORIZED:
-            raise NoAnswerError(f"{self.url} requires a name and a password: add them to ~/.netrc")
+            raise NoAnswerError(f"{self.url} requires a user name and a password: add them to ~/.netrc")
         if status != 200:
             raise NoAnswerError(f"{self.url}{path} returned the status {status}: check the address")
         return content
@@ -104,9 +104,10 @@ class _PrometheusAnswer:
 
 
 class AlertingCheck:
-    """The checks of Prometheus and Alertmanager. An empty address means that the server is not checked.
+    """The checks of Prometheus and Alertmanager.
 
-    If `alertmanager` is empty, the checks use the address that Prometheus uses. So check Prometheus first.
+    A server with an empty address is not checked. If only the address of Alertmanager is empty, the checks use the
+    address that Prometheus reports. So check Prometheus first.
     """
 
     def __init__(self, prometheus: str, alertmanager: str) -> None:
@@ -116,7 +117,9 @@ class AlertingCheck:
     def prometheus_findings(self, clusters: Sequence[str], port: int) -> Iterator[Finding]:
         """Yield the findings about the scrape job of each cluster, the rules, and the address of Alertmanager."""
         if not self._prometheus.url:
-            yield from _unchecked(clusters, "no address of Prometheus", "set --prometheus or links.prometheus_url")
+            yield from _unchecked(
+                clusters, "the address of Prometheus is not set", "set --prometheus or links.prometheus_url"
+            )
             return
         try:
             answer = self._ask_prometheus(port)
@@ -132,10 +135,10 @@ class AlertingCheck:
             self._alertmanager = _Server(ALERTMANAGER, answer.alertmanagers[0])
 
     def alertmanager_finding(self) -> Finding:
-        """Return whether Alertmanager answers."""
+        """Return the finding about Alertmanager: whether it answers."""
         if not self._alertmanager.url:
             remedy = "set --alertmanager or links.alertmanager_url"
-            return not_checked(ALERTMANAGER, "no address of Alertmanager", remedy)
+            return not_checked(ALERTMANAGER, "the address of Alertmanager is not set", remedy)
         try:
             status = self._alertmanager.get("/api/v2/status", AlertmanagerStatus)
         except RemedyError as error:
@@ -147,7 +150,7 @@ class AlertingCheck:
     ) -> Iterator[Finding]:
         """Send one alert for each severity, and yield one finding for each alert, with its receivers."""
         if not self._alertmanager.url:
-            yield not_checked(TEST_ALERTS, "no address of Alertmanager", "set --alertmanager")
+            yield not_checked(TEST_ALERTS, "the address of Alertmanager is not set", "set --alertmanager")
             return
         ends = now + timedelta(seconds=TEST_ALERT_SECONDS)
         alerts = alerts_to_send(cluster, labels, now.isoformat(), ends.isoformat())
@@ -200,7 +203,10 @@ def _target(target: ScrapedTarget, port: int) -> Target:
 
 
 def _is_this_monitor(url: str, port: int) -> bool:
-    """Return whether a URL has an address of this machine and this port. Only names with this port are resolved."""
+    """Return True if a URL has this port and an address of this machine.
+
+    Host names are resolved only if the port matches.
+    """
     try:
         parts = urlsplit(url)
         if parts.port != port or not parts.hostname:
@@ -219,7 +225,7 @@ def _rules(answer: RuleGroups) -> Iterator[Rule]:
 
 
 def _base_address(url: str) -> str:
-    """Return the address of an Alertmanager without the path of its API. Raises NoAnswerError if it is no address.
+    """Return the address of an Alertmanager without the path of its API. Raises NoAnswerError if the URL is invalid.
 
     >>> _base_address("http://alertmanager:9093/am/api/v2/alerts")
     'http://alertmanager:9093/am'
@@ -229,7 +235,7 @@ def _base_address(url: str) -> str:
     except ValueError:
         parts = urlsplit("")
     if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise NoAnswerError(f"{PROMETHEUS} returned {url!r} as the address of Alertmanager: set --alertmanager")
+        raise NoAnswerError(f"{PROMETHEUS} returned the invalid address {url!r} for Alertmanager: set --alertmanager")
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path.partition('/api/')[0]}"
 
 

@@ -1,4 +1,4 @@
-"""Ask the brokers of one cluster: whether each advertised address answers, the rights, and the time of their clocks."""
+"""Check the brokers of one cluster: their advertised addresses, the monitor's rights, and the brokers' clocks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from streaming.sampling.tails import read_batch_times
 ROUNDS = 8
 ROUND_SECONDS = 2.0
 CHECK_SECONDS = 20.0
-"""If the check of a cluster has taken this long, it starts no new round of clock measurements."""
+"""After this time, the check of a cluster starts no new round of clock measurements."""
 _MAX_CONNECT_SECONDS = 8.0
 _MAX_REQUEST_SECONDS = 5.0
 
@@ -37,9 +37,8 @@ _MAX_REQUEST_SECONDS = 5.0
 class ClusterCheck:
     """The checks of one cluster.
 
-    1. Each broker receives one request. After that, requests go only to brokers that have answered.
-    2. An unreachable broker costs one connection timeout of the client, about 10 s. No check waits for this broker
-       again.
+    1. Each broker receives one request. All further requests go only to brokers that have answered.
+    2. The check waits for an unreachable broker only once, until the connection timeout of the client (about 10 s).
     3. The measurement of clocks ends `CHECK_SECONDS` after the start of the check.
     """
 
@@ -76,7 +75,9 @@ class ClusterCheck:
     def _log(self, connection: Connection, rights: Rights, answering: Sequence[int], end_ms: int) -> Iterator[Finding]:
         """Check `__consumer_offsets`, and the clocks of the brokers that write its records."""
         if self._settings.source.kind == ADMIN_API_SOURCE:
-            yield not_checked(CLOCKS, f'with source.kind = "{ADMIN_API_SOURCE}", the monitor reads no record times')
+            yield not_checked(
+                CLOCKS, f'with source.kind = "{ADMIN_API_SOURCE}", the monitor reads no timestamps of records'
+            )
             return
         if isinstance(rights[READ_LOG], Unanswered):
             yield not_checked(CLOCKS, f"it is unknown whether the monitor can read {OFFSETS_TOPIC}")
@@ -104,7 +105,7 @@ class ClusterCheck:
 
 
 def _ask_all(connection: Connection) -> tuple[Mapping[int, str], Mapping[int, str]]:
-    """Send one request to the advertised address of each broker. Return the addresses and the errors, by broker id."""
+    """Send one request to each broker. Return the advertised addresses and the errors, by broker id."""
     addresses = connection.broker_addresses()
     answers = connection.ask_each([(broker, MetadataRequest(topics=[])) for broker in addresses])
     errors = {
@@ -122,11 +123,12 @@ def measure_clocks(
     now_ms: Callable[[], int],
     pause: Callable[[float], None],
 ) -> MeasuredClocks:
-    """Estimate the clock offset of each leader of a partition of `__consumer_offsets`. Raises KafkaError.
+    """Estimate the clock offset of each leader of a `__consumer_offsets` partition.
 
-    `answering` are the brokers that have answered. A broker that does not answer a request receives no further
-    requests. Each round compares the timestamps of new records with the time of the previous end offsets
-    (`broker_clocks`). The check ends when all clock offsets are known, at `end_ms`, or after `ROUNDS` rounds.
+    Raises KafkaError. `answering` contains the brokers that have answered. A broker that does not answer a request
+    receives no further requests. Each round compares the timestamps of new records with the time at which the previous
+    end offsets were requested (`broker_clocks`). The check ends when all clock offsets are known, at `end_ms`, or after
+    `ROUNDS` rounds.
     """
     start_ms, clocks, asked = now_ms(), BrokerClocks(), set(answering)
     ends = _request_ends(connection, asked, now_ms)
@@ -192,7 +194,6 @@ def _end_offsets(partitions: Sequence[int]) -> Message:
 def _new_records(
     connection: Connection, before: OffsetsTopicEnds, ends: OffsetsTopicEnds, now_ms: Callable[[], int]
 ) -> ReceivedRecords:
-    """Read the times of the first new records of each partition."""
     looks = [
         TailFetch(OFFSETS_TOPIC, partition, end, end)
         for partition, end in before.end_offsets.items()

@@ -1,4 +1,4 @@
-"""Read the facts about this machine. Nothing is created, changed or downloaded."""
+"""Read facts about this machine. The functions create, change and download nothing."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ CGROUPS = Path("/sys/fs/cgroup")
 
 @dataclass(frozen=True, slots=True)
 class _CgroupFiles:
-    """The files of one version of cgroups. `cache` is the line of `memory.stat` with memory that can be freed."""
+    """The files of one version of cgroups.
+
+    `cache` is the name of the line in `memory.stat` with memory that can be freed.
+    """
 
     limit: str
     used: str
@@ -83,7 +86,9 @@ def temporary_folder_finding() -> Finding:
         folder = Path(tempfile.gettempdir())
         can_execute = not os.statvfs(folder).f_flag & os.ST_NOEXEC
         return temporary_finding(_folder_state(folder, folder_refusal(folder)), can_execute=can_execute)
-    except OSError as error:  # gettempdir tries to write a file in TMPDIR, /tmp, /var/tmp, /usr/tmp and here
+    except (
+        OSError
+    ) as error:  # gettempdir tries to write a file in TMPDIR, /tmp, /var/tmp, /usr/tmp and the current folder
         return failed(TEMPORARY, str(error.strerror), "make /tmp writable, or set TMPDIR to a writable folder")
 
 
@@ -114,9 +119,9 @@ def tables_finding(settings: Settings) -> Finding:
 
 
 def _content(folder: LocalFolder, settings: Settings) -> str:
-    """Return to which cluster a checkpoint belongs. Empty if there is none yet.
+    """Return text that names the cluster of a checkpoint, or an empty text if there is no checkpoint yet.
 
-    Raises RemedyError if it is damaged or belongs to a different cluster, and OSError if it cannot be read.
+    Raises RemedyError if the checkpoint is damaged or belongs to a different cluster, and OSError if it cannot be read.
     """
     uri, cluster = settings.paths.checkpoint, settings.kafka.cluster
     identity = read_identity(folder)
@@ -136,7 +141,7 @@ def _folder_state(path: Path, refusal: OSError | None) -> FolderState | RefusedF
 
 
 def _container_bytes(cgroups: Path) -> tuple[int, int] | None:
-    """Return the memory limit of the container and its free memory, or None if there is no limit."""
+    """Return the memory limit and the free memory of the container in bytes, or None if there is no limit."""
     for files in _CGROUP_FILES:
         with suppress(OSError, ValueError):  # cgroup v2 writes "max" if there is no limit
             limit = int((cgroups / files.limit).read_text())

@@ -1,8 +1,8 @@
 """Ask the brokers which rights the monitor has, with the requests that the monitor itself sends.
 
-Requests about all topics or all groups use a name that nobody uses. A broker checks the rights before it looks for the
-topic or the group. So the answer shows whether the monitor has the right on every name. No request changes or creates
-anything.
+To check a right on all topics or all groups, a request contains a name that nobody uses. A broker checks the rights
+before it looks for the topic or the group. So the answer shows whether the monitor has the right on every name. No
+request changes or creates anything.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ _Answer = bool | Unanswered
 
 
 def request_rights(connection: Connection, source_kind: str, answering_broker: int | None = None) -> Rights:
-    """Return which of the rights that this source needs the monitor has.
+    """Return for each right that this source needs whether the monitor has it.
 
-    All requests go to `answering_broker`, a broker that has just answered. If it is None, the client selects brokers
-    from the metadata, and KafkaError is raised if no broker answers.
+    All requests go to `answering_broker`, a broker that has just answered. If `answering_broker` is None, the client
+    selects brokers from the metadata, and this function raises KafkaError if no broker answers.
     """
     broker_id = connection.broker_ids()[0] if answering_broker is None else answering_broker
     requests: Sequence[BrokerRequest] = (
@@ -88,7 +88,10 @@ def _metadata() -> Message:
 
 
 def _fetch(topic: str) -> Message:
-    """Create a fetch request for at most one batch. Any broker can refuse it, even a broker without this partition."""
+    """Create a fetch request for at most one batch.
+
+    Every broker can check the right, also a broker without this partition.
+    """
     topic_class = FetchRequest.FetchTopic
     partition = topic_class.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1)
     return FetchRequest(
@@ -109,14 +112,14 @@ def _configs(kind: ConfigResourceType, name: str) -> Message:
 
 
 def _is_allowed(answer: Message | KafkaError, results: str) -> _Answer:
-    """Return whether the broker allowed a request. `results` is the field with one error code for each resource."""
+    """Return whether the broker allowed a request. `results` names the field with one error code for each resource."""
     if isinstance(answer, KafkaError):
         return Unanswered(error_name(answer))
     return not any(one.error_code in _REFUSED for one in getattr(answer, results))
 
 
 def _is_among_rights(operation: ACLOperation, answer: Message | KafkaError) -> _Answer:
-    """Return whether the rights that a broker reports for a resource contain the operation."""
+    """Return whether the operation is among the rights that a broker reports for a resource."""
     if isinstance(answer, KafkaError):
         return Unanswered(error_name(answer))
     if answer.authorized_operations is None:
@@ -127,14 +130,14 @@ def _is_among_rights(operation: ACLOperation, answer: Message | KafkaError) -> _
 def _may_describe_topics(metadata: Message | KafkaError) -> _Answer:
     """Return whether the monitor may describe all topics.
 
-    If the right is missing, some brokers answer "unknown topic". Then the rights in the answer do not contain DESCRIBE.
+    If the right is missing, some brokers answer "unknown topic", and the rights in the answer do not contain DESCRIBE.
     """
     allowed = _is_allowed(metadata, "topics")
     return _is_among_rights(ACLOperation.DESCRIBE, _topic(metadata, UNUSED_NAME)) if allowed is True else allowed
 
 
 def _may_read(topic: str, fetch: Message | KafkaError, metadata: Message | KafkaError) -> _Answer:
-    """Return False if the broker refuses the fetch request, or if it reports the rights on the topic without READ."""
+    """Return False if the broker refuses the fetch request, or reports rights on the topic that do not contain READ."""
     if isinstance(fetch, KafkaError):
         return Unanswered(error_name(fetch))
     if any(one.error_code in _REFUSED for of_topic in fetch.responses for one in of_topic.partitions):

@@ -1,4 +1,4 @@
-"""Findings about the brokers of a cluster: their advertised addresses, their clocks, and the source of the groups."""
+"""Findings about the brokers of a cluster: their advertised addresses and their clocks."""
 
 from __future__ import annotations
 
@@ -15,24 +15,28 @@ CLOCKS = "clocks"
 def broker_findings(addresses: Mapping[int, str], errors: Mapping[int, str], kafka_version: str) -> Iterator[Finding]:
     """Return one finding for all brokers that answer, and one for each broker that does not answer.
 
-    `addresses` are the advertised addresses by broker id. `errors` are the errors by broker id.
+    `addresses` contains the advertised addresses, and `errors` the errors, by broker id.
     """
     answering = [f"{broker} at {address}" for broker, address in addresses.items() if broker not in errors]
     if answering:
-        yield ok(BROKERS, f"{len(answering)} of {len(addresses)} answer, Kafka {kafka_version}: {', '.join(answering)}")
+        yield ok(
+            BROKERS,
+            f"{len(answering)} of {len(addresses)} answer, Kafka {kafka_version}: {', '.join(answering)}",
+        )
     for broker, error in errors.items():
         yield failed(
             BROKERS,
-            f"broker {broker} advertises {addresses[broker]}, but does not answer there ({error})",
+            f"broker {broker} advertises the address {addresses[broker]}, but does not answer at this address"
+            f" ({error})",
             f"check advertised.listeners of broker {broker}, and DNS and firewalls between this machine and the broker",
         )
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredClocks:
-    """The clock offsets of the brokers that lead a partition of `__consumer_offsets`.
+    """The clock offsets of the brokers that lead a `__consumer_offsets` partition.
 
-    `leaders` are all these brokers. `unanswered` are the brokers that did not answer a request. `seconds` is the
+    `leaders` contains all these brokers, and `unanswered` those that did not answer a request. `seconds` is the
     duration of the measurement.
     """
 
@@ -43,9 +47,9 @@ class MeasuredClocks:
 
 
 def clock_findings(clocks: MeasuredClocks) -> Iterator[Finding]:
-    """Return one finding for each coordinator. A clock offset is unknown if the coordinator wrote too few records.
+    """Return one finding for each coordinator.
 
-    It is also unknown if the coordinator did not answer.
+    A clock offset is unknown if the coordinator wrote too few records, or if it did not answer.
     """
     for broker in sorted(clocks.leaders):
         point, offset = f"{CLOCKS}, broker {broker}", clocks.offsets.get(broker)
@@ -56,10 +60,13 @@ def clock_findings(clocks: MeasuredClocks) -> Iterator[Finding]:
             yield not_checked(point, reason, "run the command again while consumers of this broker commit")
         elif offset.least_ms > WARN_MS:
             side = "ahead of" if offset.middle_ms > 0 else "behind"
-            text = f"{abs(offset.middle_ms) / 1000:.1f} s (+/- {offset.within_ms / 1000:.1f} s) {side} this machine"
-            yield note(point, text, "synchronize the clocks with NTP; until then, the monitor corrects its times")
+            text = (
+                f"{abs(offset.middle_ms) / 1000:.1f} s (+/- {offset.within_ms / 1000:.1f} s) {side} the clock of"
+                " this machine"
+            )
+            yield note(point, text, "synchronize the clocks with NTP. Until then, the monitor corrects times")
         else:
-            yield ok(point, f"differs from this machine by at most {_at_most_seconds(offset):.1f} s")
+            yield ok(point, f"differs from the clock of this machine by at most {_at_most_seconds(offset):.1f} s")
 
 
 def _at_most_seconds(offset: ClockOffset) -> float:

@@ -26,7 +26,7 @@ from streaming.doctor.finding import Finding
 from streaming.doctor.machine import CHECKPOINT, JARS, JAVA, MEMORY, TABLES, TEMPORARY
 from streaming.doctor.time_limit import LIMIT_SECONDS, Check, run_checks
 
-_DISK = "check that its disk answers, for example the server of a network file system"
+_DISK = "check that the disk responds: for a network file system, check its server"
 _SERVER = "check that the server and the network to it are not overloaded"
 
 
@@ -36,10 +36,10 @@ def all_findings(
     links: LinkSettings,
     test_labels: Mapping[str, str] | None,
 ) -> Iterator[Finding]:
-    """Yield each finding as soon as it is known. If `test_labels` is not None, send test alerts.
+    """Yield each finding as soon as it is known.
 
-    If there are several clusters, the points of a cluster start with its name. No check takes longer than
-    `LIMIT_SECONDS`.
+    If `test_labels` is not None, send test alerts. If there are several clusters, the points of each cluster start with
+    its name. Each check ends after at most `LIMIT_SECONDS`.
     """
     clusters = [of_cluster.kafka.cluster for of_cluster in of_clusters]
     yield from run_checks(_machine_checks(settings), LIMIT_SECONDS)

@@ -1,4 +1,4 @@
-"""The result of one check. A check that could not be done is never `ok`: it is `not checked`, with the reason."""
+"""The result of one check. If a check could not be done, its result is `not checked`, with the reason."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ NOT_CHECKED: Final = "not checked"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The result of the check of one point. A point that is `ok` or `not checked` can be without a remedy.
+    """The result of the check of one point.
 
-    A note describes something that does not prevent the monitor from running.
+    A point that is `ok` or `not checked` can have no remedy. A note describes a problem that does not stop the monitor.
     """
 
     point: str
@@ -28,12 +28,12 @@ class Finding:
 
 
 def ok(point: str, text: str) -> Finding:
-    """Return the finding that a point is good."""
+    """Return the finding that a point has no problem."""
     return Finding(point, OK, text)
 
 
 def note(point: str, text: str, remedy: str) -> Finding:
-    """Return a finding that does not prevent the monitor from running."""
+    """Return a finding about a problem that does not stop the monitor."""
     return Finding(point, NOTE, text, remedy)
 
 
@@ -48,7 +48,7 @@ def not_checked(point: str, reason: str, remedy: str | None = None) -> Finding:
 
 
 def from_error(point: str, error: Exception) -> Finding:
-    """Return the finding for an error whose message has a colon before the remedy, like each RemedyError.
+    """Return the finding for an error. In the message, the last colon comes before the remedy, as in each RemedyError.
 
     >>> from_error("java", ValueError("no java found: set JAVA_HOME"))
     Finding(point='java', status='failed', text='no java found', remedy='set JAVA_HOME')

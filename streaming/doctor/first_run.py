@@ -1,4 +1,4 @@
-"""The lines that `run` logs once: what the monitor found in a cluster, what it cannot know, and what to do next."""
+"""The lines that `run` logs once: what the monitor found in a cluster, which values are unknown, and the next steps."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NOT_EVALUATED = (SHARE, STREAMS)
 
 @dataclass(frozen=True, slots=True)
 class FirstSample:
-    """The facts after the first sample. `not_known` lists the information that the source does not provide."""
+    """The facts after the first sample. `not_known` lists the kinds of information that the source does not provide."""
 
     brokers: int | None
     kafka_version: str
@@ -27,15 +27,15 @@ class FirstSample:
 
 
 def first_run_lines(first: FirstSample) -> Iterator[str]:
-    """Return the lines."""
+    """Return the lines of the log."""
     brokers = "an unknown number of brokers" if first.brokers is None else counted(first.brokers, "broker")
     yield f"found {brokers} (Kafka {first.kafka_version}) and {_groups(first.listing)}"
     yield _rights(first.rights)
     if unknown := list(_unknown(first)):
-        yield f"not known: {'; '.join(unknown)}"
+        yield f"unknown: {'; '.join(unknown)}"
     yield (
-        f"open {first.page} to see the groups. Next: let Prometheus scrape /metrics and load dashboards/rules."
-        " `rebalance-monitor doctor` checks everything and prints the missing steps"
+        f"open {first.page} to see the groups. Next steps: configure Prometheus to scrape /metrics and to load"
+        " dashboards/rules. To see which steps are missing, run `rebalance-monitor doctor`"
     )
 
 
@@ -58,7 +58,10 @@ def _rights(rights: Rights) -> str:
 def _unknown(first: FirstSample) -> Iterator[str]:
     yield from (right.unknown for right in missing_rights(first.rights))
     if first.not_known:
-        yield f"not in the answers of the brokers: {', '.join(word.replace('_', ' ') for word in first.not_known)}"
+        yield (
+            "information that the brokers do not return:"
+            f" {', '.join(word.replace('_', ' ') for word in first.not_known)}"
+        )
     types = {group.group_type for group in first.listing.groups.values()}
     if not_evaluated := [group_type for group_type in _NOT_EVALUATED if group_type in types]:
         yield f"whether the assignment of {' and '.join(not_evaluated)} groups is fair"

@@ -14,19 +14,23 @@ JAVA, MEMORY, JARS, TEMPORARY = "java", "memory", "jars", "temporary files"
 CHECKPOINT, TABLES = "checkpoint", "tables"
 _GIB: Final = 1 << 30
 BESIDE_HEAP_BYTES: Final = _GIB
-"""Memory of the driver's Python, the Python workers and the JVM outside its heap, with few groups."""
+"""Memory that the monitor uses outside the JVM's heap with few groups: the driver's Python, the Python workers, the
+JVM.
+"""
 BESIDE_HEAP_MANY_GROUPS_BYTES: Final = 22 * _GIB // 10
-"""The same with 10,000 groups and 100,000 partitions (tests/bench/DESIGN.md: 3.2 GiB with a heap of 1 GiB)."""
+"""Memory outside the heap with 10,000 groups and 100,000 partitions (tests/bench/DESIGN.md)."""
 ANOTHER_CLUSTER_BYTES: Final = 34 * _GIB // 100
-"""Memory of each additional Kafka cluster (streaming/DESIGN.md)."""
+"""Additional memory for each further Kafka cluster (streaming/DESIGN.md)."""
 LEAST_FREE_BYTES: Final = 256 << 20
 LEAST_FREE_RATIO: Final = 0.1
-"""Below this share of free space, the alert RebalanceMonitorTablesFailing fires."""
+"""If the free share of the disk is smaller, the alert RebalanceMonitorTablesFailing fires."""
 _UNITS: Final = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "": 1 << 20}
 
 
 def heap_bytes(driver_memory: str) -> int | None:
-    """Return the size of a heap in Spark's notation. Without a unit, Spark counts MiB. None: not a size.
+    """Return the size of a heap from Spark's notation, or None if the text is not a size.
+
+    Without a unit, the unit is MiB.
 
     >>> heap_bytes("1g"), heap_bytes("512"), heap_bytes("2 GB"), heap_bytes("much")
     (1073741824, 536870912, None, None)
@@ -38,7 +42,7 @@ def heap_bytes(driver_memory: str) -> int | None:
 def memory_finding(limit_bytes: int, available_bytes: int, driver_memory: str, clusters: int) -> Finding:
     """Compare the memory of this machine or container with the memory that the monitor needs for its Kafka clusters.
 
-    `available_bytes` is the memory that is free now. A running monitor already uses its part.
+    `available_bytes` is the memory that is free now. If the monitor already runs here, its memory is not free.
     """
     heap = heap_bytes(driver_memory)
     if heap is None:
@@ -50,18 +54,31 @@ def memory_finding(limit_bytes: int, available_bytes: int, driver_memory: str, c
         f"or {_gib(with_many_groups)} with 10,000 groups"
     )
     if limit_bytes < needed:
-        return failed(MEMORY, text, "use a machine or a container limit with more memory, or lower spark.driver_memory")
+        return failed(
+            MEMORY,
+            text,
+            "use a machine with more memory, raise the memory limit of the container, or lower spark.driver_memory",
+        )
     if limit_bytes < with_many_groups:
-        return note(MEMORY, text, "if the cluster has many groups, use a machine or a container limit with more memory")
+        return note(
+            MEMORY,
+            text,
+            "if the cluster has many groups, use a machine with more memory, or raise the memory"
+            " limit of the container",
+        )
     if available_bytes < needed:
-        return note(MEMORY, text, "if the monitor does not run here yet, stop other processes")
+        return note(
+            MEMORY,
+            text,
+            "if the monitor already runs on this machine, ignore this note. Otherwise, stop other processes",
+        )
     return ok(MEMORY, text)
 
 
 def jars_finding(missing: Sequence[str], folder: str) -> Finding:
-    """Return whether the jars of Spark are on this machine. The first start would download missing jars."""
+    """Return the finding about the jars of Spark on this machine. The first start downloads missing jars."""
     if missing:
-        remedy = "run `rebalance-monitor jars`; without it, the first start downloads them"
+        remedy = "run `rebalance-monitor jars`. Otherwise, the first start downloads the jars"
         return note(JARS, f"{len(missing)} jars are missing or damaged in {folder}", remedy)
     return ok(JARS, f"complete in {folder}")
 
@@ -79,14 +96,14 @@ class FolderState:
 
 @dataclass(frozen=True, slots=True)
 class RefusedFolder:
-    """A folder that the monitor cannot list, enter or write. Its free space and its content can be unknown."""
+    """A folder that the monitor cannot list, enter or write."""
 
     path: str
     error: OSError
 
 
 def folder_finding(point: str, setting: str, folder: FolderState | RefusedFolder | None) -> Finding:
-    """Return whether the monitor can use a folder. `folder` is None if it is not on a disk of this machine."""
+    """Return the finding about a folder. `folder` is None if the folder is not on a disk of this machine."""
     if folder is None:
         return not_checked(point, f"{setting} is not on a disk of this machine")
     if isinstance(folder, RefusedFolder):
@@ -104,10 +121,14 @@ def folder_finding(point: str, setting: str, folder: FolderState | RefusedFolder
 
 
 def temporary_finding(folder: FolderState | RefusedFolder, *, can_execute: bool) -> Finding:
-    """Return whether Spark can use the folder for temporary files. Native libraries are loaded from this folder."""
+    """Return the finding about the folder for temporary files. Spark loads native libraries from this folder."""
     if not can_execute:
-        text = f"{folder.path} is mounted with noexec, so RocksDB cannot load its native library"
-        return failed(TEMPORARY, text, "mount it with exec, or set TMPDIR to a folder on a different disk")
+        text = (
+            f"{folder.path} is on a file system that is mounted with noexec, so RocksDB cannot load its native library"
+        )
+        return failed(
+            TEMPORARY, text, "mount the file system with exec, or set TMPDIR to a folder on a different file system"
+        )
     return folder_finding(TEMPORARY, "TMPDIR", folder)
 
 

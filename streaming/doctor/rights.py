@@ -1,11 +1,11 @@
-"""The rights that the monitor uses, what is unknown without each of them, and the commands that grant them.
+"""The rights that the monitor uses, the values that are unknown without each right, and the commands that grant rights.
 
-1. A right is missing if the brokers refuse a request that needs it. If no broker answers the request, it is unknown
-   whether the monitor has the right.
+1. A right is missing if a broker refuses a request that needs it. If the request gets no answer, it is unknown whether
+   the monitor has the right.
 2. The right to read `__consumer_offsets` is not needed with `source.kind = "admin-api"`.
-3. A missing optional right is a note, because the monitor runs without it. Then some values are unknown.
+3. A missing optional right is a note, because the monitor can run without it. Some values are then unknown.
 
-`docs/SECURITY.md` has a table of the same rights. A test compares the table with this list.
+`docs/SECURITY.md` contains a table of the same rights. A test compares the table with this list.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ EVERY: Final = "*"
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """An operation on a resource of Kafka. `needed_for` is what the monitor does with the right.
+    """An operation on a resource of Kafka.
 
-    `unknown` is what the monitor cannot show without the right.
+    `needed_for` names the data that the monitor gets with the right. `unknown` names the values that are unknown
+    without the right.
     """
 
     operation: str
@@ -97,7 +98,7 @@ RIGHTS: Final = (
 )
 
 Rights = Mapping[Right, bool | Unanswered]
-"""Shows for each right whether the monitor has it. `Unanswered` means that no broker answered, so this is unknown."""
+"""For each right: True if the monitor has the right, or `Unanswered` if this is unknown, because no broker answered."""
 
 _ACL_OPERATIONS: Final = {"READ": "Read", "DESCRIBE": "Describe", "DESCRIBE_CONFIGS": "DescribeConfigs"}
 
@@ -113,7 +114,7 @@ def missing_rights(rights: Rights) -> Sequence[Right]:
 
 
 def right_findings(rights: Rights, kafka: KafkaSettings) -> Iterator[Finding]:
-    """Return one finding for each right (rules 1 and 3), and the entries of a KafkaUser for all missing rights."""
+    """Return one finding for each right (rules 1 and 3), and one finding with a KafkaUser for all missing rights."""
     for right, answer in rights.items():
         point = f"right {right.text}"
         if isinstance(answer, Unanswered):
@@ -125,12 +126,12 @@ def right_findings(rights: Rights, kafka: KafkaSettings) -> Iterator[Finding]:
             kind = "missing, but optional" if right.is_optional else "missing"
             yield finding(point, f"{kind}. Unknown without it: {right.unknown}", _remedy(right, kafka))
     if missing := missing_rights(rights):
-        text = "if Strimzi manages the user, add these entries to its KafkaUser instead of calling kafka-acls"
+        text = "if Strimzi manages the user, do not run kafka-acls, but add these entries to the KafkaUser"
         yield note("rights in Strimzi", text, kafka_user(missing))
 
 
 def kafka_user(missing: Iterable[Right]) -> str:
-    """Return the part of a Strimzi KafkaUser that grants these rights. One entry has all rights on one resource."""
+    """Return the part of a Strimzi KafkaUser that grants these rights. Each entry has all rights on one resource."""
     operations: dict[tuple[str, str], list[str]] = {}
     for right in missing:
         operations.setdefault((right.resource_type, right.resource_name), []).append(_ACL_OPERATIONS[right.operation])
@@ -151,12 +152,15 @@ def kafka_user(missing: Iterable[Right]) -> str:
 def _remedy(right: Right, kafka: KafkaSettings) -> str:
     command = _acl_command(right, kafka)
     if right == READ_LOG:
-        return f'{command} (or set source.kind = "{ADMIN_API_SOURCE}", which shows less)'
+        return f'{command} (or set source.kind = "{ADMIN_API_SOURCE}", which provides less information)'
     return command
 
 
 def _acl_command(right: Right, kafka: KafkaSettings) -> str:
-    """Return the command that grants a right. An administrator runs it with a client configuration of their own."""
+    """Return the command that grants a right.
+
+    An administrator runs it with the client configuration `admin.properties`.
+    """
     resource = ["--cluster"] if right.resource_type == "cluster" else [f"--{right.resource_type}", right.resource_name]
     administrator = [] if kafka.security.protocol == "PLAINTEXT" else ["--command-config", "admin.properties"]
     command = [
@@ -170,8 +174,8 @@ def _acl_command(right: Right, kafka: KafkaSettings) -> str:
 def _principal(security: SecuritySettings) -> str:
     """Return the monitor's principal.
 
-    With OAUTHBEARER, brokers usually use the client id as the user name. With mTLS, each broker's own rules derive the
-    principal from the certificate.
+    With OAUTHBEARER, the user name is usually the client id. With mTLS, the configuration of the broker defines how the
+    principal follows from the certificate.
     """
     if (user := security.username or security.oauth_client_id) is not None:
         return f"User:{user}"

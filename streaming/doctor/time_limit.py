@@ -1,8 +1,7 @@
 """Run checks one after the other, each with a time limit.
 
-A check can hang without a time limit of its own: for example, the disk of a table can be a network file system whose
-server does not answer. Python cannot stop such a check. So each check runs in a daemon thread, which does not keep the
-process alive.
+A check can hang, for example if a folder is on a network file system whose server does not answer. Python cannot stop
+such a check. So each check runs in a daemon thread, which does not keep the process alive.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ LIMIT_SECONDS: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A check. If it exceeds its time limit, the finding about this has this point and this remedy."""
+    """A check. If it exceeds its time limit, the result is a finding with `point` and `remedy`."""
 
     point: str
     findings: Callable[[], Iterable[Finding]]
@@ -29,9 +28,9 @@ class Check:
 
 
 def run_checks(checks: Iterable[Check], limit_seconds: float) -> Iterator[Finding]:
-    """Yield each finding as soon as it is known. If a check exceeds the limit, go on with the next check.
+    """Yield each finding as soon as it is known.
 
-    Raises the exceptions of a check.
+    If a check exceeds the limit, continue with the next check. Raises every exception that a check raises.
     """
     for check in checks:
         yield from _run(check, limit_seconds)

@@ -1,7 +1,7 @@
 """Definitions of all metrics: name, type, unit, labels, help text and an example query.
 
-The exporter, dashboards, alerts and `dashboards/METRICS.md` use these definitions, so all of them show the same
-metrics. The package contains only constant values. The package does not use prometheus-client, Spark or a clock.
+The exporter, the dashboards, the alerts and `dashboards/METRICS.md` use these definitions. The package contains only
+constants. It does not use prometheus-client, Spark or a clock.
 
 - `signal.py`: the type of a definition.
 - `groups.py` and similar modules: the definitions, one module per subject.

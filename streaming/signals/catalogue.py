@@ -23,7 +23,7 @@ from streaming.signals.signal import Signal
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Metrics of one subject, in the order of their definitions."""
+    """The metrics of one subject, for example of lag, in the order of their definitions."""
 
     title: str
     about: str
@@ -31,10 +31,7 @@ class Subject:
 
 
 def _subject(module: ModuleType) -> Subject:
-    """Return the definitions of a module.
-
-    The docstring of the module consists of a title, a colon and a description.
-    """
+    """Return the metrics that a module defines. The docstring of the module is a title, a colon and a description."""
     title, _, about = (module.__doc__ or "").partition(": ")
     defined = tuple(value for value in vars(module).values() if isinstance(value, Signal))
     return Subject(title, " ".join(about.split()), defined)
@@ -46,12 +43,9 @@ SUBJECTS: Final[tuple[Subject, ...]] = tuple(
         (fairness, rebalances, lag, partitions, groups, members, monitor, kafka_exporter, kafka_lag_exporter),
     ),
 )
-"""All modules of definitions.
-
-The metrics of this project come first, in the order in which an on-call engineer needs them.
-"""
+"""All subjects, in the order in which an on-call engineer needs them. The metrics of other exporters come last."""
 
 SIGNALS: Final[Mapping[str, Signal]] = MappingProxyType(
     {signal.name: signal for subject in SUBJECTS for signal in subject.signals}
 )
-"""All metrics, by name. `exported_names` returns the names of the series of a metric."""
+"""All metrics, by name. The names of a metric's series can differ (`exported_names`)."""

@@ -1,7 +1,4 @@
-"""The group: these metrics show the state, the members and the generation of each group.
-
-The metrics also show whether the last listing of groups contains a rebalance in progress.
-"""
+"""The group: these metrics show the state, members and generation of each group, and rebalances in progress."""
 
 from __future__ import annotations
 
@@ -32,14 +29,15 @@ GROUP_INFO: Final = Signal(
             "ignore_alerts": ("true", "false"),
         }
     ),
-    help="The labels describe the group, and the value is always 1. The labels `group_type`, `protocol_type`,"
-    " `protocol` and `state` use Kafka's names. The label `state` is Unknown if records of the group are missing, or if"
-    " an open transaction blocks the group's records. No record contains the states PreparingRebalance and"
-    " CompletingRebalance, or any state of a streams group. The monitor takes these states from the last listing of"
-    " groups. The label `protocol_source` shows where the strategy comes from. `records`: a record contains the name of"
-    " the strategy. `broker`: only the group coordinator reported the strategy. Empty: the strategy is unknown. The"
-    " label `coordinator` is the id of the broker that coordinates the group. The labels `team`, `max_severity` and"
-    " `ignore_alerts` come from the entries `[[groups]]` in the settings.",
+    help="Type, strategy, state, coordinator and settings of the group, as labels. The value is always 1. The labels"
+    " `group_type`, `protocol_type`, `protocol` and `state` use Kafka's names. The label `state` is Unknown if records"
+    " of the group are missing, or if an open transaction blocks the group's records. For the states PreparingRebalance"
+    " and CompletingRebalance, and for all states of a streams group, there are no records. The monitor takes these"
+    " states from the last list of groups (ListGroups). The label `protocol` is the name of the strategy. The label"
+    " `protocol_source` shows where this name comes from: `records` if a record contains it, `broker` if only the group"
+    " coordinator reported it. It is empty if the strategy is unknown. The label `coordinator` is the id of the broker"
+    " that coordinates the group. The labels `team`, `max_severity` and `ignore_alerts` come from the entries"
+    " `[[groups]]` in the settings.",
     unknown="The group does not exist. Each existing group has exactly one series.",
     example='count by (cluster, state) (rebalance_monitor_group_info{group_type="classic"})',
 )
@@ -48,10 +46,10 @@ GROUP_LIMIT: Final = Signal(
     unit="seconds",
     labels=(*OF_A_GROUP, "limit"),
     label_values=MappingProxyType({"limit": ("max_lag_seconds", "critical_lag_seconds", "max_commit_gap_seconds")}),
-    help="Limits of the group in seconds. The entries `[[groups]]` in the settings define these limits. Alerts"
-    " compare the lag and the commit gaps of the group with these limits. A warning fires if the lag is above"
-    " `max_lag_seconds`. A critical alert fires if the lag is above `critical_lag_seconds`. The limit"
-    " `max_commit_gap_seconds` is the longest acceptable time without commits around a rebalance.",
+    help="Limit of the group, in seconds. The limits come from the entries `[[groups]]` in the settings. A warning"
+    " fires if the lag of the group is above `max_lag_seconds`. A critical alert fires if the lag is above"
+    " `critical_lag_seconds`. `max_commit_gap_seconds` is the longest acceptable time without commits around a"
+    " rebalance.",
     unknown="The group does not exist. Each existing group has one series for each limit.",
     example="rebalance_monitor_group_lag_seconds > on (cluster, group)"
     ' rebalance_monitor_group_limit{limit="max_lag_seconds"}',
@@ -75,9 +73,11 @@ GROUP_GENERATION: Final = Signal(
 GROUP_REBALANCE_START_TIMESTAMP_SECONDS: Final = Signal(
     name="rebalance_monitor_group_rebalance_start_timestamp_seconds",
     unit="seconds",
-    help="Time of the first listing of groups that showed the current rebalance, in seconds since 1970. Listings"
-    " before the group's last record do not count. The rebalance started at this time or earlier.",
-    unknown="The last listing of groups shows no rebalance of this group, or there is no listing yet.",
+    help="Latest possible start time of the current rebalance, in seconds since 1970. At this time, the monitor listed"
+    " the groups (ListGroups) and saw the rebalance for the first time. Lists before the group's last record do not"
+    " count.",
+    unknown="The last list of groups (ListGroups) shows no rebalance of this group, or the monitor has not listed the"
+    " groups yet.",
     example="time() - rebalance_monitor_group_rebalance_start_timestamp_seconds > 300",
 )
 GROUP_LISTING_TIMESTAMP_SECONDS: Final = Signal(
@@ -85,9 +85,9 @@ GROUP_LISTING_TIMESTAMP_SECONDS: Final = Signal(
     unit="seconds",
     labels=OF_A_CLUSTER,
     granularity=CLUSTER,
-    help="Time of the last listing of groups, in seconds since 1970. The monitor takes the states of rebalancing"
-    " groups from this listing.",
-    unknown="There is no listing yet.",
+    help="Time when the monitor last listed the groups (ListGroups), in seconds since 1970. The monitor takes the"
+    " states of rebalancing groups from this list.",
+    unknown="The monitor has not listed the groups yet.",
     example="time() - rebalance_monitor_group_listing_timestamp_seconds > 60",
 )
 GROUP_LISTING_GAPS: Final = Signal(
@@ -95,8 +95,8 @@ GROUP_LISTING_GAPS: Final = Signal(
     unit="brokers",
     labels=(*OF_A_CLUSTER, "reason"),
     granularity=CLUSTER,
-    help="Number of brokers whose listing of groups is missing or incomplete, by reason. While this number is greater"
+    help="Number of brokers whose ListGroups response is missing or incomplete, by reason. While this number is greater"
     " than 0, the monitor does not treat any group as deleted.",
-    unknown="No listing has a gap, or there is no listing yet.",
+    unknown="No response is missing or incomplete, or the monitor has not listed the groups yet.",
     example="sum by (cluster, reason) (rebalance_monitor_group_listing_gaps) > 0",
 )

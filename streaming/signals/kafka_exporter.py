@@ -1,9 +1,8 @@
 """As kafka_exporter: these metrics have the names and labels of github.com/danielqsj/kafka_exporter.
 
-Existing dashboards for kafka_exporter can use these metrics. If a value is unknown, kafka_exporter shows -1, but this
-monitor shows no series. The metrics of kafka_exporter have no label for the cluster. If this monitor watches several
-clusters, each of these metrics has the label `cluster`. The option `--kafka.labels` of kafka_exporter can add the same
-label.
+Existing dashboards for kafka_exporter can use these metrics. If a value is unknown, kafka_exporter exports -1, but this
+monitor exports no series. If this monitor watches several clusters, each of these metrics also has the label `cluster`.
+kafka_exporter can add this label with its option `--kafka.labels`.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ CONSUMERGROUP_CURRENT_OFFSET_SUM: Final = Signal(
     granularity=TOPIC,
     family_set=KAFKA_EXPORTER,
     help="Sum of the offsets that the group committed for the partitions of the topic. Partitions without a committed"
-    " offset are left out.",
+    " offset do not count.",
     unknown="The group never committed an offset of the topic, or an open transaction blocks the group's last commit.",
     example="sum by (consumergroup) (rate(kafka_consumergroup_current_offset_sum[5m]))",
 )
@@ -57,8 +56,8 @@ CONSUMERGROUP_LAG_SUM: Final = Signal(
     labels=_GROUP_TOPIC,
     granularity=TOPIC,
     family_set=KAFKA_EXPORTER,
-    help="Sum of the lag of the topic's partitions. The unit is records. Partitions without a committed offset are"
-    " left out.",
+    help="Number of records in the topic after the committed offsets of the group. Partitions without a committed"
+    " offset do not count.",
     unknown=f"The lag of at least one partition with a committed offset is unknown. {_SEE_REASONS}",
     example="topk(10, sum by (consumergroup) (kafka_consumergroup_lag_sum))",
 )
@@ -107,7 +106,7 @@ BROKERS: Final = Signal(
     labels=(),
     granularity=CLUSTER,
     family_set=KAFKA_EXPORTER,
-    help="Number of brokers in the cluster's metadata. Brokers that are down are not counted.",
+    help="Number of brokers in the cluster metadata. Brokers that are down do not count.",
     unknown="There is no recent sample of the brokers.",
     example="min_over_time(kafka_brokers[1h])",
 )

@@ -1,12 +1,9 @@
 """As kafka-lag-exporter: these metrics have the names and labels of github.com/seglo/kafka-lag-exporter.
 
-No other metrics are a common standard for lag in seconds.
-
 kafka-lag-exporter has labels for the member: `member_host`, `consumer_id`, `client_id`. The metrics of this monitor do
-not have these labels. A member gets a new id at each restart, so each restart would create new series with these
-labels. If a value is unknown, kafka-lag-exporter shows NaN or Inf, but this monitor shows no series. If the samples do
-not cover the whole lag, kafka-lag-exporter extrapolates the lag in seconds. In this case, this monitor shows a lower
-bound.
+not have these labels. A member gets a new id at each restart, and each new id would create new series. If a value is
+unknown, kafka-lag-exporter exports NaN or Inf, but this monitor exports no series. If a record is older than all stored
+samples, kafka-lag-exporter extrapolates the lag in seconds, but this monitor exports a lower bound.
 """
 
 from __future__ import annotations
@@ -50,8 +47,8 @@ GROUP_LAG_SECONDS: Final = Signal(
     labels=_GROUP_PARTITION,
     granularity=PARTITION,
     family_set=KAFKA_LAG_EXPORTER,
-    help="Age of the oldest record in this partition that the group has not committed. The value is a lower bound if"
-    " this record was written before the monitor's oldest stored sample of the end offset.",
+    help="Age of the oldest record in this partition that the group has not committed, in seconds. The value is a lower"
+    " bound if this record is older than the monitor's oldest stored sample of the end offset.",
     unknown="The lag of the partition is unknown, or the monitor does not know the time of the oldest uncommitted"
     " record yet."
     f" {_SEE_REASONS}",
@@ -62,7 +59,7 @@ GROUP_MAX_LAG: Final = Signal(
     unit="records",
     labels=_GROUP,
     family_set=KAFKA_LAG_EXPORTER,
-    help="Largest lag of a partition of the group, in records. Partitions with unknown lag are left out.",
+    help="Largest lag of a partition of the group, in records. Partitions with unknown lag do not count.",
     unknown=_UNKNOWN_EVERYWHERE,
     example="topk(50, kafka_consumergroup_group_max_lag)",
 )
@@ -71,7 +68,7 @@ GROUP_MAX_LAG_SECONDS: Final = Signal(
     unit="seconds",
     labels=_GROUP,
     family_set=KAFKA_LAG_EXPORTER,
-    help="Largest lag of a partition of the group, in seconds. Partitions with unknown lag are left out.",
+    help="Largest lag of a partition of the group, in seconds. Partitions with unknown lag do not count.",
     unknown=_UNKNOWN_EVERYWHERE,
     example="kafka_consumergroup_group_max_lag_seconds > 180",
 )

@@ -1,7 +1,6 @@
 """Lag: these metrics show the lag of each group in records and in seconds, and the status of the group.
 
-The metrics also show how many records retention deleted before the group committed them. All values come from the last
-sample.
+They also show how many records retention deleted before the group committed them. All values come from the last sample.
 """
 
 from __future__ import annotations
@@ -24,17 +23,16 @@ GROUP_LAG: Final = Signal(
 GROUP_LAG_SECONDS: Final = Signal(
     name="rebalance_monitor_group_lag_seconds",
     unit="seconds",
-    help="Age of the oldest record that the group has not committed. The value is the maximum over all partitions"
-    " with known lag.",
+    help="Age of the oldest record that the group has not committed, in seconds. The value is the maximum over all"
+    " partitions with known lag.",
     unknown=_UNKNOWN_EVERYWHERE,
     example="rebalance_monitor_group_lag_seconds > 600",
 )
 GROUP_LAG_SECONDS_IS_BOUND: Final = Signal(
     name="rebalance_monitor_group_lag_seconds_is_bound",
     unit="boolean",
-    help="1 if the group's lag in seconds is a lower bound. The lag is a lower bound if the group's oldest"
-    " uncommitted record was written before the monitor's oldest stored sample of the end offset. The lag is then"
-    " at least as long as the time since this sample.",
+    help="1 if `rebalance_monitor_group_lag_seconds` is only a lower bound: the age of the monitor's oldest stored"
+    " sample. This is the case if the group's oldest uncommitted record is older than this sample.",
     unknown="The group's lag in seconds is exact or unknown.",
     example="rebalance_monitor_group_lag_seconds and on (cluster, group) rebalance_monitor_group_lag_seconds_is_bound",
 )
@@ -61,7 +59,8 @@ LAG_UNKNOWN_PARTITIONS: Final = Signal(
 GROUP_BLOCKED_PARTITIONS: Final = Signal(
     name="rebalance_monitor_group_blocked_partitions",
     unit="partitions",
-    help="Number of partitions in which the group has read all records that come before an open transaction.",
+    help="Number of partitions in which the group has read all records that come before an open transaction. A consumer"
+    " with read_committed cannot read more until the transaction ends.",
     unknown="There is no such partition, or an open transaction blocks the group's last commits.",
     example="rebalance_monitor_group_blocked_partitions > 0",
 )
@@ -70,8 +69,8 @@ GROUP_STATUS: Final = Signal(
     unit="boolean",
     labels=(*OF_A_GROUP, "status"),
     label_values=MappingProxyType({"status": ("OK", "WARN", "STOP", "STALL", "REWIND")}),
-    help="1 for the current status of the group. The status of the group is the worst status of its partitions. All"
-    " other statuses have no series.",
+    help="1 for the current status of the group. The status of a group is the worst status of its partitions. The other"
+    " statuses of the group have no series.",
     unknown=_UNKNOWN_EVERYWHERE,
     example='rebalance_monitor_group_status{status=~"STOP|STALL|REWIND"}',
 )
@@ -79,7 +78,8 @@ GROUP_STATUS_COMPLETENESS: Final = Signal(
     name="rebalance_monitor_group_status_completeness",
     unit="share",
     granularity=PARTITION,
-    help="Share of the group's partitions whose status is based on ten commits. The share is a number from 0 to 1.",
+    help="Number of the group's partitions whose status is based on ten commits, divided by the number of all its"
+    " partitions. The value is from 0 to 1.",
     unknown="The group never committed an offset, or an open transaction blocks the group's last commits.",
     example="avg by (cluster) (rebalance_monitor_group_status_completeness)",
 )
@@ -87,16 +87,17 @@ GROUP_RECORDS_LOST: Final = Signal(
     name="rebalance_monitor_group_records_lost",
     unit="records",
     help="Number of offsets that retention deleted before the group committed them.",
-    unknown="Retention deleted no such offset, or the value is unknown for every partition of the group.",
+    unknown="Retention deleted no offsets before the group committed them, or the value is unknown for every partition"
+    " of the group.",
     example="rebalance_monitor_group_records_lost > 0",
 )
 GROUP_SECONDS_UNTIL_LOST: Final = Signal(
     name="rebalance_monitor_group_seconds_until_lost",
     unit="seconds",
-    help="Estimated time until retention deletes records that the group has not committed. The first estimate uses"
-    " the current growth rate of the log start offset. The second estimate uses the topic's retention.ms and the lag"
-    " in seconds. The value is the smaller estimate. The value is 0 if records are already lost. The series exists"
-    " only if the time is shorter than one day.",
+    help="Estimated time until retention deletes records that the group has not committed, in seconds. 0 if such"
+    " records are already deleted. The series exists only if the time is shorter than one day. The monitor computes two"
+    " estimates and exports the smaller one: the first from the growth rate of the log start offset, the second from"
+    " the topic's retention.ms and the lag in seconds.",
     unknown="The time is longer than one day, or no partition of the group has an estimate. A partition has no"
     " estimate if its lag is zero or unknown, or if both its growth rate and its retention.ms are unknown. The growth"
     " rate is unknown if the log start offset moved fewer than two times in the last 24 hours. To read retention.ms,"
@@ -113,26 +114,26 @@ GROUP_LAST_COMMIT_TIMESTAMP_SECONDS: Final = Signal(
 GROUP_CONSUMED_RECORDS_PER_SECOND: Final = Signal(
     name="rebalance_monitor_group_consumed_records_per_second",
     unit="records per second",
-    help="Rate at which the committed offsets of the group grew during the last five minutes. The value is the sum of"
-    " the rates of all partitions. The value is 0 if the group committed nothing new.",
-    unknown="The rate of at least one partition is unknown. The rate is unknown if the monitor has observed the"
-    " commits of the partition for less than one minute, or if the committed offset went back.",
+    help="Growth of the group's committed offsets in records per second, as the mean of the last five minutes. The"
+    " value is the sum over all partitions. 0 if the group committed nothing new.",
+    unknown="The rate of at least one partition is unknown. Either the monitor has observed the commits of the"
+    " partition for less than one minute, or the committed offset decreased.",
     example="rebalance_monitor_group_consumed_records_per_second == 0 and rebalance_monitor_group_lag > 0",
 )
 GROUP_PRODUCED_RECORDS_PER_SECOND: Final = Signal(
     name="rebalance_monitor_group_produced_records_per_second",
     unit="records per second",
-    help="Rate at which the end offsets of the group's partitions grew during the last five minutes. The value is the"
-    " sum of the rates of all partitions with a committed offset.",
-    unknown="The rate of at least one partition is unknown. The rate is unknown if the monitor has observed the end"
-    " offset of the partition for less than one minute, or if the topic was created again.",
+    help="Growth of the end offsets of the group's partitions in records per second, as the mean of the last five"
+    " minutes. The value is the sum over all partitions with a committed offset.",
+    unknown="The rate of at least one partition is unknown. Either the monitor has observed the end offset of the"
+    " partition for less than one minute, or the topic was deleted and created again.",
     example="rebalance_monitor_group_produced_records_per_second > rebalance_monitor_group_consumed_records_per_second",
 )
 GROUP_CATCH_UP_SECONDS: Final = Signal(
     name="rebalance_monitor_group_catch_up_seconds",
     unit="seconds",
-    help="Estimated time until the group has no lag, if the consume rate and the produce rate stay the same. The"
-    " value is the lag, divided by the difference between the two rates.",
+    help="Estimated time until the group has no lag, in seconds. The estimate assumes that the consume rate and the"
+    " produce rate do not change. The value is the lag, divided by the difference between the two rates.",
     unknown="The group has no lag, or its lag does not decrease. The series is also absent if the lag or one of the"
     " rates is unknown.",
     example="rebalance_monitor_group_catch_up_seconds > 3600",
@@ -141,9 +142,9 @@ GROUP_OFFSETS_EXPIRE_TIMESTAMP_SECONDS: Final = Signal(
     name="rebalance_monitor_group_offsets_expire_timestamp_seconds",
     unit="seconds",
     help="Earliest time when the broker can delete a committed offset of the group, in seconds since 1970. After the"
-    " deletion, the group starts again at the position that auto.offset.reset selects. The brokers' setting"
-    " offsets.retention.minutes is the retention period. For a classic group, the period starts when the group"
-    " becomes Empty. For every other group, the period starts at each commit.",
+    " deletion, the group starts again at the position that auto.offset.reset selects. The time follows from the"
+    " brokers' setting offsets.retention.minutes. For a classic group, this retention period starts when the group"
+    " becomes Empty. For every other group, it starts at each commit.",
     unknown="The group has members, or the group has no committed offset. The series is also absent if the setting"
     " offsets.retention.minutes is unknown.",
     example="rebalance_monitor_group_offsets_expire_timestamp_seconds - time() < 86400",
@@ -166,9 +167,10 @@ GROUP_LAG_CAUSE_INFO: Final = Signal(
             )
         }
     ),
-    help="Always 1. The label `cause` names the cause of the group's lag. The other labels name the partition, the"
-    " member and the host of the cause. These labels are empty if the cause concerns the whole group. There is at most"
-    " one series per group. The group's page shows the evidence.",
+    help="Cause of the group's lag, as labels. The value is always 1. The label `cause` names the cause. The other"
+    " labels name the partition, the member and the client host that cause the lag. These labels are empty if the cause"
+    " concerns the whole group. There is at most one series per group. The group's page shows the evidence for the"
+    " cause.",
     unknown="No partition of the group has had a lag of at least 30 seconds for one minute, or an open transaction"
     " blocks the group's last commits.",
     example='rebalance_monitor_group_lag_cause_info{cause="hot_partition"}',
@@ -177,9 +179,9 @@ GROUP_WORST_PARTITION_INFO: Final = Signal(
     name="rebalance_monitor_group_worst_partition_info",
     unit="boolean",
     labels=(*OF_A_GROUP, "topic", "partition", "client_id", "client_host", "group_instance_id"),
-    help="The labels name the partition with the largest lag in seconds, and the owner of this partition. The value"
-    " is always 1. The series exists only if the lag of the group is above the group's limit `max_lag_seconds`. The"
-    " labels of the owner are empty if the owner is unknown, or if the partition has no owner.",
+    help="Partition with the largest lag in seconds, and the owner of this partition, as labels. The value is always 1."
+    " The series exists only if the lag of the group is above the group's limit `max_lag_seconds`. The labels of the"
+    " owner are empty if the partition has no owner, or if the owner is unknown.",
     unknown="The lag of the group is not above its limit, or the lag is unknown.",
     example="rebalance_monitor_group_worst_partition_info * on (cluster, group) group_left"
     " rebalance_monitor_group_lag_seconds",

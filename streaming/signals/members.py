@@ -1,6 +1,7 @@
-"""Members: these metrics show the actual owners and the expected owners of partitions.
+"""Members: these metrics show how many partitions each member holds and should hold.
 
-These metrics exist only at the granularity `member`, because a member gets a new member id at every start.
+By default, they are not exported, because a member gets a new member id at every start. To export them,
+set `metrics.granularity` to `member`.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ MEMBER_PARTITIONS: Final = Signal(
     granularity=MEMBER,
     help="Number of partitions of the topic that the member holds. The value is 0 if the member subscribes to the"
     " topic but holds no partition of the topic.",
-    unknown="No record shows which partitions the member holds. The series is also absent if the group does not"
-    " distribute partitions among its members.",
+    unknown="No record shows which partitions the member holds, or the group does not distribute partitions among its"
+    " members.",
     example="sum by (cluster, group, member) (rebalance_monitor_member_partitions)",
 )
 MEMBER_EXPECTED_PARTITIONS: Final = Signal(
@@ -27,9 +28,9 @@ MEMBER_EXPECTED_PARTITIONS: Final = Signal(
     unit="partitions",
     labels=(*_OF_A_MEMBER, "topic"),
     granularity=MEMBER,
-    help="Number of partitions of the topic that the member should hold according to the group's own strategy.",
-    unknown="The verdict in `rebalance_monitor_assignment_verdict` is neither match nor drift. The series is also"
-    " absent if a member with misplaced partitions rejoined with a different member id.",
+    help="Number of partitions of the topic that the group's own strategy assigns to the member.",
+    unknown="The verdict in `rebalance_monitor_assignment_verdict` is not `match` and not `drift`. The series is also"
+    " absent if a member with misplaced partitions has rejoined with a different member id.",
     example="rebalance_monitor_member_partitions != rebalance_monitor_member_expected_partitions",
 )
 MEMBER_LAG: Final = Signal(
@@ -37,8 +38,8 @@ MEMBER_LAG: Final = Signal(
     unit="records",
     labels=_OF_A_MEMBER,
     granularity=MEMBER,
-    help="Sum of the lag of all partitions that the member holds. The unit is records.",
-    unknown="The lag of at least one partition of the member is unknown, or the group never committed an offset of"
-    " this partition.",
+    help="Number of records in the member's partitions that the group has not committed yet.",
+    unknown="The lag of at least one partition of the member is unknown, or the group has never committed an offset of"
+    " the partition.",
     example="topk by (cluster, group) (1, rebalance_monitor_member_lag)",
 )

@@ -1,6 +1,6 @@
-"""The monitor itself: these metrics show whether the monitor is ready, and how many records it has not read yet.
+"""The monitor itself: these metrics show whether the monitor is ready and how much it still has to read.
 
-The metrics also show the resources that the monitor uses.
+They also show how much memory and disk space the monitor uses.
 """
 
 from __future__ import annotations
@@ -10,15 +10,16 @@ from typing import Final
 
 from streaming.signals.signal import CLUSTER, COUNTER, HISTOGRAM, OF_A_CLUSTER, Signal
 
-_ALWAYS = "There is no such reason. The metric always has a series."
+_ALWAYS = "None. This metric always has a series."
 
 READY: Final = Signal(
     name="rebalance_monitor_ready",
     unit="boolean",
     labels=OF_A_CLUSTER,
     granularity=CLUSTER,
-    help="1 if the monitor has read the log to its end and has a recent sample of the brokers. Otherwise 0. While the"
-    " value is 0, there are no metrics of groups, topics and brokers, because their values could be old.",
+    help="1 if the monitor is ready: it has read its source to the end, and its last sample of the brokers is recent."
+    " Otherwise 0. While the value is 0, the monitor exports no metrics of groups, topics and brokers, because their"
+    " values could be outdated.",
     unknown=_ALWAYS,
     example="rebalance_monitor_ready == 0",
 )
@@ -28,11 +29,11 @@ MONITOR_INFO: Final = Signal(
     labels=(*OF_A_CLUSTER, "version", "source", "page_url", "grafana_url", "runbook_url"),
     label_values=MappingProxyType({"source": ("offsets-topic", "admin-api")}),
     granularity=CLUSTER,
-    help="The labels describe the monitor, and the value is always 1. The label `version` is the version of the"
-    " monitor. The label `source` is `offsets-topic` if the monitor reads groups and commits from the topic"
-    " __consumer_offsets. The label is `admin-api` if the monitor asks the group coordinators. The labels `page_url`,"
-    " `grafana_url` and `runbook_url` are the addresses from the settings in `[links]`. Alerts link to these"
-    " addresses. A label is empty if its setting is empty.",
+    help="Version, source and addresses of the monitor, as labels. The value is always 1. The label `version` is the"
+    " version of the monitor. The label `source` is the setting `source.kind`: `offsets-topic` if the monitor reads"
+    " groups and commits from the topic __consumer_offsets, or `admin-api` if the monitor polls the group coordinators."
+    " The labels `page_url`, `grafana_url` and `runbook_url` are the addresses from the settings in `[links]`. Alerts"
+    " contain links to these addresses. A label is empty if its setting is empty.",
     unknown=_ALWAYS,
     example='rebalance_monitor_info{source="admin-api"}',
 )
@@ -58,9 +59,10 @@ SOURCE_LIMITATION: Final = Signal(
         }
     ),
     granularity=CLUSTER,
-    help="1 for each kind of information that the configured source or the brokers do not provide. To get"
-    " `offsets_retention` and `topic_retention`, the monitor needs the optional right DESCRIBE_CONFIGS.",
-    unknown="The source and the brokers provide this information, so there is no series.",
+    help="1 for each kind of information that the monitor cannot get from its source (`source.kind`) or from the"
+    " brokers. The label `capability` names the kind. To get `offsets_retention` and `topic_retention`, the monitor"
+    " needs the optional right DESCRIBE_CONFIGS.",
+    unknown="The source and the brokers provide this kind of information.",
     example='rebalance_monitor_source_limitation_info{capability="hidden_groups"}',
 )
 RECORDS_READ: Final = Signal(
@@ -79,10 +81,9 @@ RECORDS_SKIPPED: Final = Signal(
     unit="records",
     labels=(*OF_A_CLUSTER, "reason"),
     granularity=CLUSTER,
-    help="Number of records that the monitor ignored, by reason. The monitor ignores either the whole record or the"
-    " part for one member. The table `quarantine` describes the ignored records, except for records with the reason"
-    " foreign_partition.",
-    unknown="The monitor has not ignored any record for this reason.",
+    help="Number of records that the monitor skipped, completely or for one member, by reason. The table `quarantine`"
+    " contains the skipped records, except those with the reason foreign_partition.",
+    unknown="The monitor has not skipped any record for this reason.",
     example="increase(rebalance_monitor_records_skipped_total[1h]) > 0",
 )
 OFFSETS_TOPIC_LAG: Final = Signal(
@@ -90,8 +91,8 @@ OFFSETS_TOPIC_LAG: Final = Signal(
     unit="records",
     labels=(*OF_A_CLUSTER, "partition"),
     granularity=CLUSTER,
-    help="Number of records in the __consumer_offsets partition that the monitor has not read yet. Records after the"
-    " high watermark do not count.",
+    help="Number of records in the __consumer_offsets partition, up to its high watermark, that the monitor has not"
+    " read yet.",
     unknown="The partition was not sampled recently, or `source.kind` is `admin-api`. With this source, the monitor"
     " does not read __consumer_offsets.",
     example="sum by (cluster) (rebalance_monitor_offsets_topic_lag)",
@@ -101,8 +102,8 @@ OFFSETS_TOPIC_BLOCKED: Final = Signal(
     unit="records",
     labels=(*OF_A_CLUSTER, "partition"),
     granularity=CLUSTER,
-    help="Number of records in the __consumer_offsets partition that an open transaction blocks. While the"
-    " transaction is open, the states of the groups in this partition are unknown.",
+    help="Number of records in the __consumer_offsets partition that the monitor cannot read because of an open"
+    " transaction. While the transaction is open, the states of the groups in this partition are unknown.",
     unknown="The partition was not sampled recently, or `source.kind` is `admin-api`. With this source, the monitor"
     " does not read __consumer_offsets.",
     example="rebalance_monitor_offsets_topic_blocked > 0",
@@ -112,8 +113,8 @@ OFFSETS_TOPIC_LAST_STABLE_OFFSET: Final = Signal(
     unit="offset",
     labels=(*OF_A_CLUSTER, "partition"),
     granularity=CLUSTER,
-    help="Last stable offset of the __consumer_offsets partition. If a transaction is open, this is the start of the"
-    " first open transaction. Otherwise, this is the end of the log.",
+    help="Last stable offset of the __consumer_offsets partition. This is the first offset of the oldest open"
+    " transaction. If no transaction is open, it is the high watermark.",
     unknown="The partition was not sampled recently, or `source.kind` is `admin-api`. With this source, the monitor"
     " does not read __consumer_offsets.",
     example="changes(rebalance_monitor_offsets_topic_last_stable_offset[5m]) == 0",
@@ -123,10 +124,11 @@ OFFSETS_TOPIC_LEADERLESS_PARTITIONS: Final = Signal(
     unit="partitions",
     labels=OF_A_CLUSTER,
     granularity=CLUSTER,
-    help="Number of __consumer_offsets partitions without a leader. Groups in these partitions have no coordinator, so"
-    " they can neither commit nor rebalance. If `source.kind` is `offsets-topic`, the monitor reads no records while a"
-    " partition has no leader.",
-    unknown="The brokers were not sampled recently, or they do not show the topic __consumer_offsets.",
+    help="Number of __consumer_offsets partitions without a leader. The groups in these partitions have no coordinator,"
+    " so they cannot commit and cannot rebalance. If `source.kind` is `offsets-topic`, the monitor reads no records of"
+    " any group while a partition has no leader.",
+    unknown="The brokers were not sampled recently, or the cluster metadata does not contain the topic"
+    " __consumer_offsets.",
     example="rebalance_monitor_offsets_topic_leaderless_partitions > 0",
 )
 CLOCK_OFFSET_SECONDS: Final = Signal(
@@ -134,9 +136,9 @@ CLOCK_OFFSET_SECONDS: Final = Signal(
     unit="seconds",
     labels=(*OF_A_CLUSTER, "broker"),
     granularity=CLUSTER,
-    help="Time on the broker's clock minus time on the monitor's clock. The monitor estimates this difference from"
-    " the timestamps of records.",
-    unknown="The monitor has not read a record of the broker in the last ten minutes, or `source.kind` is"
+    help="Time on the broker's clock minus time on the monitor's clock, in seconds. A positive value means that the"
+    " broker's clock is ahead. The monitor estimates the value from the timestamps of records.",
+    unknown="The monitor has not read enough records that the broker wrote in the last ten minutes, or `source.kind` is"
     " `admin-api`. With this source, the monitor does not read __consumer_offsets.",
     example="max by (cluster, broker) (abs(rebalance_monitor_clock_offset_seconds))",
 )
@@ -145,7 +147,7 @@ CLOCK_OFFSET_WITHIN_SECONDS: Final = Signal(
     unit="seconds",
     labels=(*OF_A_CLUSTER, "broker"),
     granularity=CLUSTER,
-    help="Largest possible error of the estimated clock offset.",
+    help="Largest possible error of `rebalance_monitor_clock_offset_seconds`, in seconds.",
     unknown="The clock offset is unknown.",
     example="rebalance_monitor_clock_offset_within_seconds > 5",
 )
@@ -155,8 +157,8 @@ BATCH_DURATION_SECONDS: Final = Signal(
     unit="seconds",
     labels=OF_A_CLUSTER,
     granularity=CLUSTER,
-    help="Duration of the micro-batches since the start of the monitor. A batch starts in the driver. A batch ends"
-    " when the monitor has written the last table of the batch.",
+    help="Durations of Spark's micro-batches since the start of the monitor, in seconds. A batch ends when the monitor"
+    " has written the last table.",
     unknown="The monitor has not finished a batch since its start.",
     example="histogram_quantile(0.9, sum by (cluster, le)"
     " (rate(rebalance_monitor_batch_duration_seconds_bucket[15m])))",
@@ -188,9 +190,9 @@ DISK_FREE_RATIO: Final = Signal(
     labels=(*OF_A_CLUSTER, "folder"),
     label_values=MappingProxyType({"folder": ("checkpoint", "tables")}),
     granularity=CLUSTER,
-    help="Free share of the disk that contains the folder. The share is a number from 0 to 1. The label `folder` is"
-    " the name of the setting in `[paths]`.",
-    unknown="The folder is not on a disk of this machine.",
+    help="Free space on the disk that contains the folder, divided by the size of the disk. The value is from 0 to 1."
+    " The label `folder` is the name of the setting in `[paths]`.",
+    unknown="The folder is not on a disk of this machine, for example because it is in an object store.",
     example="rebalance_monitor_disk_free_ratio < 0.1",
 )
 STATE_ROWS: Final = Signal(
@@ -209,8 +211,8 @@ QUERY_RESTARTS: Final = Signal(
     unit="restarts",
     labels=OF_A_CLUSTER,
     granularity=CLUSTER,
-    help="Number of restarts of the streaming query after a failure. If the monitor watches several clusters, each"
-    " failed attempt to watch a cluster also counts.",
+    help="Number of times that the monitor restarted the streaming query after a failure. If the monitor watches"
+    " several clusters, each failed attempt to start watching a cluster also counts.",
     unknown=_ALWAYS,
     example="increase(rebalance_monitor_query_restarts_total[15m]) > 0",
 )
@@ -220,9 +222,8 @@ DROPPED_SERIES: Final = Signal(
     labels=(*OF_A_CLUSTER, "reason"),
     label_values=MappingProxyType({"reason": ("max_series",)}),
     granularity=CLUSTER,
-    help="Number of series that are missing in this scrape, although the settings select them. The label `reason` is"
-    " always `max_series`, because only the setting metrics.max_series limits a scrape. The value does not count"
-    " series that the settings metrics.exclude or metrics.granularity remove.",
+    help="Number of series that this scrape leaves out to stay within the limit metrics.max_series. The label `reason`"
+    " is always `max_series`. Series that the settings metrics.exclude or metrics.granularity remove do not count.",
     unknown=_ALWAYS,
     example="rebalance_monitor_dropped_series > 0",
 )
@@ -231,8 +232,8 @@ RESIDENT_MEMORY_BYTES: Final = Signal(
     unit="bytes",
     labels=OF_A_CLUSTER,
     granularity=CLUSTER,
-    help="Memory that the monitor's processes use. All clusters share these processes, so the value is the same for"
-    " each cluster.",
+    help="Resident memory of all processes of the monitor, in bytes. All clusters share these processes, so the value"
+    " is the same for each cluster.",
     unknown=_ALWAYS,
     example="max(max_over_time(rebalance_monitor_resident_memory_bytes[1h]))",
 )

@@ -1,6 +1,6 @@
 """Topics and partitions: these metrics show the lag of each topic and of each partition.
 
-The setting `metrics.granularity` selects the level of detail.
+The setting `metrics.granularity` selects which of these metrics are exported for every group.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ TOPIC_HOTTEST_PARTITION_RATIO: Final = Signal(
     unit="ratio",
     labels=("cluster", "topic", "partition"),
     granularity=TOPIC,
-    help="Produce rate of the topic's hottest partition, divided by the mean produce rate of all its partitions. The"
-    " rates are averages of the last five minutes. The label `partition` names the hottest partition. The series exists"
-    " only if the value is at least 1.5. No assignment can divide a hot partition.",
+    help="Produce rate of the topic's hottest partition, divided by the mean produce rate of all partitions of the"
+    " topic. The rates are averages over the last five minutes. The label `partition` is the number of the hottest"
+    " partition. The series exists only if the value is at least 1.5.",
     unknown="The value is smaller than 1.5, the hottest partition receives less than 1 record per second, or the"
     " produce rate of a partition is unknown.",
     example="topk(10, rebalance_monitor_topic_hottest_partition_ratio)",
@@ -52,7 +52,7 @@ PARTITION_LAG_SECONDS: Final = Signal(
     unit="seconds",
     labels=_OF_A_PARTITION,
     granularity=PARTITION,
-    help="Age of the oldest record in this partition that the group has not committed.",
+    help="Age of the oldest record in this partition that the group has not committed, in seconds.",
     unknown="The lag of the partition is unknown, or there is no recent sample of the partition.",
     example="rebalance_monitor_partition_lag_seconds > 600",
 )
@@ -62,9 +62,9 @@ PARTITION_STATUS: Final = Signal(
     labels=(*_OF_A_PARTITION, "status"),
     label_values=MappingProxyType({"status": ("OK", "WARN", "STOP", "STALL", "REWIND")}),
     granularity=PARTITION,
-    help="1 for the current status of the partition. All other statuses have no series.",
-    unknown="The lag of the partition is unknown, or the monitor has not seen a commit of the partition yet. The"
-    " series is also absent if the remaining offsets may be only transaction markers or records of aborted"
-    " transactions. Another possible reason is that the group has read all records before an open transaction.",
+    help="1 for the current status of the partition. The other statuses of the partition have no series.",
+    unknown="The lag of the partition is unknown, or the monitor has not seen a commit of the partition yet. The series"
+    " is also absent in two other cases. First: all unread offsets may be transaction markers or records of aborted"
+    " transactions. Second: the group has read all records that come before an open transaction.",
     example='rebalance_monitor_partition_status{status=~"STOP|STALL|REWIND"}',
 )

@@ -1,6 +1,6 @@
-"""Rebalances: these metrics show the number of rebalances of each group, and the causes of these rebalances.
+"""Rebalances: these metrics show the number and the causes of each group's rebalances.
 
-The metrics also show moved partitions, commit gaps and active conditions.
+They also show moved partitions, commit gaps and active conditions.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ REBALANCES: Final = Signal(
     name="rebalance_monitor_rebalances_total",
     kind=COUNTER,
     unit="rebalances",
-    help="Number of rebalances since the monitor first saw the group. Each new generation is one rebalance. A"
+    help="Number of rebalances since the monitor first saw the group. Each new generation counts as one rebalance. A"
     " transition to Empty does not count.",
     unknown="The group does not exist. For an existing group, the counter starts at 0.",
     example="topk(10, sum by (cluster, group) (increase(rebalance_monitor_rebalances_total[1h])))",
@@ -24,8 +24,8 @@ REBALANCES_FAILED: Final = Signal(
     kind=COUNTER,
     unit="rebalances",
     granularity=PARTITION,
-    help="Number of generations that never received an assignment, although members joined. The counter contains only"
-    " cases that the records prove.",
+    help="Number of generations that members joined but that never got an assignment. The counter contains only cases"
+    " that the records prove.",
     unknown="The group is a classic group and `source.kind` is `admin-api`. With this source, the monitor cannot see"
     " failed rebalances, because the coordinators do not report them.",
     example="increase(rebalance_monitor_rebalances_failed_total[1h]) > 0",
@@ -59,8 +59,8 @@ REBALANCES_BY_CAUSE: Final = Signal(
         }
     ),
     granularity=PARTITION,
-    help="Number of rebalances since the monitor first saw the group, by primary cause. A generation without a record"
-    " does not count.",
+    help="Number of rebalances since the monitor first saw the group, by main cause. A generation without a record in"
+    " __consumer_offsets does not count.",
     unknown="The monitor has not seen a rebalance of the group with this cause.",
     example='sum by (cause) (increase(rebalance_monitor_rebalances_by_cause_total{group="payments"}[1d]))',
 )
@@ -72,9 +72,9 @@ MOVED_PARTITIONS: Final = Signal(
     label_values=MappingProxyType({"necessary": ("true", "false", "unknown")}),
     granularity=PARTITION,
     help="Number of partitions that moved from one owner to a different owner. `necessary=false` means that the"
-    " partition did not have to move. A different assignment, at least as balanced, would have left the partition in"
-    " place. `necessary=unknown` means that the monitor does not know the smallest possible number of moves.",
-    unknown="The group has no moved partition with this value of the label `necessary`.",
+    " partition did not have to move: an assignment without this move is at least as balanced. `necessary=unknown`"
+    " means that the monitor does not know the smallest possible number of moves.",
+    unknown="No partition has moved with this value of the label `necessary`.",
     example='topk(10, increase(rebalance_monitor_moved_partitions_total{necessary="false"}[1d]))',
 )
 COMMIT_GAP_SECONDS: Final = Signal(
@@ -82,9 +82,9 @@ COMMIT_GAP_SECONDS: Final = Signal(
     kind=HISTOGRAM,
     unit="seconds",
     granularity=PARTITION,
-    help="Time from the group's last commit before a rebalance to the group's first commit after the rebalance. The"
-    " histogram does not contain gaps of unknown length. The histogram starts again at 0 when the checkpoint is"
-    " rebuilt or the group is deleted.",
+    help="Time from the group's last commit before a rebalance to its first commit after the rebalance, in seconds. The"
+    " histogram does not contain gaps of unknown length. It starts again at 0 when the checkpoint is rebuilt or the"
+    " group is deleted.",
     unknown="The group has no commit gap of known length. The table `commit_gaps` shows why the length of a gap is"
     " unknown.",
     example="histogram_quantile(0.9, sum by (cluster, group, le)"
@@ -116,9 +116,9 @@ GROUP_CONDITION: Final = Signal(
     unit="boolean",
     labels=(*OF_A_GROUP, "condition"),
     label_values=_CONDITIONS,
-    help="1 for each condition of the group that was active at the last sample. Examples are a rebalance storm and a"
-    " stuck rebalance. To see the affected members and the start time, use the table `group_conditions` or the"
-    " command `rebalance-monitor history GROUP`.",
+    help="1 for each condition that was active at the last sample. A condition is a problem of the group that lasts for"
+    " some time, for example a rebalance storm or a stuck rebalance. To see the affected members and the start time,"
+    " use the table `group_conditions` or the command `rebalance-monitor history GROUP`.",
     unknown="The condition is not active, or the monitor does not know whether the condition is active.",
     example='rebalance_monitor_group_condition{condition="rebalance_storm"}'
     ' unless on (cluster, group) rebalance_monitor_group_condition{condition="rolling_restart"}',

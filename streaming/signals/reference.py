@@ -13,21 +13,21 @@ _INTRODUCTION = """\
 
 `python -m tests.metrics_reference` writes this page from `streaming/signals/`. The tests check it.
 
-The default address is `127.0.0.1:9560/metrics`. The format is Prometheus' text format or OpenMetrics. At start,
-the monitor reads the log to its end. During this time, it exports only metrics that describe the
-monitor.
+The default address is `127.0.0.1:9560/metrics`. The format is Prometheus' text format or OpenMetrics. At start, the
+monitor reads the topic __consumer_offsets to its end. Until then, it exports only the metrics of the section "The
+monitor itself".
 
 **An unknown value has no series.** An unknown value is never exported as 0, -1, NaN or the last known value. A
-comparison such as `== 0` does not match an absent series. Use `absent(...)` or `unless` to find an absent series. A
-metric that describes a problem also has no series if there is no such problem. For each metric, the line "reasons for
-an absent series" lists all reasons.
+comparison such as `== 0` does not match an absent series. To find an absent series, use `absent(...)` or `unless`. A
+metric that describes a problem also has no series if this problem does not exist. For each metric, the line "reasons
+for an absent series" lists all reasons.
 
 **Some metrics are exported only for some groups.** For each metric, the line below the description shows its level of
-detail (granularity). The setting `metrics.granularity` selects the level of detail of all groups. The default is
+detail (granularity). The setting `metrics.granularity` selects the level of detail for all groups. Its default is
 `topic`. With this default, metrics of the granularities `group` and `topic` are exported for every group. Metrics of
-the granularity `partition` are exported only for the 20 worst groups (`metrics.top_k`). A healthy group has at most
-15 series, and one additional series for each topic. A group with problems has more series. To change the selection,
-use these settings:
+the granularity `partition` are exported only for the 20 worst groups (`metrics.top_k`). A healthy group has at most 15
+series, and one additional series for each of its topics. A group with problems has more series. To export more or fewer
+metrics, use these settings:
 
 - `granularity = "partition"` exports all details of all groups. `granularity = "member"` also exports the metrics of
   members.
@@ -37,7 +37,7 @@ use these settings:
   for kafka_exporter then work unchanged. `compatible_with = ["kafka_lag_exporter"]` does the same for
   kafka-lag-exporter.
 
-/metrics also contains the standard metrics of the process: `process_*`, `python_info` and `python_gc_*`.
+`/metrics` also contains the standard metrics of the Python process: `process_*`, `python_info` and `python_gc_*`.
 """
 
 

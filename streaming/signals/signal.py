@@ -2,17 +2,19 @@
 
 Rules:
 
-1. `name` is the exported name. The name of a counter ends in `_total`. A histogram has three exported names
-   (`exported_names`). None of these names equals `name`.
-2. If a name ends in a unit (`_seconds`, `_bytes`, `_ratio`, `_partitions`, `_members`, ...), the values have this unit.
-3. The order of labels is the order in which the exporter writes the label values. If all possible values of a label are
-   known, `label_values` lists these values.
-4. `help` describes the value of the metric. `unknown` describes possible reasons why a series is absent. An absent
-   series never means that the value is zero.
+1. `name` is the exported name. The name of a counter ends in `_total`. A histogram is exported under three names:
+   `name` with the suffixes `_bucket`, `_sum` and `_count` (`exported_names`).
+2. If a name ends in a unit (`_seconds`, `_bytes`, `_ratio`, `_partitions`, `_members`, ...), this is the unit of the
+   values.
+3. The order of labels is the order in which the exporter writes the label values. If a label has a fixed set of values,
+   `label_values` lists these values.
+4. `help` describes the value of the metric. `unknown` lists the reasons why a series can be absent. An absent series
+   does not prove that the value is 0.
 5. `example` is a PromQL query for an engineer on call. The query uses only metrics and labels that are defined in this
    package.
-6. If the setting `metrics.granularity` has the value `granularity` or a finer value, the metric is exported for every
-   group. For the worst groups, the metrics of all granularities except `member` are always exported.
+6. `granularity` is the level of detail of the metric. The metric is exported for every group if the setting
+   `metrics.granularity` has this level or a finer level. For the worst groups, the metrics of all granularities except
+   `member` are always exported.
 
 Conventions: https://prometheus.io/docs/practices/naming/
 """
@@ -36,11 +38,9 @@ TOPIC: Final = "topic"
 PARTITION: Final = "partition"
 MEMBER: Final = "member"
 GRANULARITIES: Final[tuple[Granularity, ...]] = (CLUSTER, GROUP, TOPIC, PARTITION, MEMBER)
-"""All granularities, the coarsest first. The granularity of a metric is a level of detail (rule 6).
+"""All granularities, the coarsest first.
 
-Metrics of the monitor itself have the granularity `cluster`, even if they have more labels. Each metric of the monitor
-itself has at most one series per partition of `__consumer_offsets`. Metrics that explain a group in detail have the
-granularity `partition`, even if they have no label `partition`. An example is the fairness score.
+Metrics of the monitor itself have the granularity `cluster`, even if they have more labels.
 """
 
 FamilySet = Literal["own", "kafka_exporter", "kafka_lag_exporter"]
@@ -48,16 +48,16 @@ OWN: Final = "own"
 KAFKA_EXPORTER: Final = "kafka_exporter"
 KAFKA_LAG_EXPORTER: Final = "kafka_lag_exporter"
 FAMILY_SETS: Final[tuple[FamilySet, ...]] = (OWN, KAFKA_EXPORTER, KAFKA_LAG_EXPORTER)
-"""The project that defined the metric names: this project, or a different exporter for which dashboards exist."""
+"""The projects that defined the metric names: this project, and two exporters that dashboards of other projects use."""
 
 OF_A_CLUSTER: Final = ("cluster",)
 OF_A_GROUP: Final = ("cluster", "group")
-"""`OF_A_CLUSTER`: the labels of metrics of a cluster. `OF_A_GROUP`: the labels of metrics of a group."""
+"""The labels of metrics that describe a cluster (`OF_A_CLUSTER`) or a group (`OF_A_GROUP`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signal:
-    """The definition of a metric, with all texts (rules 1 to 5).
+    """The definition of a metric: its name, type, unit, labels and texts.
 
     Example: `Signal(name="rebalance_monitor_ready", unit="boolean", labels=OF_A_CLUSTER, ...)`.
     """

@@ -43,7 +43,7 @@ def test_a_python_that_cannot_create_environments_is_refused(fresh_tree: Path):
 def test_a_java_home_without_java_is_refused(fresh_tree: Path):
     message = _set_up(fresh_tree, JAVA_HOME="/nowhere")
     assert message.startswith(
-        "JAVA_HOME is /nowhere, but /nowhere/bin/java is not an executable file: unset JAVA_HOME, or apt install"
+        "JAVA_HOME is /nowhere, but /nowhere/bin/java cannot be run: unset JAVA_HOME, or apt install"
     )
     assert message.count("\n") == 1
 

@@ -56,7 +56,7 @@ def test_an_unsupported_java_version_is_named_with_the_remedy(
 def test_a_java_home_without_java_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(
-        JavaError, match=f"JAVA_HOME is {tmp_path}, but .* is not an executable file: unset JAVA_HOME, or apt install"
+        JavaError, match=f"JAVA_HOME is {tmp_path}, but .* cannot be run: unset JAVA_HOME, or apt install"
     ):
         find_java()
 

@@ -18,7 +18,7 @@ SHARED_LINES = {
     "a request on the HTTP port failed": "the port is shared",
     "a connection to the HTTP port failed": "the port is shared",
     "a connection to the HTTP port failed: %s": "the port is shared",
-    "every user of this machine can read %s: mount it with mode 0440": "files with secrets are shared",
+    "every user of this machine can read %s: mount this file with mode 0440": "files with secrets are shared",
     "%d rows appended to %s in %.1f ms": "the tables are shared",
     "could not write a checkpoint of table %s: %s": "the tables are shared",
     "added columns to table %s: %s": "the tables are shared",

@@ -15,4 +15,4 @@ def read_commit_gaps(group: str, root: str, cluster: str | None) -> Sequence[dic
     try:
         return stored_rows(root, COMMIT_GAPS, group_id=group, cluster=cluster)
     except NoTableError:
-        return []  # an older monitor without this table wrote the tables
+        return []  # an older monitor, which had no such table, wrote the tables

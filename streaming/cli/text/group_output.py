@@ -1,4 +1,4 @@
-"""Shows groups, as the brokers and a running monitor describe them: as a table, one value per line, or as JSON."""
+"""Formats groups as a table, with one value per line, or as JSON. The values come from the brokers and the monitor."""
 
 from __future__ import annotations
 
@@ -35,9 +35,10 @@ Conditions = Mapping[str, list[Row]]
 
 @dataclass(frozen=True, slots=True)
 class AnsweredGroup:
-    """The listing of a group, and the group's description if the coordinator answered.
+    """A group as the brokers list and describe it.
 
-    The description was requested after the listing.
+    The coordinator's description is newer than the list. If the coordinator returned no description, `described` is
+    None, and `not_reported` contains the reason.
     """
 
     group_id: str
@@ -47,19 +48,19 @@ class AnsweredGroup:
 
     @property
     def state(self) -> str | None:
-        """The state of the group. The description is newer than the listing."""
+        """The state of the group, or None if unknown."""
         return self.described.state if self.described else self.listed.state
 
     @property
     def group_type(self) -> str | None:
-        """The type of the group, or None if the brokers are too old to report it."""
+        """The type of the group, or None if the brokers are too old to report types."""
         return self.described.group_type if self.described else self.listed.group_type
 
 
 def group_as_json(
     group: AnsweredGroup, conditions: Conditions | None, reported: Reported | None = None
 ) -> dict[str, Any]:
-    """Return the values of a group for --json. None means unknown."""
+    """Return the JSON object of a group for --json. None means unknown."""
     described = group.described
     return {
         "group_id": group.group_id,
@@ -113,7 +114,7 @@ def group_table(
 
 
 def group_details(group: AnsweredGroup, conditions: Conditions | None, reported: Reported | None) -> Iterator[Table]:
-    """Yield the values of one group, one line for each value, and then a table of its members."""
+    """Yield a table with one value of the group per line, and then a table of its members."""
     values = Table.grid(padding=(0, 2))
     names = column_names(conditions, reported, verbose=True)
     for name, cell in zip(names, group_cells(group, conditions, reported, verbose=True), strict=True):
@@ -128,7 +129,7 @@ def group_details(group: AnsweredGroup, conditions: Conditions | None, reported:
 
 
 def column_names(conditions: Conditions | None, reported: Reported | None, *, verbose: bool) -> list[str]:
-    """Return the names of the values of a group. They depend on the sources that are available."""
+    """Return the names of the columns. They depend on the available sources (brokers, tables, monitor)."""
     of_monitor = () if reported is None else reported_columns(verbose=verbose)
     return [*_COLUMNS, *of_monitor, *(() if conditions is None else ("conditions",))]
 
@@ -147,20 +148,16 @@ def group_cells(
 
 
 def _protocol_and_member_count(described: DescribedGroup | None) -> tuple[str | None, str | None]:
-    """Return the cells "protocol" and "members".
-
-    If the group has no strategy, the cell "protocol" is "". None means unknown.
-    """
+    """Return the cells "protocol" and "members". None means unknown. The protocol is empty if there is no strategy."""
     return (described.protocol or "", str(len(described.members))) if described else (None, None)
 
 
 def _conditions_text(rows: Iterable[Row]) -> str:
-    """Return one line per condition: its name and its start time."""
     return "\n".join(f"{condition_title(row)} since {format_since(row)}" for row in rows)
 
 
 def _fairness_text(group_id: str, described: DescribedGroup) -> str | None:
-    """Return the fairness of a group. It is "" if no partitions are assigned now. It is None if it is unknown."""
+    """Return the fairness of a group. Empty if no partitions are assigned now, or None if the fairness is unknown."""
     if described.state not in _STATES_WITH_PARTITIONS or described.protocol_type != CONSUMER_PROTOCOL_TYPE:
         return ""
     if described.protocol == KAFKA_STREAMS_PROTOCOL:

@@ -1,4 +1,4 @@
-"""The options `--at` and `--between` of `rebalance-monitor history`: a group at a moment, and two generations."""
+"""The output of `rebalance-monitor history` with `--at` (a group at a moment) and `--between` (two generations)."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _MOST_PARTITIONS = 20
 
 
 def lines_at(root: str, cluster: str | None, group: str, at: str, *, as_json: bool) -> Iterator[str]:
-    """Describe a group as of a moment, once for each cluster that has the group. Raises RemedyError."""
+    """Return the lines that describe a group at a moment, for each cluster that has the group. Raises RemedyError."""
     at_ms = parse_moment(at)
     if at_ms is None:
-        raise RemedyError(f"{at!r} is not a moment: use a time in UTC, for example 2026-11-22T22:04")
+        raise RemedyError(f"{at!r} is not a valid time: use a time in UTC, for example 2026-11-22T22:04")
     found = 0
     for name, reader, coverage in _readers(root, cluster, [at_ms]):
         past = reader.group(group, at_ms)
@@ -50,12 +50,13 @@ def lines_at(root: str, cluster: str | None, group: str, at: str, *, as_json: bo
 
 
 def lines_between(root: str, cluster: str | None, group: str, ends: Sequence[str], *, as_json: bool) -> Iterator[str]:
-    """Compare two generations of a group, once for each cluster that has both. Raises RemedyError."""
+    """Return the lines that compare two generations, for each cluster that has both generations. Raises RemedyError."""
     parsed = [parse_moment_or_generation(end) for end in ends]
     known = [end for end in parsed if end is not None]
     if len(known) < len(parsed):
         raise RemedyError(
-            "--between needs two values. Each is a generation or a moment, for example 41 42 or 2026-11-22T22:04 43"
+            "--between needs two values: each value is the number of a generation or a time in UTC, for example 41 42"
+            " or 2026-11-22T22:04 43"
         )
     one, other = known
     found = 0
@@ -74,14 +75,17 @@ def lines_between(root: str, cluster: str | None, group: str, ends: Sequence[str
 
 def _no_row(root: str, group: str) -> str:
     return (
-        f"{root} has no row of {group!r} for this moment or generation. Either the group did not exist, or its rows"
-        " were deleted because they are older than tables.retention_days: choose a later moment, or run"
-        " `rebalance-monitor history` without --at and --between for all its rebalances"
+        f"the tables in {root} contain no row of {group!r} for this time or generation. Either the group did not exist,"
+        " or the monitor deleted the rows because they were older than tables.retention_days: choose a later time, or"
+        " run `rebalance-monitor history` without --at and --between to see all stored rebalances"
     )
 
 
 def _readers(root: str, cluster: str | None, moments_ms: Sequence[int]) -> Sequence[tuple[str, PastReader, Coverage]]:
-    """Return a reader for each cluster whose tables cover the moments. Raises RemedyError if there is none."""
+    """Return a reader for each cluster whose tables cover all moments.
+
+    Raises RemedyError if no cluster has such tables.
+    """
     now_ms = time.time_ns() // 1_000_000
     names = stored_clusters(root) if cluster is None else [cluster]
     readers = [(name, reader, reader.coverage()) for name in names if (reader := PastReader(root, name))]
@@ -91,20 +95,20 @@ def _readers(root: str, cluster: str | None, moments_ms: Sequence[int]) -> Seque
         reasons = "; ".join(
             f"cluster {name}: {refusals[name]}. {_coverage_line(coverage)}" for name, _, coverage in readers
         )
-        raise RemedyError(f"{root} has no answer: {reasons or 'the tables have no row'}")
+        raise RemedyError(f"the tables in {root} do not cover this time: {reasons or 'the tables are empty'}")
     return able
 
 
 def _coverage_line(coverage: Coverage) -> str:
     if coverage.first_ms is None or coverage.last_ms is None:
-        return "The tables have no row"
+        return "The tables are empty"
     return f"The tables cover {format_moment(coverage.first_ms)} to {format_moment(coverage.last_ms)} UTC"
 
 
 def _group_lines(cluster: str, at_ms: int, past: PastGroup) -> Iterator[str]:
 
     group, membership, lag = past.report, past.report.membership, past.report.lag
-    yield f"{escape_text(group.group_id)} in cluster {escape_text(cluster)}, as of {format_moment(at_ms)} UTC"
+    yield f"{escape_text(group.group_id)} in cluster {escape_text(cluster)} at {format_moment(at_ms)} UTC"
     yield (
         f"state {membership.state}, generation {_shown(membership.generation_id)}, strategy"
         f" {escape_text(membership.protocol or '?')}, {_shown(membership.members)} members, last record"
@@ -134,7 +138,7 @@ def _group_lines(cluster: str, at_ms: int, past: PastGroup) -> Iterator[str]:
             f" {partition.status or '?'}"
         )
     if len(past.partitions) > _MOST_PARTITIONS:
-        yield f"{_MOST_PARTITIONS} of {len(past.partitions)} partitions are shown, those with the highest lag"
+        yield f"only the {_MOST_PARTITIONS} partitions with the highest lag are shown, of {len(past.partitions)}"
     if past.findings.cause is not None:
         yield f"cause of the lag: {escape_text(past.findings.cause['text'] or '')}"
     incident = (past.last_findings or past.findings).incident
@@ -161,7 +165,7 @@ def _comparison_lines(cluster: str, group: str, comparison: Comparison) -> Itera
     necessary = "?" if comparison.fewest_moves is None else f"{bound}{comparison.fewest_moves}"
     yield f"{_shown(comparison.moved_partitions)} partitions moved ({necessary} necessary)"
     if comparison.has_more_rebalances:
-        yield "there are earlier rebalances between the two"
+        yield "more rebalances happened between the two generations; only the latest are shown"
     for rebalance in reversed(past_rebalances(comparison.rebalances)):
         yield _rebalance_line(rebalance)
 

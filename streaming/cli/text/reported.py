@@ -1,4 +1,4 @@
-"""Shows the values of a group that only a running monitor knows, as cells of a table."""
+"""Returns the values of a group that only a running monitor knows, as cells of a table."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ def reported_columns(*, verbose: bool) -> Sequence[str]:
 
 
 def reported_cells(group: Mapping[str, Any] | None, *, verbose: bool) -> list[str]:
-    """Return the cells of a group of the API. If the monitor does not know the group, all values are unknown."""
+    """Return the cells for a group.
+
+    `group` is the group's JSON from the API, or None if the monitor does not know the group.
+    """
     if group is None:
         return [UNKNOWN] * len(reported_columns(verbose=verbose))
     from streaming.page.rendering import amount, catch_up, utc, whole  # noqa: PLC0415 - slow to import
@@ -45,7 +48,10 @@ _KINDS = ("session", "rebalance")
 
 
 def _cause(cause: Mapping[str, Any] | None) -> str:
-    """Return the sentence about the cause. Empty if the group has no cause, or if an old monitor does not report it."""
+    """Return the cause of lag and the advice.
+
+    Empty if the group has no cause of lag, or if an old monitor does not report it.
+    """
     return "" if cause is None else escape_text(" ".join(filter(None, (cause["text"], cause["advice"]))))
 
 

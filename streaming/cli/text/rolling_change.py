@@ -16,7 +16,7 @@ from streaming.errors import RemedyError
 from streaming.events import CLASSIC
 
 REJECTED = "INCONSISTENT_GROUP_PROTOCOL"
-"""Kafka's error for a member that has no strategy in common with the group."""
+"""Kafka's error for a member that offers no strategy that all other members offer."""
 
 
 def print_rolling_change(group: str, row: Mapping[str, Any], offers: Sequence[str], *, as_json: bool) -> None:
@@ -26,8 +26,8 @@ def print_rolling_change(group: str, row: Mapping[str, Any], offers: Sequence[st
     """
     if row["group_type"] != CLASSIC:
         raise RemedyError(
-            f"{group!r} is a group of type {row['group_type']}: its members do not vote for a strategy. Use --offers"
-            " only for classic groups"
+            f"{group!r} is a group of type {row['group_type']}, and its members do not vote for a strategy: use"
+            " --offers only for classic groups"
         )
     members = len(row["members"])
     steps = rolling_change([parse_offers(lists, members) for lists in offers])
@@ -54,13 +54,13 @@ def parse_offers(lists: str, members: int) -> list[Offer]:
     """
     offers = [tuple(offer.split(",")) for offer in lists.split()]
     if not offers or not all(name for offer in offers for name in offer):
-        raise RemedyError(f"--offers {lists!r} has an empty name: write for example --offers sticky,range")
+        raise RemedyError(f"--offers {lists!r} contains an empty name: write for example --offers sticky,range")
     if len(offers) == 1:
         return offers * members
     if len(offers) != members:
         raise RemedyError(
-            f"--offers {lists!r} has {len(offers)} lists, but the group has {members} members: write one list for all"
-            " members, or one list per member"
+            f"--offers {lists!r} contains {len(offers)} lists, but the group has {members} members: write one list for"
+            " all members, or one list for each member"
         )
     return offers
 
@@ -78,11 +78,12 @@ def _remarks(steps: Sequence[Step], present_strategy: str | None) -> Iterator[st
     chosen = steps[0].strategy
     if chosen is not None and present_strategy is not None and chosen != present_strategy:
         yield (
-            f"The group uses {escape_text(present_strategy)} now, but the first --offers results in"
-            f" {escape_text(chosen)}. Check the first --offers."
+            f"The group uses {escape_text(present_strategy)} now, but with the lists of the first --offers, it would"
+            f" choose {escape_text(chosen)}. Check the first --offers."
         )
     if any(step.strategy is None for step in steps):
         yield (
-            f"{REJECTED}: the members have no strategy in common. The coordinator rejects members that join, and their"
-            " consumers fail. First add the new strategy to the list of every member, then remove the old one."
+            f"{REJECTED}: no strategy is in the lists of all members. The coordinator rejects members that join, and"
+            " their consumers fail. First add the new strategy to the list of every member. Then remove the old"
+            " strategy."
         )

@@ -13,7 +13,7 @@ _WIDTH_WITHOUT_TERMINAL = 140
 
 
 def output_console() -> Console:
-    """Return a console for standard output. If it is a pipe, lines have 140 columns instead of rich's default of 80."""
+    """Return a console for standard output. If standard output is not a terminal, lines have at most 140 columns."""
     return Console(width=None if sys.stdout.isatty() else _WIDTH_WITHOUT_TERMINAL)
 
 

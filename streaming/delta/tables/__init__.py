@@ -2,7 +2,7 @@
 
 All tables are partitioned by cluster and date. If a row describes a record, its key is the position of the record
 (cluster, offsets_topic_partition, offsets_topic_offset). If a row describes a sample, its key contains the time of the
-sample. A row of `assignment_imbalance` combines the assignment of a record with a sample. So the row has both keys.
+sample. A row of `assignment_imbalance` describes a record and a sample, so its key contains both.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ TABLES = (
 
 
 def describe_tables() -> Iterator[str]:
-    """Return the tables as Markdown for `docs/TABLES.md`."""
+    """Return the lines of the reference of all tables in Markdown, for `docs/TABLES.md`."""
     for table in TABLES:
         yield f"## `{table.name}`\n\nEach row describes {table.row}.\n\n| column | type | description |\n|---|---|---|"
         for field in table.schema:

@@ -24,9 +24,8 @@ _MISPLACED = pa.struct(
 )
 
 _DRIFT_PARTITIONS = (
-    "number of partitions whose owner breaks a rule of the group's own strategy. In rows for"
-    " other strategies: number of partitions that the strategy of the row would assign to a different member. Null if"
-    " unknown"
+    "number of partitions whose owner breaks a rule of the group's own strategy. In rows for other strategies, number"
+    " of partitions that this strategy would assign to a different member. Null if unknown"
 )
 _ASSIGNED_BY = (
     "library that computed the assignment: java, librdkafka, kafka-python, aiokafka, kafkajs, sarama, franz-go,"
@@ -35,7 +34,7 @@ _ASSIGNED_BY = (
 
 ASSIGNMENT_DRIFT = Table(
     "assignment_drift",
-    "the comparison of one generation's assignment with the assignment that one strategy expects",
+    "the comparison of the actual assignment of one generation with the assignment that one strategy computes",
     pa.schema(
         [
             *RECORD,
@@ -46,39 +45,41 @@ ASSIGNMENT_DRIFT = Table(
             column(
                 "verdict",
                 pa.string(),
-                "result of the comparison. Rows for the group's own strategy have one of these values. match: the"
-                " assignment is as expected. drift: a rule of the strategy is broken, or the leader's own library"
-                " computes a different assignment. equivalent: the assignment is not the expected assignment, but it"
-                " is equally even. withheld: the next round of a cooperative rebalance assigns more partitions."
-                " differs_from_java: no rule is broken, but Java computes a different assignment. rebalancing: the"
-                " coordinator is still computing the assignment of the epoch. unknown. not_evaluated. Rows for other"
-                " strategies have one of these values: same, differs, unknown, not_evaluated",
+                "result of the comparison. For the group's own strategy, the value is one of these. match: every"
+                " partition has the expected owner. drift: the assignment breaks a rule of the strategy, or the"
+                " leader's own library computes a different assignment. equivalent: some owners are not the expected"
+                " owners, but the strategy allows this assignment, too. withheld: some partitions get an owner only in"
+                " the next round of a cooperative rebalance. differs_from_java: the assignment breaks no rule, but Java"
+                " computes a different assignment. rebalancing: the generation or epoch has no assignment yet. unknown:"
+                " an input is missing. not_evaluated: the monitor does not implement the strategy, or your own strategy"
+                " failed. For all other strategies, the value is same, differs, unknown or not_evaluated",
             ),
             column(
                 "reason",
                 pa.string(),
-                "reason for the verdict unknown, not_evaluated or differs_from_java. If the verdict is drift and the"
-                " strategy is not evaluated, the column also contains the reason. Otherwise empty",
+                "reason for the verdict unknown, not_evaluated or differs_from_java. For the verdict drift, reason why"
+                " the monitor checked only the common rules. Otherwise empty",
             ),
             column("drift_partitions", pa.int32(), _DRIFT_PARTITIONS),
             column(
                 "misplaced",
                 pa.list_(_MISPLACED),
-                "the drift partitions with their actual owners and expected owners, if the verdict is drift",
+                "partitions whose owner breaks a rule, with the actual owners and the expected owner. Empty if the"
+                " verdict is not drift",
             ),
-            column("violations", pa.list_(pa.string()), "the broken rules, if the verdict is drift"),
+            column("violations", pa.list_(pa.string()), "names of the broken rules. Empty if the verdict is not drift"),
             column("assigned_by", pa.string(), _ASSIGNED_BY),
             column(
                 "evidence",
                 pa.list_(pa.string()),
-                "data that the group leader wrote. The monitor derives assigned_by from these data",
+                "data of the group leader from which the monitor derives assigned_by",
             ),
             NOT_KNOWN,
             column(
                 "metadata_sampled_time",
                 TIME,
-                "sampling time of the topic metadata that the verdict uses. If these metadata have several sampling"
-                " times, this is the oldest time",
+                "time when the monitor sampled the topic metadata that it used for the verdict. If the metadata come"
+                " from several samples, this is the oldest time",
             ),
         ]
     ),

@@ -1,4 +1,4 @@
-"""Defines what all tables use: the table type, columns of records and samples, types of partitions."""
+"""Defines the type of a table, and the columns and column types that several tables share."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ NAMED_PARTITIONS = pa.list_(pa.struct([("topic", pa.string()), ("partition", pa.
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """A table: its name, a description of one row, and its columns. The metadata of a column contains its comment.
+    """A table: its name, a description of one row, and its columns.
 
-    Each table exists once and is a key of dictionaries. A hash of all its columns would be slow.
+    Tables are keys of dictionaries. They are compared by identity, because a hash of all columns is slow.
     """
 
     name: str
@@ -24,7 +24,7 @@ class Table:
 
 
 def column(name: str, kind: pa.DataType, comment: str) -> pa.Field:
-    """Make a column with a comment. `docs/TABLES.md` shows the comment."""
+    """Return a column whose metadata contains the comment. `docs/TABLES.md` shows the comment."""
     return pa.field(name, kind, metadata={"comment": comment})
 
 
@@ -35,18 +35,18 @@ RECORD = (
     column(
         "offsets_topic_partition",
         pa.int32(),
-        "number of the partition of __consumer_offsets. The number is -1 if source.kind is admin-api",
+        "number of the __consumer_offsets partition that contains the record. -1 if source.kind is admin-api",
     ),
     column(
         "offsets_topic_offset",
         pa.int64(),
-        "offset of the record in this partition. If source.kind is admin-api, this is a sequence number",
+        "offset of the record in this partition. A sequence number if source.kind is admin-api",
     ),
     column(
         "record_time",
         TIME,
-        "the coordinator's timestamp of the record. If the state of the group is Gone, this is the time of the"
-        " listing of groups. If source.kind is admin-api, this is the time of the poll",
+        "timestamp that the coordinator gave the record. If the state of the group is Gone, or if source.kind is"
+        " admin-api, this is the time when the monitor polled the brokers",
     ),
 )
 GROUP = column("group_id", pa.string(), "id of the consumer group")
@@ -56,7 +56,7 @@ SAMPLED = (
     column(
         "sampled_time",
         TIME,
-        "time at which the monitor requested the end offsets. The monitor read the commits before this time",
+        "time when the monitor requested the end offsets. The monitor had read the commits before this time",
     ),
 )
 SAMPLED_PARTITION = (
@@ -71,5 +71,7 @@ GENERATION = column(
     "generation of a classic group, or epoch of any other group. Null for a classic group if source.kind is admin-api",
 )
 NOT_KNOWN = column(
-    "not_known", pa.list_(pa.string()), "information that was missing when the monitor evaluated the assignment"
+    "not_known",
+    pa.list_(pa.string()),
+    "names of the inputs that the monitor did not know when it evaluated the assignment",
 )

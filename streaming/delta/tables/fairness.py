@@ -1,7 +1,7 @@
-"""Defines the tables of imbalance and what-if.
+"""Defines the tables `assignment_imbalance` and `what_if`.
 
-`assignment_imbalance` shows how evenly a group shares its work. `what_if` shows the assignments that strategies would
-compute.
+`assignment_imbalance` shows how evenly a group shares its work. `what_if` describes the assignments that other
+strategies would compute.
 """
 
 from __future__ import annotations
@@ -30,17 +30,16 @@ _MEASURED = (
     column(
         "sampled_time",
         TIME,
-        "time at which the monitor sampled lag or throughput. Null if measure is partitions, because the record"
-        " itself contains the partitions",
+        "time when the monitor sampled lag or throughput. Null if measure is partitions",
     ),
 )
 
 ASSIGNMENT_IMBALANCE = Table(
     "assignment_imbalance",
-    "the work of one generation, and how this work is distributed. The row shows the distribution among members,"
-    " among client hosts, or among the subscribers of one topic. If measure is partitions, each evaluated record has"
-    " one row for each distribution. If measure is lag or throughput, a sample has a row only in two cases: the score"
-    " changed by at least ten points, or it changed between known and unknown",
+    "how the work of one generation is distributed among its members, among its client hosts, or among the subscribers"
+    " of one topic. If measure is partitions, each evaluated record has one row for each distribution. If measure is"
+    " lag or throughput, a sample has a row only if the score changed by at least ten points, or if the score became"
+    " known or unknown",
     pa.schema(
         [
             *_MEASURED,
@@ -61,10 +60,10 @@ ASSIGNMENT_IMBALANCE = Table(
             column(
                 "participants",
                 pa.int32(),
-                "number of members or client hosts that the row compares. If this number is unknown, this column and"
-                " all following numeric columns are null",
+                "number of members or client hosts that the row compares. If this number is unknown, it is null, and"
+                " all numbers in the following columns are null, too",
             ),
-            column("total", pa.float64(), "total work. The unit depends on the column measure"),
+            column("total", pa.float64(), "total work of all participants. The unit depends on the column measure"),
             column(
                 "largest",
                 pa.float64(),
@@ -78,8 +77,8 @@ ASSIGNMENT_IMBALANCE = Table(
             column(
                 "busiest",
                 pa.string(),
-                "the member or host with the most work. If several members or hosts have the most work, this is the"
-                " first of them in alphabetical order. Null if there is no work",
+                "member or host with the most work. If several have equally much work, this is the first in"
+                " alphabetical order. Null if there is no work",
             ),
             column(
                 "idle", pa.int32(), "number of members or hosts without a partition. Null if measure is not partitions"
@@ -93,41 +92,39 @@ ASSIGNMENT_IMBALANCE = Table(
             column(
                 "max_to_mean_ratio",
                 pa.float64(),
-                "the column largest, divided by the mean work. The value is 1 if the work is shared evenly. Null if"
-                " total is 0",
+                "column largest, divided by the mean work. 1 if the work is shared evenly. Null if total is 0",
             ),
             column(
                 "coefficient_of_variation",
                 pa.float64(),
-                "standard deviation of the work, divided by the mean work. The value is 0 if the work is shared"
-                " evenly. Null if total is 0",
+                "standard deviation of the work, divided by the mean work. 0 if the work is shared evenly. Null if"
+                " total is 0",
             ),
             column(
                 "gini",
                 pa.float64(),
-                "Gini coefficient of the work. The value is 0 if the work is shared evenly. The value is"
-                " (participants - 1) / participants if one member or host has all the work. Null if total is 0",
+                "Gini coefficient of the work. 0 if the work is shared evenly. (participants - 1) / participants if one"
+                " member or host has all the work. Null if total is 0",
             ),
             column(
                 "score",
                 pa.float64(),
-                "fairness score from 0 to 100. The score is 100 if the work is shared as evenly as possible. The"
-                " score is 0 if one member or host has all the work, although a different assignment could avoid"
-                " this. The score is null if it is unknown. In this case, score_reason contains the reason",
+                "fairness score from 0 to 100. 100 if no valid assignment shares the work more evenly. 0 if one member"
+                " or host has all the work, and a different valid assignment could share it. Null if unknown. The"
+                " column score_reason contains the reason",
             ),
             column(
                 "score_reason",
                 pa.string(),
                 "reason why the score is null: metadata_missing, metadata_changed, law_broken, partitions_shared,"
-                " partitions_unassigned, subscriptions_too_many, member_subscription, topic_names, kafka_streams."
-                " Empty if there is a score",
+                " partitions_unassigned, subscriptions_too_many, member_subscription, topic_names, kafka_streams. Empty"
+                " if the score is known",
             ),
             column(
                 "excess",
                 pa.float64(),
                 "largest amount of work of one member or host in this assignment, minus the largest amount in the"
-                " fairest valid assignment. The value is 0 if the largest amount is the same in both assignments. The"
-                " unit depends on the column measure",
+                " fairest valid assignment. 0 if both amounts are equal. The unit depends on the column measure",
             ),
             column(
                 "unknown_reason",
@@ -139,11 +136,12 @@ ASSIGNMENT_IMBALANCE = Table(
             column(
                 "topic_skew",
                 _SKEW,
-                "topic skew: some members hold the extra partition of several topics, although each topic alone is"
-                " shared evenly. members: at most ten of these members. topics: the number of these topics."
-                " surplus_partitions: the total number of surplus partitions. Null if there is no skew, if measure is"
-                " not partitions, or if scope is not member. The column what_if.removes_topic_skew shows the strategy"
-                " that removes the skew",
+                "topic skew: each topic alone is shared evenly, but the same members hold the extra partition of"
+                " several topics. members: at most ten of these members. topics: number of topics of which these"
+                " members hold the extra partition. surplus_partitions: number of partitions that the busiest members"
+                " have above the fairest valid assignment. Null if there is no skew, if measure is not partitions, or"
+                " if scope is not member. The column removes_topic_skew of the table what_if marks the strategy that"
+                " removes the skew",
             ),
             NOT_KNOWN,
         ]
@@ -152,10 +150,10 @@ ASSIGNMENT_IMBALANCE = Table(
 
 WHAT_IF = Table(
     "what_if",
-    "the assignment that one strategy would compute for one evaluated generation. The row assumes that the group has"
-    " no change, one additional member, or one member fewer. If one batch evaluates several generations of a group,"
-    " only the last of these generations has rows. A group with more than 500 partitions has only rows without a"
-    " change. A group with more than 20,000 partitions has no rows",
+    "the assignment that one strategy would compute for the members of one generation, for one additional member, or"
+    " for one member fewer. If one batch evaluates several generations of a group, only the last generation has rows. A"
+    " group with more than 500 partitions has rows only for its present members. A group with more than 20,000"
+    " partitions has no rows",
     pa.schema(
         [
             *RECORD,
@@ -164,14 +162,14 @@ WHAT_IF = Table(
             column(
                 "change",
                 pa.string(),
-                "change of the group that the row assumes: as it is (no change), 1 member more, or 1 member fewer (the"
-                " member with the most partitions leaves)",
+                "change of the group that the row assumes: as it is (no change), 1 member more, or 1 member fewer"
+                " (without the member that has the most partitions)",
             ),
             column(
                 "strategy",
                 pa.string(),
-                "name of a built-in strategy or of your own strategy. If the name is (today), the row describes the"
-                " current assignment",
+                "name of the strategy, which is a built-in strategy or your own strategy. (today) means the current"
+                " assignment",
             ),
             column("is_group_strategy", pa.bool_(), "true if the strategy of this row is the group's own strategy"),
             column("failure", pa.string(), "reason why your own strategy has no result. Otherwise empty"),
@@ -181,14 +179,14 @@ WHAT_IF = Table(
             column(
                 "score",
                 pa.float64(),
-                "fairness score from 0 to 100. The score is 100 if the partitions are shared as evenly as possible."
-                " Null if unknown",
+                "fairness score from 0 to 100. 100 if no valid assignment shares the partitions more evenly. Null if"
+                " unknown",
             ),
             column(
                 "excess_partitions",
                 pa.int32(),
-                "partitions of the busiest member, minus the partitions of the busiest member in the fairest valid"
-                " assignment. Null if unknown",
+                "number of partitions of the busiest member, minus the number of partitions of the busiest member in"
+                " the fairest valid assignment. Null if unknown",
             ),
             column("idle_members", pa.int32(), "number of members without partitions"),
             column(
@@ -199,29 +197,29 @@ WHAT_IF = Table(
             column(
                 "unavoidable_moves",
                 pa.int32(),
-                "number of moved partitions that would move under every strategy, because their owner left",
+                "number of moved partitions whose owner leaves in this change. They move under every strategy",
             ),
             column("unassigned_partitions", pa.int32(), "number of partitions without an owner"),
             column(
                 "widest_topic_spread",
                 pa.int32(),
-                "largest spread of all topics. The spread of a topic compares the subscribers of the topic. It is the"
-                " largest number of partitions that one subscriber holds, minus the smallest number",
+                "largest spread of a topic. The spread of a topic is the largest number of the topic's partitions that"
+                " one subscriber holds, minus the smallest number that one subscriber holds",
             ),
             column(
-                "widest_spread_topic", pa.string(), "the topic with the largest spread. Null if the largest spread is 0"
+                "widest_spread_topic", pa.string(), "topic with the largest spread. Null if the largest spread is 0"
             ),
             column(
                 "rounds",
                 pa.int32(),
                 "number of rebalances that the group needs to reach the assignment. A cooperative strategy needs two"
-                " rebalances. The number is 0 if the column strategy contains (today)",
+                " rebalances. 0 if strategy is (today)",
             ),
             column(
                 "removes_topic_skew",
                 pa.bool_(),
-                "true if the strategy removes the topic skew with the smallest number of moved partitions. Null if"
-                " there is no skew",
+                "true if this strategy removes the topic skew, and no other strategy that removes it moves fewer"
+                " partitions. Null if there is no skew",
             ),
         ]
     ),

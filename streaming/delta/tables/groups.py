@@ -48,16 +48,17 @@ _BY_CAUSE = pa.list_(pa.struct([("cause", pa.string()), ("rebalances", pa.int64(
 _BY_NEED = pa.list_(pa.struct([("necessary", pa.string()), ("partitions", pa.int64())]))
 
 PROTOCOL_SOURCE = (
-    "records: the group's records name the strategy. broker: the group coordinator reported the strategy, because no"
-    " member of a KIP-848 group names an assignor, or because source.kind is admin-api. null: protocol is null, or an"
-    " earlier version of the monitor wrote the row"
+    "source of the column protocol. records: a record contains the name of the strategy. broker: only the group"
+    " coordinator reported the strategy. This is the case if no member of a KIP-848 group names an assignor, or if"
+    " source.kind is admin-api. null: protocol is null, or an earlier version of the monitor wrote the row"
 )
 
 GROUP_GENERATIONS = Table(
     "group_generations",
-    "one record that changed a group. These records are synced generations, rejoins of a static member, epochs,"
-    " assignment epochs, ends of a reconciliation, transitions to Empty, and tombstones. If no record shows the end"
-    " of a group, the table has a row with the state Gone. This row has the position of the group's last record",
+    "the state of a group after one record that changed the group. Such records are: a new generation with its"
+    " assignment, the rejoin of a static member, a new epoch, a new assignment epoch, the end of a reconciliation, the"
+    " transition to Empty, the tombstone of the group. If the brokers no longer list a group, and no record shows its"
+    " end, the table has a row with the state Gone. This row has the position of the group's last record",
     pa.schema(
         [
             *RECORD,
@@ -66,9 +67,9 @@ GROUP_GENERATIONS = Table(
             column(
                 "state",
                 pa.string(),
-                "state of the group: Stable, Empty, Assigning, Reconciling, Dead, Gone (the brokers no longer list"
-                " the group, and no record shows its end) or Unknown (records are missing, or a streams group has"
-                " members)",
+                "state of the group: Stable, Empty, Assigning, Reconciling, Dead, Gone (the brokers no longer list the"
+                " group, and no record shows its end) or Unknown (records are missing, or the group is a streams group"
+                " with members)",
             ),
             GENERATION,
             column(
@@ -79,7 +80,7 @@ GROUP_GENERATIONS = Table(
             column(
                 "protocol_type", pa.string(), "protocol type that the members reported, for example consumer or connect"
             ),
-            column("protocol", pa.string(), "the strategy that the coordinator chose"),
+            column("protocol", pa.string(), "name of the strategy that the coordinator chose. Null if unknown"),
             column("protocol_source", pa.string(), PROTOCOL_SOURCE),
             column("leader", pa.string(), "member id of the group leader"),
             column(
@@ -93,21 +94,27 @@ GROUP_GENERATIONS = Table(
             column(
                 "not_known",
                 pa.list_(pa.string()),
-                "information that the monitor has not found in the records yet: group_epoch, member_metadata,"
-                " current_assignment, target_assignment, resolved_regex, topic_names (the row contains topic ids"
-                " instead), member_subscription, member_assignment (the monitor could not decode the bytes of a"
-                " classic member). If source.kind is admin-api, the column also lists information that coordinators"
-                " do not return",
+                "names of the data that the records do not contain: group_epoch, member_metadata, current_assignment,"
+                " target_assignment, resolved_regex, topic_names (the row contains topic ids instead),"
+                " member_subscription, member_assignment (the monitor could not decode the bytes of a classic member)."
+                " If source.kind is admin-api, the column also lists data that coordinators do not return",
             ),
             column("rebalances_total", pa.int64(), "number of rebalances since the monitor first saw the group"),
             column(
                 "rebalances_failed_total",
                 pa.int64(),
-                "number of rebalances that ended without an assignment, although members had joined. The number"
-                " contains only cases that the records prove. Null if the source cannot prove any case",
+                "number of generations that members joined but that never got an assignment, since the monitor first"
+                " saw the group. Only cases that the records prove count. Null if source.kind is admin-api and the"
+                " group is a classic group",
             ),
-            column("empty_transitions_total", pa.int64(), "number of times that the last member left the group"),
-            column("incarnations", pa.int32(), "number of times that the group was created, including the first time"),
+            column(
+                "empty_transitions_total",
+                pa.int64(),
+                "number of times that the last member left the group, since the monitor first saw the group",
+            ),
+            column(
+                "incarnations", pa.int32(), "number of times that the group was created, including the first creation"
+            ),
         ]
     ),
 )
@@ -115,7 +122,7 @@ GROUP_GENERATIONS = Table(
 REBALANCES = Table(
     "rebalances",
     "one generation or epoch of a group, and the changes since the previous generation or epoch. For a KIP-848 group,"
-    " the monitor writes the row when the coordinator has computed the targets",
+    " the monitor writes the row when the coordinator has computed the target assignments",
     pa.schema(
         [
             *RECORD,
@@ -124,45 +131,46 @@ REBALANCES = Table(
             column(
                 "kind",
                 pa.string(),
-                "kind of the change. rebalance: every change that is not of a different kind. static_rejoin: a static"
-                " member rejoined with a new member id. This is not a rebalance. became_empty: the last member left."
-                " first_seen: the monitor knows nothing earlier about the group. created: the group was created again."
-                " upgraded: the group changed to KIP-848. downgraded: the group changed back to the classic protocol."
-                " deleted: the record is a tombstone of the group. If the kind of the group's next row is upgraded or"
-                " downgraded, the tombstone belongs to this change, and the group still exists",
+                "kind of the change. static_rejoin: a static member rejoined with a new member id. This is not a"
+                " rebalance. became_empty: the last member left. first_seen: the monitor has no earlier data about the"
+                " group. created: the group was created again. upgraded: the group changed to KIP-848. downgraded: the"
+                " group changed back to the classic protocol. deleted: the record is a tombstone of the group. If the"
+                " group's next row has the kind upgraded or downgraded, the tombstone is part of this change, and the"
+                " group still exists. rebalance: all other changes",
             ),
             column(
                 "primary_cause",
                 pa.string(),
-                "the first entry of the column causes. Null if unknown, or if the row is not a rebalance",
+                "most important cause: the first entry of the column causes. Null if unknown, or if the row is not a"
+                " rebalance",
             ),
             column(
                 "causes",
                 pa.list_(pa.string()),
-                "causes that the records prove. The most important cause comes first. The values are"
-                " strategy_changed, member_gone (left, timed out or fenced: these look the same in the records),"
-                " member_joined, subscription_changed, metadata_changed (a topic has more partitions than before),"
-                " cooperative_followup, unexplained (for example, a topic was deleted). If only the group coordinator"
-                " reported a change of the strategy, and no record shows it, the list contains strategy_changed, too."
-                " Null if records are missing",
+                "causes that the records prove. The most important cause comes first. The values are strategy_changed,"
+                " member_gone (the member left, timed out or was fenced: the records do not show which), member_joined,"
+                " subscription_changed, metadata_changed (a topic has more partitions than before),"
+                " cooperative_followup, unexplained (for example, a topic was deleted). strategy_changed is also listed"
+                " if only the group coordinator reported the change of the strategy. Null if records are missing",
             ),
             column("members", pa.int32(), "number of members after the rebalance"),
-            column("protocol", pa.string(), "the strategy after the rebalance"),
+            column("protocol", pa.string(), "name of the strategy after the rebalance"),
             column("protocol_source", pa.string(), PROTOCOL_SOURCE),
-            column("previous_protocol", pa.string(), "the strategy before the rebalance"),
+            column("previous_protocol", pa.string(), "name of the strategy before the rebalance"),
             column(
                 "changes",
                 pa.list_(_MEMBER_CHANGE),
-                "members with a change. Possible changes: the member joined, left, rejoined (a static member with a"
-                " new member id), changed its subscription, or has different partitions than before. revoked and"
-                " assigned are net changes. If the name of a topic is unknown, the topic is listed by its id",
+                "members with a change. Possible changes: the member joined, left, rejoined (a static member with a new"
+                " member id), changed its subscription, or has different partitions than before. revoked: partitions"
+                " that the member had before and does not have now. assigned: partitions that the member has now and"
+                " did not have before. If the name of a topic is unknown, the topic is listed by its id",
             ),
             column(
                 "moved_partitions",
                 pa.int32(),
-                "number of partitions that changed owner. A cooperative rebalance can have several rounds, with one row"
-                " for each round. The row of the last round contains the number for all rounds, and the earlier rows"
-                " contain null. The value is also null if it is unknown",
+                "number of partitions that moved to a different owner. A cooperative rebalance can have several rounds,"
+                " with one row for each round. The row of the last round contains the number for all rounds, and the"
+                " earlier rows contain null. Also null if unknown",
             ),
             column(
                 "fewest_moves",
@@ -176,14 +184,14 @@ REBALANCES = Table(
             column(
                 "withheld_partitions",
                 pa.int32(),
-                "number of partitions that a member must give up and that no member gets in this round. This is the"
-                " first round of a cooperative rebalance (KIP-429). Usually a different member gets them in the next"
-                " round. If their topic was deleted, no member gets them",
+                "number of partitions that a member must give up and that no member gets in this round of a cooperative"
+                " rebalance (KIP-429). Usually a different member gets these partitions in the next round. If their"
+                " topic was deleted, no member gets them",
             ),
             column(
                 "unowned",
                 NAMED_PARTITIONS,
-                "partitions that had an owner, or that a member claims, and that are not assigned now. Withheld"
+                "partitions that have no owner now, but that had an owner before or that a member claims. Withheld"
                 " partitions are included. The records do not show whether these partitions still exist",
             ),
             column(
@@ -191,43 +199,46 @@ REBALANCES = Table(
                 pa.int32(),
                 "number of partitions that have no owner in this row and also had no owner in the previous row",
             ),
+            column("claimed_twice", NAMED_PARTITIONS, "partitions that two members claimed to own when they joined"),
             column(
-                "claimed_twice", NAMED_PARTITIONS, "partitions that two members both claimed to own when they joined"
+                "eager_claimers",
+                pa.int32(),
+                "number of members that claimed partitions when they joined, although the strategy is eager",
             ),
-            column("eager_claimers", pa.int32(), "number of members that claimed partitions under an eager strategy"),
             column("subscriptions", pa.int32(), "number of different subscriptions among the members"),
             column(
                 "sync_time_ms",
                 pa.int64(),
-                "milliseconds from the end of the join phase to the leader's assignment. Null if the record does not"
-                " show this time",
+                "milliseconds that the group waited for the leader's assignment after the join phase. Null if the"
+                " record does not show this time",
             ),
             column(
                 "skipped_generations",
                 pa.int64(),
-                "number of generations between the previous row and this row. These generations have no record",
+                "number of generations without a record between the previous row and this row",
             ),
             column(
                 "not_known",
                 pa.list_(pa.string()),
-                "information that is missing: group_epoch, member_metadata, member_assignment, ...",
+                "names of the data that are missing: group_epoch, member_metadata, member_assignment, ...",
             ),
             column(
                 "conditions",
                 pa.list_(pa.string()),
-                "active conditions of the group after this rebalance, for example rebalance_storm. Only conditions"
-                " that rebalances show are listed. The metric rebalance_monitor_group_condition uses the same names",
+                "conditions that are active after this rebalance, for example rebalance_storm. The column lists only"
+                " conditions that follow from rebalances. The metric rebalance_monitor_group_condition uses the same"
+                " names",
             ),
             column(
                 "rebalances_by_cause_total",
                 _BY_CAUSE,
-                "number of rebalances since the monitor first saw the group, with one number for each cause",
+                "number of rebalances for each cause, since the monitor first saw the group",
             ),
             column(
                 "moved_partitions_total",
                 _BY_NEED,
-                "number of partitions that moved since the monitor first saw the group. There is one number for each"
-                " value of necessary (true, false or unknown)",
+                "number of moved partitions for each value of necessary (true, false or unknown), since the monitor"
+                " first saw the group",
             ),
         ]
     ),
@@ -235,9 +246,8 @@ REBALANCES = Table(
 
 GROUP_CONDITIONS = Table(
     "group_conditions",
-    "the start or the end of one condition of a group, as seen at one sample. If an active condition has no row on a"
-    " UTC date, its row is repeated at the first sample of this date. So the deletion of old rows keeps a row of each"
-    " active condition",
+    "the start or the end of one condition of a group, as seen at one sample. The first sample of each UTC date repeats"
+    " the row of every active condition. So each active condition still has a row after the deletion of old rows",
     pa.schema(
         [
             *SAMPLED,
@@ -245,7 +255,7 @@ GROUP_CONDITIONS = Table(
             column(
                 "condition",
                 pa.string(),
-                "name of the condition: rolling_restart, rebalance_storm, flapping_member,"
+                "name of the condition, which is one of rolling_restart, rebalance_storm, flapping_member,"
                 " endless_cooperative_rejoin, eager_and_cooperative_mixed, duplicate_claims, subscription_mismatch,"
                 " unowned_partitions, stuck_rebalance, silent_group, silent_static_member, stuck_reconciliation,"
                 " long_commit_gap or subscribed_topic_missing. The rules are in"
@@ -253,11 +263,13 @@ GROUP_CONDITIONS = Table(
                 " unowned.py, reconciliation.py, commit_gaps.py, missing_topics.py)",
             ),
             column("active", pa.bool_(), "true if the condition started. false if the condition or the group ended"),
-            column("is_repeated", pa.bool_(), "true: the row repeats a condition that began on an earlier UTC date"),
+            column(
+                "is_repeated", pa.bool_(), "true if the row repeats a condition that started on an earlier UTC date"
+            ),
             column(
                 "since_time",
                 TIME,
-                "time at which the monitor first saw the condition. The condition may have started earlier",
+                "time when the monitor first saw the condition. The condition may have started earlier",
             ),
             column(
                 "detail",
@@ -268,8 +280,8 @@ GROUP_CONDITIONS = Table(
             column(
                 "read_up_to_time",
                 TIME,
-                "time up to which the monitor had read the group's records when it wrote this row. Null if the group"
-                " no longer exists, and in repeated rows",
+                "when the monitor wrote this row, it had read the group's records up to this time. Null in repeated"
+                " rows, and if the group no longer exists",
             ),
         ]
     ),
@@ -277,11 +289,10 @@ GROUP_CONDITIONS = Table(
 
 COMMIT_GAPS = Table(
     "commit_gaps",
-    "one commit gap. A commit gap is the time around one rebalance in which no member of the group committed. In the"
-    " table rebalances, the row of the same rebalance has the same position. The monitor writes a row when it closes"
-    " the gap. At the latest, the monitor closes the gap when it reads a record that is more than"
-    " evaluation.stuck_after_seconds newer than the rebalance. This record must be in the same __consumer_offsets"
-    " partition. If source.kind is admin-api, the table has no rows",
+    "one commit gap: the time around one rebalance in which no member of the group committed. The row has the same"
+    " position as the row of the rebalance in the table rebalances. The monitor writes the row when it closes the gap."
+    " It closes the gap at the latest when the records of the __consumer_offsets partition are more than"
+    " evaluation.stuck_after_seconds newer than the rebalance. If source.kind is admin-api, the table has no rows",
     pa.schema(
         [
             *RECORD,
@@ -290,20 +301,22 @@ COMMIT_GAPS = Table(
             column(
                 "commit_gap_ms",
                 pa.int64(),
-                "milliseconds from the group's last commit before the rebalance to the group's first commit after the"
+                "milliseconds from the group's last commit before the rebalance to its first commit after the"
                 " rebalance. Null if unknown",
             ),
             column(
                 "unknown_reason",
                 pa.string(),
-                "reason why commit_gap_ms is unknown: no_commit_before, no_commit_after (there was no commit before"
-                " the monitor closed the gap), offsets_missing (a record in the gap was compacted, aborted or"
-                " quarantined, or is a transaction marker), clock_went_back",
+                "reason why commit_gap_ms is unknown: no_commit_before (no commit before the rebalance),"
+                " no_commit_after (no commit after the rebalance until the monitor closed the gap), offsets_missing (a"
+                " record in the gap was compacted, aborted or quarantined, or is a transaction marker), clock_went_back"
+                " (the first commit after the rebalance has an earlier timestamp than the last commit before it)",
             ),
             column(
                 "worst_topic",
                 pa.string(),
-                "topic of the worst partition. This is the partition that waited longest for its next commit",
+                "topic of the worst partition: the partition that waited longest for its first commit after the"
+                " rebalance",
             ),
             column(
                 "worst_partition",
@@ -313,15 +326,14 @@ COMMIT_GAPS = Table(
             column(
                 "worst_gap_ms",
                 pa.int64(),
-                "milliseconds from the worst partition's last commit before the rebalance to the same partition's"
-                " first commit after the rebalance",
+                "milliseconds from the last commit of the worst partition before the rebalance to its first commit"
+                " after the rebalance",
             ),
             column(
                 "silent_partitions",
                 pa.int32(),
-                "number of partitions that had a commit before the rebalance, but no commit from the rebalance until"
-                " the monitor closed the gap. Either there was nothing to commit, or no member committed. Null if"
-                " unknown",
+                "number of partitions with a commit before the rebalance, but without a commit from the rebalance until"
+                " the monitor closed the gap. Null if unknown",
             ),
             column(
                 "usual_interval_ms",
@@ -332,11 +344,11 @@ COMMIT_GAPS = Table(
             column(
                 "recommitted_records",
                 pa.int64(),
-                "number of records that were committed before the rebalance and again after it, so they were processed"
-                " twice. For each partition, this is the last committed offset before the rebalance, minus the first"
-                " committed offset after it, or 0 if the first one is not lower. The value is the sum of all"
-                " partitions. The real number can be higher. Offset resets of a group without members"
-                " do not count. Null if unknown, or if no partition has both commits",
+                "number of records that were processed twice, because the first commit after the rebalance is lower"
+                " than the last commit before it. The value is the sum over all partitions of the last committed offset"
+                " before the rebalance minus the first committed offset after it. Partitions whose committed offset did"
+                " not decrease count as 0. The real number of repeated records can be higher. Offset resets of a group"
+                " without members do not count. Null if unknown, or if no partition has both commits",
             ),
             column(
                 "closed_by",
@@ -349,8 +361,8 @@ COMMIT_GAPS = Table(
             column(
                 "last_commit_time",
                 TIME,
-                "the coordinator's timestamp of the group's last commit before the rebalance. The gap starts at this"
-                " time. Null if unknown",
+                "start of the gap: the coordinator's timestamp of the group's last commit before the rebalance. Null if"
+                " unknown",
             ),
         ]
     ),

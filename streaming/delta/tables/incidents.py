@@ -1,4 +1,4 @@
-"""Defines the table of incidents: everything that belongs to one problem, in one row."""
+"""Defines the table of incidents. A row contains all evidence of one incident."""
 
 from __future__ import annotations
 
@@ -25,38 +25,40 @@ _EVIDENCE = pa.list_(
 
 INCIDENTS = Table(
     "incidents",
-    "one incident at one sample at which the incident started, changed or ended. If an open incident has no such row on"
-    " a UTC date, its row is repeated at the first sample of this date. So the deletion of old rows keeps a row of each"
-    " open incident. The last row of an incident describes the whole incident."
-    " The rules are in streaming/evaluation/incidents/__init__.py",
+    "the start, a change or the end of one incident, as seen at one sample. The first sample of each UTC date repeats"
+    " the row of every open incident. So each open incident still has a row after the deletion of old rows. The last"
+    " row of an incident describes the whole incident. The rules are in streaming/evaluation/incidents/__init__.py",
     pa.schema(
         [
             *SAMPLED,
             column(
                 "incident_id",
                 pa.string(),
-                "id of the incident. It never changes, not even after a restart or a rebuild of the monitor",
+                "id of the incident. The id stays the same, also after a restart of the monitor or a rebuild of its"
+                " checkpoint",
             ),
             column(
-                "active", pa.bool_(), "true: the incident is open; false: it ended or was merged into another incident"
+                "active",
+                pa.bool_(),
+                "true if the incident is open. false if it ended or was merged into a different incident",
             ),
             column(
                 "is_repeated",
                 pa.bool_(),
-                "true: the row repeats the last row of an incident that was already open on an earlier UTC date",
+                "true if the row repeats an incident that was already open on an earlier UTC date",
             ),
-            column("since_time", TIME, "time at which the first evidence of the incident started"),
+            column("since_time", TIME, "time when the first evidence of the incident started"),
             column(
                 "quiet_since_time",
                 TIME,
-                "time since which none of the evidence is active. If no evidence becomes active again, the incident"
-                " ends ten minutes after this time. Null while evidence is active",
+                "time when the last active evidence ended. If no evidence becomes active again, the incident ends ten"
+                " minutes after this time. Null while evidence is active",
             ),
             column(
                 "end_time",
                 TIME,
-                "time at which the last evidence ended. Null while the incident is open. For a merged incident, time"
-                " of the merge",
+                "time when the last evidence ended. For a merged incident, time of the merge. Null while the incident"
+                " is open",
             ),
             column(
                 "merged_into",
@@ -66,15 +68,16 @@ INCIDENTS = Table(
             column(
                 "cause",
                 pa.string(),
-                "cause of the incident: coordinator_gone, coordinator, client_host, the name of a condition or of a"
-                " cause of lag, records_lost or unknown. The rules are in"
+                "name of the cause: coordinator_gone, coordinator, client_host, records_lost, unknown, the name of a"
+                " condition, or the name of a cause of lag. The rules are in"
                 " streaming/evaluation/incidents/incident_cause.py",
             ),
             column("runbook_section", pa.string(), "section of the runbook for this cause"),
             column(
                 "story",
                 pa.list_(pa.string()),
-                "the incident in sentences: what happened, since when, who is affected, how bad it is, what to do",
+                "sentences that describe the incident: what happened, the start time, the affected groups, the effect,"
+                " and what to do",
             ),
             column(
                 "links",
@@ -82,7 +85,7 @@ INCIDENTS = Table(
                 "what several groups of the incident have in common. kind: coordinator, client_host or topic. value:"
                 " the broker id, the host or the topic",
             ),
-            column("groups", pa.list_(pa.string()), "ids of all affected groups, sorted"),
+            column("groups", pa.list_(pa.string()), "sorted ids of all affected groups"),
             column(
                 "group_count",
                 pa.int32(),
@@ -91,13 +94,12 @@ INCIDENTS = Table(
             column(
                 "evidence",
                 _EVIDENCE,
-                "conditions, causes of lag, lost records, high lag and missing coordinators of the groups, the oldest"
-                " first, at most 500 entries. source: condition, lag_cause, loss, lag or coordinator. text: the"
-                " evidence in a sentence. until_time:"
-                " null while the evidence is active. coordinator: the group's coordinator at the start of the"
-                " evidence; is_coordinator_gone: true if this broker led no partition of __consumer_offsets any more at"
-                " that time. client_hosts, topics: hosts and"
-                " topics that the evidence names",
+                "evidence of the incident: conditions, causes of lag, lost records, high lag and missing coordinators"
+                " of the groups. The oldest evidence comes first. At most 500 entries. source: condition, lag_cause,"
+                " loss, lag or coordinator. text: a sentence that describes the evidence. until_time: null while the"
+                " evidence is active. coordinator: broker id of the group's coordinator when the evidence started."
+                " is_coordinator_gone: true if this broker led no __consumer_offsets partition at that time."
+                " client_hosts, topics: hosts and topics that the evidence concerns",
             ),
         ]
     ),

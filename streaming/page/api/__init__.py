@@ -1,4 +1,4 @@
-"""The JSON API: the documents, their description (OpenAPI), and the list of events, which clients read with a cursor.
+"""The JSON API: the documents, their description (OpenAPI), and the events, which clients read with a cursor.
 
-`as_json`, `documents`, `openapi` and `events` contain values and functions. Only `event_reader` reads tables.
+Only `event_reader` reads tables. The other modules contain only types and pure functions.
 """

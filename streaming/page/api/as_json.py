@@ -1,8 +1,8 @@
 r"""Converts reports to JSON.
 
-The name of a field contains the unit of its value. Null means unknown. Times are milliseconds since 1970 (UTC). API.md
-in this folder describes every field. Names from Kafka and from clients are not changed. A lone surrogate is written as
-`\ud800`.
+The name of a field contains the unit of its value. Null means unknown. Times are milliseconds since 1970 (UTC).
+`streaming/page/API.md` describes every field. Names from Kafka and from clients are not changed. Characters that are
+not ASCII are escaped, also lone surrogates (`\ud800`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def encode(document: Mapping[str, Any]) -> bytes:
 
 
 def monitor_json(watched: WatchedCluster) -> dict[str, Any]:
-    """Return the first fields of a response for one cluster: phase, source, times, and the number of unread records."""
+    """Return the fields that describe the state of the monitor for one cluster, for example the phase."""
     sample = watched.view.sample
     return {
         "cluster": watched.cluster,
@@ -46,7 +46,7 @@ def monitor_json(watched: WatchedCluster) -> dict[str, Any]:
 
 
 def monitors_json(clusters: Sequence[WatchedCluster]) -> dict[str, Any]:
-    """Return the first fields of a response for several clusters.
+    """Return the fields that describe the monitor's state for several clusters.
 
     If there is only one cluster, its fields are also at the top level of the document.
     """
@@ -59,7 +59,7 @@ def groups_json(
 ) -> dict[str, Any]:
     """Return the document of a list of groups.
 
-    `total_groups` also counts the groups that the limit excludes from the list.
+    `total_groups` also counts the groups that are not in `groups` because of the limit.
     """
     listed = [{"cluster": one.cluster, **summary_json(one.group)} for one in groups]
     return {**monitors_json(clusters), "total_groups": total_groups, "groups": listed}
@@ -92,7 +92,7 @@ def group_json(
 
 
 def summary_json(group: GroupReport) -> dict[str, Any]:
-    """Return the fields of a group in the list of all groups."""
+    """Return the fields of a group that are in the list of groups and in the document of the group."""
     membership, assignment, lag = group.membership, group.assignment, group.lag
     own = assignment.own
     return {
@@ -211,10 +211,10 @@ def member_json(member: dict[str, Any]) -> dict[str, Any]:
 
 
 def partitions_json(partitions: Iterable[tuple[str, int]] | None) -> list[dict[str, Any]] | None:
-    """Return one object for each partition. None if the partitions are unknown."""
+    """Return one object for each partition, or None if the partitions are unknown."""
     return None if partitions is None else [{"topic": topic, "partition": number} for topic, number in partitions]
 
 
 def drift_json(drift: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of a verdict."""
+    """Return the fields of the verdict of one strategy."""
     return {**drift, "misplaced": [msgspec.structs.asdict(one) for one in drift["misplaced"]]}

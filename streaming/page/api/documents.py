@@ -1,8 +1,8 @@
-"""Defines the fields of all responses of the API. `openapi` makes the OpenAPI document from these types.
+"""Defines the fields of all responses of the API. `openapi` builds the OpenAPI document from these types.
 
 Each class is one schema. If the API returns a value unchanged, the schema is the type of this value, for example
-`PartitionLag`. `as_json` and `events` create the documents. The tests check that no response has a missing or an
-additional field. `API.md` describes the fields.
+`PartitionLag`. `as_json` and `events` create the documents. The tests compare the fields of responses with these types.
+`API.md` describes the fields.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from streaming.page.what_if import ChangeOutcomes
 from streaming.page.work import CommitGaps, WorkShare
 
 DEFAULT_EVENTS, MAX_EVENTS = 100, 1_000
-"""Number of events in one response: the default, and the maximum."""
+"""Default and maximum number of events in one response."""
 
 
 class Cluster(TypedDict):
@@ -37,7 +37,7 @@ class Cluster(TypedDict):
 
 
 class OneOrSeveralClusters(TypedDict):
-    """All clusters of a response. If there is only one, its fields are also at the top level."""
+    """All clusters of a response. If there is only one cluster, its fields are also at the top level."""
 
     clusters: list[Cluster]
     cluster: NotRequired[str]
@@ -117,7 +117,7 @@ class LagCause(TypedDict):
 
 
 class GroupFacts(TypedDict):
-    """The fields that a group has now and in the past."""
+    """The fields of a group that responses about the present and about the past contain."""
 
     cluster: str
     group_id: str
@@ -160,7 +160,7 @@ class GroupFacts(TypedDict):
 
 
 class GroupFields(GroupFacts):
-    """The fields of a group that are in lists and in the document of the group."""
+    """The fields of a group that the list of groups and the document of one group contain."""
 
     cause: LagCause | None
     incident_id: str | None
@@ -184,7 +184,7 @@ class WorstPartition(TypedDict):
 
 
 class MemberFacts(TypedDict):
-    """The fields that a member has now and in the past."""
+    """The fields of a member that responses about the present and about the past contain."""
 
     member_id: str
     group_instance_id: str | None
@@ -231,7 +231,7 @@ class GroupDocument(GroupFields, Cluster):
 
 
 class Event(TypedDict):
-    """One event. `details` has the columns of the row that depend on `type`."""
+    """One event. The fields of `details` depend on `type`."""
 
     id: str
     type: str
@@ -251,6 +251,6 @@ class Events(TypedDict):
 
 
 class EventsError(TypedDict):
-    """The response to a request for events that cannot be answered."""
+    """An error response to a request for events."""
 
     error: str

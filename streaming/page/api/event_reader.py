@@ -1,7 +1,7 @@
 """Reads the events of a request from the tables (`events`).
 
 A request reads at most `MAX_COMMITS` commits and `MAX_ROWS` rows of each table. Rows of other clusters count, too. If
-more are waiting, `has_more` is true, and the client requests the rest with the next cursor.
+more rows exist, `has_more` is true, and the client requests them with the next cursor.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ MAX_ROWS = 5_000
 _FIRST_ROWS = 1_000
 """Number of rows in the first query of a request.
 
-Most requests do not need the second query, which reads all other rows.
+Most requests need only the first query, and not the second query with the other rows.
 """
 MAX_KEY_CHARS = 1_000
-"""Cursors do not contain longer keys, because a request must fit into the limit of the port. They use row numbers."""
+"""Cursors contain a row number instead of a longer key, because the port limits the size of a request."""
 
 
 class EventReader:
-    """Reads the tables in the folder `root`."""
+    """Reads events from the tables in the folder `root`."""
 
     def __init__(self, root: str) -> None:
         self._root = root
@@ -63,7 +63,7 @@ class EventReader:
         }
 
     def _open(self, kind: EventType) -> CommittedTable | None:
-        """Return the table, or None if it does not exist. Earlier versions of the monitor did not create all tables."""
+        """Return the table, or None if an earlier version of the monitor did not create it."""
         try:
             return CommittedTable(self._root, kind.table, kind.columns)
         except NoTableError:
@@ -82,7 +82,7 @@ def _stream(kind: EventType, table: CommittedTable, cursor: Cursor) -> Stream:
 
 
 def _bounded(steps: Iterator[Step]) -> Iterator[Step]:
-    """Return the first `MAX_ROWS` steps. If there are more, a step without a row follows."""
+    """Yield the first `MAX_ROWS` steps, and then a step without a row."""
     for number, step in enumerate(steps, start=1):
         yield step
         if number == MAX_ROWS:
@@ -106,7 +106,7 @@ def _steps(kind: EventType, table: CommittedTable, start: Position, since_ms: in
 
 
 def _snapshot_steps(kind: EventType, table: CommittedTable, start: Position, since_ms: int) -> Iterator[Step]:
-    """Yield the rows of the snapshot, day by day (rule 2 of `commit_order`)."""
+    """Yield the stored rows of the table version `start.version`, day by day (rule 2 of `commit_order`)."""
     for day in table.days(start.version, start.day):
         number = start.rows if day == start.day else 0
         place: Key | int = (start.after if day == start.day else ()) or number

@@ -1,22 +1,22 @@
-"""The events of groups, and the cursor by which a client reads each event exactly once.
+"""The events of groups, and the cursor with which a client reads each event exactly once.
 
-Types of events are in EVENT_TYPES. Each row of their tables is one event, except repeated rows of incidents
+EVENT_TYPES contains the types of events and their tables. Each row of these tables is one event, except repeated rows
 (`is_repeated`). Rules:
 
-1. `since` is a cursor, a time, or empty. If it is a time, the first events are the stored events from this time on. If
-   it is empty, the first events are all stored events. Stored events are those that the tables hold at the first
-   request. Every response has the next cursor.
+1. `since` is a cursor, a time, or empty. Stored events are those that the tables contain at the first request. If
+   `since` is a time, the first events are the stored events from this time on. If `since` is empty, the first events
+   are all stored events. Every response contains the next cursor.
 2. Within one type, the stored events come first, sorted by time. The events that the monitor writes after the first
    request follow, in the order in which it writes them (`delta.commit_order`). Events that the monitor writes together
-   are sorted by time. A late event with an older time comes when the monitor writes it, so a client that polls with the
-   last cursor does not miss it.
-3. If several types have a next event, the event with the earliest time comes first. Only the next event of each type is
-   compared. So the order does not depend on the sizes of the responses.
-4. A cursor has one position for each table. If a later version of the monitor adds a table, older cursors have no
-   position for this table. Then the table starts with its stored events.
-5. If a position does not exist any more, because the client did not poll for hours or the table was created again,
-   the response has the status 410. Then the client starts again with a time. The `id` of an event stays the same, so
-   the client recognises events that it already has.
+   are sorted by time. A client that polls with the last cursor also receives late events with an older time, because
+   the order is the order of writing.
+3. To choose the next event, only the next events of each type are compared, and the event with the earliest time comes
+   first. So the order does not depend on the sizes of the responses.
+4. A cursor contains one position for each table. If a later version of the monitor adds a table, older cursors contain
+   no position for this table. For such a cursor, the table starts with its stored events.
+5. A position no longer exists if the client did not poll for hours, or if the table was created again. The response
+   then has the status 410, and the client must start again with a time. The `id` of an event stays the same, so the
+   client can recognise events that it already has.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from streaming.evaluation.rebalances.rebalance_words import describe_rebalance
 Row = Mapping[str, Any]
 _PREFIX = "v1."
 LATEST_MS = 253_402_300_799_999
-"""The last millisecond of the year 9999. Python's `datetime` has no later times."""
+"""The last millisecond of the year 9999, which is the latest time of Python's `datetime`."""
 Count = Annotated[int, msgspec.Meta(ge=0, le=LATEST_MS)]
 KeyValue = str | bool | Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
 Day = Annotated[str, msgspec.Meta(pattern="^([0-9]{4}-[0-9]{2}-[0-9]{2})?$")]
@@ -50,11 +50,12 @@ class BadSinceError(ValueError):
 
 
 class Position(msgspec.Struct, frozen=True, array_like=True):
-    """The position in one table: the first `rows` rows of the day, or of the version, are already read.
+    """The position in one table: the client has read the first `rows` rows of the day, or of the version.
 
-    While the client reads the stored events, `version` is the snapshot that contains them, and `day` is their day.
-    `after` is the key of the last row of this day that was read (`delta.commit_order`). `after` is empty at the start
-    of a day, and in cursors of earlier versions of the monitor. After the stored events, `day` is empty.
+    While the client reads stored events, `version` is the table version that contains them, and `day` is the date whose
+    rows the client reads. `after` is the key of the last row that was read on this day (`delta.commit_order`). `after`
+    is empty at the start of a day, and in cursors of earlier versions of the monitor. After the stored events, `day` is
+    empty.
     """
 
     table_id: str
@@ -65,7 +66,7 @@ class Position(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Cursor(msgspec.Struct, frozen=True, array_like=True):
-    """The positions by table name. `since_ms` is the start time of the stored events."""
+    """The positions by name of the event type. `since_ms` is the start time of the stored events."""
 
     since_ms: Count
     positions: dict[str, Position]
@@ -75,9 +76,9 @@ class Cursor(msgspec.Struct, frozen=True, array_like=True):
 class EventType:
     """One type of event and its table.
 
-    Stored rows are sorted by the columns `order`. The first column of `order` is the time. No two rows of a table have
-    the same values in all columns of `order`. `details` are the columns of the response. `text` describes a row in a
-    sentence. `unused` are columns that are not read, because they can be large and nothing needs them.
+    Stored rows are sorted by the columns `order`. The first of these columns is the time. Together, these columns are
+    unique in the table. `details` names the columns in the response. `text` describes a row in a sentence. `unused`
+    names the columns that are not read, because they can be large and no response needs them.
     """
 
     name: str
@@ -93,7 +94,7 @@ class EventType:
         return [name for name in self.table.schema.names if name not in self.unused]
 
     def has_key(self, key: Sequence[KeyValue]) -> bool:
-        """Return True if the values have the types of the columns `order`. The time is a number."""
+        """Return True if the values have the types of the columns `order`. The first value, a time, is a number."""
         columns = [self.table.schema.field(name).type for name in self.order]
         types = [
             int,
@@ -182,12 +183,12 @@ EVENT_TYPES = (
         frozenset({"links", "evidence"}),
     ),
 )
-"""All types of events. To add a type, add its entry here and a line to API.md."""
+"""All types of events. If you add a type, also add it to API.md."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One row of a table, and the position after it. If `row` is None, the response ends at this position."""
+    """One row of a table, and the position after this row. If `row` is None, the response ends at this position."""
 
     position: Position
     row: Row | None
@@ -195,7 +196,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """The next rows of one table, from the position `start`. `end` is the position after all of them."""
+    """The next rows of one table, from the position `start`. `end` is the position after the last row."""
 
     event_type: EventType
     steps: Iterator[Step]
@@ -205,7 +206,7 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class Poll:
-    """Rows in the order of rules 2 and 3, the next positions, and whether there are more rows now."""
+    """Rows in the order of rules 2 and 3, and the next positions. `has_more` is True if more rows exist now."""
 
     rows: Sequence[tuple[EventType, Row]]
     positions: Mapping[str, Position]
@@ -213,7 +214,10 @@ class Poll:
 
 
 def take(streams: Sequence[Stream], limit: int, is_wanted: Callable[[Row], bool]) -> Poll:
-    """Return the next rows, at most `limit` that are wanted (rule 3). Other rows are skipped."""
+    """Return at most `limit` of the next rows for which `is_wanted` returns True, in the order of rule 3.
+
+    Skip all other rows.
+    """
     positions = {stream.event_type.name: stream.start for stream in streams}
     heads = {stream.event_type.name: next(stream.steps, None) for stream in streams}
     rows: list[tuple[EventType, Row]] = []
@@ -241,7 +245,7 @@ def _time_of(stream: Stream, step: Step) -> datetime:
 
 
 def event_json(event_type: EventType, row: Row) -> dict[str, Any]:
-    """Return an event as the API shows it. A column `x_time` becomes a field `x_ms`."""
+    """Return the JSON object of an event. The column `x_time` becomes the field `x_ms`."""
     key = [event_type.name, *(_plain(row[column]) for column in event_type.order)]
     return {
         "id": sha256(json.dumps(key).encode()).hexdigest()[:16],
@@ -263,7 +267,7 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - any column
 
 
 def encode_cursor(cursor: Cursor) -> str:
-    """Return the cursor as text for an address."""
+    """Return the cursor as text for the parameter `since`."""
     return _PREFIX + urlsafe_b64encode(msgspec.json.encode(cursor)).decode().rstrip("=")
 
 

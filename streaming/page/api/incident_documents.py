@@ -9,7 +9,7 @@ from streaming.page.api.documents import Cluster, OneOrSeveralClusters
 
 
 class Story(TypedDict):
-    """The sentences about an incident."""
+    """The description of an incident in sentences."""
 
     what_happened: str
     since_when: str
@@ -19,14 +19,14 @@ class Story(TypedDict):
 
 
 class Link(TypedDict):
-    """What several groups of an incident have in common."""
+    """A coordinator, a client host or a topic that several groups of an incident have in common."""
 
     kind: str
     value: str
 
 
 class IncidentFields(TypedDict):
-    """The fields of an incident that are in lists and in the document of the incident."""
+    """The fields of an incident that the list of incidents and the document of one incident contain."""
 
     incident_id: str
     cluster: str

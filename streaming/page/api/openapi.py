@@ -1,7 +1,7 @@
-"""Makes the OpenAPI document (version 3.1) of the API.
+"""Builds the OpenAPI document (version 3.1) of the API.
 
 The schemas come from the types in `documents`, the descriptions of fields from `API.md`, and the filters from
-`finding.search`. So each fact has one source. Later versions can add fields, so schemas allow unknown fields.
+`finding.search`. Schemas allow unknown fields, because later versions can add fields.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from streaming.page.finding.search import FILTERS, SORTS, WITHOUT_PAST
 ADDRESS = "/api/v1/openapi.json"
 _SCHEMAS = "#/components/schemas/"
 _Response = tuple[str, str, tuple[str, ...]]
-"""The status, its meaning, and the names of the schemas. A response matches one of the schemas."""
+"""A status, its description, and the names of the schemas. A response with this status matches one of the schemas."""
 
 _UNKNOWN: _Response = (
     "404",
@@ -40,35 +40,35 @@ _UNKNOWN: _Response = (
 _UNKNOWN_INCIDENT: _Response = ("404", "The cluster or the incident does not exist.", ("Error",))
 _NO_INCIDENT_TABLE: _Response = (
     "503",
-    "The table of incidents cannot be read, so it is unknown whether the incident exists.",
+    "The monitor cannot read the table of incidents, so it does not know whether the incident exists.",
     ("Error",),
 )
 _NO_MOMENT: _Response = (
     "400",
-    "`at`, `from` or `to` cannot be parsed, or cannot be used in this combination. Or the query cannot be read.",
+    "`at`, `from` or `to` is invalid, or not possible in this combination. Or the query string is invalid.",
     ("Error", "PastError"),
 )
 _NO_LIST: _Response = (
     "400",
-    "`at` or the query cannot be read, this filter or order cannot be used with `at`, or `from` or `to` was given.",
+    "`at` or the query string is invalid, a filter or the order is not possible with `at`, or `from` or `to` is set.",
     ("Error", "PastError"),
 )
 _NO_PAST: _Response = (
     "400",
-    "The request contains `at`, `from` or `to`, or the query cannot be read.",
+    "The request contains `at`, `from` or `to`, or the query string is invalid.",
     ("Error", "PastError"),
 )
 _ONLY_PRESENT = " You cannot use it together with `at`."
 _CATCHING_UP: _Response = (
     "503",
-    "The monitor is reading the log for the first time, or the tables cannot be read, or too many requests read them.",
+    "The monitor reads the log for the first time, it cannot read the tables, or too many requests read the tables.",
     ("Error", "PastError"),
 )
 
 
 @lru_cache(maxsize=1)
 def openapi_document() -> Mapping[str, Any]:
-    """Return the document."""
+    """Return the OpenAPI document."""
     return {
         "openapi": "3.1.0",
         "info": {
@@ -89,7 +89,7 @@ def openapi_document() -> Mapping[str, Any]:
 
 
 def _paths() -> dict[str, Any]:
-    cluster = _parameter("cluster", "Selects one cluster if the monitor watches several clusters.")
+    cluster = _parameter("cluster", "Name of a cluster. The response contains only this cluster.")
     return {
         **_group_paths(cluster),
         **_incident_paths(cluster),
@@ -113,15 +113,18 @@ def _group_paths(cluster: Mapping[str, Any]) -> dict[str, Any]:
     filters = [
         _parameter(
             name,
-            f"Lists only groups that match this `{name}` (see API.md).{_ONLY_PRESENT * (name in WITHOUT_PAST)}",
+            f"The response contains only groups that match this `{name}` (see"
+            f" API.md).{_ONLY_PRESENT * (name in WITHOUT_PAST)}",
         )
         for name in FILTERS
     ]
     at = _parameter(
-        "at", "A moment: a time in UTC, or milliseconds since 1970. With `at`, the response comes from the tables."
+        "at",
+        "A moment: a time in UTC, or milliseconds since 1970. With `at`, the response describes this moment, and"
+        " its values come from the tables.",
     )
     generations = [
-        _parameter(name, "A generation or a moment. With both parameters, the response compares two generations.")
+        _parameter(name, "A generation or a moment. With `from` and `to`, the response compares two generations.")
         for name in ("from", "to")
     ]
     of_group = [at, *generations, cluster]
@@ -136,21 +139,21 @@ def _group_paths(cluster: Mapping[str, Any]) -> dict[str, Any]:
     present_orders = ", ".join(f"`{name}`" for name in WITHOUT_PAST)
     order = _parameter(
         "sort",
-        f"The order. The default is `trouble`. You cannot use {present_orders} together with `at`.",
+        f"The order of the groups. The default is `trouble`. You cannot use {present_orders} together with `at`.",
         {"type": "string", "enum": list(SORTS)},
     )
     limit = _parameter("limit", "Maximum number of groups.", {"type": "integer", "minimum": 0, "maximum": 20_000})
     return {
         "/api/v1/groups": _get(
             "listGroups",
-            "All groups that match, in the requested order",
+            "All groups that match the filters, in the requested order",
             [*filters, order, limit, at, cluster],
             (("200", "The groups.", ("GroupList", "PastGroupList")), _NO_LIST, _UNKNOWN, _CATCHING_UP),
         ),
         "/api/v1/groups/{group_id}": _get(
             "getGroup",
             "One group",
-            [_in_path("group_id", "The percent-encoded id. Slashes are encoded, too."), *of_group],
+            [_in_path("group_id", "The percent-encoded id of the group. Also percent-encode slashes."), *of_group],
             group,
         ),
         "/api/v1/groups/": _get(
@@ -166,8 +169,8 @@ def _incident_paths(cluster: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "/api/v1/incidents": _get(
             "listIncidents",
-            "Incidents: the open ones, and those that changed in the last days",
-            [_parameter("group", "Lists only incidents with evidence of this group."), cluster],
+            "The open incidents, and the other incidents of the last seven days",
+            [_parameter("group", "The response contains only incidents with evidence about this group."), cluster],
             (("200", "The incidents.", ("IncidentList",)), _NO_PAST, _UNKNOWN_INCIDENT),
         ),
         "/api/v1/incidents/{incident_id}": _get(
@@ -187,8 +190,8 @@ def _event_paths(cluster: Mapping[str, Any]) -> dict[str, Any]:
             [
                 _parameter(
                     "since",
-                    "A cursor (`next` of the last response), or a time. Without `since`, the response starts"
-                    " with the oldest stored event.",
+                    "A cursor (`next` of the last response), or a time. Without `since`, the first response starts with"
+                    " the oldest stored event.",
                 ),
                 _parameter("limit", "Maximum number of events.", _EVENT_LIMIT),
                 cluster,
@@ -202,7 +205,11 @@ def _event_paths(cluster: Mapping[str, Any]) -> dict[str, Any]:
                 ),
                 ("404", "The cluster does not exist.", ("EventsError",)),
                 ("410", "The cursor is too old. Start again with a time.", ("EventsError",)),
-                ("503", "The tables cannot be read now.", ("EventsError",)),
+                (
+                    "503",
+                    "The monitor cannot read the tables now. Repeat the request with the same cursor.",
+                    ("EventsError",),
+                ),
             ),
         ),
     }
@@ -248,8 +255,8 @@ def _schemas() -> dict[str, Any]:
 def _described(schema: Mapping[str, Any], meanings: Mapping[str, str]) -> dict[str, Any]:
     """Return a schema with descriptions from API.md.
 
-    The API writes every field, so the default values of the types do not matter. Only the schemas in
-    `_WITH_OPTIONAL_FIELDS` have fields that are not in every response.
+    Every response contains all fields, except the responses of the schemas in `_WITH_OPTIONAL_FIELDS`. So the document
+    does not contain the default values of the types.
     """
     properties = {
         name: {
@@ -268,9 +275,9 @@ _WITH_OPTIONAL_FIELDS = frozenset({"GroupList", "Error", "IncidentList"})
 
 
 def _meanings() -> dict[str, str]:
-    """Return the description of each field in the tables of API.md.
+    """Return the descriptions of the fields from the tables of API.md.
 
-    If several tables have the field, the description comes from the first table.
+    If several tables contain a field, the description comes from the first table.
     """
     text = files("streaming.page").joinpath("API.md").read_text(encoding="utf-8").partition("## Both addresses")[2]
     meanings: dict[str, str] = {}

@@ -23,7 +23,7 @@ class CoveredCluster(TypedDict):
 
 
 class Past(TypedDict):
-    """The first fields of every response about the past."""
+    """The common fields of all responses about the past."""
 
     at_ms: int | None
     clusters: list[CoveredCluster]
@@ -31,7 +31,7 @@ class Past(TypedDict):
 
 
 class PastError(Past):
-    """The response to a request about the past that cannot be answered."""
+    """An error response to a request about the past."""
 
     error: str
 
@@ -51,21 +51,21 @@ class StoredCause(TypedDict):
 
 
 class PastGroupFields(GroupFacts):
-    """The fields of a group that are in lists and in the document of the group."""
+    """The fields of a group that the list of groups and the document of one group contain."""
 
     cause: StoredCause | None
     incident_id: str | None
 
 
 class PastGroupList(Past):
-    """The groups as of a moment."""
+    """The groups at a moment in the past."""
 
     total_groups: int
     groups: list[PastGroupFields]
 
 
 class LastFindings(TypedDict):
-    """What the last measurement before a moment found out about a group."""
+    """The conditions, the cause of lag and the incident of a group at the last measurement before a moment."""
 
     conditions: list[Condition]
     cause: StoredCause | None
@@ -73,7 +73,7 @@ class LastFindings(TypedDict):
 
 
 class PastGroupDocument(Past, PastGroupFields):
-    """One group as of a moment."""
+    """One group at a moment in the past."""
 
     last_findings: LastFindings | None
     record_timestamp_ms: int | None
@@ -108,7 +108,7 @@ class ChangedMember(TypedDict):
 
 
 class Comparison(Past):
-    """Two generations of a group."""
+    """A comparison of two generations of a group."""
 
     cluster: str
     group_id: str

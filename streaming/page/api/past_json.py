@@ -1,4 +1,7 @@
-"""Converts the past to JSON. A field has the same name and meaning as in the document of the present (API.md)."""
+"""Converts groups of the past to JSON.
+
+A field has the same name and meaning as in a document about the present (API.md).
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from streaming.past.rows import Row
 
 
 def past_json(at_ms: int | None, clusters: Sequence[CoveredCluster]) -> dict[str, Any]:
-    """Return the first fields of every document about the past."""
+    """Return the common fields of all documents about the past."""
     each = [
         {
             "cluster": one.cluster,
@@ -41,7 +44,7 @@ def past_groups_json(
     total_groups: int,
     causes: Mapping[tuple[str, str], Row],
 ) -> dict[str, Any]:
-    """Return the document of all groups as of a moment. `causes` has the causes of lag by cluster and group id."""
+    """Return the document of all groups at a moment. `causes` contains the causes of lag, by cluster and group id."""
     listed = [
         {
             "cluster": one.cluster,
@@ -54,7 +57,7 @@ def past_groups_json(
 
 
 def past_group_json(at_ms: int, cluster: CoveredCluster, past: PastGroup) -> dict[str, Any]:
-    """Return the document of one group as of a moment."""
+    """Return the document of one group at a moment."""
     group = past.report
     return {
         **past_json(at_ms, [replace(cluster, measurement=past.measurement)]),
@@ -72,7 +75,7 @@ def past_group_json(at_ms: int, cluster: CoveredCluster, past: PastGroup) -> dic
 
 
 def comparison_json(cluster: CoveredCluster, group_id: str, comparison: Comparison) -> dict[str, Any]:
-    """Return the document of two generations."""
+    """Return the document that compares two generations."""
     return {
         **past_json(None, [cluster]),
         "cluster": cluster.cluster,
@@ -107,7 +110,7 @@ def _generation(generation: Membership) -> Mapping[str, Any]:
 
 
 def _last_findings(past: PastGroup) -> Mapping[str, Any] | None:
-    """Return the findings of the last measurement. None if the moment was measured."""
+    """Return the findings of the last measurement before the moment. None if the monitor measured at the moment."""
     if past.last_findings is None:
         return None
     return {
@@ -118,7 +121,7 @@ def _last_findings(past: PastGroup) -> Mapping[str, Any] | None:
 
 
 def _cause(row: Row | None) -> Mapping[str, Any] | None:
-    """Return the stored fields of the cause of lag. Its evidence is only in `text`."""
+    """Return the stored fields of the cause of lag. Only `text` contains the evidence."""
     if row is None:
         return None
     names = ("cause", "text", "reason", "topic", "partition", "member", "client_id", "client_host")

@@ -112,10 +112,10 @@ def test_the_labels_of_test_alerts_select_the_route_of_a_team(monkeypatch: pytes
         (("--prometheus", "prometheus:9090"), "--prometheus: an address is http(s)://HOST"),
         (("--alertmanager", f"http://me:{SECRET}@am"), "--alertmanager: an address is http(s)://HOST"),
         (("--alert-label", "payments"), "'payments' is not NAME=VALUE"),
-        (("--alert-label", "alertname=X"), "alertname is set by the command"),
-        (("--alert-label", "severity=page"), "severity is set by the command"),
-        (("--alert-label", "cluster=eu"), "cluster is set by the command"),
-        (("--alert-label", "group=orders"), "group is set by the command"),
+        (("--alert-label", "alertname=X"), "the command itself sets the label alertname"),
+        (("--alert-label", "severity=page"), "the command itself sets the label severity"),
+        (("--alert-label", "cluster=eu"), "the command itself sets the label cluster"),
+        (("--alert-label", "group=orders"), "the command itself sets the label group"),
     ],
 )
 def test_a_wrong_argument_is_reported_before_the_checks(

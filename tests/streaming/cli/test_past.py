@@ -40,7 +40,7 @@ def test_the_group_is_described_as_of_a_moment(tables: Path) -> None:
     result = run(tables, "g", "--at", DURING)
     assert result.exit_code == 0
     assert result.stdout.splitlines() == [
-        "g in cluster prod, as of 1970-01-01T00:00:12 UTC",
+        "g in cluster prod at 1970-01-01T00:00:12 UTC",
         "state Stable, generation 1, strategy range, 2 members, last record 1970-01-01T00:00:10",
         "verdict match, drift 0 partitions, lag ? records, 4.0 s behind, status STALL",
         "trouble: rebalance storm: rebalance_storm of g",
@@ -96,9 +96,9 @@ def test_two_generations_are_compared_in_the_order_of_time(tables: Path, ends: t
     [
         (("g", "--at", "1970-01-01T00:00:09"), "the moment is earlier than the first row. The tables cover"),
         (("g", "--at", "9999-01-01T00:00"), "the moment is in the future"),
-        (("g", "--at", "yesterday"), "is not a moment: use a time in UTC"),
-        (("nobody", "--at", DURING), "Either the group did not exist, or its rows were deleted"),
-        (("g", "--between", "1", "7"), "Either the group did not exist, or its rows were deleted"),
+        (("g", "--at", "yesterday"), "is not a valid time: use a time in UTC"),
+        (("nobody", "--at", DURING), "Either the group did not exist, or the monitor deleted the rows"),
+        (("g", "--between", "1", "7"), "Either the group did not exist, or the monitor deleted the rows"),
         (("g", "--between", "x", "7"), "needs two values"),
         (("g", "--between", "1970-01-01T00:00:01", "2"), "the moment is earlier than the first row"),
         (("g", "--at", DURING, "--cluster", "us"), "cluster us: the tables have no row of this cluster"),
@@ -143,8 +143,8 @@ def test_every_cluster_that_has_the_group_is_shown(tables: Path) -> None:
     write_life(tables, LIFE[:1], cluster="us")
     output = run(tables, "g", "--at", DURING).stdout
     assert [line for line in output.splitlines() if line.startswith("g in cluster")] == [
-        "g in cluster prod, as of 1970-01-01T00:00:12 UTC",
-        "g in cluster us, as of 1970-01-01T00:00:12 UTC",
+        "g in cluster prod at 1970-01-01T00:00:12 UTC",
+        "g in cluster us at 1970-01-01T00:00:12 UTC",
     ]
     assert "in cluster prod" not in run(tables, "g", "--at", DURING, "--cluster", "us").stdout
 

@@ -74,7 +74,7 @@ def test_a_certificate_without_its_key_is_refused_and_so_is_a_key_without_certif
     for present, missing in (TOGETHER, TOGETHER[::-1]):
         monkeypatch.setenv(f"REBALANCE_MONITOR_METRICS__{present.upper()}", "/etc/file.pem")
         monkeypatch.delenv(f"REBALANCE_MONITOR_METRICS__{missing.upper()}", raising=False)
-        assert [line for line in errors(None) if "set both or neither" in line]
+        assert [line for line in errors(None) if "set both, or remove both" in line]
     monkeypatch.setenv(f"REBALANCE_MONITOR_METRICS__{TOGETHER[0].upper()}", "/etc/file.pem")
     assert load_settings(None).metrics.tls_key_file == "/etc/file.pem"
 

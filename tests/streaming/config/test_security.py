@@ -99,7 +99,7 @@ def test_settings_that_can_work_are_accepted(given: dict[str, object], why: str)
         ({**OAUTH, "oauth_client_id": "m", "oauth_client_secret_file": "open"}, "is open to others (mode 0644)"),
         ({**MUTUAL, "key_file": "locked.key", "key_password_file": "open"}, "is open to others (mode 0644)"),
         ({**MUTUAL, "key_file": "open.key"}, "is open to others (mode 0660)"),
-        (MUTUAL, "certificate_file and key_file require each other"),
+        (MUTUAL, "certificate_file and key_file belong together"),
         ({**MUTUAL, "key_file": "locked.key"}, "the key needs a key_password"),  # rule 7
         ({**MUTUAL, "key_file": "client.key", "key_password": "x"}, "key_password is set, but the key has no password"),
         ({"protocol": "SSL", "key_password": "x"}, "key_password is set without key_file"),

@@ -96,7 +96,7 @@ def test_without_an_answer_each_point_is_reported_once_and_no_right_is_ok(
     ("offset", "status", "text", "why"),
     [
         (ClockOffset(-40, 900), OK, "at most 0.9 s", "NTP runs"),
-        (ClockOffset(59_000, 61_000), NOTE, "60.0 s (+/- 1.0 s) ahead of", "the monitor corrects its times"),
+        (ClockOffset(59_000, 61_000), NOTE, "60.0 s (+/- 1.0 s) ahead of", "the monitor corrects times"),
         (ClockOffset(-61_000, -59_000), NOTE, "behind", "as above"),
         (ClockOffset(-1_000, 9_000), OK, "at most 9.0 s", "the bounds are wide, so no difference is proven"),
         (None, NOT_CHECKED, "too few commits", "an idle broker writes no record with its time"),
@@ -212,10 +212,10 @@ def test_the_first_report_of_a_good_installation_has_four_lines() -> None:
     assert list(first_run_lines(first_sample(dict.fromkeys(RIGHTS, True)))) == [
         "found 3 brokers (Kafka 4.2) and 5 groups (2 classic, 1 consumer, 1 share, 1 unknown type)",
         "no right is missing",
-        "not known: whether the assignment of share groups is fair",
+        "unknown: whether the assignment of share groups is fair",
         (
-            "open http://localhost:9560/ to see the groups. Next: let Prometheus scrape /metrics and load"
-            " dashboards/rules. `rebalance-monitor doctor` checks everything and prints the missing steps"
+            "open http://localhost:9560/ to see the groups. Next steps: configure Prometheus to scrape /metrics"
+            " and to load dashboards/rules. To see which steps are missing, run `rebalance-monitor doctor`"
         ),
     ]
 

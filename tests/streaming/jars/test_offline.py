@@ -136,7 +136,10 @@ def test_the_command_reports_a_folder_that_does_not_exist(tmp_path: Path):
     done = _run("--from", str(tmp_path / "nowhere"))
     assert (done.exit_code, done.output) == (
         1,
-        f"Error: {tmp_path}/nowhere is no readable folder: copy the folder of `jars --to FOLDER` to this machine\n",
+        (
+            f"Error: {tmp_path}/nowhere is not a readable folder: copy the folder that `jars --to FOLDER`"
+            " created to this machine\n"
+        ),
     )
 
 

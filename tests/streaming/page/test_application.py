@@ -305,7 +305,7 @@ def test_before_the_log_is_read_the_page_shows_progress_and_no_verdict(page_scen
     pages = pages_of(monitor_state, tmp_path)
     for address in ("/", "/groups/billing"):
         seen = Seen(ask(pages, address).text).text
-        assert "43,700 records left" in seen
+        assert "43,700 records still to read" in seen
         assert "range" not in seen
     answer = ask(pages, "/api/v1/groups")
     assert (answer.status, answer.json()["records_behind"]) == ("503 Service Unavailable", 43_700)
@@ -338,7 +338,7 @@ def test_a_monitor_that_lost_its_connection_shows_no_lag(page_scene: Scene) -> N
     monitor_state.put_sample(view.sample, view.lag)
     monitor_state.put_health(ready=False, was_ready=True)
     pages = pages_of(monitor_state, page_scene.tables)
-    assert "cannot read all of __consumer_offsets now, or a broker does not answer" in ask(pages, "/").text
+    assert "cannot read all partitions of __consumer_offsets now, or a broker does not answer" in ask(pages, "/").text
     document = ask(pages, "/api/v1/groups/billing").json()
     assert (document["phase"], document["lag_unknown"]) == ("not_ready", ["log_not_read"])
     assert (document["lag"], document["status"], document["partitions"]) == (None, None, [])
@@ -394,7 +394,7 @@ def test_a_group_page_shows_shares_of_work_and_commit_gaps(pages: Pages) -> None
         f"partitions of 5 members 88 8 {busiest} 5 30 1.33",
         f"lag of 5 members, in records 88 320 {busiest} 200 1,200 1.33",
         "throughput of 5 hosts, records/s 88 80 /10.4.9.97 50 300 1.33",
-        "This time is known for 2 rebalances. The total is 11 s, and the average is 5.5 s.",
+        "The commit gap is known for 2 rebalances. The total of these gaps is 11 s, and the average is 5.5 s.",
     ):
         assert text_part in text
     assert "1 commit gap was longer than 1 min" in Seen(ask(pages, "/groups/clickstream").text).text

@@ -71,7 +71,7 @@ def test_the_list_of_the_past_is_marked_and_leads_to_groups_of_the_same_moment(p
     answer = ask(pages, f"/?at={UNFAIR}")
     seen = Seen(answer.text)
     assert answer.status == "200 OK"
-    assert "As of 1970-01-01 00:00:22 UTC, from the tables." in seen.text
+    assert "This page shows the state at 1970-01-01 00:00:22 UTC, from the tables." in seen.text
     assert "1 of 2 groups needed attention" in seen.text
     assert "rebalance storm" in seen.text
     assert (Cause("slow_member", member="a@h").text in seen.text, "stopped" in seen.text.lower()) == (True, False)
@@ -93,18 +93,18 @@ def test_a_list_is_not_filtered_by_values_that_it_does_not_have(pages: Pages, qu
 
 
 def test_a_filter_without_a_match_is_not_a_moment_without_groups(pages: Pages) -> None:
-    """The page showed "The tables have no group for this moment", and did not show the filter `state`."""
+    """The page showed "The tables contain no group at this time", and did not show the filter `state`."""
     answer = ask(pages, f"/?at={UNFAIR}&state=Dead&q=<b>&strategy=range")
     seen = Seen(answer.text)
     assert "No group matches the filters." in seen.text
-    assert "The tables have no group" not in seen.text
+    assert "The tables contain no group" not in seen.text
     for shown in ("state: Dead ×", "name: <b> ×", "strategy: range ×"):  # noqa: RUF001 - the page shows this cross
         assert shown in seen.text
     at = f"at={quote(UNFAIR)}"
     assert f"/?{at}&q=%3Cb%3E&strategy=range" in seen.links, "a link removes the filter `state`"
     assert f"/?{at}" in seen.links, "a link removes all filters"
     one = Seen(ask(pages, f"/?at={UNFAIR}&trouble=rebalance%20storm&sort=lag").text)
-    assert "1 group matches the filters. A group" in one.text
+    assert "1 group matches the filters. The list" in one.text
     assert "trouble: rebalance storm" in one.text
     assert "0 of 2 shown" in Seen(ask(pages, f"/?at={UNFAIR}&limit=0").text).text
 
@@ -112,7 +112,7 @@ def test_a_filter_without_a_match_is_not_a_moment_without_groups(pages: Pages) -
 def test_a_moment_without_groups_is_not_a_filter_without_a_match(tmp_path: Path) -> None:
     write_life(tmp_path, LIFE)
     text = Seen(ask(pages_of(tmp_path), f"/?at={OVER}&q=x").text).text
-    assert "The tables have no group for this moment." in text
+    assert "The tables contain no group at this time." in text
     assert "name: x" in text
 
 
@@ -214,7 +214,7 @@ def test_each_section_has_an_anchor(pages: Pages, query: str, sections: list[str
 def test_two_generations_are_compared(pages: Pages) -> None:
     for query in ("from=1&to=2", f"from={FIRST}&to={UNFAIR}", f"from=2&to={FIRST}"):
         text = Seen(ask(pages, f"/groups/g?{query}").text).text
-        assert "2 partitions moved, 0 necessary." in text
+        assert "2 partitions moved. 0 of these moves were necessary." in text
         assert "client-a@127.0.0.1 stayed – orders 2-3" in text  # noqa: RUF001 - the page shows a dash
         assert "client-b@127.0.0.1 stayed orders 2-3 –" in text  # noqa: RUF001 - the page shows a dash
     document = ask(pages, f"{GROUP_API}g?from=1&to=3").json()
@@ -331,11 +331,11 @@ def test_findings_from_before_a_stop_of_the_monitor_are_unknown_during_the_stop(
     text = Seen(ask(pages, f"/groups/g?at={during}").text).text
     assert gap in text
     assert "Cause of the lag." not in text
-    assert "The last measurement found this. It is unknown whether it was still true at this time." in text
+    assert "The last measurement before this time found these problems." in text
     assert "rebalance storm since 1970-01-01 00:00:01 UTC: rebalance_storm of g" in text
     assert f"cause of the lag since 1970-01-01 00:00:21 UTC: {cause.text}" in text
     calm = Seen(ask(pages, f"/groups/calm?at={during}").text).text
-    assert "The tables show no problem of this group." not in calm
+    assert "The tables contain no problem of this group at this time." not in calm
     listing = Seen(ask(pages, f"/?at={during}").text).text
     assert gap in listing
     assert "storm" not in listing
@@ -375,7 +375,7 @@ def test_the_incident_of_a_group_is_shown_while_it_is_open(tmp_path: Path) -> No
             links = [link for link in seen.links if link.startswith("/incidents/")]
             assert links == ([f"/incidents/{incident.incident_id}"] if incident else [])
             assert (incident is not None) == ("Part of the incident" in seen.text)
-            assert (incident is None) == ("The tables show no problem" in seen.text)
+            assert (incident is None) == ("The tables contain no problem" in seen.text)
     text = Seen(ask(pages, "/?at=1970-01-01T00:00:20").text).text
     assert "part of an incident" in text
     assert "incidents" not in ask(pages, f"{GROUP_API}g?at={FIRST}").json()["not_stored"]

@@ -125,4 +125,4 @@ def test_a_comparison_shows_that_it_does_not_contain_all_rebalances(
     document = comparison_json(CoveredCluster(CLUSTER, Coverage()), "g", comparison)
     assert (comparison.has_more_rebalances, document["has_more_rebalances"]) == (has_more, has_more)
     lines = list(lines_between(str(tmp_path), CLUSTER, "g", (str(first), "5"), as_json=False))
-    assert ("there are earlier rebalances between the two" in lines) == has_more
+    assert ("more rebalances happened between the two generations; only the latest are shown" in lines) == has_more
