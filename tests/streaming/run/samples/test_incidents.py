@@ -10,7 +10,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.streaming.run.samples.lag.test_lag_causes import Orders
 
 from assignors.coordinator import coordinator_partition
 from streaming.delta.on_disk import DeltaTables
@@ -20,6 +19,7 @@ from streaming.evaluation.incidents.incident import Incident
 from streaming.evaluation.lag.lag import ClusterSample, LogEnds
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation
 from streaming.evaluation.limits import GroupLimits
+from tests.streaming.run.samples.lag.test_lag_causes import Orders
 from tests.streaming.run.samples.test_conditions import MINUTE_MS, START_MS, Monitor
 
 SLOW, WELL = ((100, 100), (20, 100)), ((100, 100), (900, 100))

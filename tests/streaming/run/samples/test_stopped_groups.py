@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from tests.streaming.run.samples.lag.test_retention_settings import Configs
 
 from streaming.evaluation.facts import GroupLag
 from streaming.evaluation.limits import GroupLimits
@@ -19,6 +18,7 @@ from streaming.evaluation.report import GroupReport
 from streaming.events import GroupMetadataWritten, Position
 from streaming.group.snapshot import EMPTY
 from tests.streaming.groups import metadata
+from tests.streaming.run.samples.lag.test_retention_settings import Configs
 from tests.streaming.run.samples.test_conditions import MINUTE_MS, START_MS, Monitor
 
 PARTITION = ("orders", 0)
