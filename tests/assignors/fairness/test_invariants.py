@@ -38,7 +38,13 @@ def assigned(**members: tuple[TopicPartition, ...]) -> GroupAssignment:
         (EQUAL, assigned(a=(T0, T1, T2), b=(T3,)), "range", Rule.UNBALANCED, "one subscriber has 3 partitions of t"),
         (EQUAL, assigned(a=(T0, T1, T2), b=(T3,)), "roundrobin", Rule.UNBALANCED, "one member has 3"),
         (EQUAL, assigned(a=(T0, T1, T2), b=(T3,)), "sticky", Rule.UNBALANCED, "a has 3 partitions, b has 1"),
-        (EQUAL, assigned(a=(T0, T1, T2), b=(T3,)), "uniform", Rule.UNBALANCED, "b has 1 and could take one"),
+        (
+            EQUAL,
+            assigned(a=(T0, T1, T2), b=(T3,)),
+            "uniform",
+            Rule.UNBALANCED,
+            "b has 1 and could take a partition of t",
+        ),
         (HELD, assigned(a=(), b=(T0, T1)), "uniform", Rule.UNBALANCED, "b has 2 partitions"),
         (
             GroupSpec((*HELD.members, MemberSubscription("c", ("t",))), {"t": 2}),

@@ -54,5 +54,5 @@ def test_an_error_that_the_user_can_correct_is_one_line(monkeypatch: pytest.Monk
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
     result = CliRunner().invoke(broker)
     assert result.exit_code == 1
-    assert result.output.startswith("Error: JAVA_HOME is /nowhere, but /nowhere/bin/java does not exist")
+    assert result.output.startswith("Error: JAVA_HOME is /nowhere, but /nowhere/bin/java cannot be run")
     assert result.output.count("\n") == 1
