@@ -83,15 +83,21 @@ def test_the_bytes_of_other_protocol_types_are_not_decoded() -> None:
 
 
 @pytest.mark.parametrize(
-    ("claim", "generation"),
-    [(CLAIM, 7), (CLAIM[:-4], None), (b"\x00\x01" + CLAIM, 7)],
-    ids=["version 1", "version 0", "the format of kafka-python"],
+    ("claim", "partitions", "generation", "why"),
+    [
+        (CLAIM, (("t", 3),), 7, "version 1"),
+        (CLAIM[:-4], (("t", 3),), None, "version 0"),
+        (b"\x00\x01" + CLAIM, (("t", 3),), 7, "the format of kafka-python"),
+        (bytes.fromhex("00000000 00000007"), (), 7, "an empty claim of Java: before, its generation was null"),
+    ],
 )
-def test_a_sticky_members_claim_is_decoded(claim: bytes, generation: int | None) -> None:
+def test_a_sticky_members_claim_is_decoded(
+    claim: bytes, partitions: tuple[tuple[str, int], ...], generation: int | None, why: str
+) -> None:
     subscription = SUBSCRIPTION[:-4] + len(claim).to_bytes(4, "big") + claim
     member = _only_member(_group("sticky", subscription=subscription))
-    expected = {"partitions": (("t", 3),), "generation": generation}
-    assert member["subscription"]["stickyUserData"] == expected
+    expected = {"partitions": partitions, "generation": generation}
+    assert member["subscription"]["stickyUserData"] == expected, why
     assert "stickyUserData" not in _only_member(_group("range", subscription=subscription))["subscription"]
 
 
