@@ -25,7 +25,7 @@ BatchFunction = Callable[[DataFrame, int], None]
 
 
 def combine_records(records: DataFrame, combine_tasks: int, own_partitions: OwnPartitions) -> DataFrame:
-    """Combine records into state rows, in a few large tasks. With 50 small tasks, it needs three times the CPU time."""
+    """Combine records into state rows, in a few large tasks. 50 small tasks would need three times the CPU time."""
     return records.coalesce(combine_tasks).mapInArrow(CombineFunction(own_partitions), STATE_ROWS)
 
 

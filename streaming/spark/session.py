@@ -7,8 +7,8 @@
 3. If the master is `local...`, driver and executors run on one machine and use the loopback address. With other
    masters, they do not use the loopback address.
 4. Each cluster has its own query. With several clusters, `local[n]` means n tasks per cluster, and each query has its
-   own scheduler pool. So a cluster that is catching up, or whose broker does not answer, does not delay the other
-   clusters.
+   own scheduler pool. So a cluster with many unread records, or with a broker that does not answer, does not delay the
+   other clusters.
 5. Every user of a machine can read the command lines of processes. So a value of `spark.conf` that could be a secret is
    not on a command line. The JVM receives such a value after its start. Spark's web pages and logs do not show these
    values. JVM options are an exception. They are always on the command line.
