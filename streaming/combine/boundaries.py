@@ -1,4 +1,4 @@
-"""Finds the boundaries of groups, and computes the clock of a `__consumer_offsets` partition.
+"""Finds the boundaries of groups, and computes a partition's clock (`clock_steps`).
 
 The commits of a group are counted from one boundary to the next.
 

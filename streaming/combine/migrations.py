@@ -1,6 +1,6 @@
 """Convert the stored state of a `__consumer_offsets` partition from an older version to the next version.
 
-Version 2: open gaps have the committed offsets that rule 9 of `gaps` needs.
+In version 2, open gaps contain the committed offsets that rule 9 of `gaps` needs.
 """
 
 from __future__ import annotations

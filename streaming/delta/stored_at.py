@@ -34,7 +34,7 @@ def last_rows(  # noqa: PLR0913 - the parts of one query
 
     The first query reads only keys and times, and finds the times of the last rows. The second query reads only the
     dates of these times. If there are few times, the second query also skips all rows with other times. A query with
-    `DISTINCT ON` takes ten times as long (page/DESIGN.md). The date of each row must be the date of its time. In
+    `DISTINCT ON` takes ten times as long (page/DESIGN.md). In each row, `date` must be the date of the row's time. In
     `assignment_imbalance`, only rows with the measure `partitions` meet this condition.
     """
     time, group_by = _time_column(table), ", ".join(keys)

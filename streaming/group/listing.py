@@ -152,7 +152,7 @@ class DescribedMember:
 
     Attributes:
         subscription, assignment: classic groups only. Bytes in the format of the protocol type. These bytes are empty
-        if the group is not Stable.
+            if the group is not Stable.
         member_epoch: -2 for a static member that left temporarily.
         subscribed_topics, held: consumer and share groups only.
         subscribed_regex, target: consumer groups only.

@@ -45,7 +45,7 @@ _MAX_STRING_BYTES: Final = 0x7FFF
 
 
 class _ArrayUnpackers(dict[int, "Callable[[bytes, int], tuple[int, ...]]"]):
-    """Unpackers of integer arrays with less than 256 elements. The keys are array lengths.
+    """Unpackers of integer arrays with fewer than 256 elements. The keys are array lengths.
 
     An unpacker of a longer array is created for each call, and is not stored.
     """

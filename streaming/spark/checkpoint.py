@@ -188,7 +188,7 @@ def check_identity(
 ) -> None:
     """Raise CheckpointError if a setting differs from the setting with which the checkpoint was created.
 
-    For example, the source must not change, because offsets of a log cannot be compared with numbers of polls.
+    For example, the source must not change. Offsets in the log cannot be compared with the numbers of polls.
     """
     for name, configured, stored in (
         ("source.kind", source, identity.source),
