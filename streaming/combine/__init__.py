@@ -1,5 +1,5 @@
 """Reduces the offset commits of one micro-batch to the last commits of each key. Membership records become events.
 
-Offset commits are more than 99 % of the records of `__consumer_offsets`. This package checks and reduces them on whole
-Arrow buffers with NumPy. Only records that these bulk rules cannot check are decoded one by one (`streaming.protocol`).
+Offset commits are more than 99 % of the records of `__consumer_offsets`. This package checks and reduces whole Arrow
+buffers of commits with NumPy. Only records that NumPy cannot check are decoded one by one (`streaming.protocol`).
 """

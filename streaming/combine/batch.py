@@ -15,10 +15,10 @@ from streaming.events import Position
 class RecordsBatch:
     """The columns of one batch. `is_commit` marks the rows that the bulk rules or the decoder accepted as commits.
 
-    `missing_below` contains one value for each row: the highest missing offset that is below the row's offset in the
-    same partition, or -1. An offset is missing if Spark returned no record for it. An offset is also missing if the
-    record at this offset could not be decoded. The combiner sets `missing_below` for offsets without a record.
-    `apply_missing` adds the offsets of all undecodable records at once, because a batch can contain many of them.
+    For each row, `missing_below` contains the highest missing offset below the row's offset in the same partition. If
+    no such offset is missing, the value is -1. An offset is missing if Spark returned no record for it, or if its
+    record could not be decoded. The combiner sets `missing_below` for offsets without a record. `apply_missing` adds
+    the offsets of all undecodable records in one step, because a batch can contain many such records.
     """
 
     def __init__(self, records: pa.RecordBatch) -> None:
@@ -45,7 +45,7 @@ class RecordsBatch:
         return position, self._keys[row].as_py(), self._values[row].as_py()
 
     def add_decoded_commit(self, row: int, committed_offset: int) -> None:
-        """Add a commit that the decoder read. It stays in the row of its record, so commits stay in log order."""
+        """Add a commit that the decoder read, in the row of its record. So commits stay in log order."""
         self.is_commit[row] = True
         self._committed_offset[row] = max(committed_offset, TOMBSTONE)
         key = self._keys[row].as_py()
@@ -79,7 +79,7 @@ class RecordsBatch:
     def commits(self) -> pa.Table:
         """Return all accepted commits in log order (READ_COMMIT_SCHEMA).
 
-        The result is a copy. So Spark's batch and its values can be freed while the commits wait for their reduction.
+        The result is a copy, so the memory of Spark's batch can be freed before the commits are reduced.
         """
         rows = pa.array(np.flatnonzero(self.is_commit))
         columns = [

@@ -1,4 +1,4 @@
-"""Finds the boundaries of groups, and computes the clock of a `__consumer_offsets` partition.
+"""Finds the boundaries of groups, and computes a partition's clock (`clock_steps`).
 
 The commits of a group are counted from one boundary to the next.
 
@@ -12,8 +12,8 @@ A record of the first two kinds can change which partitions a member has. Share 
 no boundaries. This module does not know the previous generation of a group. So the caller checks whether a boundary has
 a new generation.
 
-A *membership change* is a record after which the group may have no members. Then a later commit may come from an
-operator. A membership change is one of these records:
+A *membership change* is a record after which the group may have no members. While a group has no members, an operator
+can commit offsets. A membership change is one of these records:
 
 - the GroupMetadata record of a classic group without members,
 - the record with the group epoch of a KIP-848 or streams group. As soon as a member sends a heartbeat, the record with
@@ -52,7 +52,7 @@ class Boundary(msgspec.Struct, frozen=True):
     """One boundary of a group.
 
     Attributes:
-        group: the group's bytes in record keys (`group_bytes`).
+        group: the length of the group id and the group id, as in record keys (`group_bytes`).
         generation_id: None if the record is the tombstone of the group.
         missing_below: the highest missing offset below the boundary in this batch, or -1.
 
@@ -67,7 +67,7 @@ class Boundary(msgspec.Struct, frozen=True):
 
 
 class MembershipChange(msgspec.Struct, frozen=True):
-    """A record after which a group possibly has no members. `group` has the same bytes as in `Boundary`."""
+    """A record after which a group possibly has no members. `group` is a result of `group_bytes`."""
 
     group: bytes
     offsets_topic_offset: int
@@ -151,7 +151,7 @@ def clock_steps(
 class Clock:
     """The clock of one partition during one batch.
 
-    `steps` has the rows of `clock_steps` with a time after `start_seconds`.
+    `steps` contains the rows of `clock_steps` whose seconds are greater than `start_seconds`.
     """
 
     start_seconds: int

@@ -84,8 +84,8 @@ _EVERY_PARTITION = OwnPartitions()
 class Combiner:
     """Collects the records of one task.
 
-    The batches must contain the records of each `__consumer_offsets` partition in offset order. A record outside its
-    group's own partition is counted (`foreign_records`), but not used.
+    The batches must contain the records of each `__consumer_offsets` partition in offset order. If a record is not in
+    its group's own partition (`own_partitions`), it is only counted (`foreign_records`).
     """
 
     def __init__(self, own_partitions: OwnPartitions = _EVERY_PARTITION) -> None:
@@ -117,7 +117,7 @@ class Combiner:
         self._add_commits(batch.commits())
 
     def rows(self) -> Iterator[StateRow]:
-        """Return membership events in log order, then one row for each `__consumer_offsets` partition that was read."""
+        """Return membership events in log order, then one row for each `__consumer_offsets` partition with records."""
         yield from self._group_rows
         self._reduce()
         for offsets_topic_partition, span in sorted(self._spans.items()):

@@ -6,9 +6,9 @@ Layouts (OffsetCommitKey v1, OffsetCommitValue v0-v4 of Kafka's coordinator):
     value  int16 version · int64 offset · [v3+: int32 leader epoch] · metadata · int64 commit time · [v1: int64 expiry]
            metadata is int16 length + bytes, in v4 an unsigned varint of length + 1; v4 ends with tagged fields
 
-The bulk rules accept only common forms of these records. All other records go to the exact decoder. Examples are keys
-of legacy type 0, long metadata in v4, unusual tags, negative offsets, and missing or trailing bytes. So no valid record
-is lost.
+The *bulk rules* check whole columns with NumPy. They accept only the common layouts. All other records go to the exact
+decoder. Examples are keys of legacy type 0, long metadata in v4, unusual tags, negative offsets, and missing or
+trailing bytes. So no valid record is lost.
 """
 
 from __future__ import annotations
@@ -67,10 +67,10 @@ class CommitCheck:
 
 
 def canonical_key(key: bytes) -> bytes:
-    """Convert a commit's key to the form that current brokers write: type 1, no bytes after the partition.
+    """Convert the key of a commit to the key that current brokers write (type 1, no bytes after the partition).
 
-    Kafka treats types 0 and 1 as equal, and ignores bytes after the partition. A tombstone and its commit can have
-    different forms of the same key. After the conversion, the two keys are equal. So the tombstone deletes the commit.
+    Kafka treats types 0 and 1 as equal, and ignores bytes after the partition. So a tombstone and its commit can have
+    different key bytes. After the conversion, the two keys are equal, and the tombstone deletes the commit.
 
     >>> canonical_key(bytes.fromhex("0000 0001 67 0001 74 00000003 ff")).hex(" ")
     '00 01 00 01 67 00 01 74 00 00 00 03'
@@ -135,8 +135,8 @@ def last_per_key(commits: pa.Table) -> pa.Table:
     """For each pair of partition and key, return the last row. The order of the rows does not change.
 
     Rows of one partition must be in log order. Normally, all commits of a group are in one partition. If a key occurs
-    in two partitions, the result has a row for each partition. So the result does not depend on the task that reads a
-    partition.
+    in two partitions, the result has a row for each partition. So it makes no difference whether one task or two tasks
+    read the two partitions.
     """
     identity = ["offsets_topic_partition", "key"]
     numbered = commits.select(identity).append_column("row", pa.array(np.arange(commits.num_rows)))
@@ -154,18 +154,18 @@ def key_codes(commits: pa.Table) -> tuple[pa.Array, Int64Array]:
 
 
 def clipped_times(timestamps_ms: Int64Array) -> Int64Array:
-    """Limit the timestamps to values from 0 to 2^62. Slots and commit windows use these limited timestamps."""
+    """Limit the timestamps to values from 0 to 2^62. Slots and windows (`last_per_slot`) use the limited times."""
     return np.clip(timestamps_ms, 0, _LATEST_MS)
 
 
 def last_per_slot(commits: pa.Table, code: Int64Array | None = None) -> pa.Table:
-    """For each key, return the last commit in each slot, in log order. Commit windows use only these commits.
+    """For each key, return the last commit in each slot (SLOT_MS), in log order.
 
-    The result has only the WINDOW_COMMITS newest commits per key, because a window does not store more. Slots depend
-    only on timestamps. So the windows do not depend on the number of reduction steps. If the clock goes back to an
-    earlier slot, new commits belong to that earlier slot. If a slot has a tombstone and a commit, the result has both,
-    because a tombstone removes all earlier commits from the window. `code` is the second result of `key_codes`. If
-    `code` is None, this function computes it.
+    The *window* of a partition stores the WINDOW_COMMITS newest of these commits. So the result has no more commits per
+    key. Slots depend only on timestamps. So it makes no difference whether commits are reduced in one step or in
+    several steps. If the clock goes back to an earlier slot, new commits belong to that earlier slot. If a slot has a
+    tombstone and a commit, the result has both, because a tombstone removes all earlier commits from the window. `code`
+    is the second result of `key_codes`. If `code` is None, this function computes it.
     """
     slot = clipped_times(commits["timestamp_ms"].to_numpy()) // SLOT_MS
     key = pa.array(key_codes(commits)[1] if code is None else code)

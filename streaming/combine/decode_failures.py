@@ -6,8 +6,8 @@ for the driver, every restart would fail at the same batch.
 1. For each key and each value, the first `PREFIX_BYTES` bytes and the full size are kept.
 2. The kept records of one partition in one batch have at most `KEPT_BYTES` bytes. `FIXED_BYTES` is the estimated size
    of a record without its key and value.
-3. Records above this limit are only summarized, with one summary for each reason. A summary contains the number of its
-   records, and the positions of its first and last record.
+3. All later records are only counted, in one summary for each reason. A summary also contains the positions of its
+   first and last record.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ Each rule applies to one group. `partition_gaps` updates the gaps with each batc
    - `all_committed`: each partition with a last commit now has a first commit or a tombstone.
    - `next_rebalance`: the next boundary of the group was read.
    - `group_deleted`: the tombstone of the group was read.
-   - `round_passed`: the clock of the `__consumer_offsets` partition is more than `evaluation.stuck_after_seconds` after
-     the boundary. The first record that moves the clock past this limit closes the gap.
+   - `round_passed`: since the boundary, the clock of the `__consumer_offsets` partition has advanced by more than
+     `evaluation.stuck_after_seconds`. The first record that moves the clock past this limit closes the gap.
    - `nothing_before`: no partition has a last commit. In this case, the gap closes when it opens.
    A commit after the record that closed the gap is ignored, even if both are in the same batch.
 5. The group's gap starts at the latest of all last commits. It ends at the earliest of all first commits. The gap of a
@@ -25,8 +25,9 @@ Each rule applies to one group. `partition_gaps` updates the gaps with each batc
    partition, the number of intervals is the number of its commits minus 1. For each partition, the time is measured
    from its first to its last commit in the previous generation. The usual interval is the sum of these times, divided
    by the total number of intervals.
-7. An offset is missing if its record was compacted away, belongs to an aborted transaction, is a transaction marker, or
-   is in quarantine. The missing record was possibly a commit. So it makes some values unknown (`offsets_missing`):
+7. An offset is missing if its record could not be decoded, or if Spark returned no record for it. Spark does not return
+   compacted records, aborted records and transaction markers. The missing record was possibly a commit. So some values
+   are unknown (`offsets_missing`):
    - The gap is unknown if the missing offset is between the last commit and the first commit.
    - The number of silent partitions is unknown if the missing offset is after the last commit of a silent partition.
    - The usual interval is unknown if the missing offset is in the previous generation.
@@ -35,18 +36,19 @@ Each rule applies to one group. `partition_gaps` updates the gaps with each batc
    If no partition has a first commit when the gap closes, and no offset is missing, the reason is `no_commit_after`.
 8. If the first commit has an earlier timestamp than the last commit, the gap is unknown (`clock_went_back`). The cause
    is two brokers with different clocks.
-9. The number of *recommitted records* of a partition is the committed offset of its last commit (rule 2) minus the
-   committed offset of its first commit (rule 3). If the difference is negative, the number is 0. The number of a group
-   is the sum over all partitions with both commits. For example, 100 before the boundary and 60 after it are 40
-   records. This number is a minimum: members possibly processed more records twice before they committed. Silent
-   partitions do not count. The number is unknown in these cases:
+9. The *recommitted records* of a partition are the records between the committed offset of its first commit (rule 3)
+   and the committed offset of its last commit (rule 2). For example, if the last commit is 100 and the first commit is
+   60, there are 40 recommitted records. If the first commit is not lower than the last commit, the number is 0. For a
+   group, the number is the sum over all partitions with both commits. This number is a minimum: members possibly
+   processed more records twice before they committed. Silent partitions do not count. The number is unknown in these
+   cases:
    - No partition has both commits.
    - A missing offset is between the two commits, or after the last commit of a silent partition (rule 7).
-   - The first commit is lower than the last commit, and comes after a membership change
-     (`boundaries.MembershipChange`). An operator can reset offsets only while a group has no members. For example, the
-     last commit is 100, then a record shows that the group has no members, then an operator resets the offset to 0. In
-     this case, no member processed 100 records twice. If the gap was closed before the reset, the reset is the last
-     commit before the next rebalance, and does not count either.
+   - The first commit is lower than the last commit, and a membership change (`boundaries.MembershipChange`) comes
+     between the boundary and the first commit. An operator can reset offsets only while a group has no members. For
+     example, the last commit is 100, then a record shows that the group has no members, then an operator resets the
+     offset to 0. In this case, no member processed 100 records twice. A reset after the gap closed does not count
+     either, because it becomes the last commit before the next rebalance.
 """
 
 from __future__ import annotations
@@ -97,7 +99,9 @@ class PartitionCommits(NamedTuple):
 
 
 class FirstCommit(NamedTuple):
-    """The first commit and the first tombstone of one partition after a boundary. -1 means: no such record.
+    """The first commit and the first tombstone of one partition after a boundary.
+
+    A value is -1 if its record does not exist.
 
     Attributes:
         first_missing: the highest missing offset below the commit, or -1.
@@ -152,7 +156,7 @@ class CommitGap(msgspec.Struct, frozen=True):
     """A closed gap, with the values of its table row. Unknown values are None.
 
     `position` is the position of the boundary. `last_commit_ms` is the time of the group's last commit before the
-    boundary (rule 2). A gap whose duration is known starts at this time.
+    boundary (rule 2).
     """
 
     group_id: str
@@ -193,9 +197,9 @@ def open_gap(  # noqa: PLR0913, PLR0917 - all values known at a boundary
 ) -> OpenGap:
     """Open a gap at a boundary.
 
-    `partitions` has the group's live commits by key. `since_offset` is the offset of the group's previous boundary, or
-    None if this offset is unknown. `changed_offset` is the offset of the first membership change after the boundary, or
-    -1.
+    `partitions` maps each key of the group to its commits, without deleted keys. `since_offset` is the offset of the
+    group's previous boundary, or None if this offset is unknown. `changed_offset` is the offset of the first membership
+    change after the boundary, or -1.
     """
     pending = {key: LastCommit(*commits[:3]) for key, commits in partitions.items()}
     is_generation_complete = since_offset is not None and missing_below <= since_offset
@@ -327,7 +331,7 @@ def _group_gap_ms(gap: OpenGap, missing_below: int) -> tuple[int | None, str | N
 
 
 def add_to_totals(totals: GapTotals, gap: CommitGap) -> GapTotals:
-    """Add this gap to the totals, and return the new totals. An unknown gap does not change them.
+    """Add this gap to the totals, and return the new totals. An unknown gap does not change the totals.
 
     >>> gap = CommitGap("g", Position(0, 0, 0), 1, 5_000, None, None, None, None, 0, None, 0, ALL_COMMITTED)
     >>> add_to_totals(GapTotals(), gap)

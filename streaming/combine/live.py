@@ -1,7 +1,7 @@
 """Updates the live commits of a `__consumer_offsets` partition.
 
-A live commit is the last commit of a key. It is stored with the number of commits of this key in the group's present
-generation.
+A live commit is the last commit of a key. Its row also contains the number of commits of this key in the group's
+present generation.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def update_live_commits(
     """Return the live commits after a batch (LIVE_SCHEMA).
 
     `known` has the live commits before the batch, and `newer` has the commits of the batch (COMMIT_SCHEMA). `early` has
-    the commit runs (RUN_SCHEMA) that come before the first boundary of their group in the batch. `partition_commits`
+    the runs (RUN_SCHEMA) without an earlier boundary of their group in the batch (BEFORE_ANY). `partition_commits`
     contains the commits by key, only for groups that have a boundary in the batch.
     """
     last = last_per_key(pa.concat_tables([known.select(COMMIT_SCHEMA.names), newer]))

@@ -1,6 +1,6 @@
 """Convert the stored state of a `__consumer_offsets` partition from an older version to the next version.
 
-Version 2: open gaps have the committed offsets that rule 9 of `gaps` needs.
+In version 2, open gaps contain the committed offsets that rule 9 of `gaps` needs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _NO_COMMITTED_OFFSET = -1
 
 
 def from_version_1(encoded: bytes) -> bytes:
-    """Add the fields of version 2. In gaps that are open now, the recommitted records are unknown."""
+    """Add the fields of version 2. The recommitted records of gaps that are already open are unknown."""
     snapshot = msgspec.msgpack.decode(encoded)
     gaps = snapshot["gaps"]
     gaps["open"] = {group: _unknown_recommitted(gap) for group, gap in gaps["open"].items()}
@@ -31,6 +31,6 @@ def _unknown_recommitted(gap: dict[str, Any]) -> dict[str, Any]:
 
 
 def _last_commit(commit: list[int]) -> list[int]:
-    """Return the fields of `LastCommit`. Version 1 has the first two. Some development versions wrote all three."""
+    """Return the fields of `LastCommit`. Version 1 has two of the fields. Some development versions wrote all three."""
     offset, timestamp_ms, *_ = commit
     return [offset, timestamp_ms, _NO_COMMITTED_OFFSET]

@@ -8,8 +8,8 @@
    the monitor has seen.
 3. A broker that starts after the change computes the group's partition with the present count. It loads the group from
    this partition, which is the *home* of the group. At first, the home has no records of the group. So the group starts
-   again without members and offsets. Brokers still write to the group's earlier partition when members time out or
-   offsets expire, but no member uses the group there. So the home has priority over every other partition.
+   again without members and offsets. When members time out or offsets expire, brokers still write to the group's
+   earlier partition. But members use only the group in the home. So the home has priority over every other partition.
 4. If no count is known, every partition is accepted.
 """
 

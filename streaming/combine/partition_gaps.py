@@ -1,7 +1,7 @@
 """Updates the commit gaps of the groups in one `__consumer_offsets` partition. The rules are in the module `gaps`.
 
-The commits of most groups are processed as whole columns. Only two kinds of groups are processed one by one: groups
-with a boundary in the batch, and groups with an open gap that waits for a commit in the batch.
+The commits of most groups are processed as whole columns. A group is processed separately in two cases: it has a
+boundary in the batch, or its open gap waits for a commit in the batch.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from streaming.events import Position
 
 
 class GroupGaps(msgspec.Struct, frozen=True):
-    """A group with members. `since_offset` is the offset of its last boundary. `totals` has the totals of its gaps."""
+    """A group's last boundary with a new generation (at `since_offset`), and the totals of the group's gaps."""
 
     group_id: str
     generation_id: int
@@ -125,7 +125,7 @@ class _GapMerger:
     """The offsets of each group's membership changes in the batch, in log order."""
 
     def apply_membership_changes(self) -> None:
-        """Collect the membership changes. Add each group's first change to its gap that was open before the batch."""
+        """Collect the membership changes. Add the first change to each gap that is open and has no change yet."""
         for change in self.inputs.membership_changes:
             self.changed_offsets.setdefault(change.group, []).append(change.offsets_topic_offset)
         for group in self.open.keys() & self.changed_offsets.keys():
@@ -150,7 +150,7 @@ class _GapMerger:
             self._add_first_commits(group, first_commits)
 
     def _is_pending(self, runs: pa.Table) -> BoolArray:
-        """Mark the rows that an open gap waits for.
+        """Mark the rows for which an open gap waits.
 
         Until the group has a first commit, the gap waits for all rows of the group. After that, the gap waits only for
         rows of pending keys.
@@ -241,7 +241,7 @@ class _GapMerger:
             self._close(group, ALL_COMMITTED, -1)
 
     def _with_earlier_missing(self, first_commit: FirstCommit) -> FirstCommit:
-        """Include the offsets that were missing before the batch in `first_missing`."""
+        """Increase `first_missing` if an offset before the batch is missing."""
         return first_commit._replace(first_missing=max(first_commit.first_missing, self.inputs.missing_before))
 
     def close_timed_out(self) -> None:

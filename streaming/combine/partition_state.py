@@ -48,7 +48,7 @@ class DecodeFailure(msgspec.Struct, frozen=True):
 
 
 class FailureSummary(msgspec.Struct, frozen=True):
-    """A summary of the undecodable records of one reason that a batch does not keep (`decode_failures`, rule 3)."""
+    """The undecodable records of one reason that exceed the size limit of a batch (`decode_failures`, rule 3)."""
 
     reason: str
     records: int
@@ -61,11 +61,11 @@ class PartitionBatch(msgspec.Struct, frozen=True, tag="batch"):
 
     Attributes:
         last_missing_offset: the highest missing offset between `first_offset` and `last_offset`, or -1. An offset is
-            missing if Spark returned no record for it (compacted away, aborted, or a transaction marker), or if its
-            record went to quarantine.
+            missing if Spark returned no record for it, or if its record could not be decoded.
         commits: an Arrow IPC stream (COMMIT_SCHEMA).
-        boundaries, membership_changes, runs, clock: used only by the state function. They are removed before the event
-            goes to the driver. `runs` is an Arrow IPC stream (RUN_SCHEMA). `clock` is a result of `encode_steps`.
+        boundaries, membership_changes, runs, clock: used only by the state function. `without_gaps` removes these
+            values before the event goes to the driver. `runs` is an Arrow IPC stream (RUN_SCHEMA). `clock` is a result
+            of `encode_steps`.
         foreign_records: number of records that are not in their group's own partition (`own_partitions`).
 
     """
@@ -138,7 +138,7 @@ _EVENT_DECODER: msgspec.msgpack.Decoder[PartitionEvent] = msgspec.msgpack.Decode
 
 
 def encode_partition_event(event: PartitionEvent) -> bytes:
-    """Encode an event to send it between processes. It has no version, so it must not be stored."""
+    """Encode an event to send it between processes. Do not store the result, because it has no version number."""
     return _EVENT_ENCODER.encode(event)
 
 

@@ -1,7 +1,7 @@
 """Reduces the commits of a batch to commit runs. A run is one row for all commits of a key between two boundaries.
 
-A run contains the first commit, the last commit, the number of commits, and the first tombstone. All of them have the
-same key. Python does not process commits or keys one by one.
+A run contains the key's first commit, last commit, number of commits and first tombstone. Python does not process
+commits or keys one by one.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def _boundary_offsets(
 def _run_numbers(keys: int, code: Int64Array, partition: Int64Array, boundary_offset: Int64Array) -> Int64Array:
     """For each commit, return the index of the commit's run.
 
-    Most keys have one run. The index of this run is the index of the key. Only the runs of the other keys are sorted.
+    Most keys have only one run, which has the same index as the key. Only commits of further runs are sorted.
     """
     key_partition = np.zeros(keys, dtype=np.int64)
     key_partition[code] = partition
@@ -145,9 +145,9 @@ def _run_numbers(keys: int, code: Int64Array, partition: Int64Array, boundary_of
 
 @dataclass(frozen=True, slots=True)
 class _RunRows:
-    """The numbers of the rows from which runs are built. Each array has one row number per run, or -1 for no row.
+    """The rows from which runs are built. Each array has one row number per run, or -1 if there is no such row.
 
-    Exception: the array `run_commits` has the number of commits of each run.
+    The array `run_commits` is an exception: it has the number of commits of each run.
     """
 
     any_row: Int64Array
@@ -163,7 +163,7 @@ def _rows_of_runs(
 ) -> _RunRows:
     """Find the rows from which each run is built.
 
-    `run_commits` has one value for each row: the number of the row's commits after its last tombstone.
+    A row is a commit or a run. For each row, `run_commits` has the number of commits after the row's last tombstone.
     """
     runs, everything = int(run.max(initial=-1)) + 1, np.arange(len(run))
     commits, tombstones = np.flatnonzero(has_commit), np.flatnonzero(has_tombstone)
@@ -220,6 +220,6 @@ def _take(column: pa.ChunkedArray, rows: Int64Array) -> Int64Array:
 
 
 def select_runs(runs: pa.Table, *, is_before_any: bool) -> pa.Table:
-    """Return the runs before the first boundary of their group in the batch, or all other runs."""
+    """Return the runs with the boundary BEFORE_ANY. If `is_before_any` is False, return all other runs instead."""
     before_any = pc.equal(runs["boundary_offset"], BEFORE_ANY)
     return runs.filter(before_any if is_before_any else pc.invert(before_any))

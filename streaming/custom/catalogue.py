@@ -22,8 +22,9 @@ class Catalogue:
 
     To end these processes, close the catalogue or use ``with``.
 
-    If several strategies have the same name, a built-in strategy is used first, then a strategy that the settings
-    reference, then a strategy of an installed package. Raises AssignorFailedError if a reference cannot be loaded.
+    If several strategies have the same name, the catalogue returns the strategy with the highest priority. Built-in
+    strategies have the highest priority. The strategies that the settings reference come next. Strategies of installed
+    packages come last. Raises AssignorFailedError if a reference cannot be loaded.
     """
 
     def __init__(self, references: Iterable[str] = ()) -> None:
@@ -63,7 +64,7 @@ class Catalogue:
         return {name: self._guarded[name].reference for name in sorted(self._guarded.keys() - BUILT_IN.keys())}
 
     def close(self) -> None:
-        """End all processes. When a strategy is used again, a new process starts."""
+        """End all processes. A later call of a strategy starts a new process."""
         for guarded in self._guarded.values():
             guarded.close()
 
@@ -96,5 +97,5 @@ class UsersAssignor:
 def users_assignors(
     references: tuple[tuple[str, str], ...], limit_seconds: float = LIMIT_SECONDS
 ) -> tuple[UsersAssignor, ...]:
-    """Return the assignors for (name, reference) pairs. A cache stores them, so their processes continue to run."""
+    """Return the assignors for (name, reference) pairs. The result is cached, so the assignors' processes continue."""
     return tuple(UsersAssignor(name, GuardedAssignor(reference, limit_seconds)) for name, reference in references)

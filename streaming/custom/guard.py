@@ -68,8 +68,8 @@ class AssignorFailure:
 class GuardedAssignor:
     """A user's strategy by reference (``module:attribute``), in its own process.
 
-    After three consecutive timeouts, the strategy is suspended. A suspended strategy computes only every hundredth
-    group. Without this rule, a strategy that always hangs would delay every group by the time limit. Do not use this
+    After three consecutive timeouts, the strategy is suspended. A suspended strategy receives only every hundredth
+    group. Without this rule, every group would wait for the time limit if a strategy always hangs. Do not use this
     object from several threads at the same time. Close the object after use, or use ``with``.
 
     >>> from assignors.model import GroupSpec, MemberSubscription as Member
@@ -172,10 +172,7 @@ class _Child:
         self._answers = cast("BinaryIO", self._process.stdout)
 
     def ask(self, request: bytes | None, limit_seconds: float) -> dict[str, Any] | None:
-        """If the request is not None, send it. Then wait for the answer.
-
-        Return None if the child ended or was killed.
-        """
+        """Send the request if it is not None. Return the child's next message, or None if the child ended."""
         self._stderr.truncate(0)
         deadline = Timer(limit_seconds, self._kill_overdue)
         deadline.start()
@@ -208,8 +205,8 @@ class _Child:
     def _await_exit(self) -> None:
         """Wait a short time until the child has exited and its exit code is known.
 
-        Call this function only after the child has closed its output. The function does not reap the child. So the
-        kernel does not reuse the process id, and ``_kill`` can safely end the processes that the strategy started.
+        Call this function only after the child has closed its output. The function does not reap the child, so the
+        kernel does not reuse the process id. So ``_kill`` can safely end the processes that the strategy started.
         """
         for _ in range(100):
             if self._process.returncode is not None or os.waitid(

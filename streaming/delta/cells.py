@@ -1,4 +1,4 @@
-"""Makes cells that every table has: times, and the position of a record."""
+"""Makes the cells of a table row that contain times or the position of a record."""
 
 from __future__ import annotations
 

@@ -3,13 +3,13 @@
 The times of rows do not show the order in which the monitor wrote the rows. For example, after a restart, the monitor
 can write a row with an older time. But the version of a Delta table increases with each commit.
 
-1. A commit that only adds files is an append. The new rows of its version are the rows of these files. They are sorted
-   by time and key, because delta-rs writes the files of several days in any order. A commit that also removes files
-   (compaction, deletion of old days) has no new rows.
+1. A commit that only adds files is an append. The rows of these files are the new rows of the commit's version. This
+   module sorts the rows by time and key, because delta-rs writes the files of several days in any order. A commit that
+   also removes files (compaction, deletion of old days) has no new rows.
 2. Delta stores log entries only for some hours (`tables.versions_kept_hours`). Rows of older commits are read from a
-   snapshot, which is one version of the table. They are read one day (`date`) after the other, sorted by time and key.
-   This order stays the same while the version exists. A reader continues after the key of the last row that it has
-   read. If it continued after a number of rows, each request would sort the whole day again.
+   snapshot, which is one version of the table. The days (`date`) are read one after the other, and the rows of a day
+   are sorted by time and key. This order stays the same while the version exists. A reader continues after the key of
+   the last row that it has read. With a row number instead of a key, each request would sort the whole day again.
 3. If a version or one of its files no longer exists, or if the table was created again, the rows cannot be read in
    order (`GoneError`). If the storage cannot be read for a different reason, the client can try again
    (`TableReadError`).
@@ -54,7 +54,7 @@ def row_key(row: Row, order: Sequence[str]) -> Key:
 
 
 def _after(order: Sequence[str], key: Key) -> str:
-    """Return the SQL condition for the rows after a key. With the first term, the query can skip files.
+    """Return the SQL condition for the rows after a key. Its condition for the time lets the query skip files.
 
     >>> _after(("date", "group_id"), (7, "g")).count("group_id > 'g'")
     1
@@ -71,7 +71,7 @@ def _after(order: Sequence[str], key: Key) -> str:
 class CommittedTable:
     """The current version of a table, and its rows in the order of their commits.
 
-    Rows have only the given columns. If a file does not have a column yet, its value is None. Raises NoTableError and
+    Rows have only the given columns. A column that a file does not have yet is None. Raises NoTableError and
     TableReadError.
     """
 
@@ -92,8 +92,8 @@ class CommittedTable:
     ) -> list[Row]:
         """Return rows of one day of a snapshot, sorted by the columns of `order` (rule 2).
 
-        The first column of `order` is the time. `start` is the key of the row before the first result, or the number of
-        rows before the first result.
+        The first column of `order` is the time. `start` is a key or a number. The result starts after the row with this
+        key, or after this number of rows.
         """
         stored = self._at(version)
         offset, after = (start, "true") if isinstance(start, int) else (0, _after(order, start))
@@ -122,7 +122,7 @@ class CommittedTable:
         return sorted(rows, key=lambda row: [row[column] for column in order])
 
     def _file_rows(self, add: Mapping[str, Any]) -> list[Row]:
-        """Return the rows of a data file. Its partition columns are in the log."""
+        """Return the rows of a data file. The log contains the values of the partition columns."""
         file = pq.ParquetFile(pa.BufferReader(self._read(unquote(add["path"]))))
         existing = [name for name in self._columns if name in file.schema_arrow.names]
         rows, missing = file.read(columns=existing, use_threads=False), dict.fromkeys(self._columns)

@@ -5,8 +5,9 @@ other lines and reports no error.
 
 1. Each line is one action: a JSON object whose values are JSON objects. An entry without any action is damaged.
 2. The first entry of a table contains the actions `protocol` and `metaData`.
-3. delta-rs writes into `commitInfo` how many files it added and removed. An entry with fewer actions is damaged.
-4. delta-rs does not count transaction identifiers. So the monitor writes their number into `commitInfo`.
+3. delta-rs writes into `commitInfo` how many files it added and removed. An entry with fewer actions than these numbers
+   is damaged.
+4. delta-rs does not count transaction identifiers. So the monitor writes the number of identifiers into `commitInfo`.
 """
 
 from __future__ import annotations
@@ -65,6 +66,6 @@ def _is_complete(actions: Sequence[_Action], version: int) -> bool:
 
 
 def _whole_number(stored: object) -> int:
-    """Return the stored number, or 0 if it is not a number. delta-rs stores our own number as text."""
+    """Return the stored number, or 0 if it is not a number. delta-rs stores TRANSACTIONS as text."""
     text = str(stored)
     return int(text) if text.isascii() and text.isdigit() else 0

@@ -162,8 +162,8 @@ class DeltaTables:
         """Delete rows with a date before `keep_from`, compact small files, and remove files that no version needs.
 
         Every few seconds, a batch adds a small file and a log entry. Without maintenance, a table would grow by tens of
-        thousands of files per day. So a table whose maintenance fails does not prevent the maintenance of the others.
-        Returns the first error of each table whose maintenance failed, by the path of the table.
+        thousands of files per day. So if the maintenance of one table fails, the maintenance of the next table still
+        runs. Returns the first error of each table whose maintenance failed, by the path of the table.
         """
         hours = self._versions_kept_hours if replaced_files_kept_hours is None else replaced_files_kept_hours
         failures = ((self.path(table), self._open[table.name].tidy(keep_from, hours)) for table in TABLES)
@@ -190,7 +190,7 @@ class DeltaTables:
 
 
 class _OpenTable:
-    """The handle of one table. Several threads use it, and a lock allows only one thread at a time."""
+    """The handle of one table. A lock allows only one thread at a time to use the handle."""
 
     def __init__(self, handle: DeltaTable) -> None:
         self.handle = handle
@@ -258,7 +258,7 @@ class _OpenTable:
             _log.warning("could not write a checkpoint of table %s: %s", self.handle.table_uri, error)
 
     def _refresh(self) -> None:
-        """Read new log entries from the disk. After a failed append, they show whether the append was committed."""
+        """Read new log entries from the disk. After a failed append, these entries show whether it was committed."""
         self.handle.update_incremental()
         self._is_in_doubt = False
 
@@ -288,7 +288,7 @@ def _add_missing_columns(delta_table: DeltaTable, table: Table) -> None:
     """
     try:
         _add_columns(delta_table, table)
-    except CommitFailedError:  # a different monitor opens the same tables and adds them
+    except CommitFailedError:  # a different monitor opens the same tables and adds the columns
         delta_table.update_incremental()
         _add_columns(delta_table, table)
 

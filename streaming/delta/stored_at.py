@@ -33,8 +33,8 @@ def last_rows(  # noqa: PLR0913 - the parts of one query
     A column that the table does not have yet is None.
 
     The first query reads only keys and times, and finds the times of the last rows. The second query reads only the
-    dates of these times. If there are few times, it also skips all rows with other times. A query with `DISTINCT ON`
-    takes ten times as long (page/DESIGN.md). The date of each row must be the date of its time. In
+    dates of these times. If there are few times, the second query also skips all rows with other times. A query with
+    `DISTINCT ON` takes ten times as long (page/DESIGN.md). In each row, `date` must be the date of the row's time. In
     `assignment_imbalance`, only rows with the measure `partitions` meet this condition.
     """
     time, group_by = _time_column(table), ", ".join(keys)
@@ -97,8 +97,8 @@ def sampled_times(root: str, table: Table, since: datetime, until: datetime, clu
 def last_sampled_time(root: str, table: Table, until: datetime, cluster: str | None) -> datetime | None:
     """Return the time of the last sample at or before `until`. None if the table has no such row.
 
-    Two dates are enough. Each date in the log of the table has a row, and all rows of the earlier date are before
-    `until`.
+    Only the last two dates are read. This is enough, because each date in the log of the table has a row, and all rows
+    of the earlier date are before `until`.
     """
     stored = StoredTable(root, table)
     dates = [day for day in stored.dates(cluster) if day <= until.date()][-2:]

@@ -1,8 +1,8 @@
 """Queries one version of a table without Spark.
 
-DataFusion, which is a part of delta-rs, runs the queries. Do not use `to_pyarrow_table`. It reads files in threads of
-Arrow that call Python code and sometimes continue after the read. With these threads, one of six commands crashed at
-exit (https://github.com/apache/arrow/issues/34314).
+DataFusion, which is a part of delta-rs, runs the queries. Do not use `to_pyarrow_table`, because it reads files in
+threads of Arrow. These threads call Python code and sometimes continue after the read. Because of these threads, one of
+six commands crashed at exit (https://github.com/apache/arrow/issues/34314).
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def rust_uri(path: str) -> str:
 def where(equal: Mapping[str, str | int | bool | None], dates: Collection[date] | None = None) -> str:
     """Return the SQL condition for these column values and dates.
 
-    Values are quoted, because a group id can contain every character.
+    Values are quoted, because a group id can contain any character.
 
     >>> where({"group_id": "it's", "cluster": None}, [date(2026, 11, 23)])
     "true AND group_id = 'it''s' AND date IN ('2026-11-23')"

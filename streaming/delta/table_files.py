@@ -89,7 +89,7 @@ def refuse_damaged_tables(root: str) -> None:
 
 @contextmanager
 def refusing_unusable_files(root: str) -> Iterator[None]:
-    """Convert an error of the disk into a TableDamagedError with the remedy. The tables may be undamaged."""
+    """Convert an error of the disk into a TableDamagedError with the remedy."""
     try:
         yield
     except OSError as error:

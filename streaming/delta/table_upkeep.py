@@ -3,12 +3,12 @@
 1. Old versions (log entries and replaced files) are stored for `versions_kept_hours`. During this time, a reader can
    continue to read a version that it has opened. Older versions cannot be read (no time travel). Delta's defaults are
    30 days for the log and one week for replaced files. With a batch every 2 s, 30 days are 1.3 million log entries, and
-   each append lists them.
-2. Old log entries are deleted only by this maintenance. By default, delta-rs deletes them after each append. For the
-   deletion, delta-rs lists the folder again and checks each file. With 10,000 log entries, this took 55 ms, and the
+   each append lists all entries.
+2. Old log entries are deleted only by this maintenance. By default, delta-rs deletes old log entries after each append.
+   To do this, delta-rs lists the folder again and checks each file. With 10,000 log entries, this took 55 ms, and the
    complete append took 83 ms.
 3. A checkpoint of the log is written every `COMMITS_PER_CHECKPOINT` commits. Then the table is opened again from this
-   checkpoint. Reason: a handle stores a list of files for each commit, and reads all these lists at each append. After
+   checkpoint. Reason: a handle stores a list of files for each commit, and each append reads all stored lists. After
    2,000 commits, this took 200 ms.
 4. Transaction identifiers never expire, because they ensure that a batch is appended only once. Every checkpoint
    contains all transaction identifiers. So `delta.setTransactionRetentionDuration` is not set.

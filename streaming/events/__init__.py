@@ -70,8 +70,8 @@ class GroupDescribed(msgspec.Struct, frozen=True, tag="group_described"):
     """A coordinator's full description of a group. `state` is the coordinator's name of the group's state.
 
     The position is not the position of a record. `offsets_topic_partition` is POLLED_PARTITION. `offsets_topic_offset`
-    is a number that increases with each answer. `timestamp_ms` is the start time of the poll. One of `classic` and
-    `modern` is set, and the other is None.
+    is a number that increases with each answer. `timestamp_ms` is the start time of the poll. Either `classic` or
+    `modern` is None.
     """
 
     position: Position
@@ -158,7 +158,7 @@ class TopicMetadata(msgspec.Struct, frozen=True):
         partitions: the number of partitions, None if the brokers did not know the topic.
         racks: for each partition, the racks of its replicas.
         topic_id: None if the brokers have no topic ids, or if the group does not need the id.
-        since_ms: the time of the first sample with this number of partitions. All later samples show the same number.
+        since_ms: the time of the first sample with this number of partitions. All samples since then show this number.
             `since_ms` is set only in the state of a group.
 
     """
@@ -181,8 +181,8 @@ class TopicMetadata(msgspec.Struct, frozen=True):
 class TopicsSampled(msgspec.Struct, frozen=True, tag="topics_sampled"):
     """Metadata of the topics that a group subscribes to. The Spark driver sends this event.
 
-    `is_time_corrected` is True if the group's state contains metadata with a later time than the driver's last sample.
-    The clock was wrong when the monitor sampled this metadata. So the event replaces it.
+    If the group's state contains metadata with a later time than the driver's last sample, the clock was wrong when
+    this metadata was sampled. Then `is_time_corrected` is True, and the event replaces the metadata.
     """
 
     topics: dict[str, TopicMetadata]

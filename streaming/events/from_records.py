@@ -34,8 +34,8 @@ def log_event(
 ) -> tuple[str, LogEvent] | None:
     """Return (group id, event) for a membership record. Return None for other records.
 
-    If the subscription or assignment of a classic member cannot be decoded, it is None in the event. The failure is
-    added to `refusals`.
+    An undecodable subscription or assignment of a classic member is None in the event. The failure is added to
+    `refusals`.
     """
     record_type = RecordType(record.key_type)
     if record_type is RecordType.GROUP_METADATA:
@@ -73,7 +73,7 @@ def _group_type_of(key: bytes) -> str:
 
 
 def entry_name(event: LogEvent) -> tuple[str, str]:
-    """Return the part of the group's state that a record replaces: a kind, and a member id or regular expression.
+    """Return which entry of a group's state a record replaces: the kind, and the member id or regular expression.
 
     >>> entry_name(CurrentWritten(Position(0, 5, 7), CONSUMER, "m", None))
     ('current', 'm')

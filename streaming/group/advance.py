@@ -5,9 +5,8 @@ classic group, "generation" means its generation. For every other group, "genera
 
 1. The state contains the position of the group's last record. A record at or before this position was already read and
    does not change the state. So the counts stay correct if the monitor reads the log a second time. Only positions in
-   the same partition are compared. A record in a different partition means that the group has moved to this partition,
-   because the partition count of `__consumer_offsets` changed (`combine.own_partitions`). In the new partition, the
-   group counts as created again (rule 5).
+   the same partition are compared. If the partition count of `__consumer_offsets` changes, a group can move to a
+   different partition (`combine.own_partitions`). In the new partition, the group counts as created again (rule 5).
 2. The first record of a group does not change the counts, because the monitor does not know the earlier records of the
    group.
 3. If a record has the same generation as the previous record, the group has not rebalanced. In this case, a static
@@ -24,10 +23,10 @@ classic group, "generation" means its generation. For every other group, "genera
    topology. This tombstone does not create an event. So for a streams group, the second record after the first
    tombstone also counts as the next record.
 7. The generation of a classic group can increase by more than 1 from one record to the next. The state then contains a
-   `Skip`, until the monitor knows whether it read the complete log between the two records. The `Skip` stays even if
-   the group is deleted before that. Otherwise, the counts would depend on how fast the monitor finds out. For other
-   group types, the coordinator writes a record for every epoch. If the record of an epoch is missing, compaction
-   removed it.
+   `Skip` for the missing generations. The monitor removes the `Skip` when it knows whether it has read the complete log
+   between the two records. If the group is deleted earlier, the `Skip` stays. Otherwise, the counts would depend on the
+   speed of this check. For other group types, the coordinator writes a record for every epoch. If the record of an
+   epoch is missing, compaction removed it.
 8. The monitor computes the state of a consumer or share group from the group's records, in the same way as the
    coordinator. If records are missing, the state is Unknown. For streams groups, the records contain only a part of the
    state. So the state of a streams group is Empty or Unknown.
@@ -35,18 +34,18 @@ classic group, "generation" means its generation. For every other group, "genera
    newer record of the group in the meantime, the state does not change. The time of the state Gone is always later than
    the group's last record.
 10. A coordinator's answer (`GroupDescribed`) replaces the whole state. If the answer is equal to the previous answer,
-    the state does not change. If the group type differs, the group was upgraded or downgraded. For a classic group, the
-    answer contains no generation. So the monitor counts one rebalance, or one transition to Empty, if two conditions
-    are true. First, the answer shows that the group is not in a rebalance. Second, the previous answer showed a
-    rebalance, or it had different members, subscriptions or assignments. The count is a lower bound, because the
-    monitor can miss rebalances between two answers.
+    the state does not change. If the group type is not the same as in the previous answer, the group was upgraded or
+    downgraded. For a classic group, the answer contains no generation. So an answer counts as one rebalance (or one
+    transition to Empty) if two conditions are true. First, the answer shows that the group is not in a rebalance.
+    Second, the previous answer showed a rebalance, or it had different members, subscriptions or assignments. The count
+    is a lower bound, because the monitor can miss rebalances between two answers.
 11. With a new checkpoint, the monitor reads the log again from its start. If the tables contain counts of the group
     from an earlier checkpoint, these counts continue. The monitor does not count the records up to the group's last row
     again (`Resume`).
 12. If a record cannot be decoded, the state of the group is Unknown, because the previous value is out of date. A
-    classic group stays Unknown until its next record. This next record does not change the counts. A group of another
-    type stays Unknown until the next record of the same entry. The metadata of topics is kept, because a group's record
-    does not change topics.
+    classic group stays Unknown until its next record. This next record does not change the counts. For other group
+    types, each record replaces one entry, for example the metadata of a member. Such a group stays Unknown until the
+    next record of the same entry. The metadata of topics is kept, because a group's record does not change topics.
 13. A coordinator can report the assignor of a KIP-848 group. The coordinator's answer contains an epoch. The monitor
     uses the assignor from this epoch on, until the coordinator reports a different assignor. If a member specifies an
     assignor, the monitor uses the member's assignor instead.
@@ -117,7 +116,7 @@ def _apply_log_event(snapshot: GroupSnapshot, event: LogEvent) -> GroupSnapshot:
 
 
 def _resume_counting(snapshot: GroupSnapshot, resume: Resume, offsets_topic_partition: int) -> GroupSnapshot:
-    """Return the snapshot from which counting continues, after the log was read again up to the group's last row.
+    """Return the snapshot with which the counts continue after the group's last row (rule 11).
 
     If compaction removed all earlier records of the group, the snapshot contains the values of the last row.
     """
@@ -171,8 +170,8 @@ def _leave_earlier_partition(snapshot: GroupSnapshot, event: LogEvent) -> GroupS
 def _as_living(snapshot: GroupSnapshot, event: LogEvent, group_type: str) -> GroupSnapshot:
     """Return the snapshot that a record of this group type updates.
 
-    The result can be the given snapshot, the group after an upgrade or downgrade (rule 6), or the group after it was
-    created again (rule 5).
+    If the group has a different type, or if it does not exist any more, the result has no members. The group was then
+    upgraded or downgraded (rule 6), or created again (rule 5).
     """
     if snapshot.position is None or (snapshot.group_type == group_type and not snapshot.is_over):
         return snapshot
@@ -352,7 +351,7 @@ def _has_rebalanced(before: GroupMetadata, after: GroupMetadata) -> bool:
 
 
 def _is_deletion(event: ModernEvent | DecodeFailed) -> bool:
-    """Return True if the record deletes its entry. The last field of such an event is None."""
+    """Return True if the record deletes an entry. Then the last field of the event is None."""
     return msgspec.structs.astuple(event)[-1] is None
 
 

@@ -35,7 +35,7 @@ def apply_fact(snapshot: GroupSnapshot, fact: ExternalFact) -> GroupSnapshot:
 def _store_topics(snapshot: GroupSnapshot, event: TopicsSampled) -> GroupSnapshot:
     """Store the latest sample and the name of each topic. Samples can arrive in any order.
 
-    If `is_time_corrected` is True, the times of the stored samples are wrong. Then the event replaces these samples.
+    If `is_time_corrected` is True, the times of the stored samples are wrong, so the event replaces these samples.
     """
     topics = dict(snapshot.topics)
     for topic in snapshot.subscribed_topics():
@@ -49,9 +49,9 @@ def _store_topics(snapshot: GroupSnapshot, event: TopicsSampled) -> GroupSnapsho
 
 
 def _with_known_since(known: TopicMetadata | None, sampled: TopicMetadata) -> TopicMetadata:
-    """Return the new sample. If partition count and topic id did not change, it gets the known sample's start time.
+    """Return the new sample. If partition count and topic id did not change, copy the start time of the known sample.
 
-    If the known sample is later than the new sample, the times of the known sample are wrong. Then they are not used.
+    If the known sample is later than the new sample, the times of the known sample are wrong, so nothing is copied.
     """
     if (
         known is None

@@ -12,7 +12,7 @@ with the square of the member count. So only these records get a row:
 - the record after which every member has acknowledged its target,
 - the end of the group: its tombstone, or the proof that the group does not exist any more.
 
-The choice does not depend on how records are divided into batches. A coordinator's answer gets a row if it differs from
+These rules do not depend on how records are divided into batches. A coordinator's answer gets a row if it differs from
 the previous answer. If only the members' progress towards their targets differs, the answer does not get a row.
 """
 
@@ -78,8 +78,7 @@ def _has_changed(before: GroupSnapshot, after: GroupSnapshot) -> bool:
 def _is_acknowledged(snapshot: GroupSnapshot) -> bool:
     """Return True if every member has acknowledged its target.
 
-    A member that does not release its partitions delays other members. A row at this time shows which member waits for
-    which other member.
+    The row of the last acknowledgement shows which member waits for which other member to release partitions.
     """
     return snapshot.modern is not None and not snapshot.modern.unacknowledged_members
 
@@ -91,8 +90,8 @@ def _is_reconciled(snapshot: GroupSnapshot) -> bool:
 def is_reread(snapshot: GroupSnapshot) -> bool:
     """Return True if an earlier checkpoint wrote rows of the group for later records than the snapshot's record.
 
-    The last row of the group is written again, because its verdict can be missing. No record shows that a group is
-    Gone. So if the last row has the state Gone, a snapshot with the state Gone counts as already written.
+    The last row of the group is written again, because this row can have no verdict. Exception: a last row with the
+    state Gone is not written again.
     """
     resume, position = snapshot.resume, snapshot.position
     if resume is None or position is None:

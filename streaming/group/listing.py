@@ -44,10 +44,7 @@ class ListedGroup:
 
 @dataclass(frozen=True, slots=True)
 class ListingGap:
-    """A reason why groups can be missing in a listing.
-
-    If `broker_id` is None, the reason affects the whole cluster.
-    """
+    """A reason why groups can be missing in a listing. If `broker_id` is None, the reason affects the whole cluster."""
 
     broker_id: int | None
     reason: str
@@ -85,9 +82,9 @@ def rebalancing_since_ms(
 ) -> Mapping[str, int]:
     """For each group in a rebalance, return the time of the first listing that showed this rebalance.
 
-    `known` has the result for the previous listing. When a record shows the end of a group's rebalance, the monitor
-    state removes the group from `known`. `clock_step_ms` is the change of the clock correction since the previous
-    listing. It is added to the known times, so the duration of a rebalance does not depend on the correction.
+    `known` is the result for the previous listing. `MonitorState` removes a group from `known` when a record shows the
+    end of the group's rebalance. `clock_step_ms` is the change of the clock correction since the previous listing. It
+    is added to the known times, so the duration of a rebalance does not depend on the correction.
 
     >>> twice = {"g": ListedGroup("classic", "consumer", "PreparingRebalance", 1)}
     >>> rebalancing_since_ms({"g": 5}, GroupListing(9, twice)), rebalancing_since_ms({}, GroupListing(9, twice))
@@ -105,8 +102,8 @@ def rebalancing_since_ms(
 def shown_state(snapshot: GroupSnapshot, listing: GroupListing | None) -> str:
     """Return the group's state, from its records or from the listing.
 
-    The listing is used only if it is later than the records, and if records cannot show the listed state. Records
-    cannot show that a classic group is in a rebalance. They also cannot show the state of a streams group with members.
+    The listing is used only for two kinds of states that records cannot show: a rebalance of a classic group, and the
+    state of a streams group with members. The listing must be later than the records.
     """
     position = snapshot.position
     listed = listing.groups.get(snapshot.group_id) if listing else None
@@ -122,7 +119,7 @@ def shown_state(snapshot: GroupSnapshot, listing: GroupListing | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class GroupNotFound:
-    """The coordinator reported, for each group type that it supports, that the group does not exist."""
+    """The coordinator supports several group types. It reported for each type that the group does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +152,7 @@ class DescribedMember:
 
     Attributes:
         subscription, assignment: classic groups only. Bytes in the format of the protocol type. These bytes are empty
-        if the group is not Stable.
+            if the group is not Stable.
         member_epoch: -2 for a static member that left temporarily.
         subscribed_topics, held: consumer and share groups only.
         subscribed_regex, target: consumer groups only.
@@ -216,11 +213,11 @@ OffsetsByPartition = Mapping[tuple[str, int], CommittedOffset]
 
 
 def held_partitions(group: DescribedGroup, member: DescribedMember) -> tuple[tuple[str, int], ...] | None:
-    """Return the partitions that a member owns now, as sorted (topic, partition) pairs. None if they are unknown.
+    """Return the partitions that a member owns now, as sorted (topic, partition) pairs. None if unknown.
 
-    For a classic group, the partitions are unknown if the group is not Stable. They are also unknown if its protocol
-    type is not `consumer` (for example Kafka Connect). For a streams group, the partitions are always unknown, because
-    its members own tasks.
+    For a classic group, the partitions are unknown if the group is not Stable, or if its protocol type is not
+    `consumer` (for example Kafka Connect). For a streams group, the partitions are always unknown, because its members
+    own tasks.
     """
     if member.held is not None:
         return tuple(sorted((held.topic, partition) for held in member.held for partition in held.partitions))

@@ -51,8 +51,8 @@ class ModernGroup(msgspec.Struct, frozen=True):
         unreadable: entries whose last record cannot be decoded.
         unreconciled_members: number of members that have not reached their target yet.
         unacknowledged_members: number of members that have not acknowledged their target yet. This number and
-            `unreconciled_members` are stored, because a rebalance writes a record for each member. It would be too slow
-            to count all members again at each record (`recount_members`).
+            `unreconciled_members` are stored, because it would be too slow to count all members again at each record of
+            a rebalance (`recount_members`).
         assignor: the assignor that the coordinator reported. No record contains it. It is used only if no member
             specifies an assignor.
 
@@ -165,8 +165,8 @@ class ModernGroup(msgspec.Struct, frozen=True):
 
         The group's state is unknown in three cases: the group epoch is missing, a record cannot be decoded, or the
         metadata of a member is missing. A missing current assignment has one of two causes. Either the member has just
-        joined, and its record comes later in the same append. Or compaction removed the record. The result never
-        contains the assignment epoch, because a new group has no assignment epoch before its first target.
+        joined, and its current assignment comes later in the same append. Or compaction removed the record. The result
+        never contains the assignment epoch, because a new group has no assignment epoch before its first target.
         """
         has_target = self.assignment_epoch is not None and self.assignment_epoch == self.epoch
         return tuple(
@@ -183,9 +183,9 @@ class ModernGroup(msgspec.Struct, frozen=True):
         )
 
     def regexes_are_unresolved_yet(self) -> bool:
-        """Return True if no record with the topics of a resolved expression is missing.
+        """Return True if every expression without a record is an expression that the coordinator has not resolved yet.
 
-        An expression that the coordinator has not resolved yet has no record, and its members have no targets.
+        The members with such an expression have no targets.
         """
         return not self._unresolved_members()
 

@@ -2,7 +2,7 @@
 
 If the monitor reads the log, a fact is unknown because compaction removed its record, or because the record cannot be
 decoded. In the polling mode (`source.kind = "admin-api"`), a fact is unknown because no coordinator returns it. The
-value of an unknown fact is None. Only an unknown count has a value: a lower bound.
+value of an unknown fact is None. Exception: the value of an unknown count is a lower bound.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _missing_of(group: ModernGroup) -> tuple[str, ...]:
 
 
 def _unreadable(snapshot: GroupSnapshot) -> tuple[str, ...]:
-    """Return the word for an undecodable record. A classic group is Unknown only if its last record is undecodable."""
+    """Return UNREADABLE_RECORD for a classic group in the state Unknown, because its last record is undecodable."""
     return (UNREADABLE_RECORD,) if snapshot.group_type == CLASSIC and snapshot.state == UNKNOWN else ()
 
 
@@ -75,10 +75,10 @@ def unknown_inputs(snapshot: GroupSnapshot) -> tuple[str, ...]:
 
 
 def unknown_bytes(snapshot: GroupSnapshot) -> tuple[str, ...]:
-    """Return the words for the bytes that are unknown for at least one member of a classic consumer group.
+    """Return the words for subscriptions and assignments that are unknown for at least one member of a classic group.
 
-    Groups with other protocol types are ignored, because their bytes have different formats. A group in a rebalance is
-    also ignored, because the coordinator returns no bytes for members during a rebalance.
+    Groups with a protocol type other than `consumer` are ignored, because their bytes have different formats. A group
+    in a rebalance is also ignored, because the coordinator returns no bytes for members during a rebalance.
     """
     group = snapshot.classic
     if group is None or group.protocol_type != CONSUMER_PROTOCOL_TYPE or snapshot.state in REBALANCING:

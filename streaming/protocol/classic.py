@@ -136,7 +136,7 @@ class GroupMetadata:
 def group_metadata(record: DecodedRecord, refusals: list[Refusal] | None = None) -> GroupMetadata:
     """Return the typed view of a GroupMetadata record. The record must not be a tombstone.
 
-    If a member's subscription or assignment cannot be decoded, only this value is None, and its bytes are added to
+    An undecodable subscription or assignment of a member is None in the result, and its bytes are added to
     ``refusals``. Raises ValueError for a tombstone or for a record of a different type.
 
     >>> from streaming.protocol import decode
@@ -187,8 +187,8 @@ def _member(fields: Mapping[str, Any], index: int, speaks_consumer: bool, refusa
 def member_subscription(raw: bytes | None, place: str, refusals: list[Refusal]) -> Subscription | None:
     """Decode a member's subscription. If the decoding fails, return None and add the bytes to ``refusals``.
 
-    ``place`` is the path of the member. If the bytes are empty, the result is also None, but nothing is added to
-    ``refusals``.
+    ``place`` is the path of the member, for example ``value.members[0]``. If the bytes are empty, the result is also
+    None, but nothing is added to ``refusals``.
     """
     return _read(raw, _subscription, f"{place}.subscription", refusals) if raw else None
 

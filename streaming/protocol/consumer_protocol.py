@@ -117,7 +117,7 @@ def topic_partitions(topics: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, in
 def sticky_user_data(user_data: bytes | None) -> tuple[tuple[tuple[str, int], ...], int | None]:
     """Return the partitions that a member of StickyAssignor claims to own, and the generation of the claim.
 
-    The result is the same as in StickyAssignor. If there is no user data, or if the user data has version 0, the
+    StickyAssignor reads the bytes in the same way. If there is no user data, or if the user data has version 0, the
     generation is None. If the bytes are invalid in both versions, the claim is empty and the generation is -1. The
     function never raises an exception, because the assignor ignores an invalid claim.
 
@@ -138,11 +138,11 @@ def sticky_user_data(user_data: bytes | None) -> tuple[tuple[tuple[str, int], ..
 
 
 def kafka_python_sticky_user_data(user_data: bytes | None) -> tuple[tuple[tuple[str, int], ...], int | None] | None:
-    """Return the claim in ``sticky`` user data of kafka-python 3, or None if the bytes do not have this form.
+    """Return the claim in ``sticky`` user data of kafka-python 3, or None if the bytes have a different format.
 
-    kafka-python writes an int16 version before the data of StickyAssignor. Java leaders cannot read this form, so they
-    ignore the claim. kafka-python leaders read only this form. No bytes are valid in both forms, because Java reads the
-    int16 version as the upper half of an array length. So for Java, this length is above 65,535.
+    kafka-python writes an int16 version before the data of StickyAssignor. Java leaders cannot read this format, so
+    they ignore the claim. kafka-python leaders read only this format. A claim with partitions is never valid in both
+    formats: Java reads the version as the upper half of an array length, so the length is above 65,535.
 
     >>> kafka_python_sticky_user_data(bytes.fromhex("0001 00000001 0001 74 00000001 00000003 00000007"))
     ((('t', 3),), 7)

@@ -57,7 +57,7 @@ class OffsetCommit:
 
 
 def offset_commit_key(group_id: str, topic: str, partition: int) -> bytes:
-    """Return the key bytes of a commit, in the form that current brokers write.
+    """Return the key bytes of a commit, as current brokers write them.
 
     >>> offset_commit_key("g", "t", 3).hex(" ")
     '00 01 00 01 67 00 01 74 00 00 00 03'

@@ -64,7 +64,7 @@ def compact_length(raw: bytes, position: int) -> tuple[int, int]:
     A value of 0 or less means null.
 
     Java computes ``readUnsignedVarint() - 1``. For the smallest int, this subtraction overflows, and the result is the
-    greatest int. So in this case, the value means a length, and not null.
+    greatest int. So the smallest int means a length, and not null.
 
     >>> compact_length(bytes([0x80, 0x80, 0x80, 0x80, 0x08]), 0)
     (2147483648, 5)

@@ -2,8 +2,8 @@
 
 A reader reads the bytes in one pass. It does not call a separate function for each field. It unpacks neighbouring
 fields of fixed size together, and reads structs inline. It accepts and refuses the same bytes as Kafka's generated
-``read(Readable, short)`` (``MessageDataGenerator``). It returns the same fields as Kafka's generated JSON converter: a
-dict in field order, without tagged fields that have their default value.
+``read(Readable, short)`` (``MessageDataGenerator``). It returns a dict with the same fields as Kafka's generated JSON
+converter, in field order. Tagged fields with their default value are omitted.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _MAX_STRING_BYTES: Final = 0x7FFF
 
 
 class _ArrayUnpackers(dict[int, "Callable[[bytes, int], tuple[int, ...]]"]):
-    """Unpackers of integer arrays with less than 256 elements. The keys are array lengths.
+    """Unpackers of integer arrays with fewer than 256 elements. The keys are array lengths.
 
     An unpacker of a longer array is created for each call, and is not stored.
     """
@@ -200,7 +200,7 @@ class _Writer:
     def _struct_value(self, name: str, field: Field, layout: Struct, place: str) -> None:
         """Generate the code that decodes a field of type struct.
 
-        A nullable struct starts with a signed byte if the field has no tag, and with a varint if it has a tag.
+        A nullable struct without a tag starts with a signed byte. A nullable struct with a tag starts with a varint.
         """
         null = "q > 127" if field.tag is None else "q < 1"
         if field.nullable:

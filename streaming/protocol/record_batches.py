@@ -56,7 +56,7 @@ class Tail:
 def next_record(batches: bytes, from_offset: int, aborted: Iterable[AbortedTransaction] = ()) -> Tail | None:
     """Find the first record at or after an offset. Return None if the batch headers do not show this record.
 
-    The headers do not show it if a compacted batch starts before the offset and ends at or after it. Compaction
+    The record is unknown if a compacted batch starts before the offset and does not end before the offset. Compaction
     possibly removed the records at and after the offset.
 
     >>> next_record(b"", 7)
@@ -124,7 +124,7 @@ def _first_in(batch: _Batch, from_offset: int) -> int | None:
     """Return the first record at or after an offset. The batch must have records, and must not end before the offset.
 
     Compaction does not change the first and last offset in a batch header. If the number of records in the batch is
-    equal to the number of offsets, each offset has a record. Otherwise some records are missing. Then the result is
+    equal to the number of offsets, each offset has a record. Otherwise, some records are missing, and the result is
     None if the batch starts before the offset.
     """
     if batch.base_offset >= from_offset:

@@ -1,7 +1,7 @@
 """Converts a record to one JSON object.
 
-The object has the same form as in Kafka's JSON converters. It also contains the decoded form of bytes that clients
-wrote.
+The object has the same fields as in Kafka's JSON converters. It also contains the decoded subscriptions and assignments
+that clients wrote as bytes.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@
 - `query/`: Spark's files with offsets, commits and state.
 - `feedback/`: external facts for the groups.
 - `table_progress.json`: the progress of the writes to the tables.
-- `origin/`: a summary of the tables from the creation of the checkpoint: the positions that have rows, and the initial
-  states.
+- `origin/`: a summary of the tables, written when the checkpoint was created. It contains the positions that have rows,
+  and the initial states.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ class CheckpointDamagedError(CheckpointError):
 class Identity(msgspec.Struct, frozen=True):
     """The values of a checkpoint that never change.
 
-    `origin` maps the name of each file in `origin/` to the checksum of the file. `after` is the id of the checkpoint
-    that was the last to write tables before this checkpoint was created. It is empty if it is not known.
+    `origin` maps the name of each file in `origin/` to the checksum of the file. `after` is the id of the previous
+    checkpoint that wrote to the tables, or empty if this id is unknown.
     """
 
     version: int
@@ -188,7 +188,7 @@ def check_identity(
 ) -> None:
     """Raise CheckpointError if a setting differs from the setting with which the checkpoint was created.
 
-    For example, the source must not change, because offsets of a log cannot be compared with numbers of polls.
+    For example, the source must not change. Offsets in the log cannot be compared with the numbers of polls.
     """
     for name, configured, stored in (
         ("source.kind", source, identity.source),

@@ -67,7 +67,7 @@ def find_damage(folder: Folder, origin: Mapping[str, int], source: str, shuffle_
 
 
 def find_query_without_identity(folder: Folder) -> DamagedFile | None:
-    """Return the damage if a query exists (rule 1). The caller must check that `monitor.json` is missing."""
+    """If a query exists, return `monitor.json` as damaged (rule 1). The caller must check that this file is missing."""
     return DamagedFile(IDENTITY, "is missing") if _numbers(folder, f"{QUERY}/offsets") else None
 
 

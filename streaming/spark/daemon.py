@@ -7,7 +7,7 @@ same cores.
 
 If `SPARK_HOME` is set, Spark adds PySpark and Py4J to Python's path a second time, as archives. At each task, Python
 reads the list of files of every archive again. This takes 40 ms, which doubles the time of many tasks. So this module
-prevents it.
+prevents these reads.
 """
 
 from __future__ import annotations

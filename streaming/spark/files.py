@@ -3,13 +3,13 @@
 A write is atomic. If the process is killed, the file has either its old or its new content.
 
 1. On a local disk and in HDFS, `write` writes `.NAME.partial` and renames it. The rename replaces the old file in one
-   step. In HDFS, Hadoop's `FileContext` does this. On a local disk, no client of Hadoop can do this, so Python renames
-   the file. The old checksum file is deleted first. The reason is that a file without checksums is valid, but a file
-   with the checksums of different content is not.
-2. A kill can leave `.NAME.partial`. The next write of the same name replaces this file. In a folder whose names never
-   repeat, the next start must remove it (`remove_partial_files`).
-3. An object store has no atomic rename. But it stores a file only when the file is closed. So `write` writes the file
-   directly. All storages except local disks and HDFS are treated as object stores.
+   step. In HDFS, Hadoop's `FileContext` renames the file. On a local disk, Python renames the file, because no client
+   of Hadoop can replace a local file in one step. The old checksum file is deleted first. A file without checksums is
+   valid, but a file with the checksums of different content is not valid.
+2. If the process is killed, `.NAME.partial` can remain. The next write of the same name replaces this file. If a name
+   is written only once, the next start must remove `.NAME.partial` (`remove_partial_files`).
+3. An object store has no atomic rename. But an object store stores a file only when the file is closed. So `write`
+   writes the file directly. All storages except local disks and HDFS are treated as object stores.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ class Files:
             return bool(self._fs.exists(self._path("")))
 
     def move_to(self, root: str) -> None:
-        """Rename the root. After that, names are relative to the new root."""
+        """Rename the root. All later names are relative to the new root."""
         target = self._jvm.org.apache.hadoop.fs.Path(root)  # type: ignore[union-attr]
         with self._raising_os_errors(""):
             if not self._fs.rename(self._path(""), target):

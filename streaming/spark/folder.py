@@ -39,7 +39,7 @@ class Folder(Protocol):
 
 
 class LocalFolder:
-    """A folder on a local disk. All errors except "does not exist" are raised as OSError."""
+    """A folder on a local disk. Raises OSError for all errors, but not if a file or folder does not exist."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -66,7 +66,7 @@ class LocalFolder:
         """Return an error if this process cannot list, enter or write one of the folders. Otherwise return None.
 
         If the root does not exist, only the nearest existing parent folder is checked. If the process cannot enter a
-        parent folder, it is unknown whether the root exists. In this case, the error has the path of the root.
+        parent folder, the error contains the path of the root, because it is unknown whether the root exists.
         """
         try:
             top = nearest_existing(self.root)

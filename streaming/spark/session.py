@@ -1,14 +1,14 @@
 """Start and stop the SparkSession of the monitor. The package `launch/` contains its JVM and its settings.
 
 1. If the monitor runs alone, it starts Spark. In this case, `settings.spark` defines the master and the memory.
-2. If `spark-submit` started the monitor, Spark is already running. In this case, spark-submit has already set the
-   master, the memory, the jars, the addresses and the JVM options (`SUBMITTED`). The monitor ignores these settings in
-   `settings.spark`, and it does not set `spark.driver.maxResultSize`. The monitor uses all other settings.
+2. If `spark-submit` started the monitor, Spark is already running. In this case, `spark-submit` has already set some
+   settings (`SUBMITTED`): master, memory, jars, addresses and JVM options. The monitor ignores the values of these
+   settings in `settings.spark`, and it does not set `spark.driver.maxResultSize`. The monitor uses all other settings.
 3. If the master is `local...`, driver and executors run on one machine and use the loopback address. With other
    masters, they do not use the loopback address.
 4. Each cluster has its own query. With several clusters, `local[n]` means n tasks per cluster, and each query has its
-   own scheduler pool. So a cluster that is catching up, or whose broker does not answer, does not delay the other
-   clusters.
+   own scheduler pool. So a cluster with many unread records, or with a broker that does not answer, does not delay the
+   other clusters.
 5. Every user of a machine can read the command lines of processes. So a value of `spark.conf` that could be a secret is
    not on a command line. The JVM receives such a value after its start. Spark's web pages and logs do not show these
    values. JVM options are an exception. They are always on the command line.
@@ -68,7 +68,7 @@ def launched_session(launch: SparkLaunch, log_level: str) -> Iterator[SparkSessi
 def _start(jvm: Jvm, log_level: str) -> SparkSession:
     """Start Spark.
 
-    Python workers do not inherit the `sys.path` of this process. So the workers must use the same Python interpreter.
+    Python workers do not inherit the `sys.path` of this process. So set the same interpreter for the workers.
     """
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     SparkContext._ensure_initialized(gateway=_connect(jvm))  # noqa: SLF001 - PySpark has no public method for it

@@ -19,10 +19,9 @@ _BLOCK_HEADER_BYTES = 21
 
 
 def needed_files(names: Iterable[str], version: int) -> tuple[str | None, Sequence[str]]:
-    """Return the file names of the needed snapshot, and of the needed changes after this snapshot.
+    """Return the files of the state after `version` batches: the last snapshot, and all changes after this snapshot.
 
-    The first value is None if no snapshot exists. The changes are those of the batches up to `version`. If a name in
-    the result is not in `names`, the file is missing.
+    The snapshot is None if no snapshot exists. If a name in the result is not in `names`, the file is missing.
 
     >>> needed_files(["2.zip", "3.changelog", "9.zip"], 4)
     ('2.zip', ['3.changelog', '4.changelog'])
@@ -74,8 +73,8 @@ def check_schema(stored: bytes) -> str | None:
 
     Return None if there is no damage, or if the version of the file is unknown.
 
-    The file starts with the version. The schema of the keys and the schema of the values follow. A schema is stored in
-    pieces, after the number of its pieces. All texts have the format of Java's `writeUTF`.
+    The file starts with the version. The schema of the keys and the schema of the values follow. Each schema starts
+    with the number of its pieces, and the pieces follow. All texts have the format of Java's `writeUTF`.
     """
     if not re.match(rb"\0[\x02-\x09]v[0-9]+", stored):
         return "does not begin with its version"

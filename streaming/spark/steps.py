@@ -52,9 +52,9 @@ BATCH_BYTES = 16 << 20
 
 @dataclass(frozen=True)
 class CombineFunction:
-    """The function of `mapInArrow`. It combines the records of one task into state rows.
+    """The function for `mapInArrow`, which combines the records of one task into state rows.
 
-    Spark pickles its fields as described in `StateFunction`.
+    Spark pickles the fields of this object, as described in `StateFunction`.
     """
 
     own_partitions: OwnPartitions
@@ -62,8 +62,8 @@ class CombineFunction:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Combine the batches of one task.
 
-        After a task with many records, return the freed memory to the system. Otherwise, the worker keeps this memory
-        while the driver and the JVM need their maximum.
+        After a task with many records, return the freed memory to the system. Otherwise, the worker would keep this
+        memory at the time when the driver and the JVM need most memory.
         """
         read_bytes = yield from self._combine(batches)
         if read_bytes >= LARGE_BYTES:
@@ -81,7 +81,7 @@ class CombineFunction:
 
 
 def split_rows(rows: Iterable[StateRow]) -> Iterator[list[StateRow]]:
-    """Split the rows into batches of at most `ROWS_PER_BATCH` rows. A batch ends as soon as it has `BATCH_BYTES`."""
+    """Split the rows into batches of at most `ROWS_PER_BATCH` rows. A batch also ends when it reaches `BATCH_BYTES`."""
     batch: list[StateRow] = []
     batch_bytes = 0
     for row in rows:
@@ -96,9 +96,9 @@ def split_rows(rows: Iterable[StateRow]) -> Iterator[list[StateRow]]:
 
 @dataclass(frozen=True)
 class StateFunction:
-    """The function of `applyInPandasWithState`.
+    """The function for `applyInPandasWithState`.
 
-    It updates the state of one group or of one `__consumer_offsets` partition.
+    This function updates the state of one group or of one `__consumer_offsets` partition.
 
     The function is an object of an importable class, so Spark pickles only the fields of the object. If the function
     were a closure, Spark would also pickle everything that the closure refers to. Spark sends the fields to the workers
@@ -107,7 +107,7 @@ class StateFunction:
     `users_references` contains the strategies that users wrote, as pairs (name, module:attribute). Each worker runs
     these strategies in separate guarded processes. `initial_state` contains encoded group states. Their format version
     is `initial_state_version`. If a new checkpoint has no state of a group yet, the group starts from its state in
-    `initial_state`. `names` maps topic ids to topic names.
+    `initial_state`. `names` contains the topic names from the brokers' answer.
     """
 
     strategies: tuple[str, ...]

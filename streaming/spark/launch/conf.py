@@ -92,7 +92,7 @@ def launch_conf(conf: Mapping[str, str], user_conf: Collection[str]) -> Mapping[
 
 
 def _redaction(user_conf: Mapping[str, str]) -> Mapping[str, str]:
-    """Return a pattern. Spark hides a setting on its web pages and in its logs if the name or the value matches."""
+    """Return a pattern. On web pages and in logs, Spark hides each setting whose name or value matches the pattern."""
     user_pattern = user_conf.get(_REDACTION, _REDACTED_BY_SPARK)
     hidden = (
         name.removeprefix("spark.hadoop.") for name, value in sorted(user_conf.items()) if not is_public(name, value)

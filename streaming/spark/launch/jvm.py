@@ -1,14 +1,15 @@
 """Start Spark's JVM in the background, and stop it.
 
-1. The start of the JVM takes seconds, and so do Python's imports. So both must run at the same time. For this reason,
-   this module does not import PySpark, and `begin` does not wait. If the start fails, `connect` raises the error. If
-   the monitor finds a different error before `connect`, for example an unreachable broker, it reports that error.
-2. The command line is the same as with `spark-submit`. But `spark-submit` starts a second JVM to compose it, and this
-   module does not. This saves 0.5 CPU seconds. The jars of Spark are sorted by name. So the class path is the same on
-   every machine, and a class archive of an image fits.
-3. Spark's file `spark-env.sh` is not read. If your Spark needs it, use `spark-submit`.
+1. The start of the JVM takes seconds. Python's imports also take seconds. To save time, both run at the same time. For
+   this reason, this module does not import PySpark, and `begin` does not wait. If the start fails, `connect` raises the
+   error. If the monitor finds a different error before `connect`, for example an unreachable broker, it reports that
+   error.
+2. The command line is the same as with `spark-submit`. But `spark-submit` starts a second JVM to compose the command
+   line. This module composes it without a JVM and saves 0.5 CPU seconds. The jars of Spark are sorted by name. So the
+   class path is the same on every machine, as the class archive of an image requires.
+3. Spark's file `spark-env.sh` is not read. If your Spark installation needs this file, use `spark-submit`.
 4. If Spark runs in local mode, `SPARK_HOME` is not in the environment of the JVM. With `SPARK_HOME`, each Python worker
-   would import PySpark from an archive without compiled modules.
+   would import PySpark from an archive and would have to compile its modules.
 5. The JVM ends when its standard input is closed. So the JVM also ends if this process is killed.
 6. If `spark-submit` started the monitor, the JVM is already running.
 """
@@ -111,7 +112,7 @@ class SparkLaunch:
         self._is_over = False
 
     def begin(self) -> None:
-        """Start the JVM in the background. Return at once (rule 1)."""
+        """Start the JVM in the background. Do not wait until it is ready (rule 1)."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="start of Spark", daemon=True)
             self._thread.start()
