@@ -6,8 +6,8 @@ the same three steps as ``AbstractStickyAssignor.ConstrainedAssignmentBuilder``:
 
 1. Members keep the partitions that they own, up to the quota. A member that owns more than the quota keeps one more
    partition, as long as surplus remains. If racks matter, a member keeps only partitions with a replica in its rack.
-2. If racks matter, each partition that no member kept goes to a member in the rack of a replica. These members take
-   turns.
+2. If racks matter, each partition that no member kept goes to a member in the rack of a replica, if the quota and the
+   surplus allow it. The members take turns.
 3. The other partitions go to members below the quota, which take turns. Then members at the quota get one partition of
    the surplus each.
 
