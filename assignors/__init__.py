@@ -105,10 +105,10 @@ AS_LEADER: Mapping[str, Mapping[str, PartitionAssignor]] = MappingProxyType(
 
 
 class UnknownAssignorError(KeyError):
-    """No built-in strategy has this name."""
+    """The requested name is not the name of a built-in strategy."""
 
     def __str__(self) -> str:
-        """Return the message without the quotes that KeyError adds."""
+        """Return the message. ``KeyError.__str__`` would put quotes around the message."""
         return str(self.args[0])
 
 

@@ -6,9 +6,9 @@ rebalance can come back and claim partitions that now belong to a different memb
 (KIP-792). The claim with the newer generation wins. If two claims to a partition have the same generation, both claims
 are ignored.
 
-Source: ``AbstractStickyAssignor.allSubscriptionsEqual`` and ``prepopulateCurrentAssignments``. The result depends on
-the order in which the claims are read. This module ignores claims to partitions that do not exist. For such a claim,
-Java can throw an exception or assign a deleted partition.
+Source: ``AbstractStickyAssignor.allSubscriptionsEqual`` and ``prepopulateCurrentAssignments``. As in Java, the result
+can depend on the order in which the claims are read. This module ignores claims to partitions that do not exist. For
+such a claim, Java can throw an exception or assign a deleted partition.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ Owners = dict[str, list[int]]
 class Claims:
     """The owner of each partition, computed from all claims.
 
-    ``contested`` contains each partition that two members claimed in the same generation. Such a partition still has an
-    owner if a claim with a newer generation exists.
+    ``contested`` contains partitions that two members claim in the same generation. Such a partition still has an owner
+    if a claim with a newer generation exists.
     """
 
     owners: Owners
@@ -51,10 +51,10 @@ def settle_claims(
     ``partitions`` maps each topic to its partition count. ``scan`` contains the positions of the members, in the order
     in which their claims are read. The default is the order of ``members``.
 
-    If two members claim a partition, Java compares their generations, but reads them from different fields. For the
-    claim that is read first, Java uses ``rival_generation``. For the claim that is read second, Java uses
-    ``claim_generation``. These two fields of a member differ only if the group contains sticky members of different
-    versions.
+    If two members claim a partition, Java compares the generations of the two claims. For the claim that Java reads
+    first, the generation is the member's ``rival_generation``. For the claim that Java reads second, the generation is
+    the member's ``claim_generation``. These two fields of a member differ only if the group contains sticky members of
+    different versions.
 
     >>> from assignors.model import MemberSubscription as Member
     >>> old = Member("A", ("t0",), owned=(("t0", 0), ("t0", 1)), generation_id=4)
@@ -92,7 +92,7 @@ def find_earlier_owners(
 ) -> dict[TopicPartition, int]:
     """Map each partition to its earlier owner, as a position in ``members``.
 
-    Only claims whose generation is *older* than ``max_generation`` count. The earlier owner is the member with the
+    Claims count only if their generation is *older* than ``max_generation``. The earlier owner is the member with the
     newest of these claims. The general algorithm prefers to move a partition back to its earlier owner, because this
     member may still have state for the partition. If several claims have the same generation, the claim of the first
     member in ``scan`` counts.

@@ -1,4 +1,4 @@
-"""Computes Java's hash codes and the iteration order of Java's hash tables. Some assignments depend on them."""
+"""Computes Java's hash codes and the iteration order of Java's hash tables. Some assignments depend on this order."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def java_string_hash(text: str) -> int:
 
 
 def hash_map_order(keys: Iterable[str]) -> list[str]:
-    """Return ``keys`` in the iteration order of a ``java.util.HashMap`` that contains them.
+    """Return ``keys`` in the iteration order of a ``java.util.HashMap`` with these keys.
 
-    The order of insertion is the order of ``keys``.
+    The keys are inserted in the order of ``keys``.
 
     >>> hash_map_order(["range", "cooperative-sticky", "sticky"])
     ['sticky', 'range', 'cooperative-sticky']
@@ -45,9 +45,10 @@ def topic_partition_hash(topic_hash: int, number: int) -> int:
 
 
 def table_size(entries: int) -> int:
-    """Return the number of buckets of a ``HashMap``. ``entries`` is the largest number of entries that it had.
+    """Return the number of buckets of a ``HashMap``.
 
-    The number of buckets doubles when the number of entries exceeds three quarters of the number of buckets.
+    ``entries`` is the largest number of entries that the map ever had. If the number of entries exceeds three quarters
+    of the number of buckets, the number of buckets doubles.
 
     >>> table_size(12), table_size(13)
     (16, 32)

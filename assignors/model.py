@@ -1,7 +1,7 @@
-"""The input types and output types of all assignors. The names are Kafka's.
+"""The input types and output types of all assignors.
 
-The names come from ``org.apache.kafka.coordinator.group.api.assignor`` (KIP-848). The fields of a classic member come
-from ``ConsumerPartitionAssignor.Subscription`` (KIP-429, KIP-792, KIP-881).
+The names of the types come from ``org.apache.kafka.coordinator.group.api.assignor`` (KIP-848). The fields of a classic
+member come from ``ConsumerPartitionAssignor.Subscription`` (KIP-429, KIP-792, KIP-881).
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ class MemberSubscription:
 
     ``generation_id`` is the generation of the claim. A ``sticky`` member sends its claim in the userData. Version 0 of
     the userData has no generation. ``subscription_generation`` is ``Subscription.generationId`` of the JoinGroup
-    request if it differs from ``generation_id``. Otherwise it is None. An empty ``rack`` means that the member has no
-    rack, as in Java.
+    request, or None if the two generations are equal. An empty ``rack`` means that the member has no rack, as in Java.
 
     >>> MemberSubscription("c0", ("t0",), owned=(("t0", 1),), generation_id=4).claim_generation
     4
@@ -49,7 +48,7 @@ class MemberSubscription:
 
     @property
     def rival_generation(self) -> int:
-        """Return the generation with which Java compares later claims to the same partition.
+        """Return the generation that Java uses for this claim when Java compares this claim with a later claim.
 
         This is the generation of the Subscription, not of the userData.
         """
@@ -61,9 +60,9 @@ class GroupSpec:
     """The complete input of an assignor: the members of a group and the metadata of their topics.
 
     ``members`` can be in any order, because assignors sort the members. ``partitions`` maps each topic to its partition
-    count. A topic without metadata is missing or has the count 0, and its partitions are not assigned. If ``racks``
-    does not contain a topic, the racks of this topic are unknown. Only custom strategies read ``lag_records``, which is
-    empty if the lag was not sampled.
+    count. A topic without metadata is missing in ``partitions`` or has the count 0. The partitions of such a topic are
+    not assigned. If ``racks`` does not contain a topic, the racks of this topic are unknown. ``lag_records`` is empty
+    if the lag was not sampled. Only custom strategies read this field.
 
     Raises ValueError if two members have the same id, or if a partition count is negative.
 
@@ -115,7 +114,7 @@ class AssignorFailedError(Exception):
 
 
 class PartitionAssignor(Protocol):
-    """A strategy: a name and a pure function. It is like a ``ConsumerPartitionAssignor`` without callbacks."""
+    """A strategy: a name and a pure function. In Java, this is a ``ConsumerPartitionAssignor`` without callbacks."""
 
     @property
     def name(self) -> str:

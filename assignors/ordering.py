@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 def utf16_key(text: str) -> bytes:
     r"""Return a sort key for the order of Java's ``String.compareTo``, which compares UTF-16 code units.
 
-    Python compares code points. The two orders differ if a name contains a character above U+FFFF. For example, Java
-    puts U+1F600 (units D83D DE00) before U+FFFD. ``text`` may contain lone surrogates, because a name can come from
-    invalid UTF-8.
+    Python compares code points. Java and Python sort names differently if a name contains a character above U+FFFF. For
+    example, Java puts U+1F600 (units D83D DE00) before U+FFFD. ``text`` may contain lone surrogates, because a name can
+    come from invalid UTF-8.
 
     >>> sorted(["\ufffd", "\U0001f600"], key=utf16_key) == ["\U0001f600", "\ufffd"]
     True

@@ -68,11 +68,11 @@ def murmur2(key: bytes) -> int:
 def share_of_moved_keys(before: int, after: int) -> Fraction:
     """Return the share of all possible keys whose partition changes if a topic grows to ``after`` partitions.
 
-    ``before`` is the number of partitions that the topic has now. A key stays in its partition if its hash has the same
-    remainder for both counts. Of ``before * after / gcd`` consecutive hashes, ``before`` have the same remainder for
-    both counts. So the share is ``1 - gcd(before, after) / after``. If ``after`` is a multiple of ``before``, the share
-    is ``1 - before / after``. The formula is true for every partitioner that computes a remainder of an evenly
-    distributed hash, for example for the partitioner of librdkafka. Raises ValueError if ``after`` is less than
+    ``before`` is the number of partitions that the topic has now. A key stays in its partition if ``hash % before`` is
+    equal to ``hash % after``. Among ``before * after / gcd`` consecutive hashes, this is true for ``before`` hashes. So
+    the share is ``1 - gcd(before, after) / after``. If ``after`` is a multiple of ``before``, the share is
+    ``1 - before / after``. The formula is true for every partitioner that computes ``hash % partitions`` from an evenly
+    distributed hash. One example is the partitioner of librdkafka. Raises ValueError if ``after`` is less than
     ``before``, because topics cannot shrink.
 
     >>> share_of_moved_keys(12, 24), share_of_moved_keys(10, 12), share_of_moved_keys(3, 3)

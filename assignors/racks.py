@@ -1,4 +1,4 @@
-"""Decides whether racks have an effect on an assignment (KIP-881). Range and sticky use the same condition."""
+"""Decides whether racks have an effect on an assignment (KIP-881). The range and sticky strategies use this module."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ def member_rack(member: MemberSubscription) -> str | None:
 def racks_of(group: GroupSpec, topic: str) -> list[frozenset[str]]:
     """Return one set per partition of the topic: the racks of the partition's replicas.
 
-    A set is empty if the metadata has no racks for the partition. Offline replicas count, too. Otherwise their racks
-    would stay unused after they come back, because the group does not rebalance at that time (KIP-881).
+    A set is empty if the metadata has no racks for the partition. Offline replicas count, too. When an offline replica
+    comes back, the group does not rebalance. So the group could not use the rack of this replica if offline replicas
+    did not count (KIP-881).
 
     >>> from assignors.model import GroupSpec
     >>> [sorted(racks) for racks in racks_of(GroupSpec((), {"t0": 2}, {"t0": (("a", "b", None),)}), "t0")]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class RoundRobinAssignor:
-    """Sorts all partitions and assigns one to each member in turn. Skips a member that does not subscribe to the topic.
+    """Assigns the sorted partitions one by one, each to the next member that subscribes to the topic.
 
     Two members subscribe to the same two topics. Each topic has three partitions:
 

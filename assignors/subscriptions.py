@@ -1,4 +1,4 @@
-"""Finds the subscribers of each topic, and converts lists of partitions. Topics without metadata are omitted."""
+"""Finds the subscribers of each topic, and groups partitions by owner. Topics without metadata are omitted."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ class SubscriptionClasses:
     """The members of a group, divided into classes. All members of one class can own the same partitions.
 
     Even a group of 1,000 members usually has only a few classes. ``members`` contains the member ids of each class, in
-    ascending order. ``subscribers`` maps each topic that has metadata and subscribers to the classes that subscribe to
-    it. A class is a position in ``members``. Members that cannot own any partition are omitted.
+    ascending order. ``subscribers`` maps each topic to its subscribing classes, as positions in ``members``. Topics
+    without metadata or subscribers are omitted. Members that cannot own any partition are omitted, too.
     """
 
     members: tuple[tuple[str, ...], ...]

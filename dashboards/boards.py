@@ -83,7 +83,7 @@ def source_variable() -> AnyVariable:
 def page_url_variable() -> AnyVariable:
     """Return the hidden variable for the address of the monitor's pages. The monitor exports the address.
 
-    If the setting `[links] page_url` is empty, the variable has the address that Prometheus scrapes, as in alerts.
+    If the setting `[links] page_url` is empty, Grafana uses the address that Prometheus scrapes, as in alerts.
     """
     scraped = f'{ONE_CLUSTER.selector(MONITOR_INFO, _NO_PAGE_URL)}, "page_url", "http://$1", "instance", "(.+)"'
     address = f"{ONE_CLUSTER.selector(MONITOR_INFO, _PAGE_URL)} or label_replace({scraped})"
@@ -116,7 +116,7 @@ def _query_variable(name: str, label: str, query: str) -> build.QueryVariable:
 
 
 class Event(dashboard.AnnotationQuery):
-    """An annotation. It draws a vertical line at each time at which a Prometheus query has a value.
+    """An annotation: a vertical line at each time at which a Prometheus query has a value.
 
     The class exists because the SDK's class for annotations has no fields for titles.
     """
@@ -141,7 +141,8 @@ class _Events(Builder[dashboard.AnnotationQuery]):
 def _links_to_other_dashboards(uid: str) -> list[build.DashboardLink]:
     """Return the links at the top of a dashboard.
 
-    The links do not contain all variables, because the dashboard of one group cannot show the value "all groups".
+    A link contains only variables that the other dashboard can use. For example, the dashboard of one topic cannot show
+    several clusters.
     """
     others = {"All groups": FLEET_UID, "Topics": TOPIC_UID, "The monitor itself": MONITOR_UID, "Runbook": RUNBOOK_UID}
     return [
@@ -152,7 +153,7 @@ def _links_to_other_dashboards(uid: str) -> list[build.DashboardLink]:
 
 
 def _url_from(uid: str, other: str) -> str:
-    """Return the URL of a different dashboard with the variables that both dashboards have."""
+    """Return the URL of dashboard `other`, with the variables that both dashboards have."""
     if RUNBOOK_UID in (uid, other):
         return f"/d/{other}"
     if other in _WITH_ONE_CLUSTER and uid not in _WITH_ONE_CLUSTER:
@@ -179,7 +180,7 @@ def create_dashboard(
 
 
 def _add_row(target: build.Dashboard, row: Row) -> None:
-    """Add the row. A collapsed row contains its panels. The panels of any other row follow the row."""
+    """Add the row. If a row is collapsed, it contains its panels. Otherwise, the panels follow the row."""
     title = build.Row(row.title).collapsed(row.is_collapsed)
     if row.is_collapsed:
         for panel in row.panels:
@@ -207,8 +208,8 @@ def as_json_text(source: build.Dashboard) -> str:
 def _place(panels: Sequence[AnyPanelModel], top: int) -> None:
     """Place panels from left to right and from top to bottom.
 
-    The panels in a collapsed row have the positions that they take if only this row is opened. Grafana moves the rows
-    below when the row is opened. The SDK would leave a gap for the panels of a collapsed row.
+    For the panels of a collapsed row, the positions assume that all other collapsed rows stay closed. When a user opens
+    a row, Grafana moves the rows below it. The SDK would leave a gap for the panels of a collapsed row.
     """
     left, height = 0, 0
     for panel in panels:
@@ -222,7 +223,7 @@ def _place(panels: Sequence[AnyPanelModel], top: int) -> None:
 
 
 def _number(panels: Sequence[AnyPanelModel]) -> None:
-    """Set the id of each panel that has none. The id is the position of the panel."""
+    """Set the id of each panel that has no id. The id is the position of the panel."""
     for number, panel in enumerate(_with_panels_of_rows(panels), start=1):
         panel.id_val = panel.id_val or number
 

@@ -1,4 +1,4 @@
-"""Create panels of a few kinds. Each panel has a title, a description and queries."""
+"""Create the panels of all dashboards. Each panel has a title, a description and queries."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _ONLY_DETAILS = (
 
 @dataclass(frozen=True)
 class PanelSpec:
-    """Texts and size of a panel: how to read the panel, why it can be empty, and the text that an empty panel shows."""
+    """The size and the texts of a panel: how to read it, why it can be empty, and what it shows if it is empty."""
 
     title: str
     how_to_read: str
@@ -47,9 +47,10 @@ class PanelSpec:
     height: int = 8
 
     def for_details(self, expressions: Sequence[str]) -> PanelSpec:
-        """Return the texts for these queries. If a query needs details, the texts explain that few groups have details.
+        """Return the texts for a panel with these queries. *Details* are metrics that only few groups have.
 
-        The text of the empty panel explains this only if all queries need details.
+        If a query needs details, the description explains this. If all queries need details, the text of the empty
+        panel also explains this.
         """
         need_details = [_needs_details(expression) for expression in expressions]
         if not any(need_details):
@@ -79,7 +80,7 @@ class Query:
 class DisplayOptions:
     """How a panel shows values.
 
-    `colors` maps a legend to its colour. `limits` contains the legends of the lines that are drawn dashed.
+    `colors` maps the legend of a line to its colour. If `limits` also contains the legend, the line is dashed.
 
     `maximum` is the largest possible value.
     """
@@ -142,7 +143,7 @@ def range_query(query: Query) -> prometheus.Dataquery:
 def stat_panel(
     spec: PanelSpec, expression: str, display: DisplayOptions = COUNT, link: build.DashboardLink | None = None
 ) -> AnyPanel:
-    """Return a panel with one current number or word. Its colour comes from its mapping or threshold."""
+    """Return a panel with one current number or word. The colour comes from the mappings or thresholds of `display`."""
     panel = fill_panel(stat.Panel(), spec, [_query_now(expression)], display.steps)
     panel.unit(display.unit).mappings(list(display.mappings))
     panel.color_scheme(_color_of_now(display)).graph_mode(options.BigValueGraphMode.NONE)

@@ -1,10 +1,10 @@
-"""Write PromQL queries as text. A scope contains label matchers that use the variables of a dashboard.
+"""Write PromQL queries as text. A `Scope` selects the series that a dashboard shows.
 
 The monitor's counters are totals over the lifetime of a group. The first rebalance with a cause creates the series of
-this cause. PromQL's `increase` ignores the value of the first sample of a series, but `Scope.increase` counts it. A new
-series can also mean that the monitor begins to export old events. To exclude this case, `Scope.increase` requires that
-a different series already existed. For a group, this is `EMPTY_TRANSITIONS`, which the monitor exports with the other
-details of the group. For a monitor, it is `READY`.
+this cause. So the first sample of this series already counts one event. PromQL's `increase` ignores this event, but
+`Scope.increase` counts it. A series can also be new because the monitor begins to export the details of a group. In
+this case, the first sample counts old events. So `Scope.increase` counts a first sample only if a different series
+existed before: `EMPTY_TRANSITIONS` for a group (exported with its other details), or `READY` for a monitor.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SMALLEST_IS_WORST = frozenset(
 class Scope:
     """The label matchers that select the series of a dashboard.
 
-    `only` is an optional further selector. Then `series` and `increase` return only the groups that it selects.
+    `only` is an optional selector of groups. If `only` is set, `series` and `increase` return only the selected groups.
 
     >>> CLUSTERS.selector(EMPTY_TRANSITIONS, 'group="a"')
     'rebalance_monitor_empty_transitions_total{cluster=~"$cluster", group="a"}'
@@ -42,7 +42,7 @@ class Scope:
     def series(self, signal: Signal, *matchers: str) -> str:
         """Return a query with one value per combination of the signal's own labels (rule 4).
 
-        If two monitors watch one cluster, the value is the worse of the two.
+        If two monitors watch one cluster, the query returns the worse value.
 
         >>> ONE_GROUP.series(EMPTY_TRANSITIONS)
         'max by (cluster, group) (rebalance_monitor_empty_transitions_total{cluster="$cluster", group="$group"})'
@@ -55,7 +55,7 @@ class Scope:
         return f"{worst} by ({labels}) ({self._restrict(self.selector(signal, *matchers))})"
 
     def series_before(self, signal: Signal, window: str, *matchers: str) -> str:
-        """Return the query of `series` for the time at which the window started. The window ends now."""
+        """Return a query for the values of `series` at the start of `window`. The window ends now."""
         then = f"{self.selector(signal, *matchers)} offset {window}"
         return f"max by ({_own_labels(signal)}) ({self._restrict(then)})"
 
@@ -66,9 +66,9 @@ class Scope:
     def increase(self, counter: Signal, window: str, *matchers: str) -> str:
         """Return a query for the exact increase of a counter within the window that ends now.
 
-        If a series did not exist at the start of the window, its value at that time counts as 0. The query then
-        requires that a different series existed at that time: `EMPTY_TRANSITIONS` of the group, or `READY` of the
-        cluster. `REBALANCES` needs no such start value, because it exists as long as its group.
+        If a series did not exist at the start of the window, its start value is 0. This rule requires that a different
+        series existed at the start: `EMPTY_TRANSITIONS` of the group, or `READY` of the cluster. `REBALANCES` needs no
+        such start value, because its series exists as long as the group.
         """
         total, then = self.series(counter, *matchers), self.series_before(counter, window, *matchers)
         if counter is REBALANCES:
@@ -129,7 +129,7 @@ def for_same_groups(expression: str, selected: str) -> str:
 
 
 def repeat_for_rows(expression: str, labels: str, rows: str) -> str:
-    """Return a query that repeats a value for each row of `rows` with the same `labels`. Rows can have more labels.
+    """Return a query with the rows of `rows`. The value of a row is the value of `expression` with equal `labels`.
 
     >>> repeat_for_rows("a", "group", "b")
     '0 * b + on (group) group_left () a'
@@ -147,7 +147,7 @@ def sum_by(labels: str, expression: str) -> str:
 
 
 def count_or_zero(matching: str, known: str) -> str:
-    """Return a query for the number of series in `matching`. The result can be 0 only if `known` has a series.
+    """Return a query for the number of series in `matching`, or 0 if only `known` has series.
 
     >>> count_or_zero("m > 0", "m")
     'count(m > 0) or 0 * count(m)'

@@ -28,7 +28,8 @@ def firing_alerts_panel(
 ) -> AnyPanel:
     """Return a table of the monitor's firing alerts, critical first, with columns for `labels`.
 
-    Each row links to a section of the runbook. If the selector `only` is set, the table shows only the selected groups.
+    Each row links to a section of the runbook. If the selector `only` is set, the table shows only alerts of the
+    selected groups.
     """
     spec = PanelSpec(
         "Firing alerts",
@@ -52,7 +53,7 @@ def firing_alerts_panel(
 
 
 def _firing_by_severity(scope: Scope, labels: Sequence[str], only: str) -> str:
-    """Return a query for the severity of each firing alert. The query lists the alert names to exclude other alerts."""
+    """Return a query for the severity of each firing alert of the monitor. The query excludes all other alerts."""
     ours = f'{scope.matchers}, alertname=~"{"|".join(alert.name for alert in ALERTS)}", alertstate="firing"'
     ranks = " or ".join(f'{word.code} * ALERTS{{{ours}, severity="{word.value}"}}' for word in SEVERITIES)
     selected = f"({ranks}) and on (cluster, group) {only}" if only else ranks

@@ -1,8 +1,8 @@
 """Create tables of current values. Each column shows a label or the values of a query.
 
 Grafana compares the labels that all queries of a table have in common. If two rows have equal values for these labels,
-Grafana merges the rows. So each query must return exactly one row for each combination of these labels. For example, a
-table can have one row per condition of a group. Then a value of the group must be repeated in each row
+Grafana merges the rows. So each query must return exactly one row for each combination of these labels. For example, if
+a table has one row per condition of a group, each query must return a value for every condition
 (`promql.repeat_for_rows`).
 """
 
@@ -37,7 +37,7 @@ class Label:
 
 @dataclass(frozen=True)
 class Measure:
-    """A column that shows the values of a query. If `title` is empty, only the labels of the query are shown."""
+    """A column that shows the values of a query. If `title` is empty, the values are hidden."""
 
     title: str
     expression: str
@@ -67,7 +67,7 @@ def ranked_table(spec: PanelSpec, columns: Sequence[Column], *, sort_by: str, la
 
 
 def _column_order(columns: Sequence[Column]) -> dict[str, object]:
-    """Return the options that name and order the columns. They also hide the time, and values without a title."""
+    """Return the options that name and order the columns, and that hide the time and values without a title."""
     fields = dict(zip(_fields(columns), columns, strict=True))
     return {
         "renameByName": {field: column.title for field, column in fields.items() if column.title},
@@ -110,8 +110,8 @@ def _properties(column: Column) -> list[dashboard.DynamicConfigValue]:
 def lagging_partitions_table(spec: PanelSpec, scope: Scope, key: Label, selected: str) -> AnyPanel:
     """Return a table of partitions with their lag and status, the largest lag first.
 
-    `selected` is a query for the lag of these partitions. `key` is the column that, together with the partition
-    number, identifies a row: the topic on a group's dashboard, and the group on a topic's dashboard.
+    `selected` is a query for the lag of these partitions. The column `key` and the partition number together identify a
+    row. `key` is the topic on a group's dashboard, and the group on a topic's dashboard.
     """
 
     def of_selected(signal: Signal) -> str:

@@ -1,6 +1,6 @@
 """Define words and colours of numbers and label values.
 
-The five colours mean fine, watch, act, unknown, and none of these four (`NEITHER`).
+The five colours mean: fine, watch, act, unknown, and neutral (`NEITHER`).
 
 A Grafana timeline can show words only for numbers. So if a panel shows a label value as a word, its query converts the
 label value to a number (a code).
@@ -107,7 +107,7 @@ subscription or a topic changed, the colour is orange.
 
 
 def code_query(scope: Scope, signal: Signal, label: str, words: Sequence[Word]) -> str:
-    """Return a query for the code of a label's value. The signal is 1 for the current value of the label.
+    """Return a query for the code of the current value of a label. For this value of the label, the signal is 1.
 
     >>> from streaming.signals.lag import GROUP_STATUS
     >>> code_query(Scope('group="g"'), GROUP_STATUS, "status", STATUSES[:1])
@@ -170,7 +170,7 @@ CATCH_UP = [value_mapping({"0": ("no lag", FINE), _NEVER: ("not at this rate", W
 
 
 def catch_up_query(scope: Scope) -> str:
-    """Return a query for the time until each group has no lag. 0 if it has no lag, -1 if its lag does not shrink.
+    """Return a query for the seconds until each group has no lag: 0 without lag, -1 if the lag does not shrink.
 
     The metric itself has no series in these two cases. It also has no series if the lag or a rate is unknown.
     """
@@ -181,9 +181,9 @@ def catch_up_query(scope: Scope) -> str:
 
 
 def thresholds(steps: Steps) -> list[dashboard.Threshold]:
-    """Return Grafana's thresholds. The first threshold has no value and applies below all other thresholds.
+    """Return Grafana's thresholds. The first threshold has no value. Its colour applies below all other thresholds.
 
-    The colour of the first threshold is ACT if the last colour in `steps` is FINE. Otherwise, it is FINE.
+    If the last colour in `steps` is FINE, the first colour is ACT, otherwise FINE.
     """
     below = ACT if steps and steps[-1][1] == FINE else FINE
     return [dashboard.Threshold(None, below), *(dashboard.Threshold(value, color) for value, color in steps)]

@@ -1,4 +1,4 @@
 """Checks whether an assignment is valid and fair. Finds needless moves of partitions.
 
-May import `sticky`.
+This folder may import `sticky`.
 """

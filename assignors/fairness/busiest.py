@@ -1,8 +1,8 @@
 """Computes the produce rate of the busiest member of an assignment.
 
 1. The produce rate of a member is the sum of the produce rates of its partitions.
-2. If the produce rate of one assigned partition is unknown, the result is unknown (None). A sum without this partition
-   would be too low.
+2. If the produce rate of an assigned partition is unknown, the result is None. The sum of the known rates would be too
+   low.
 3. The result does not depend on the order of members or partitions (``fsum``).
 """
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def busiest_rate(assignment: GroupAssignment, produce_rates: Mapping[TopicPartition, float]) -> float | None:
-    """Return the produce rate of the busiest member, in the unit of ``produce_rates``. None if it is unknown.
+    """Return the produce rate of the busiest member in the unit of ``produce_rates``, or None if the rate is unknown.
 
     >>> from assignors.model import GroupAssignment
     >>> assignment = GroupAssignment({"A": (("t", 0), ("t", 1)), "B": (("t", 2),), "C": ()})

@@ -2,20 +2,20 @@
 
 ``loads`` contains one amount of work per member (or host), in any unit. The measures are:
 
-1. ``largest``, ``smallest``, ``total``: in the unit of the loads. The mean is ``total`` divided by ``shares``, the
+1. ``largest``, ``smallest`` and ``total`` have the unit of the loads. The mean is ``total`` divided by ``shares``, the
    number of loads.
 2. ``max_to_mean_ratio``: the largest load divided by the mean. The ratio is 1 if all loads are equal, and n if one of n
    members has all work. This measure is only for display, because it does not show whether a better assignment exists.
    For example, with 7 partitions and 5 members, the ratio is always 1.43 or more.
-3. ``coefficient_of_variation``: the standard deviation divided by the mean. The formula for a complete population is
-   used. The result is 0 if all loads are equal.
+3. ``coefficient_of_variation``: the population standard deviation divided by the mean. The result is 0 if all loads are
+   equal.
 4. ``gini``: the mean difference between two loads, divided by twice the mean load (Gini 1912). The result is 0 if all
    loads are equal, and (n - 1) / n if one of n members has all work.
-5. ``surplus``: the load that the busiest members have above the fairest possible loads. For every k, compare two sums:
-   the sum of the k largest loads, and the sum of the k largest fairest loads. The largest difference is the surplus.
-   The surplus is 0 if the loads are as fair as the fairest loads by every measure of inequality. Otherwise, it is
-   greater than 0 (majorisation; Marshall, Olkin and Arnold, *Inequalities*, 2011). If loads are numbers of partitions
-   and all subscriptions are equal, the surplus is the minimum number of moves that lead to the fairest loads.
+5. ``surplus`` compares the loads with the fairest possible loads. Sort both lists, the largest load first. For every k,
+   subtract the sum of the first k fairest loads from the sum of the first k loads. The largest difference is the
+   surplus. The surplus is 0 if the loads are at least as even as the fairest loads, otherwise greater than 0
+   (majorisation; Marshall, Olkin and Arnold, *Inequalities*, 2011). For numbers of partitions and equal subscriptions,
+   the surplus is the minimum number of moves to the fairest loads.
 6. ``score`` = 100 x (1 - surplus / (total - largest fairest load)). The score is 100 if no assignment is fairer, or if
    there is no work. The score is 0 if one member has all work and a fairer assignment exists.
 
@@ -123,7 +123,7 @@ def _gini(loads: Sequence[float], total: float) -> float:
     """Compute measure 4.
 
     To get the sum of the differences between all pairs of loads, sort the loads and multiply each load by a factor. The
-    factors depend only on the order.
+    factor depends only on the position of the load.
     """
     ranks = range(1 - len(loads), len(loads), 2)
     differences: float = sum(map(mul, ranks, sorted(loads)))

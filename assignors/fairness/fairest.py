@@ -3,25 +3,23 @@
 The *size* of a member is its number of partitions. The computed sizes are exact, even if subscriptions differ.
 
 In a valid assignment, every partition of a subscribed, existing topic belongs to exactly one of its subscribers. Racks
-and current owners are ignored. A strategy may choose a less fair assignment because of them, but the fairest assignment
-is still valid.
+and current owners are ignored. A strategy that considers racks or current owners may choose a less fair assignment.
 
-Among all valid assignments, one list of sizes is the fairest by every measure: largest member, smallest member, idle
-members, variance, Gini. The lists of sizes are the bases of an integral polymatroid. One base of this polymatroid is
-the smallest in the order of majorisation (Frank and Murota, *Decreasing minimization on M-convex sets*, 2022). See also
-Harvey, Ladner, Lovász and Tamir, *Semi-matchings for bipartite graphs and load balancing*, 2006.
+One list of sizes is the fairest by every measure: largest size, smallest size, number of idle members, variance, Gini.
+For the proof by majorisation, see Frank and Murota, *Decreasing minimization on M-convex sets*, 2022. See also Harvey,
+Ladner, Lovász and Tamir, *Semi-matchings for bipartite graphs and load balancing*, 2006.
 
 The algorithm:
 
-- The number f(m) is the maximum number of assigned partitions if each member has at most m partitions. It is computed
-  as a maximum flow from topics to members.
+- The number f(m) is the maximum number of assigned partitions if each member has at most m partitions. The algorithm
+  computes f(m) as a maximum flow from topics to members.
 - For every m, the fairest assignment contains exactly f(m) - f(m - 1) members with m or more partitions.
-- The function f is concave and consists of few linear pieces. A minimum cut determines each piece. To find a new piece,
-  the algorithm computes a flow at the point where two known pieces cross (Eisner and Severance 1976). In total, it
-  computes about two flows per piece.
-- Members with equal subscriptions share one node, and topics with equal subscribers share one node. If all members have
-  the same subscription, the algorithm computes no flow.
-- If too many subscriptions differ, the function raises TooManySubscriptionsError and computes nothing.
+- The function f is concave and consists of few linear pieces. The minimum cut at m determines the piece that contains
+  m. To find a new piece, the algorithm extends two known pieces until they cross, and computes the flow at this m
+  (Eisner and Severance 1976). The algorithm needs about two flows per piece.
+- In the network, members with equal subscriptions share one node, and topics with equal subscribers share one node. If
+  all members have the same subscription, the algorithm computes no flow.
+- If too many subscriptions differ, ``fairest_sizes`` raises TooManySubscriptionsError.
 """
 
 from __future__ import annotations
@@ -63,7 +61,7 @@ def fairest_sizes(group: GroupSpec, max_arcs: int = MAX_ARCS) -> tuple[int, ...]
     >>> fairest_sizes(GroupSpec(tuple(Member(f"c{number}", ("t",)) for number in range(5)), {"t": 7}))
     (1, 1, 1, 2, 2)
 
-    Only C subscribes to u, so no other member can take its partitions:
+    Only C subscribes to u, so C gets all partitions of u:
 
     >>> fairest_sizes(GroupSpec((Member("A", ("t",)), Member("B", ("t",)), Member("C", ("t", "u"))), {"t": 3, "u": 5}))
     (1, 2, 5)
@@ -102,10 +100,10 @@ def even_sizes(partitions: int, members: int) -> tuple[int, ...]:
 
 
 def excess_partitions(group: GroupSpec, assignment: GroupAssignment) -> int:
-    """Return how many partitions the busiest member has above the fairest possible maximum.
+    """Return the size of the busiest member, minus the size of the busiest member in the fairest valid assignment.
 
     The result is never negative, and it is 0 if no valid assignment has a smaller maximum. Only assigned partitions
-    count. So the result can be too small between two rounds of a cooperative rebalance.
+    count. Some partitions are unassigned between two rounds of a cooperative rebalance, so the result can be too small.
 
     >>> from assignors.model import GroupAssignment, GroupSpec, MemberSubscription as Member
     >>> group = GroupSpec((Member("A", ("t",)), Member("B", ("t",))), {"t": 3})
@@ -122,8 +120,8 @@ class _Shape:
     """The numbers that determine the fairest sizes of a group.
 
     ``members`` contains the number of members in each subscription class. A key of ``topics`` is a set of classes, as
-    positions in ``members``. The value is the number of partitions of all topics to which exactly these classes
-    subscribe.
+    positions in ``members``. The value counts the partitions of all topics that have exactly these classes as
+    subscribers.
     """
 
     members: tuple[int, ...]
@@ -148,13 +146,13 @@ class _Piece:
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """A minimum cut. ``partitions`` counts partitions of fully assigned topics. ``members`` counts full members."""
+    """A minimum cut: the number of partitions of completely assigned topics, and the number of full members."""
 
     partitions: int
     members: int
 
     def at(self, limit: int) -> int:
-        """Return how many partitions this cut allows if each member takes at most ``limit`` partitions."""
+        """Return the capacity of this cut, in partitions, if each member takes at most ``limit`` partitions."""
         return self.partitions + self.members * limit
 
 

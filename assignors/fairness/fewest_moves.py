@@ -7,22 +7,22 @@ Rules:
 2. If the owner of a partition left the group, or no longer subscribes to the topic, the partition moves in every valid
    assignment. These moves are ``unavoidable``.
 3. ``fewest`` is the minimum number of moves over all valid assignments that are *at least as balanced* as the actual
-   assignment. Assignment A is at least as balanced as assignment B if this is true for every k: the k busiest members
-   of A have in total no more partitions than the k busiest members of B (majorisation). Then A is at least as good as B
-   by every measure of imbalance: largest member, smallest member, idle members, Gini, balance score. If more than
-   ``fewest`` partitions moved, the additional moves were needless or had other reasons, for example racks.
+   assignment. For every k, count the partitions of the k busiest members in two assignments. If assignment A never has
+   the larger count, A is at least as balanced as assignment B (majorisation). Then A is at least as good as B by every
+   measure of imbalance: largest member, smallest member, idle members, Gini, balance score. If more than ``fewest``
+   partitions moved, the additional moves were needless or had other reasons, for example racks.
 4. If a partition has no owner or two owners in the actual assignment, ``fewest`` is None. For example, partitions have
-   no owner between the two rounds of a cooperative rebalance. To count the moves of both rounds together, use the
-   owners from before the first round and the assignment of the last round.
+   no owner between the two rounds of a cooperative rebalance. To count the moves of both rounds together, pass the
+   owners before the first round and the assignment after the last round.
 
 The algorithm first computes a lower bound (see ``_fewest_for_balance``). The bound is exact if all members have equal
-subscriptions. If subscriptions differ, the actual number of moves is often equal to the bound. Then the bound is exact,
-too. In all other cases, a minimum-cost flow determines the exact number. In the flow network, each partition flows from
-its topic to a member. A partition that flows to its previous owner has cost 0. Every other partition has cost 1. From
-the member, each partition flows through a level to the sink. Level j accepts at most one partition from each member.
-The capacity of level j is the number of members that have j or more partitions in the actual assignment. Sizes fit
-through all levels only if they are at least as balanced as the actual sizes. All such sizes fit (Gale 1957, Ryser
-1957). If the network is too large (MAX_ARCS), ``fewest`` is the bound, and ``is_exact`` is False.
+subscriptions. If the actual number of moves is equal to the bound, the bound is exact, too. In all other cases, a
+minimum-cost flow determines the exact number. In the flow network, each partition flows from its topic to a member. A
+partition that flows to its previous owner has cost 0. Every other partition has cost 1. From the member, each partition
+flows through a level to the sink. Level j accepts at most one partition from each member. The capacity of level j is
+the number of members that have j or more partitions in the actual assignment. The levels accept exactly the sizes that
+are at least as balanced as the actual sizes (Gale 1957, Ryser 1957). If the network is too large (MAX_ARCS), ``fewest``
+is the bound, and ``is_exact`` is False.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Moves:
-    """The number of moved partitions in one rebalance. ``fewest`` is None if the assignment breaks a rule.
+    """The number of moved partitions in one rebalance. ``fewest`` is None if the assignment is invalid.
 
     If ``is_exact`` is False, ``fewest`` is only a lower bound.
     """
@@ -62,7 +62,7 @@ def count_moves(
 ) -> Moves:
     """Compare ``assignment`` with the previous ``owners`` (partition -> member id), and count the moves.
 
-    After a restart, a static member has a new member id. Use the new id in ``owners``. If a partition had several
+    After a restart, a static member has a new member id. ``owners`` must contain the new id. If a partition had several
     owners, omit it from ``owners``.
 
     In the first example, the new member B gets two of four partitions. Both moves were necessary. In the second
@@ -108,11 +108,12 @@ def _stayable(owners: Mapping[TopicPartition, str], group: GroupSpec) -> Stayabl
 
 
 def _fewest_for_balance(stayable: Stayable, sizes: Sequence[int]) -> int:
-    """Return a lower bound for the number of moves that are necessary for the balance.
+    """Return a lower bound for the number of moves that are necessary to reach the balance of ``sizes``.
 
-    For each member, count the partitions that it had and can keep. Then compare two sums for each k: the sum of the k
-    largest of these counts, and the sum of the k largest sizes now. The bound is the largest difference. At least this
-    number of partitions must move to other members. With equal subscriptions, the bound is exact (Rado 1952).
+    For each member, count the previously owned partitions that the member can keep. Sort these counts and the present
+    sizes, largest first. For each k, subtract the sum of the first k sizes from the sum of the first k counts. The
+    bound is the largest difference. At least this number of partitions must move. If all subscriptions are equal, the
+    bound is exact (Rado 1952).
     """
     had: Counter[str] = Counter()
     for (_, member_id), partitions in stayable.items():
@@ -128,7 +129,7 @@ def _fewest_for_balance(stayable: Stayable, sizes: Sequence[int]) -> int:
 class _Level:
     """Consecutive levels with the same number of ``members``. ``steps`` is the number of these levels.
 
-    A member has one partition in each of its levels.
+    Each of these members has one partition in each of these levels.
     """
 
     steps: int

@@ -1,9 +1,9 @@
 """Computes the maximum flow with the lowest cost through a network, for ``fairest.py`` and ``fewest_moves.py``.
 
 The algorithm is primal-dual (Ford and Fulkerson 1957; Ahuja, Magnanti and Orlin, *Network Flows*, 1993, section 9.8).
-It finds the lowest cost of a path for one more unit. Then it sends as many units as possible over all paths with this
-cost, by means of blocking flows (Dinic 1970). The algorithm repeats these steps until no path exists. Costs and
-capacities are whole numbers, so the flow through each arc is a whole number, too.
+It finds the lowest cost per unit of all paths from source to sink. Then it sends as many units as possible over the
+paths with this cost (blocking flows, Dinic 1970). The algorithm repeats these steps until no path has free capacity.
+Costs and capacities are whole numbers, so the flow through each arc is a whole number, too.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ UNREACHED = 1 << 62
 
 
 class FlowNetwork:
-    """A directed network. First add all arcs. Then call ``fill`` to send the flow.
+    """A directed network. Add all arcs, and then call ``fill`` to send the flow.
 
     Two paths lead from node 0 to node 3. The path through node 1 has cost 0 and a maximum of 2 units. The path through
     node 2 has cost 1 per unit and a maximum of 3 units:
@@ -57,16 +57,16 @@ class FlowNetwork:
         return units, cost
 
     def is_source_side(self, node: int) -> bool:
-        """Return whether ``node`` is on the source's side of the minimum cut. Uses the cut nearest to the source.
+        """Return whether ``node`` is on the source's side of the minimum cut.
 
-        Call ``fill`` first.
+        If several cuts are minimum cuts, the cut nearest to the source counts. Call ``fill`` first.
         """
         return self._distance[node] < UNREACHED
 
     def _reprice(self, source: int, sink: int) -> bool:
         """Update the prices of all nodes. Afterwards, all arcs of the cheapest paths have the reduced cost 0.
 
-        Returns False if no path to the sink exists.
+        Returns False if no path to the sink has free capacity.
         """
         distance = self._distance = [UNREACHED] * len(self._arcs_of)
         distance[source] = 0
@@ -93,7 +93,8 @@ class FlowNetwork:
     def _levels(self, source: int, sink: int) -> list[int]:
         """For each node, return the number of arcs on the shortest free path from ``source``.
 
-        The list is empty if no free path leads to ``sink``.
+        The list is empty if no free path leads to ``sink``. Each arc of a free path has free capacity and the reduced
+        cost 0.
         """
         level = [-1] * len(self._arcs_of)
         level[source] = 0
@@ -107,7 +108,7 @@ class FlowNetwork:
         return level if level[sink] >= 0 else []
 
     def _block(self, source: int, sink: int, level: list[int]) -> int:
-        """Send units along the shortest free paths until each of them has a full arc. Returns the number of units."""
+        """Send units along all shortest free paths until each path has a full arc. Returns the number of units."""
         sent, node, path = 0, source, list[int]()
         tried = [0] * len(self._arcs_of)
         while True:
@@ -139,7 +140,7 @@ class FlowNetwork:
         return level[self._head[arc]] == level[node] + 1 and self._is_free(node, arc)
 
     def _send(self, path: list[int]) -> tuple[int, int]:
-        """Send as many units as possible along ``path``. Returns (units, position of the first full arc)."""
+        """Fill ``path`` with units. Returns the number of units and the position of the first full arc."""
         units = min(self._room[arc] for arc in path)
         for arc in path:
             self._room[arc] -= units

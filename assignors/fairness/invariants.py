@@ -1,4 +1,4 @@
-"""The rules for assignments. Tests check every strategy with these rules, and the monitor checks every group with them.
+"""Checks assignments against rules. Tests check the results of every strategy, and the monitor checks every group.
 
 The common rule for all strategies: each partition of a subscribed, existing topic belongs to exactly one member, and
 this member subscribes to the topic. Each strategy must also keep its own promises about balance and needless moves. In
@@ -30,7 +30,7 @@ STICKY_STRATEGIES = ("sticky", COOPERATIVE, "uniform")
 
 
 class Rule(str, Enum):
-    """The rules. The value of a rule is its name in reports."""
+    """The rules. Reports contain the value of a rule, for example ``unassigned``."""
 
     MEMBER_MISSING = "member_missing"
     UNKNOWN_MEMBER = "unknown_member"
@@ -59,8 +59,8 @@ class Violation:
 def violations(group: GroupSpec, assignment: GroupAssignment, strategy: str | None = None) -> list[Violation]:
     """Return the violations of ``assignment``. The list is empty if the assignment is valid.
 
-    If ``strategy`` is set, its promises are checked, too. For a custom or unknown strategy, only the common rule is
-    checked. Balance and needless moves are checked only if the assignment breaks no other rule.
+    If ``strategy`` is set, the promises of this strategy are checked, too. For a custom or unknown strategy, only the
+    common rule is checked. Balance and needless moves are checked only if the assignment breaks no other rule.
 
     >>> from assignors.model import GroupAssignment, GroupSpec, MemberSubscription as Member
     >>> group = GroupSpec((Member("A", ("t",)), Member("B", ("t",))), {"t": 2})
@@ -144,7 +144,7 @@ def _handed_over_early(group: GroupSpec, assignment: GroupAssignment) -> Iterato
 
 
 def _moved_needlessly(group: GroupSpec, assignment: GroupAssignment) -> Iterator[Violation]:
-    """Yield a violation if fewer partitions kept their owner than the balance allows.
+    """Yield a violation if more partitions moved than necessary for the balance.
 
     Nothing is checked if claims conflict, because then the previous owners are unknown. Nothing is checked if members
     have racks, because racks can be the reason for a move.
@@ -163,7 +163,8 @@ def _moved_needlessly(group: GroupSpec, assignment: GroupAssignment) -> Iterator
 def _max_stayable(group: GroupSpec, owners: dict[TopicPartition, str]) -> int:
     """Return the maximum number of partitions that can keep their owner in a balanced assignment.
 
-    If subscriptions differ, the result is the number of all partitions if the current owners are balanced, otherwise 0.
+    If subscriptions differ, this function only checks whether the current owners are balanced. If they are balanced,
+    the result is the number of all partitions, otherwise 0.
     """
     sizes = Counter(owners.values())
     subscribers = subscribers_by_topic(group, group.members)

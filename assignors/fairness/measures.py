@@ -1,6 +1,7 @@
-"""Measures of an assignment: number of partitions of each member (sizes), imbalance, moves, idle members.
+"""Measures of an assignment: sizes (partitions of each member), imbalance, moves, idle members.
 
-The golden vectors from Java contain the same measures. So tests can compare the results of Java and of this project.
+Kafka's Java code computed the golden vectors (test data). They contain the same measures, so tests can compare both
+results.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Measures:
-    """The measures of one assignment of one group. Counts without a unit in the name are numbers of partitions.
+    """The measures of one assignment of one group. All numbers count partitions.
 
-    ``balance_score`` is the sum of the size differences of all pairs of members. ``kept`` is the number of partitions
-    that kept their effective owner (see ``effective_owners``), and ``moves`` is the number of partitions that lost it.
-    For each topic, ``topic_spread`` is the largest number of partitions of one subscriber minus the smallest number of
-    partitions of one subscriber. ``idle_members`` are the ids of members without partitions.
+    ``balance_score`` is the sum of the size differences of all pairs of members. ``kept`` counts the partitions that
+    stay with their effective owner (see ``effective_owners``). ``moves`` counts the partitions that their effective
+    owner loses. ``topic_spread`` maps each topic to the difference between the largest and the smallest partition count
+    of its subscribers. ``idle_members`` are the ids of members without partitions.
     """
 
     sizes: tuple[int, ...]
@@ -51,7 +52,7 @@ def measure(
 ) -> Measures:
     """Compute the measures of ``assignment``. A member that ``assignment`` does not contain has no partitions.
 
-    ``owners`` are the group's effective owners. If the caller omits them, this function computes them.
+    ``owners`` are the group's effective owners. By default, this function computes these owners.
 
     >>> from assignors.model import GroupAssignment, GroupSpec, MemberSubscription as Member
     >>> group = GroupSpec((Member("A", ("t",)), Member("B", ("t",))), {"t": 3})

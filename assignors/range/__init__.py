@@ -1,4 +1,4 @@
-"""The range strategy of the client, with and without racks, and the range strategy of the broker (KIP-848).
+"""The range strategies: of the client with racks, of the client without racks, and of the broker (KIP-848).
 
-Imports no other folder.
+This folder imports no other folder of `assignors`.
 """

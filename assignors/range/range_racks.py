@@ -4,11 +4,11 @@ Topics with the same subscribers and the same partition count are *co-partitione
 numbers of all co-partitioned topics, so that an application can join these topics. For this reason, co-partitioned
 topics are assigned together, by partition number. Each set of co-partitioned topics is assigned in two steps:
 
-1. If a member in the rack of a replica can still get a partition, this member gets the partition.
+1. A partition goes to a member in the rack of a replica if such a member is below its limit.
 2. The other partitions are assigned as in range without racks.
 
-``RangeAssignor.java`` stores a separate state for each topic and updates these states together. This module stores one
-common state, with the same result.
+``RangeAssignor.java`` stores the assigned partition numbers of each topic. Co-partitioned topics have equal numbers, so
+this module stores the numbers once.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def racks_matter_for_any_topic(group: GroupSpec, members: Sequence[MemberSubscri
 
 
 class _Ranges:
-    """For one set of co-partitioned topics: the partition numbers of each subscriber, and how many more it can get."""
+    """The partition numbers that each subscriber has in one set of co-partitioned topics."""
 
     def __init__(self, subscribers: int, count: int) -> None:
         self.quota, self.extra = divmod(count, subscribers)
@@ -62,7 +62,7 @@ class _Ranges:
         self.unassigned = [True] * count
 
     def room(self, place: int) -> int:
-        """Return how many more partitions the subscriber can get. The limit is the quota, plus 1 if extras remain."""
+        """Return how many more partitions the subscriber can get."""
         return max(0, self.quota + (self.extra > 0) - len(self.numbers[place]))
 
     def take(self, place: int, numbers: Sequence[int]) -> None:
@@ -73,7 +73,7 @@ class _Ranges:
             self.extra -= 1
 
     def fill_rest(self) -> list[list[int]]:
-        """Assign the remaining numbers, in ascending order, to the first subscribers with room. Returns the result."""
+        """Assign the other numbers in ascending order to the first subscribers with room. Returns all numbers."""
         left = [number for number, free in enumerate(self.unassigned) if free]
         start = 0
         for place in range(len(self.numbers)):
@@ -86,7 +86,7 @@ class _Ranges:
 def _co_partitioned(
     group: GroupSpec, members: Sequence[MemberSubscription]
 ) -> dict[tuple[tuple[int, ...], int], list[str]]:
-    """Return lists of co-partitioned topics. The key of a list is (positions of subscribers, partition count)."""
+    """Map (positions of subscribers, partition count) to the co-partitioned topics with these values."""
     topics: dict[tuple[tuple[int, ...], int], list[str]] = {}
     for topic, subscribers in subscribers_by_topic(group, members).items():
         topics.setdefault((tuple(subscribers), group.partition_count(topic)), []).append(topic)
@@ -94,12 +94,12 @@ def _co_partitioned(
 
 
 def _common_racks(partition_racks: list[list[frozenset[str]]]) -> list[frozenset[str]]:
-    """For each partition number, return the racks that have a replica of this partition of every topic."""
+    """For each partition number, return the racks in which every topic has a replica of this partition."""
     return [racks[0].intersection(*racks[1:]) for racks in zip(*partition_racks, strict=True)]
 
 
 def _match_by_member(ranges: _Ranges, racks: Sequence[str | None], partition_racks: Sequence[frozenset[str]]) -> None:
-    """Assign one topic. One member after another gets partitions in its rack until the member has no room.
+    """Assign one topic. Each member gets partitions in its rack up to its limit, and then the next member follows.
 
     Members of one rack share one list of the rack's partitions.
     """
@@ -120,9 +120,9 @@ def _match_by_member(ranges: _Ranges, racks: Sequence[str | None], partition_rac
 def _match_by_partition(
     ranges: _Ranges, racks: Sequence[str | None], partition_racks: Sequence[frozenset[str]]
 ) -> None:
-    """Assign co-partitioned topics. Each partition number goes to the first member that has room in a common rack.
+    """Assign co-partitioned topics. Each number goes to the first member in a common rack that is below its limit.
 
-    A member that is full stays full. So it is removed from the queue of its rack.
+    A member at its limit is removed from the queue of its rack, because the limit never increases.
     """
     waiting: dict[str | None, list[int]] = {}
     for place in reversed(range(len(racks))):

@@ -1,4 +1,4 @@
 """The sticky strategies. `constrained` is for equal subscriptions, and `general` is for different subscriptions.
 
-Imports no other folder.
+This folder imports no other folder of `assignors`.
 """

@@ -4,13 +4,12 @@ For n members and p partitions, the *quota* is p // n. Every member gets at leas
 addition, p % n members get one more partition each. These additional partitions are the *surplus*. The algorithm has
 the same three steps as ``AbstractStickyAssignor.ConstrainedAssignmentBuilder``:
 
-1. Members keep the partitions that they own, up to the quota. A member that owns more than the quota also keeps one
-   partition as part of the surplus, until no surplus remains. If racks matter, a member keeps only partitions with a
-   replica in its rack.
-2. This step runs only if racks matter. Each partition that no member kept goes to the next member in turn that is in
-   the rack of a replica.
-3. Each remaining partition goes to the next member in turn that is below the quota. Then members at the quota get one
-   partition of the surplus each.
+1. Members keep the partitions that they own, up to the quota. A member that owns more than the quota keeps one more
+   partition, as long as surplus remains. If racks matter, a member keeps only partitions with a replica in its rack.
+2. If racks matter, each partition that no member kept goes to a member in the rack of a replica, if the quota and the
+   surplus allow it. The members take turns.
+3. The other partitions go to members below the quota, which take turns. Then members at the quota get one partition of
+   the surplus each.
 
 The code identifies a member by its position in the order of member ids. Step 1 visits members in the order of ``scan``.
 This order decides which members keep a partition of the surplus.
@@ -110,7 +109,7 @@ class ConstrainedAssignment:
         return quotas.quota
 
     def _fill(self, unassigned: list[TopicPartition]) -> None:
-        """Run step 3. Fill the members below the quota in turn, then assign the surplus."""
+        """Run step 3."""
         quotas = self._quotas
         partitions = iter(unassigned)
         while quotas.below_quota:

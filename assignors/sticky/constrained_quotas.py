@@ -29,7 +29,7 @@ class Quotas:
         self._revoked: dict[TopicPartition, int] = {}
 
     def revoke(self, partitions: Iterable[TopicPartition], owner: int) -> None:
-        """Store the partitions that ``owner`` does not keep."""
+        """Remember that ``owner`` does not keep these partitions."""
         self._revoked.update(dict.fromkeys(partitions, owner))
 
     def give(self, partition: TopicPartition, member: int) -> None:
@@ -39,11 +39,11 @@ class Quotas:
             self.transferring[partition] = member
 
     def is_full(self, member: int) -> bool:
-        """Return whether the number of partitions of a member is equal to the quota."""
+        """Return whether the member has exactly as many partitions as the quota."""
         return len(self.assigned[member]) == self.quota
 
     def take_surplus(self) -> None:
-        """Reduce the surplus by 1. If no surplus remains, remove all candidates for it."""
+        """Reduce the surplus by 1. If no surplus remains, remove all members from ``at_quota``."""
         self.surplus -= 1
         if not self.surplus:
             self.at_quota.clear()

@@ -1,4 +1,4 @@
-"""Step 2 of the constrained algorithm: members in the rack of a replica get partitions in turn (KIP-881).
+"""Step 2 of the constrained algorithm: members in the rack of a replica take turns to get partitions (KIP-881).
 
 For every partition, ``ConstrainedAssignmentBuilder.assignRackAwareRoundRobin`` searches through a list of all
 candidates. This module has a separate list of candidates for each rack, with the same result.
@@ -43,7 +43,7 @@ def fill_by_rack(quotas: Quotas, racks: StickyRacks, partitions: Iterable[TopicP
 
 
 class _BelowQuota:
-    """For each rack, the members below the quota. The members get partitions in turn."""
+    """The members below the quota, by rack. These members take turns."""
 
     def __init__(self, quotas: Quotas, racks: StickyRacks) -> None:
         self._rack_of = racks.members
@@ -56,9 +56,9 @@ class _BelowQuota:
                 self._by_rack.setdefault(self._rack_of[member], []).append(member)
 
     def next(self, racks: Iterable[str]) -> int | None:
-        """Return the next member in turn from one of ``racks``, or None if these racks have no member.
+        """Return the member of ``racks`` whose turn it is, or None if ``racks`` contains no member below the quota.
 
-        The returned member moves to the end of the order.
+        The returned member then waits until all other members had their turn.
         """
         waiting = [members for rack in racks if (members := self._by_rack.get(rack))]
         if not waiting:
@@ -79,7 +79,7 @@ class _BelowQuota:
 
 
 class _AtQuota:
-    """For each rack, the members at the quota. The member that reached the quota first gets the surplus first."""
+    """The members at the quota, by rack, in the order in which they reached the quota."""
 
     def __init__(self, quotas: Quotas, racks: StickyRacks) -> None:
         self._quotas = quotas

@@ -1,10 +1,10 @@
 """The client-side ``cooperative-sticky`` strategy (``CooperativeStickyAssignor``; KIP-429).
 
 A cooperative rebalance needs two rounds if partitions change their owner. In the first round these partitions are
-*withheld*: the new owner does not get them yet. The old owner gets an assignment without these partitions. It revokes
-them and rejoins the group. In the second round, the new owner gets the partitions. ``assign`` returns the assignment of
-one round. ``rebalance_needed`` returns whether a further round follows. ``group_after_rejoin`` returns the group at the
-start of the next round.
+*withheld*: the new owner does not get them yet. The old owner gets an assignment without these partitions. The old
+owner revokes these partitions and rejoins the group. In the second round, the new owner gets the partitions. ``assign``
+returns the assignment of one round. ``rebalance_needed`` returns whether a further round follows.
+``group_after_rejoin`` returns the group at the start of the next round.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class CooperativeStickyAssignor:
-    """Like sticky, but a new owner gets a partition only after the old owner has revoked the partition.
+    """Assigns like sticky, but gives a partition to a new owner only after the old owner has revoked the partition.
 
     B joins, and t-1 moves from A to B in two rounds:
 
@@ -46,7 +46,7 @@ class CooperativeStickyAssignor:
         self.scan = scan
 
     def assign(self, group: GroupSpec) -> GroupAssignment:
-        """Assign ``group``. A partition that a member must first revoke is not assigned in this round."""
+        """Assign ``group``. If a member must first revoke a partition, the partition stays unassigned in this round."""
         outcome = assign_sticky(group, self.scan)
         transferring = outcome.transferring
         if transferring is None:

@@ -2,8 +2,8 @@
 
 The algorithm has the same four steps as ``AbstractStickyAssignor.GeneralAssignmentBuilder``:
 
-1. A member keeps a partition that it owns if it still subscribes to the topic. If racks matter, a replica of the
-   partition must also be in the member's rack.
+1. A member keeps its partitions of the topics to which it still subscribes. If racks matter, a replica of the partition
+   must also be in the member's rack.
 2. Every other partition goes to its least loaded subscriber. If racks matter, subscribers in the rack of a replica are
    preferred. Topics with few subscribers are assigned first, because their partitions have the fewest possible owners.
 3. A partition moves to a subscriber that has at least two partitions fewer than the owner. The step ends when no such
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
 
 class GeneralAssignment:
-    """One run of the algorithm. ``owners`` contains the owners according to the claims. ``build`` replaces them.
+    """One run of the algorithm. ``owners`` contains the owners according to the claims. ``build`` updates ``owners``.
 
-    ``subscribers`` maps each topic to the positions of its subscribers. If a partition moves, the member in ``earlier``
-    is the preferred new owner (see ``claims.find_earlier_owners``).
+    ``subscribers`` maps each topic to the positions of its subscribers. If a partition must move,
+    ``earlier`` contains its preferred new owner (see ``claims.find_earlier_owners``).
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class GeneralAssignment:
     def _deal(self, topic: str, numbers: Sequence[int], racks: StickyRacks | None) -> list[int]:
         """Run step 2 for one topic. Returns the numbers of the partitions that are still unassigned.
 
-        Only the loads of this topic's subscribers change. So one heap of (load, member) per rack is sufficient.
+        One heap of (load, member) per rack is sufficient, because only the loads of this topic's subscribers change.
         """
         heaps = self._loads_by_rack(topic, racks) if numbers else {}
         owners = self.owners[topic]
@@ -118,7 +118,7 @@ class GeneralAssignment:
     def _balance(self, unassigned: Mapping[str, Sequence[int]], *, revoked: bool, from_scratch: bool) -> None:
         """Run steps 3 and 4.
 
-        If no member lost a partition in step 1, step 3 first moves only the partitions that step 2 assigned.
+        If every member kept all its partitions in step 1, step 3 first moves only partitions that step 2 assigned.
         """
         movable = {topic: range(len(self.owners[topic])) for topic in self.topics if len(self.subscribers[topic]) > 1}
         involved = sorted(set(chain.from_iterable(self.subscribers[topic] for topic in movable)))

@@ -1,14 +1,14 @@
 """Step 3 of the general sticky algorithm: moves partitions until no move improves the balance.
 
 Each pass visits all partitions in order. A partition can move to a subscriber that has at least two partitions fewer
-than the owner. It moves to its earlier owner if possible, otherwise to the least loaded subscriber if possible. The
-algorithm ends after the first pass without a move.
+than the owner. If the earlier owner is such a subscriber, the partition moves to its earlier owner, otherwise to the
+least loaded subscriber. The algorithm ends after the first pass without a move.
 
-In Java, ``AbstractStickyAssignor.performReassignments`` checks before every partition whether the whole group is
-balanced. This check iterates over all members and partitions, so Java can take minutes. The check never changes the
-result, because no partition moves in a balanced group. So this module omits the check. A pass visits all partitions of
-one topic before the next topic. During this time, only the loads of the topic's subscribers change. So one heap per
-topic is sufficient to find the least loaded subscriber.
+Before every partition, Java's ``AbstractStickyAssignor.performReassignments`` checks whether the group is balanced.
+This check iterates over all members and partitions, so Java can take minutes. The check never changes the result,
+because no partition moves in a balanced group. So this module omits the check. A pass visits the topics one after the
+other. While a pass visits a topic, only the loads of this topic's subscribers change. So one heap per topic is
+sufficient to find the least loaded subscriber.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Balancer:
         return moved
 
     def _earlier_owner(self, topic: str, number: int, size: int) -> int | None:
-        """Return the earlier owner if it has at most ``size`` - 2 partitions and still subscribes to the topic.
+        """Return the earlier owner if this member subscribes to the topic and has at most ``size`` - 2 partitions.
 
         Java does not check the subscription. So Java can assign the partition to a member that does not subscribe to
         the topic.
@@ -100,7 +100,7 @@ class Balancer:
         return earlier
 
     def _move(self, topic: str, number: int, target: int) -> int:
-        """Move one partition to ``target``: the given partition, or a partition that ``target`` lost before.
+        """Move partition ``number`` to ``target``, or a partition that ``movements`` chooses instead.
 
         Returns the member that loses the partition.
         """
@@ -121,8 +121,8 @@ class Balancer:
 def balance_score(sizes: Sequence[int], members: Iterable[int]) -> int:
     """Return the sum of the size differences of all pairs of ``members``. 0 is perfect balance.
 
-    The sizes are sorted in ascending order. Then each size is added once for every earlier size, and subtracted once
-    for every later size.
+    Sort the sizes in ascending order. Then add each size once for every size before it, and subtract it once for every
+    size after it.
 
     >>> balance_score([1, 4, 2], [0, 1, 2])
     6

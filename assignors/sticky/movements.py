@@ -8,8 +8,8 @@ from assignors.java_hash import bucket, java_string_hash, table_size, topic_part
 class TopicMovements:
     """The movements of the partitions of one topic (``AbstractStickyAssignor.PartitionMovements``).
 
-    Example: partition 1 moved from A to B. Now a partition must move from B to A. Partition 1 is a better choice than
-    partition 2, because then both partitions belong to their first owner. The balance is the same for both choices.
+    Example: partition 1 moved from A to B. Now a partition must move from B to A. If partition 1 moves instead of
+    partition 2, both partitions belong to their first owner. The balance is the same in both cases.
 
     >>> movements = TopicMovements("t0")
     >>> movements.record(1, giver=0, target=1)
@@ -23,19 +23,18 @@ class TopicMovements:
         self._by_pair: dict[tuple[int, int], _MovedPartitions] = {}
 
     def substitute(self, number: int, giver: int, target: int) -> int:
-        """Choose the partition that moves to ``target``: ``number``, or a partition that ``target`` lost before.
+        """Return ``number``, or a partition that moved away from ``target`` earlier and can move back instead.
 
-        If partition ``number`` has already moved, its first giver is used in place of ``giver``. So the chosen
-        partition can belong to a different member than ``giver``.
+        A partition that moves back belongs to the first owner of ``number``. This owner is not always ``giver``.
         """
         source = self._moved[number][0] if number in self._moved else giver
         returning = self._by_pair.get((target, source))
         return returning.first(self._topic_hash) if returning else number
 
     def record(self, number: int, giver: int, target: int) -> None:
-        """Record a movement. If the partition moved before, its first giver stays the same.
+        """Record a movement. If the partition moved before, its first owner stays the same.
 
-        If the partition returns to its first giver, it counts as not moved.
+        If the partition returns to its first owner, it counts as not moved.
         """
         if number in self._moved:
             pair = self._moved.pop(number)
@@ -49,7 +48,7 @@ class TopicMovements:
 
 
 class _MovedPartitions:
-    """The partitions with the same first giver and the same new owner, in the order of Java's ``HashSet``."""
+    """Partitions that moved from the same first owner to the same new owner, in the order of Java's ``HashSet``."""
 
     def __init__(self) -> None:
         self.arrivals: dict[int, int] = {}

@@ -61,7 +61,7 @@ class StickyAssignor:
         self.scan = scan
 
     def assign(self, group: GroupSpec) -> GroupAssignment:
-        """Assign ``group``. The claims of its members decide which partitions keep their owner."""
+        """Assign ``group``. The claims of the members decide which partitions keep their owner."""
         outcome = assign_sticky(group, self.scan)
         return group_assignment(outcome.members, outcome.assigned)
 
@@ -70,8 +70,8 @@ class StickyAssignor:
 class StickyOutcome:
     """The members sorted by id, the partitions of each member, and the partitions that change their owner.
 
-    ``transferring`` maps these partitions to their new owners. It is None after the general algorithm, which does not
-    compute it.
+    ``transferring`` maps these partitions to their new owners. The general algorithm does not compute ``transferring``,
+    so the field is None after this algorithm.
     """
 
     members: Sequence[MemberSubscription]

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 class StickyRacks:
     """The rack of each member, by position, and the racks of each partition's replicas.
 
-    Both fields are empty if racks do not matter. Sticky decides once for the whole group whether racks matter.
+    Both fields are empty if racks do not matter. In sticky, racks matter either for all topics of the group or for no
+    topic.
     """
 
     members: Mapping[int, str] = field(default_factory=dict)

@@ -1,4 +1,4 @@
 """The uniform strategy of the broker (KIP-848), for equal and for different subscriptions.
 
-Imports no other folder.
+This folder imports no other folder of `assignors`.
 """

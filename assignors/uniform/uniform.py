@@ -48,7 +48,7 @@ class UniformAssignor:
 
 
 def _current_target(members: Sequence[MemberSubscription], partitions: Mapping[str, int]) -> Owners:
-    """Return the current owner of each partition. An owner that no longer subscribes to the topic does not count.
+    """Return the current owner of each partition. Members that no longer subscribe to the topic do not count.
 
     If several members own one partition, the last member counts. In a real broker, a partition never has two owners.
     Claims to partitions that do not exist are ignored. For such a claim, the broker throws an exception.

@@ -1,13 +1,13 @@
 """Uniform for different subscriptions (``UniformHeterogeneousAssignmentBuilder``).
 
-1. For each topic in turn, partitions without an owner go to the least loaded subscribers.
-2. For each topic in turn, partitions move from the most loaded to the least loaded subscribers until the loads differ
-   by at most one. A move can make the loads for an earlier topic uneven. So this step visits all topics up to 16 times.
-   It ends earlier if no partition moved during one visit of all topics.
+1. For each topic, partitions without an owner go to the least loaded subscribers.
+2. For each topic, partitions move from the most loaded to the least loaded subscribers until their loads differ by at
+   most one. A move can make the loads of an earlier topic's subscribers uneven. So step 2 visits all topics up to 16
+   times. Step 2 ends earlier if no partition moved during one visit of all topics.
 
-Step 2 handles one topic at a time, so it cannot find a chain of moves through a third member. As a result, the balance
-is only a local optimum. Topics with the most partitions per subscriber come first. Members with equal loads are sorted
-by position, which is the order of member ids.
+Step 2 never moves partitions of two topics together, even if only both moves together would improve the balance. So the
+balance is only a local optimum. Both steps visit topics with the most partitions per subscriber first. Members with
+equal loads are sorted by position, which is the order of member ids.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 The subscribers are sorted by load. The *low range* contains the least loaded subscribers. All subscribers in the low
 range have the same load, the *level* of the range. Each subscriber in the low range gets one partition. Then the level
-of the low range increases by one. The low range then also includes the subscribers that already had this load. The
-*high range* contains the most loaded subscribers, and its level decreases in the same way. The two ranges *meet* when
-their levels differ by at most one.
+of the low range increases by one. The low range then also includes the subscribers whose load was already equal to the
+new level. The *high range* contains the most loaded subscribers, and its level decreases in the same way. The two
+ranges *meet* when their levels differ by at most one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class SubscriberLoads:
-    """Returns members one by one. The caller moves one partition to or from each of them, and updates ``sizes``."""
+    """Returns members one by one. For each member, the caller moves one partition and updates ``sizes``."""
 
     def __init__(self, subscribers: Sequence[int], sizes: Sequence[int]) -> None:
         self._sizes = sizes

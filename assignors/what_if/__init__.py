@@ -1,4 +1,4 @@
 """Computes the effect of a different strategy, of members that join or leave, and of more partitions.
 
-May import all of `assignors`.
+This folder may import all of `assignors`.
 """

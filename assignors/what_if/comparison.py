@@ -21,7 +21,7 @@ MAX_SIZES = 6
 
 @dataclass(frozen=True, slots=True)
 class StrategyResult:
-    """The final assignment of one strategy, its measures, and the number of rebalances until the group reaches it."""
+    """The final assignment of one strategy, its measures, and the number of necessary rebalances (``rounds``)."""
 
     strategy: str
     assignment: GroupAssignment
@@ -35,10 +35,10 @@ def compare(
     """Compute the measures of a strategy's final assignment.
 
     A partition moves if its final owner is different from its current owner in ``group``. ``owners`` are the current
-    owners (``effective_owners``). If the caller omits them, this function computes them.
+    owners. The default is the result of ``effective_owners``.
 
-    In its first round, a cooperative strategy withholds the partitions that move. So this function computes further
-    rounds until no member must revoke a partition, but at most ``MAX_ROUNDS`` rounds.
+    In its first round, a cooperative strategy withholds the partitions that move. So this function computes at most
+    ``MAX_ROUNDS`` rounds. It stops when no member must revoke a partition.
     """
     current, assignment, rounds = group, assignor.assign(group), 1
     cooperative = assignor.name == CooperativeStickyAssignor.name
@@ -57,7 +57,7 @@ def current_assignment(group: GroupSpec) -> GroupAssignment:
 
 
 def format_sizes(sizes: Sequence[int]) -> str:
-    """Format sizes as members x partitions, or as minimum..maximum if more than ``MAX_SIZES`` sizes are different.
+    """Format sizes as members x partitions. If more than ``MAX_SIZES`` sizes are different, return minimum..maximum.
 
     >>> format_sizes((0, 2, 2, 3))
     '1x0 2x2 1x3'

@@ -5,13 +5,14 @@
 2. The coordinator chooses the strategy, as in ``select_protocol``. If no strategy is common to all members, the
    coordinator rejects the members that join (INCONSISTENT_GROUP_PROTOCOL), and their consumers fail.
 3. Each member derives its rebalance protocol from its own list (``ConsumerCoordinator``). A member is cooperative only
-   if all strategies in its list are cooperative. Because of this rule, KIP-429 needs two rolling restarts. After the
-   first restart, all members offer both strategies and are still eager. During the second restart, eager and
-   cooperative members can work together, because all of them use ``cooperative-sticky``.
-4. Successive steps of one restart are merged into one step if they have the same result.
+   if all strategies in its list are cooperative. Because of this rule, a change from eager to cooperative needs two
+   rolling restarts (KIP-429). After the first restart, all members offer the old strategy and ``cooperative-sticky``,
+   and are still eager. During the second restart, eager and cooperative members can work together, because all members
+   use ``cooperative-sticky``.
+4. If successive steps of one restart have the same strategy and the same rebalance protocols, they become one step.
 
 librdkafka refuses a list with eager and cooperative strategies. So members with librdkafka cannot do the two rolling
-restarts of KIP-429. Stop the whole group for such a change.
+restarts of KIP-429. For such a change, stop the whole group.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ Offer = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The result of one step, and the smallest and the largest number of restarted members with this result.
+    """The state of the group after the restart of ``restarted_at_least`` to ``restarted_at_most`` members.
 
     ``restart`` is 0 before the first rolling restart. ``offers`` contains the different lists of the members.
     ``strategy`` is None if the members have no strategy in common. ``rebalance_protocols`` contains the different
@@ -84,7 +85,7 @@ def rolling_change(offers: Sequence[Sequence[Offer]]) -> list[Step]:
 def rebalance_protocol(offer: Offer) -> str:
     """Return the rebalance protocol of a member: cooperative only if all strategies in its list are cooperative.
 
-    The result is ``unknown`` if it depends on a strategy that Kafka does not contain.
+    The result is ``unknown`` if the list contains no eager strategy, but a strategy that Kafka does not contain.
 
     >>> rebalance_protocol(("cooperative-sticky", "range")), rebalance_protocol(("cooperative-sticky",))
     ('eager', 'cooperative')

@@ -55,13 +55,13 @@ def parse_group(fields: object) -> GroupSpec:
 
 
 def scenario_id(fields: object) -> str | None:
-    """Return the field ``id`` of a decoded line, or None if it is missing. Other fields of the line can be invalid."""
+    """Return the field ``id`` of a decoded line, or None if the line has no id. Other fields can be invalid."""
     found = fields.get("id") if isinstance(fields, dict) else None
     return found if isinstance(found, str) else None
 
 
 def decode_line(line: str | bytes) -> object:
-    """Decode one JSON line. Raises ScenarioError if the line is not JSON or has too many nested levels."""
+    """Decode one JSON line. Raises ScenarioError if the line is not JSON, or has too many nested levels."""
     try:
         return json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -77,7 +77,7 @@ def assignment_as_json(assignment: GroupAssignment) -> dict[str, list[list[str |
 
 
 def answer_as_json(scenario: Scenario, assignment: GroupAssignment) -> dict[str, object]:
-    """Return the JSON form of a scenario's result.
+    """Return the result of a scenario as values that ``json`` can write.
 
     For ``cooperative-sticky``, the JSON also contains ``rebalance_needed`` and the assignment after a second round.
     Before the second round, every member has revoked its lost partitions and has rejoined.

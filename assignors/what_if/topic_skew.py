@@ -7,14 +7,13 @@ the other members are idle. Source: the class comment of ``RangeAssignor``.
 
 The rules are checked in this order. The first rule that applies decides the result:
 
-1. If the assignment breaks a rule, no skew is reported. The broken rule must be repaired first.
-2. If two subscribers of a topic differ by more than one partition of the topic, no skew is reported. The imbalance has
-   a different cause.
-3. If the sizes are as fair as in the fairest valid assignment, no skew is reported.
+1. If the assignment is invalid, no skew is reported. The assignment must become valid first.
+2. If one subscriber of a topic has at least two partitions of this topic more than a different subscriber, no skew is
+   reported. In this case, the imbalance has a different cause.
+3. If no valid assignment is fairer, no skew is reported.
 4. If each member has the extra partition of at most one topic, no skew is reported. In this case, the sizes differ
    because subscriptions differ.
-5. In all other cases, skew is reported. The extra partitions of each member are counted. ``members`` contains the
-   members with the highest count.
+5. In all other cases, skew is reported. ``members`` contains the members with the most extra partitions.
 """
 
 from __future__ import annotations
@@ -73,11 +72,11 @@ def topic_skew(group: GroupSpec, assignment: GroupAssignment) -> TopicSkew | Non
 
 
 def choose_remedy(outcomes: Iterable[Outcome | FailedOutcome]) -> Outcome | None:
-    """Return the outcome of the strategy that removes the topic skew. None if no strategy has the score 100.
+    """Return the outcome of a strategy that removes the topic skew, or None if no strategy has the score 100.
 
-    If several strategies have the score 100, the strategy that moves the fewest partitions is chosen. If several of
-    these strategies move equally few partitions, the first of them is chosen. ``outcomes`` are the outcomes of
-    ``what_if`` for the unchanged group.
+    Among the strategies with the score 100, the strategy that moves the fewest partitions is chosen. If several of
+    these strategies move equally few partitions, the first of these strategies is chosen. ``outcomes`` are the outcomes
+    of ``what_if`` for the unchanged group.
 
     >>> from assignors import BUILT_IN
     >>> from assignors.model import GroupSpec, MemberSubscription as Member

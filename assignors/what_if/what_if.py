@@ -4,20 +4,20 @@ These rules define a change exactly, so that two monitors return the same result
 
 1. A member that *joins* is dynamic and has no rack. The new member has the most common subscription. If several
    subscriptions are equally common, the subscription with the most partitions is used. If several of these
-   subscriptions have equally many partitions, the first by name is used. The id of the new member is
-   ``~new-member-1``. ``range`` and ``roundrobin`` sort members by id, so the new member comes last: ``~`` sorts after
-   letters and digits.
+   subscriptions have equally many partitions, the first in alphabetical order is used. The id of the new member is
+   ``~new-member-1``. ``~`` sorts after letters and digits, so the new member is the last member for ``range`` and
+   ``roundrobin``.
 2. The member that *leaves* is the member with the most partitions today. If several members have equally many
    partitions, the last of these members by id leaves. This change is the worst case, because all partitions of the
    busiest member must move. If two members leave, the second member is chosen in the same way.
 3. A topic can only *grow*, because Kafka cannot reduce the number of partitions. At least one member must subscribe to
    the topic. The racks of the new partitions are unknown.
 4. A partition moves if its new owner is different from today's owner. If today's owner leaves, or cannot keep the
-   partition, the partition moves under every strategy. ``moved_partitions`` includes such moves, and
-   ``unavoidable_moves`` counts only such moves.
+   partition, the partition moves under every strategy. Such moves are *unavoidable*. ``moved_partitions`` counts all
+   moves, ``unavoidable_moves`` counts only unavoidable moves.
 5. For a cooperative strategy, all rounds are computed, as in ``comparison``.
-6. If the produce rates of the partitions are given, the produce rate of the busiest member is computed
-   (``fairness.busiest``). If a topic grows, this rate is unknown, because the rates of the new partitions are unknown.
+6. The produce rate of the busiest member is computed from the produce rates of the partitions (``fairness.busiest``).
+   If a topic grows, this rate is unknown, because the rates of the new partitions are unknown.
 
 For one change of a group with 1,000 members and 10,000 partitions, the computation of all built-in strategies takes
 0.13 s. If all subscriptions differ, the computation takes 0.5 s (DESIGN.md).
@@ -82,15 +82,15 @@ USUAL_CHANGES = (Change(), Change(members=1), Change(members=-1))
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The measures of one strategy's final assignment. Counts without a unit in the name are numbers of partitions.
+    """The measures of one strategy's final assignment. ``sizes`` and ``topic_spread`` count partitions.
 
     ``strategy`` is None if the outcome describes today's owners. ``score`` (0 to 100, see ``evenness``) is None if
-    partitions are unassigned. ``excess_partitions`` are the partitions of the busiest member beyond the fairest
-    possible maximum. ``score`` and ``excess_partitions`` are None if too many subscriptions differ, because then the
-    fairest assignment is not computed. For each topic, ``topic_spread`` is the largest number of partitions of one
-    subscriber minus the smallest number of partitions of one subscriber. ``rounds`` is the number of rebalances until
-    the group reaches the assignment. ``busiest_records_per_second`` is the produce rate of the busiest member, or None
-    if it is unknown (rule 6).
+    partitions are unassigned. ``excess_partitions`` is the size of the busiest member, minus this size in the fairest
+    valid assignment. ``score`` and ``excess_partitions`` are None if too many subscriptions differ, because then the
+    fairest assignment is not computed. ``topic_spread`` maps each topic to the difference between the largest and the
+    smallest partition count of its subscribers. ``rounds`` is the number of rebalances until the group reaches the
+    assignment. ``busiest_records_per_second`` is the produce rate of the busiest member, or None if this rate is
+    unknown (rule 6).
     """
 
     strategy: str | None
@@ -117,7 +117,7 @@ class FailedOutcome:
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
-    """The outcomes of all strategies for one changed group, and the limits that apply to every strategy.
+    """The outcomes of all strategies for one changed group, and the values that are the same for every strategy.
 
     ``joined`` and ``left`` are the ids of the members that join and leave. ``members`` and ``partitions`` are counts
     after the change. ``smallest_maximum`` is the number of partitions that the busiest member has in the fairest valid
@@ -145,9 +145,9 @@ def what_if(
 ) -> WhatIf:
     """Compute the outcome of every strategy for ``group`` after ``change``.
 
-    ``owners`` contains today's owners (partition -> member id). They replace the claims of the members in ``group``.
-    ``produce_rates`` contains the known produce rates, in records per second. Without ``change``, the group stays as it
-    is. Raises ImpossibleChangeError if the change is impossible, or if the group has no members.
+    ``owners`` contains today's owners (partition -> member id). These owners replace the claims of the members in
+    ``group``. ``produce_rates`` contains the known produce rates, in records per second. Without ``change``, the group
+    stays as it is. Raises ImpossibleChangeError if the change is impossible, or if the group has no members.
 
     In this example, three topics have two partitions each. Range assigns all partitions to the same two members. With
     sticky, two of the six partitions move to the third member:
@@ -226,7 +226,7 @@ def apply_change(group: GroupSpec, change: Change) -> GroupSpec:
 
 
 def what_if_as_json(found: WhatIf) -> dict[str, object]:
-    """Return the JSON form of a result: all fields, and the change in words.
+    """Return all fields of a result, and the change in words, as values that ``json`` can write.
 
     >>> from assignors import BUILT_IN
     >>> from assignors.model import GroupSpec, MemberSubscription as Member
@@ -240,10 +240,10 @@ def what_if_as_json(found: WhatIf) -> dict[str, object]:
 
 @dataclass(frozen=True, slots=True)
 class _Baseline:
-    """The values with which all strategies are compared. ``fairest`` is None if its computation takes too long.
+    """The values with which all outcomes are compared. ``fairest`` is None if its computation takes too long.
 
-    ``owners`` maps each partition that today's owner can keep to this owner. ``unavoidable_moves`` counts the
-    partitions that today's owner cannot keep. An owner that leaves keeps no partition.
+    ``owners`` contains today's owner of each partition, if this owner can keep the partition. ``unavoidable_moves``
+    counts the partitions that today's owner cannot keep. An owner that leaves keeps no partition.
     """
 
     fairest: tuple[int, ...] | None
@@ -266,7 +266,7 @@ def _fairest_if_known(group: GroupSpec) -> tuple[int, ...] | None:
 
 
 def _group_owning(group: GroupSpec, owners: Mapping[TopicPartition, str]) -> GroupSpec:
-    """Return ``group`` with claims that are made from ``owners``. All claims have the same generation."""
+    """Return ``group``, in which each member claims its partitions in ``owners`` with the same generation."""
     held: dict[str, list[TopicPartition]] = {member.member_id: [] for member in group.members}
     for partition in sorted(owners):
         if owners[partition] in held:

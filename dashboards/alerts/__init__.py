@@ -1,10 +1,10 @@
-"""The alerts, and the files for Prometheus and Alertmanager that result from them. DESIGN.md explains the policy.
+"""The alerts, and the generator of the files for Prometheus and Alertmanager. DESIGN.md explains the policy.
 
 - `definition.py`: the parts of an alert, with the rules for severities.
 - `assignments.py`, `rebalances.py`, `progress.py`, `retention.py`, `coordinators.py`, `monitor.py`: the alerts.
 - `expressions.py`, `texts.py`, `links.py`: parts of expressions, texts and links that several alerts use.
 - `inhibition.py`: the alerts that suppress other alerts.
-- `rules.py`, `files.py`: create Prometheus' rules, and write all files.
+- `rules.py` creates Prometheus' rules, and `files.py` writes all files.
 """
 
 from dashboards.alerts.links import FIRST_PANEL_NUMBER, PANEL_NUMBERS, panel_number

@@ -1,4 +1,4 @@
-"""Alerts on coordinators and on __consumer_offsets. They explain the trouble of many groups."""
+"""Alerts on coordinators and on __consumer_offsets. One such problem can be the cause of trouble in many groups."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BLOCKED = lines(
 
 COORDINATORS: Final = AlertFile(
     "6-coordinators",
-    "Alerts on coordinators and on __consumer_offsets. They explain the trouble of many groups.",
+    "Alerts on coordinators and on __consumer_offsets. One such problem can be the cause of trouble in many groups.",
     (
         Alert(
             "KafkaCoordinatorTrouble",

@@ -2,16 +2,17 @@
 
 Rules:
 
-1. An alert has up to three levels. `critical` wakes an engineer and requires harm. `warning` waits for the next working
-   day. `info` sends no notification.
+1. An alert has up to three levels. `critical` is only for harm, and wakes an engineer. `warning` waits for the next
+   working day. `info` sends no notification.
 2. If the expressions of the warning level and of the critical level are true, both levels fire. Alertmanager then sends
-   only the critical alert (`inhibition.py`). Each level waits for `pending` before it fires. So if only one level could
-   fire, an alert would end for a while each time its severity changes.
-3. An alert about a group gets the labels `team` and `coordinator` of the group. It exists only for groups whose alerts
-   are not ignored (`expressions.ALERTING`).
-4. The setting `severity` of a group is the highest severity of its alerts. The critical level exists only for groups
-   whose setting is `critical`. If the setting is `info`, the alert fires with the severity `info`.
-5. If an alert has no warning level, the groups with a lower setting get its critical level as a warning.
+   only the critical alert (`inhibition.py`). Each level waits for `pending` before it fires. If only one level could
+   fire, the alert would end and wait again each time the severity changes.
+3. An alert about a group gets the labels `team` and `coordinator` of the group. If the setting `ignore_alerts` of a
+   group is true, the group has no alerts (`expressions.ALERTING`).
+4. The setting `severity` of a group is the highest severity that the alerts of this group can have. The critical level
+   exists only for groups whose setting is `critical`. If the setting is `info`, the alert fires with the severity
+   `info`.
+5. If an alert has only a critical level, this level is a warning for groups whose setting is lower than `critical`.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ MONITOR: Final = "monitor"
 class Level:
     """One level of an alert.
 
-    `expression` is PromQL. For alerts about groups, its result has the labels `cluster` and `group`, and the labels of
-    the group are added later. The alert fires when the expression has been true for `pending`. After the expression
-    becomes false, the alert continues for `keep_firing`.
+    `expression` is PromQL. For alerts about groups, the result of the expression has the labels `cluster` and `group`.
+    Other labels of the group are added later. The alert fires when the expression has been true for `pending`. After
+    the expression becomes false, the alert continues for `keep_firing`.
     """
 
     severity: Severity
@@ -49,8 +50,8 @@ class Level:
 class Alert:
     """One alert.
 
-    `harm` is the text in README.md that explains why the alert exists. `labels_of_groups` is PromQL for the labels of
-    each group. If it is empty, the labels come from `expressions.ALERTING`.
+    `harm` is the text in README.md that explains why the alert exists. `labels_of_groups` is a query for the labels of
+    each group. By default, the labels come from `expressions.ALERTING`.
     """
 
     name: str

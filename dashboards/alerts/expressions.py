@@ -1,11 +1,12 @@
-"""Write PromQL for alerts. The recording rules compute what several alerts need.
+"""Write PromQL for alerts. If several alerts need the same query, a recording rule contains the query.
 
 Rules:
 
 1. Every expression removes the label `instance`. Otherwise, every alert would end and start again when the monitor
    moves to a different machine.
-2. Two monitors may watch one cluster. So an expression first computes a sum for each instance, and then the maximum of
-   all instances. A monitor that is not ready has no values of groups, so an old value is never the maximum.
+2. Two monitors may watch one cluster. So an expression first computes a sum for each monitor (`instance`), and then the
+   maximum of these sums. A monitor exports values of groups only while it is ready, so the maximum is never an old
+   value.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def group_min(metric: str) -> str:
 
 
 def condition_start(conditions: str, labels: str = "cluster, group") -> str:
-    """Return a query for the start time of a condition, or of several conditions that are separated by `|`.
+    """Return a query for the start time of a condition, or of several conditions (separated by `|`).
 
     >>> condition_start("silent_group")
     'min by (cluster, group) (rebalance_monitor_group_condition_timestamp_seconds{condition="silent_group"})'

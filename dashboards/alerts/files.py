@@ -7,7 +7,7 @@
 - `files/alertmanager-config.yaml` of the Helm chart: the same routes and rules. The chart contains a symbolic
   link to `dashboards/rules`.
 - `dashboards/README.md`: the table of alerts.
-- `streaming/doctor/rules_checksum.py`: the checksum of the rules. The command `doctor` compares it.
+- `streaming/doctor/rules_checksum.py`: the checksum of the rules. The command `doctor` compares this checksum.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _WIDTH: Final = 116
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes expressions with their line breaks and long texts as folded blocks."""
+    """Writes expressions with their line breaks, and long texts as folded blocks."""
 
 
 def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
@@ -152,7 +152,7 @@ def _as_field(matcher: Matcher) -> dict[str, str]:
 
 
 def _with_inhibition_rules(text: str) -> str:
-    """Return Alertmanager's configuration with new inhibition rules. They are the last part of the file."""
+    """Return Alertmanager's configuration with new inhibition rules, which are the last part of the file."""
     head, _, _ = text.partition("inhibit_rules:\n")
     return f"{head}inhibit_rules:\n" + "".join(_inhibition_rule(rule) for rule in inhibition_rules(ALERTS))
 

@@ -4,7 +4,8 @@ Rules:
 
 1. The alert for a cause suppresses the alerts for its effects.
 2. An alert never suppresses a more severe alert. Otherwise, nobody would get a notification about the harm.
-3. Targets are listed by name. A pattern such as `Kafka.+` would also suppress alerts of other products.
+3. A rule lists the names of the alerts that it suppresses. A pattern such as `Kafka.+` would also suppress alerts of
+   other products.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _DATA_LOSS: Final = ("KafkaRecordsLost", "KafkaRecordsAboutToBeLost", "KafkaOffs
 
 @dataclass(frozen=True, slots=True)
 class Inhibition:
-    """One reason to suppress alerts. A source suppresses targets that have the same values of the labels `equal`.
+    """The reason why source alerts suppress target alerts. Both must have the same values of the labels `equal`.
 
     If `only_if_critical` is true, a source suppresses alerts only while its severity is critical.
     """
@@ -50,7 +51,7 @@ class InhibitionRule:
 
 
 def inhibitions(alerts: tuple[Alert, ...]) -> tuple[Inhibition, ...]:
-    """Return all reasons to suppress alerts."""
+    """Return all inhibitions, each with its reason."""
     of_groups = tuple(alert.name for alert in alerts if alert.subject == GROUP)
     needs_ready = tuple(
         alert.name for alert in alerts if alert.name.startswith("Kafka") and alert.name != _COORDINATOR_MISSING

@@ -1,14 +1,15 @@
-"""Write the links of alerts. The labels of `rebalance_monitor_info` contain the addresses of the settings `[links]`.
+"""Write the links of alerts. The addresses are settings, which are also labels of `rebalance_monitor_info`.
 
-1. `page_url`: the page of the group or of the cluster. If the setting is empty, the link starts with the address that
-   Prometheus scrapes.
-2. `incident_url`: the incident of the group, or the incidents of the cluster. The link starts with the same address.
-   It names the group, and the monitor finds the incident. If a label contained the id of the incident, the alert would
-   start again when incidents merge. Alerts about the monitor itself have no such link. Some alerts about groups have no
-   incident, for example alerts about drift. Then the page links to the timeline of the group.
-3. `dashboard_url`: the dashboard in Grafana. If the setting is empty, there is no link.
-4. `runbook_url`: the section of the runbook. If the setting is empty, the link opens the runbook panel in Grafana. If
-   the address of Grafana is also empty, the link is the name of the file.
+1. `page_url`: the page of the group or of the cluster. If the setting `page_url` is empty, the link starts with the
+   address of the monitor that Prometheus scrapes.
+2. `incident_url`: the incident of the group, or the incidents of the cluster. The link starts with the same address as
+   `page_url`. The link contains only the group, and the monitor finds the incident of the group. If the alert contained
+   the id of the incident, the alert would start again when incidents merge. Alerts about the monitor itself have no
+   `incident_url`. Some alerts about groups have no incident, for example alerts about drift. For such an alert, the
+   page shows a link to the timeline of the group.
+3. `dashboard_url`: the dashboard in Grafana. If the setting `grafana_url` is empty, the alert has no `dashboard_url`.
+4. `runbook_url`: the section of the runbook. If the setting `runbook_url` is empty, the link opens the runbook panel in
+   Grafana. If `grafana_url` is also empty, the link is the name of the runbook file.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ _DASHBOARD_UIDS: Final = {False: "rebalance-monitor-itself", True: "rebalance-mo
 def panel_number(title: str) -> int:
     """Return the Grafana panel id of a runbook section. The link of an alert contains this id (`viewPanel`).
 
-    The id depends only on the title. With consecutive ids, a new alert would change the ids of other panels. Rules and
-    dashboards are not updated at the same time, so links of older rules would then open wrong panels. Panels outside
-    the runbook have smaller ids.
+    The id depends only on the title, so a new alert does not change the ids of other panels. Changed ids would be a
+    problem, because rules and dashboards are not updated at the same time. The links of older rules would open wrong
+    panels. Panels outside the runbook have smaller ids.
 
     >>> panel_number("KafkaAssignmentSkewed")
     868679
@@ -75,9 +76,9 @@ def _dashboard(subject: Subject) -> str:
 
 
 def _with_info(subject: Subject, text: str, otherwise: str = "") -> str:
-    """Return a text with the labels of the monitor's info metric, or `otherwise` if the metric has no series.
+    """Return a template of `text`, which can read the labels of `rebalance_monitor_info`, with the default `otherwise`.
 
-    If the monitor is down, its series ends after some minutes. So alerts about the monitor use the last value within
+    If the monitor is down, its metrics end after some minutes. So alerts about the monitor use the last value within
     one day.
     """
     selector = "rebalance_monitor_info{cluster=%q}"

@@ -1,4 +1,4 @@
-"""Alerts on the monitor itself. If it fails, no alert about a group can fire."""
+"""Alerts on the monitor itself. If the monitor fails, no alert about a group can fire."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _QUARANTINE = lines(
 
 
 def _in_cluster(query: str, text: str) -> str:
-    """Return a part of a text that appears only if a query about the cluster has a result. `@` is the selector."""
+    """Return a template that shows `text` only if a query about the cluster has a result. `@` is the selector."""
     selected = query.replace("@", "{cluster=%q}")
     return f'{{{{ with printf "{selected}" $labels.cluster | query }}}}{text}{{{{ end }}}}'
 
@@ -83,7 +83,7 @@ _IS_NOT_READY = f"{READY}@ == 0"
 
 MONITOR_ITSELF: Final = AlertFile(
     "7-monitor",
-    "Alerts on the monitor itself. If it fails, no alert about a group can fire.",
+    "Alerts on the monitor itself. If the monitor fails, no alert about a group can fire.",
     (
         Alert(
             "RebalanceMonitorDown",

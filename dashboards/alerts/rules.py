@@ -20,8 +20,9 @@ _CAPPED_SEVERITY = '{{ if eq $labels.max_severity "info" }}info{{ else }}warning
 def rule_groups(files: Iterable[AlertFile]) -> list[Rule]:
     """Return all rule groups: the recording rules, and one group for each file with alerts.
 
-    The last recording rule has the checksum of all other rules in a label. `rebalance-monitor doctor` compares the
-    checksum. It cannot compare the rules, because Prometheus' API returns expressions in a different format.
+    The last recording rule has a label that contains the checksum of all other rules. `rebalance-monitor doctor`
+    compares this checksum. The command cannot compare the rules, because Prometheus' API returns expressions in a
+    different format.
     """
     groups = [_recording_group(), *map(_alert_group, files)]
     ready = f"max by (cluster) ({READY})"
@@ -54,7 +55,7 @@ def _alert_group(file: AlertFile) -> Rule:
 
 
 def rules_of(alert: Alert) -> Iterator[Rule]:
-    """Return the rules of an alert, one for each level. An alert about groups may get a further level (rule 5)."""
+    """Return the rules of an alert, one for each level (see `levels_of`)."""
     for level in levels_of(alert):
         yield {
             "alert": alert.name,
@@ -67,7 +68,7 @@ def rules_of(alert: Alert) -> Iterator[Rule]:
 
 
 def levels_of(alert: Alert) -> Iterator[Level]:
-    """Return all levels of an alert, with the warning level for groups that may not have critical alerts (rule 5)."""
+    """Return all levels. If an alert about groups has only a critical level, a warning level is added (rule 5)."""
     yield from alert.levels
     if alert.subject == GROUP and alert.severities == (CRITICAL,):
         (only,) = alert.levels
@@ -75,7 +76,7 @@ def levels_of(alert: Alert) -> Iterator[Level]:
 
 
 def _expression(alert: Alert, level: Level) -> str:
-    """Return the complete expression. For groups, the labels of the group are added (rules 3 and 4)."""
+    """Return the complete expression. For alerts about groups, it adds the labels of each group (rules 3 and 4)."""
     if alert.subject != GROUP:
         return level.expression
     groups = alert.labels_of_groups or ALERTING
@@ -89,7 +90,7 @@ def _expression(alert: Alert, level: Level) -> str:
 
 
 def _with_severity(groups: str, alert: Alert, level: Level) -> str:
-    """Return the groups that may have an alert of this level."""
+    """Return a query for the groups whose setting `severity` allows this level."""
     if level.severity == CRITICAL:
         return f'{groups}{{max_severity="critical"}}'
     is_for_capped_groups_only = alert.severities == (CRITICAL,)
@@ -97,7 +98,7 @@ def _with_severity(groups: str, alert: Alert, level: Level) -> str:
 
 
 def _labels(alert: Alert, level: Level) -> dict[str, str]:
-    """Return the labels of a level. The empty value of `max_severity` removes this label."""
+    """Return the labels of a level. `max_severity` is empty, so Prometheus removes this label from the alert."""
     if alert.subject != GROUP:
         return {"severity": level.severity}
     severity = _CAPPED_SEVERITY if level.severity == WARNING else level.severity

@@ -1,6 +1,7 @@
 """Write the texts of alerts. Prometheus fills in the values when it evaluates an alert.
 
-A text queries metrics. If a value is unknown, the text leaves out the sentence about it.
+A text is a template that queries metrics. If a value is unknown, the text does not contain the sentence about this
+value.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ _OF_GROUP = "{cluster=%q,group=%q}"
 
 
 def known(query: str, text: str) -> str:
-    """Return a part of a text that appears only if a query about the group has a result.
+    """Return a template that shows `text` only if a query about the group has a result.
 
     In `query`, `@` stands for the selector of the group. In `text`, `.` is the result of the query.
     """
@@ -23,19 +24,19 @@ def known(query: str, text: str) -> str:
 
 
 def known_with(metric: str, matcher: str, text: str) -> str:
-    """Return a part of a text, as `known` does. The query selects the series of a metric that match `matcher`."""
+    """Return a template, as `known` does. The query selects the series of a metric that match `matcher`."""
     selector = f"rebalance_monitor_{metric}{{cluster=%q,group=%q,{matcher}}}".replace('"', '\\"')
     return f'{{{{ with printf "{selector}" $labels.cluster $labels.group | query }}}}{text}{{{{ end }}}}'
 
 
 def number(query: str, text: str, unit: str = "") -> str:
-    """Return a part of a text with the value of a query. `#` in the text is the value, formatted by `unit`."""
+    """Return a template that shows the value of a query. In `text`, `#` is the value, formatted by `unit`."""
     formatted = f"{{{{ . | first | value{f' | {unit}' if unit else ''} }}}}"
     return known(query, text.replace("#", formatted))
 
 
 def by_label(label: str, texts: Mapping[str, str]) -> str:
-    """Return a text that depends on the value of a label. The last text is for all other values.
+    """Return a template that chooses the text for the value of a label. The last text is for all other values.
 
     >>> by_label("x", {"a": "one", "b": "two"})
     '{{ if eq $labels.x "a" }}one{{ else }}two{{ end }}'
@@ -119,7 +120,7 @@ _LAG_CAUSES: Final[Mapping[str, tuple[str, str]]] = {
 
 
 def lag_cause(*, with_action: bool) -> str:
-    """Return the sentences about the cause of the lag. In them, `.` is the result of the query for the cause."""
+    """Return a template that describes the cause of the lag. Its input `.` is the result of a query for the cause."""
     texts = (
         (name, f" Cause of the lag: {cause}" + (f" What to do: {action}" if with_action else ""))
         for name, (cause, action) in _LAG_CAUSES.items()

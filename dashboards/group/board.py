@@ -1,4 +1,4 @@
-"""Define the dashboard of one group. Its first screen answers three questions. Collapsed rows contain the details."""
+"""Define the dashboard of one group: three open rows for the on-call engineer, and collapsed rows with details."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from streaming.signals.rebalances import GROUP_CONDITION
 
 
 def dashboard() -> build.Dashboard:
-    """Return the dashboard: three open rows for the three questions, then collapsed rows with details."""
+    """Return the dashboard: three open rows, then collapsed rows with details."""
     variables = [
         source_variable(),
         single_choice_variable("cluster", "Cluster", f"label_values({READY.name}, cluster)"),

@@ -1,7 +1,7 @@
 """Define the first screen of the dashboard of one group, and the description of the group.
 
-The first screen is 24 grid units high. It uses only metrics that the monitor exports for every group. One exception is
-the cause of a rebalance: groups without this detail show only the number of rebalances.
+The first screen is 24 grid units high. It uses only metrics that the monitor exports for every group, except the causes
+of rebalances. If the causes of a group are not exported, the screen shows only the number of rebalances.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ _RECORDS_PER_SECOND = DisplayOptions(unit="cps", colors={"consumed": NEITHER, "p
 
 
 def keeping_up() -> list[AnyPanel]:
-    """Return the panels for the question whether the group keeps up."""
+    """Return the panels that show whether the group keeps up."""
     return [*_lag_stats(), _lag_in_time(), _lag_in_records(), _rates()]
 
 
 def fairness_now() -> list[AnyPanel]:
-    """Return the panels for the question whether the work is shared fairly."""
+    """Return the panels that show whether the work is shared fairly."""
     verdict = (
         "Result of the comparison of the assignment with the group's own strategy. `differs from java` means that "
         "the leader uses a client library that computes assignments differently from Java's library. `withheld` "
