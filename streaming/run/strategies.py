@@ -1,4 +1,4 @@
-"""Load users' own strategies before the job starts. If a strategy cannot be loaded, the start fails immediately."""
+"""Check at the start of the monitor that all strategies of users can be loaded. If not, the start fails immediately."""
 
 from __future__ import annotations
 
