@@ -144,7 +144,7 @@ def _hidden(conditions: GroupConditions, lag_causes: LagCauses) -> frozenset[Evi
 
 
 def _unknown_coordinators(held: Iterable[Evidence], sample: ClusterSample) -> Iterator[EvidenceKey]:
-    """Yield the evidence of missing coordinators that must not end, because the partition has no leader in this sample."""
+    """Yield the keys of missing coordinators that must not end: the partition still has no leader in this sample."""
     for one in held:
         partition = coordinator_partition(one.group_id, max(1, sample.offsets_topic_partitions))
         if one.name == NO_COORDINATOR and partition not in sample.offsets_topic_leaders:

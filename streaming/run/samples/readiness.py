@@ -25,9 +25,9 @@ Until the cluster is ready, there is one sample per second.
 class Readiness:
     """Decides whether the query has reached its target positions. Several threads use this object.
 
-    `targets_of` computes the target positions from the first sample after each start of the query. It returns None if
-    a later sample is necessary. The targets are the ends of the partitions of `__consumer_offsets`. In the polling mode,
-    the target is the last event number of the first complete poll.
+    `targets_of` computes the target positions from the first sample after each start of the query. It returns None if a
+    later sample is necessary. The targets are the ends of the partitions of `__consumer_offsets`. In the polling mode,
+    the target is the last event number of the first poll that was complete.
     """
 
     def __init__(

@@ -178,7 +178,7 @@ class LagWatch:
         return self._clock.take_sample(self._brokers.sample(topics))
 
     def evaluate(self, view: CommittedOffsetsView, before: MonitorView, sample: ClusterSample) -> LagEvaluation:
-        """Compute the lag of the commits in `view`. `sample` must be newer than `view`, and `before` as old as `view`."""
+        """Compute the lag of the commits in `view`. `sample` must be newer than `view`, and `before` equally old."""
         fell_back = self._ends.add(sample.end_offsets, sample.sampled_at_ms)
         self._next_offsets.forget_topics(topic for topic, _ in fell_back)
         for topic, partition in fell_back:
@@ -204,7 +204,7 @@ class LagWatch:
         return replace(evaluated, topic_loads=topic_loads(self._ends, sample))
 
     def _consume_rates(self, view: CommittedOffsetsView, sampled_at_ms: int, read_up_to_ms: Int64Array) -> Float64Array:
-        """Return the consume rate of each partition in the view. After a change of `numbering`, it is unknown for a minute."""
+        """Return the consume rate per commit. After a change of `numbering`, all rates are unknown for a minute."""
         if self._commit_points[0] != view.numbering:
             self._commit_points = (view.numbering, CommitPoints())
         points, commits = self._commit_points[1], view.commits
