@@ -6,9 +6,9 @@ No record contains this assignor. The assignor can be different after a restart 
 1. The monitor sends a request about a group if three conditions are true. The group has members. The monitor has read
    enough records to know the state of the group. No member specifies an assignor.
 2. The monitor sends the first request immediately, and then one request every `ASK_AGAIN_SECONDS`.
-3. If the group has a new epoch, the monitor sends the next request without this wait in two cases. In the first case,
-   the assignor is unknown. In the second case, the group's targets break a rule of the known assignor, so the broker
-   may use a different assignor now.
+3. If the group has a new epoch, the monitor sends the next request immediately in two cases. In the first case, the
+   assignor is unknown. In the second case, the group's targets break a rule of the known assignor. A possible reason is
+   that the broker uses a different assignor now.
 4. An answer contains an epoch, and is valid only for this epoch. The last records of the group can have an older epoch.
    Then the monitor uses the answer only after it has read records with the epoch of the answer.
 5. If the coordinator does not answer, the known assignor of the group does not change.
@@ -76,7 +76,7 @@ def reported_assignor(description: Description | None) -> AssignorReported | Non
 
 
 def pending_assignor(snapshot: GroupSnapshot, last: AssignorRequest | None) -> AssignorReported | None:
-    """Return the last answer if it contains a new assignor and rule 4 is true. Otherwise return None."""
+    """Return the last answer if it contains the current epoch and a new assignor (rule 4). Otherwise return None."""
     if last is None or last.answer is None or snapshot.modern is None:
         return None
     is_news = last.answer.assignor != snapshot.modern.assignor and last.answer.epoch == snapshot.modern.epoch

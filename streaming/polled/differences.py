@@ -1,10 +1,10 @@
 """Compare the answers of a poll with the stored state, and return the rows that update the stored state.
 
 Coordinators' answers have no log offset, so each event gets a number instead. The first number of a poll is the start
-time of the poll in milliseconds, multiplied by `NUMBERS_PER_MS`. Each further event gets the next number. So numbers
-also increase if a new checkpoint, which does not contain the last number, is created. Commits are distributed over
+time of the poll in milliseconds, multiplied by `NUMBERS_PER_MS`. Each further event gets the next number. So the
+numbers continue to increase even if a new checkpoint does not contain the last number. Commits are distributed over
 `POLLED_PARTITIONS` partitions. All commits of a group are in the same partition. A partition gets a row only if at
-least one of its commits changed. The first partition also gets a row in other cases.
+least one of its commits changed. The first partition also gets a row if only descriptions of groups changed.
 """
 
 from __future__ import annotations

@@ -57,8 +57,8 @@ class TopicIdentity:
     def report(self, topic_id: str | None, positions: Mapping[int, int]) -> None:
         """Compare the stored id with `topic_id`.
 
-        `positions` is older than `topic_id`. If no id is stored, or if no record was read yet, the method only stores
-        `topic_id`.
+        `topic_id` must be sampled after `positions`. If no id is stored, or if no record was read yet, the method only
+        stores `topic_id`.
         """
         if topic_id is None or topic_id == self._known:
             return
@@ -150,7 +150,7 @@ class LogWatch:
 
 
 class ForeignRecords:
-    """Reports records that are not in the `__consumer_offsets` partition of their group.
+    """Reports *foreign* records: records that are not in the `__consumer_offsets` partition of their group.
 
     Only the query's thread uses this object.
     """
@@ -160,7 +160,7 @@ class ForeignRecords:
         self._reported: set[int] = set()
 
     def report(self, batches: Iterable[PartitionBatch]) -> None:
-        """Log one warning about all partitions that contain records of other partitions' groups for the first time."""
+        """Log one warning about all partitions in which foreign records were found for the first time."""
         foreign = {batch.offsets_topic_partition: batch.foreign_records for batch in batches if batch.foreign_records}
         new = sorted(foreign.keys() - self._reported)
         self._reported.update(new)

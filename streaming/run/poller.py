@@ -2,8 +2,8 @@
 
 In this mode, the monitor does not read `__consumer_offsets`. Each poll is compared with the state of the query, never
 with the previous poll. So a poll starts only after the query has read everything that the poller sent before. The
-poller needs no stored state after a restart. Files of an earlier run may still exist. Then the first poll waits until
-the query has read these files.
+poller needs no stored state after a restart. The files of an earlier run may still exist. Then the first poll waits
+until the query has read these files.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class Poller:
         self._monitor_state.put_health(not_known=(*POLLED, HIDDEN_GROUPS) if poll.hides_groups else POLLED)
 
     def targets(self, _sample: ClusterSample) -> Mapping[int, int] | None:
-        """Return the event number that the query must reach before the cluster is ready, by partition.
+        """For each partition, return the event number that the query must reach before the cluster is ready.
 
         Return None before the first complete poll.
         """

@@ -1,4 +1,4 @@
-"""Check at the start of the monitor that all strategies of users can be loaded. If not, the start fails immediately."""
+"""Load users' own strategies at the start of the monitor. If a strategy cannot be loaded, the start fails."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ class WriterClaim:
         self.refusal: SecondWriterError | None = None
 
     def __enter__(self) -> Self:
-        """Store the record of this run. If a second writer is alive, raise SecondWriterError after some time."""
+        """Store the record of this run. Raise SecondWriterError if a second writer is alive."""
         try:
             self._write()
             self._await_others()

@@ -1,4 +1,4 @@
-"""Choose a group id, whose coordinator answers requests, for Spark's Kafka source.
+"""For Spark's Kafka source, choose a group id whose coordinator answers requests.
 
 The source does not join a group. But before the source reads records, it requests the committed offsets of its group
 id. The source repeats this request until a coordinator answers, and the request cannot be interrupted. The group id
@@ -31,7 +31,7 @@ class NoCoordinatorError(Exception):
 
 
 def candidate_ids() -> tuple[str, ...]:
-    """Return new group ids that no other query uses. The ids belong to different `__consumer_offsets` partitions.
+    """Return new group ids that no other query uses. The ids belong to several `__consumer_offsets` partitions.
 
     In Spark, the key of a cached consumer contains the group id and the topic partition, but not the cluster. If the
     queries of two clusters used the same group id, both queries would share consumers and fail.

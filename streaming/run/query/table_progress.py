@@ -8,8 +8,8 @@ without an error.
    progress is the version of the table and the last batch that this checkpoint wrote. The version alone is not
    sufficient, because several clusters write the same tables. The batch number alone is not sufficient, because rows
    from samples do not belong to a batch.
-2. The file is written after the tables. So if the process is killed between these two writes, the progress in the file
-   is only too low.
+2. The file is written after the tables. If the process is killed between these two writes, the progress in the file is
+   lower than in the tables. This is allowed.
 3. The start is refused if the version or the last batch of a table is lower than in the file. As a remedy, `rebuild`
    creates a new checkpoint, so the monitor reads the topic from its start. It writes the missing rows again if the
    records of these rows still exist.

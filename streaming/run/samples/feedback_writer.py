@@ -23,7 +23,7 @@ facts are not sent again. Otherwise, a long outage would create many files with 
 """
 
 SEND_AGAIN_BATCHES = 3
-"""Facts are sent again only after the duration of this number of batches like the last batch.
+"""Minimum time until facts are sent again, as a multiple of the duration of the last batch.
 
 A batch of ten thousand groups can take minutes on a shared processor. If the same facts were sent again during such a
 batch, the next batch would also take minutes.

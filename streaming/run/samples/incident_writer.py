@@ -1,7 +1,7 @@
 """Write the rows of changed incidents to the table INCIDENTS.
 
 1. Each incident that opened, changed or ended gets a row. If an append raises an error, the rows are written at a later
-   sample. Only the last row of each incident is written, because this row describes the whole incident.
+   sample. Then only the last row of each incident is written, because this row describes the whole incident.
 2. If an append raises an error, it is unknown whether the rows were written. All rows of an append have the same time.
    If the next sample finds this time in the table, the rows are not written again.
 3. The row of an open incident is written again on each UTC date. So the deletion of old dates never deletes the last

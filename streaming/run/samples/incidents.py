@@ -1,8 +1,9 @@
 """Update the incidents of a cluster once per sample.
 
-The evidence comes from the monitor state. Conditions and causes of lag must be evaluated before. Open incidents are
-read from the table at the first sample, so a restart does not end an incident. After that, the monitor keeps the open
-incidents in memory, so a failed write does not end an incident. `incident_writer.py` decides which rows are missing.
+The evidence comes from the monitor state. Conditions and causes of lag are evaluated before the incidents. Open
+incidents are read from the table at the first sample, so a restart does not end an incident. After that, the monitor
+keeps the open incidents in memory, so a failed write does not end an incident. `incident_writer.py` decides which rows
+are missing.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ from streaming.state.monitor_state import MonitorState
 _log = logging.getLogger(__name__)
 
 LONGEST_INTERVAL_SECONDS = 15.0
-"""The longest interval. Samples of a large cluster have a longer interval, so that they use at most a tenth of a core.
+"""The maximum interval. For a large cluster, the interval is longer, so that samples use at most a tenth of a core.
 
 A sample of 10,000 groups takes about one second of CPU time. The values of a sample are shown for at least twice this
 interval.

@@ -178,7 +178,7 @@ class LagWatch:
         return self._clock.take_sample(self._brokers.sample(topics))
 
     def evaluate(self, view: CommittedOffsetsView, before: MonitorView, sample: ClusterSample) -> LagEvaluation:
-        """Compute the lag of the commits in `view`. `sample` must be newer than `view`, and `before` equally old."""
+        """Compute the lag of the commits in `view`. `view` and `before` have the same age, and `sample` is newer."""
         fell_back = self._ends.add(sample.end_offsets, sample.sampled_at_ms)
         self._next_offsets.forget_topics(topic for topic, _ in fell_back)
         for topic, partition in fell_back:
