@@ -71,7 +71,7 @@ class Differences:
 def differences(poll: Poll, known: KnownState, *, is_marked: bool = False) -> Differences:
     """Return the differences between a poll and the known state.
 
-    If `is_marked` is True, the result has at least one row, even if there is no difference. The caller uses this row to
+    If `is_marked` is True, the result contains at least one row, even if nothing changed. The caller uses this row to
     detect that the query has read the poll.
     """
     first = max(known.last_number + 1, poll.began_at_ms * NUMBERS_PER_MS)

@@ -197,7 +197,7 @@ def _with_skips(groups: Mapping[str, GroupState]) -> Iterator[GroupSnapshot]:
 
 
 def _has_ended_rebalance(before: GroupState | None, after: GroupState | None) -> bool:
-    """Return True if a new record shows that the listed rebalance of the group has ended.
+    """Return True if a new record shows that the rebalance in the last listing has ended.
 
     If a later listing shows a rebalance, this is a new rebalance. Record times and listing times are not compared,
     because they come from two different clocks. In the polling mode, the new record can show a state of a rebalance.

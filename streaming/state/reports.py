@@ -47,7 +47,7 @@ _NO_LAG, _NOTHING_DECIDED = GroupLag(), dict[tuple[str, int], bool]()
 
 
 class _SampleValues(NamedTuple):
-    """The values of a view that come from the last sample.
+    """The values in a view that come from the last sample.
 
     `lag` does not contain groups without committed offsets. The lag of these groups is `other_lag`.
     """

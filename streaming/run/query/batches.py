@@ -175,7 +175,7 @@ class BatchSink:
         return _last_records(commits)
 
     def _positions(self, batch_id: int) -> Mapping[int, int]:
-        """Return the next offset to read in each partition after the batch (in the polling mode: `polled_positions`)."""
+        """Return the next offset to read per partition after the batch (in the polling mode: `polled_positions`)."""
         in_log = batch_end_positions(self._files, batch_id, OFFSETS_TOPIC)
         return in_log or polled_positions(self._monitor_state.view().partition_states)
 

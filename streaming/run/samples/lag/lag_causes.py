@@ -7,8 +7,8 @@ Store the causes in the monitor state. Write the start and the end of each cause
    caught up. A group has caught up if no partition is behind, and each partition with waiting records had a commit
    after the start of the cause. A change of rates does not end the cause (`Cause.identity`).
 3. If the monitor cannot decide whether a cause exists, no cause starts or ends. This happens in three cases. The lag of
-   the group is unknown. Only a lower bound below WAITING_SECONDS is known. The monitor has not observed the partitions
-   long enough, for example after a restart.
+   the group is unknown. Only a lower bound of the lag is known, and this bound is below WAITING_SECONDS. The monitor
+   has not observed the partitions long enough, for example after a restart.
 4. The monitor state also contains the advice for each cause (`lag_advice.py`). The table does not contain advice,
    because a cause often starts before the capacity of the members is known.
 5. The row of an active cause is written again on each UTC date. So the deletion of old dates never deletes the last row
@@ -221,7 +221,7 @@ def _key(row: Mapping[str, Any]) -> TopicPartition:
 
 
 def _was_behind_at_commit(row: Mapping[str, Any], sample: ClusterSample) -> bool:
-    """Apply rule 2 of `lateness.py`. A commit time after the sample is replaced by the time of the sample."""
+    """Return True if the partition was late at its last commit (rule 2 of `lateness.py`)."""
     since_commit_seconds = max(0, sample.sampled_at_ms - row["commit_timestamp_ms"]) / 1000
     return bool(row["lag_seconds"] - since_commit_seconds >= WAITING_SECONDS)
 

@@ -1,6 +1,6 @@
 """Measure how the members of each group share lag and throughput, at the interval of the lag tables.
 
-Only evaluated assignments are measured. For each assignment, the partitions are grouped by member only once. A group is
+Only evaluated assignments are measured. The partitions of an assignment are grouped by member only once. A group is
 measured again only if the lag or the produce rate of its partitions changed. After the first measurement of an
 assignment, a row is written for each share. Later, a row is written for a share only if its score or its reason changed
 enough (`has_changed`).
