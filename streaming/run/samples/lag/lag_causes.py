@@ -221,7 +221,7 @@ def _key(row: Mapping[str, Any]) -> TopicPartition:
 
 
 def _was_behind_at_commit(row: Mapping[str, Any], sample: ClusterSample) -> bool:
-    """Return True if the partition was late at its last commit (rule 2 of `lateness.py`)."""
+    """Return True if the lag was at least WAITING_SECONDS at the last commit (rule 2 of `lateness.py`)."""
     since_commit_seconds = max(0, sample.sampled_at_ms - row["commit_timestamp_ms"]) / 1000
     return bool(row["lag_seconds"] - since_commit_seconds >= WAITING_SECONDS)
 
