@@ -1,1 +1,1 @@
-"""The monitor. It computes group states, verdicts and outputs from `__consumer_offsets` records. See DESIGN.md."""
+"""The monitor of consumer groups. See DESIGN.md."""

@@ -23,11 +23,12 @@ def with_parent_death_signal(command: Sequence[str]) -> list[str]:
 
 
 class ChildProcess:
-    """A child process that the kernel kills when this process ends, even if `kill -9` ends this process.
+    """A child process. When this process ends, the kernel kills the child, even after `kill -9` of this process.
 
     The standard output and standard error of the child are appended to the file `output`. The child has its own
     session, so Ctrl-C does not stop it. This process chooses the order in which it stops its children. By default, the
-    child gets the environment variables of this process, but not the settings, because a setting can contain a secret.
+    child gets the environment variables of this process. The settings are excluded, because a setting can contain a
+    secret.
     """
 
     def __init__(self, command: Sequence[str], output: Path, environment: Mapping[str, str] | None = None) -> None:

@@ -2,16 +2,16 @@
 
 `class_archive_training.py` creates the archives.
 
-1. A class archive contains the parsed and verified classes of an earlier run. A JVM that maps the archive into its
-   memory does not read the class files of these classes.
-2. An archive fits only one Java and one class path. So its file name contains a hash of both. If there is no file with
-   this name, the JVM starts without an archive.
+1. A class archive contains the parsed and verified classes of an earlier run. If a JVM uses the archive, it does not
+   read the class files of these classes.
+2. An archive fits only one Java and one class path. So the file name of the archive contains a hash of Java and the
+   class path. If this file does not exist, the JVM starts without an archive.
 3. A truncated archive ends the JVM with SIGBUS, even with `-Xshare:auto` and a checksum check. So the file name also
-   contains the file size, and only a file of this size is used.
-4. The JVM compares the archive with the JVM's own version and with the sizes and times of all jars. With
-   `-XX:+VerifySharedSpaces`, the JVM also compares the content of the archive with the checksums in the archive.
-   Without this option, a corrupt archive ends the JVM with SIGSEGV. The check needs 0.04 CPU seconds for the archive of
-   Spark. If the archive does not fit, the JVM starts without it and prints no message.
+   contains the file size. A file with a different size is not used.
+4. The JVM compares its own version, and the size and modification time of each jar, with the values in the archive.
+   With `-XX:+VerifySharedSpaces`, the JVM also verifies the checksums of the archive. Without this option, a corrupt
+   archive ends the JVM with SIGSEGV. The check needs 0.04 CPU seconds for the archive of Spark. If a comparison fails,
+   the JVM starts without the archive and prints no message.
 5. The archives of one Python environment are in one folder of the cache. A new archive replaces older archives of the
    same kind.
 """
@@ -36,7 +36,7 @@ _QUIETLY_IF_IT_FITS = ("-Xshare:auto", "-XX:+VerifySharedSpaces", "-Xlog:cds=off
 
 
 def writes_archive(options: Sequence[str]) -> bool:
-    """Return True if the JVM options write an archive. Such a JVM does not start if it must also use an archive."""
+    """Return True if the JVM options write an archive. A JVM with these options cannot also use an archive."""
     return any(option.startswith("-XX:ArchiveClassesAtExit") for option in options)
 
 

@@ -1,8 +1,9 @@
 """Create the class archives of Spark and of the embedded broker.
 
 `python -m streaming.class_archive_training` runs a broker, a consumer group and a monitor until the monitor is ready.
-Then it reads the state store, as a restart does. When the two JVMs end, they write the classes that they have loaded.
-This takes one minute. `rebalance-monitor jars` runs this module in a separate process, without the user's settings.
+Then the module reads the state store, as a restart does. When the two JVMs end, they write the classes that they have
+loaded. This takes one minute. `rebalance-monitor jars` runs this module in a separate process, without the user's
+settings.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ def _stop_when_ready(port: int, query: str, stop: threading.Event) -> None:
 
 
 def _is_ready(port: int) -> bool:
-    """Ask the readiness probe. The proxy of the environment cannot reach this port, so the request does not use it."""
+    """Ask the readiness probe of the monitor. The request uses no proxy, because no proxy can reach this port."""
     directly = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with directly.open(f"http://127.0.0.1:{port}/-/ready", timeout=10) as answer:
@@ -136,7 +137,7 @@ def _is_ready(port: int) -> bool:
 
 
 def main() -> None:
-    """Create the archives. If this fails, exit with one line that contains the reason."""
+    """Create the archives. After a failure, exit with one line that contains the reason."""
     try:
         create_archives()
     except (RemedyError, KafkaError, OSError) as error:

@@ -1,8 +1,8 @@
 """Run a command that the kernel kills when its parent ends: `die_with_parent.py PARENT_PID COMMAND...`.
 
-The monitor has threads. In a process with threads, Python code between fork and exec can cause a deadlock. So this code
-is a separate program. The parent-death signal stays set after exec. Run this program with `python -I -S`. Then Python
-loads only the standard library and starts in about 15 ms.
+The monitor has threads. In a process with threads, Python code between fork and exec can cause a deadlock. So a
+separate program sets the parent-death signal and then calls exec. The signal stays set after exec. With `python -I -S`,
+Python loads only the standard library, and this program starts in about 15 ms.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Errors that an operator can fix.
 
-For such an error, the monitor prints one line with the remedy. It prints no traceback.
+For an error that an operator can fix, the monitor prints one line with the remedy and no traceback.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ class RemedyError(Exception):
 
     `exit_code` is the exit code of `rebalance-monitor run`. A supervisor uses the exit code to decide whether to
     restart the monitor. The code is `MAY_PASS` if a restart can succeed, for example because a broker does not answer
-    yet. The code is `STAYS` if every restart fails until an operator changes something on this machine.
+    yet. The code is `STAYS` if an operator must first change something on this machine.
     """
 
     exit_code: ClassVar[int] = MAY_PASS
 
 
 def storage_remedy(error: OSError) -> str:
-    """Return the remedy for a failed access to a file or folder, for the text after the colon of an error message.
+    """Return a phrase that describes how an operator can fix a failed access to a file or folder.
 
     >>> storage_remedy(OSError(errno.ENOSPC, "No space left on device"))
     'make space on its disk'

@@ -26,7 +26,7 @@ class JavaError(RemedyError):
 
 
 def find_java() -> Path:
-    """Return the path of `java`. The path is from JAVA_HOME if it is set, otherwise from PATH.
+    """Return the path of `java`. If JAVA_HOME is set, use its Java. Otherwise, search PATH.
 
     Raises JavaError with a remedy if there is no Java or if its version is not 17 or 21.
     """
@@ -54,7 +54,7 @@ def java_version(java: Path) -> int:
 
 
 def feature_version(output: str) -> int:
-    """Read the feature version from the output of `java -version`. Raises JavaError if it contains no version.
+    """Read the feature version from the output of `java -version`. Raises JavaError if the output contains no version.
 
     Example: `openjdk version "17.0.15" 2025-04-15` gives 17. The older format `java version "1.8.0_392"` gives 8.
     """

@@ -1,9 +1,9 @@
 """Create a private folder in TMPDIR. The folder is removed later, even if its owner process is killed.
 
-1. The folder is removed when its `with` block ends. If the owner process is killed, the folder remains. The next
-   process that creates a folder with the same prefix removes the old folder.
-2. The owner locks a file in the folder. Child processes that inherit `lock` share this lock. So the folder remains
-   until the owner and these child processes have ended.
+1. The folder is removed when its `with` block ends. If the owner process is killed, the folder remains. When a process
+   later creates a folder with the same prefix, that process removes the old folder.
+2. The owner locks a file in the folder. A child process that inherits the file descriptor `lock` shares this lock. So
+   the folder remains until the owner and these child processes have ended.
 3. Every user can create a file or folder with the same prefix in TMPDIR. So this module opens only folders that no
    other user can access. The lock must be a regular file, because opening a FIFO can block.
 4. A folder without a lock file is not removed, because a different process may still be creating the folder.
@@ -62,9 +62,9 @@ def remove_leftovers(prefix: str) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Remove the content first and the lock last.
+    """Remove the content of a folder first and the lock last.
 
-    If this process is killed between the two steps, the next process can then remove the rest of the folder.
+    If this process is killed between the two steps, a later process can remove the rest of the folder.
     """
     shutil.rmtree(folder / _CONTENT, ignore_errors=True)
     shutil.rmtree(folder, ignore_errors=True)

@@ -1,18 +1,18 @@
-"""Decide when to ask the coordinator for the assignor of a KIP-848 group, and when to use the answer.
+"""Decide when to ask a coordinator for the assignor of a KIP-848 group, and when to use its answer.
 
 If no member specifies an assignor, the coordinator uses the first assignor in the broker's `group.consumer.assignors`.
 No record contains this assignor. The assignor can be different after a restart of the broker. Rules:
 
-1. The monitor sends a request about a group if three conditions are true. The group has members. The records show the
-   whole state of the group. No member specifies an assignor.
+1. The monitor sends a request about a group if three conditions are true. The group has members. The monitor has read
+   enough records to know the state of the group. No member specifies an assignor.
 2. The monitor sends the first request immediately, and then one request every `ASK_AGAIN_SECONDS`.
-3. At a new epoch, the monitor does not wait for this interval in two cases. In the first case, the assignor is unknown.
-   In the second case, the group's targets break a rule of the known assignor. Then the broker may use a different
-   assignor now.
-4. An answer contains an epoch, and is valid only for this epoch. If the last records of the group have an older epoch,
-   the monitor stores the answer. It uses the answer when it has read records with the epoch of the answer.
-5. If the coordinator does not answer, the known assignor of the group does not change. No other value of the group
-   depends on the answer.
+3. If the group has a new epoch, the monitor sends the next request immediately in two cases. In the first case, the
+   assignor is unknown. In the second case, the group's targets break a rule of the known assignor. A possible reason is
+   that the broker uses a different assignor now.
+4. An answer contains a group epoch. The assignor in the answer is valid only for this epoch. The last records of the
+   group can have an older epoch. Then the monitor uses the answer only after it has read records with the epoch of the
+   answer.
+5. If the coordinator does not answer, the known assignor of the group does not change.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ASK_AGAIN_SECONDS = 600.0
 class AssignorRequest:
     """The last request about a group. `answer` is None if the coordinator did not answer.
 
-    `epoch` is the epoch in the answer. If there is no answer, `epoch` is the group's known epoch.
+    `epoch` is the group epoch in the answer. Without an answer, `epoch` is the last group epoch in the records.
     """
 
     asked_seconds: float
@@ -61,7 +61,7 @@ def is_due(record: GroupState, last: AssignorRequest | None, now_seconds: float)
 
 
 def answered_request(snapshot: GroupSnapshot, description: Description | None, asked_seconds: float) -> AssignorRequest:
-    """Return the request and its answer as one value. `description` is None if the coordinator did not answer."""
+    """Return the request that was sent at `asked_seconds`. `description` is None if the coordinator did not answer."""
     answer = reported_assignor(description)
     known_epoch = snapshot.modern.epoch if snapshot.modern else None
     return AssignorRequest(asked_seconds, answer.epoch if answer else known_epoch or 0, answer)
@@ -77,7 +77,7 @@ def reported_assignor(description: Description | None) -> AssignorReported | Non
 
 
 def pending_assignor(snapshot: GroupSnapshot, last: AssignorRequest | None) -> AssignorReported | None:
-    """Return the last answer if rule 4 allows its use now and it changes the known assignor. Otherwise return None."""
+    """Return the last answer if it contains the current epoch and a new assignor (rule 4). Otherwise return None."""
     if last is None or last.answer is None or snapshot.modern is None:
         return None
     is_news = last.answer.assignor != snapshot.modern.assignor and last.answer.epoch == snapshot.modern.epoch

@@ -1,7 +1,7 @@
-"""Find the external facts that the driver knows and that a group's state does not contain yet.
+"""Find the facts that the driver must send to a group's state: sampled topics, and decisions about skipped generations.
 
-The driver compares its facts with the group's state after every sample. If a fact was lost in transit, the comparison
-finds this fact again, and the driver sends the fact again.
+After every sample, the driver compares its facts with the group's state. It sends each fact that is missing in the
+state. So a fact that was sent but lost is sent again.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def pending_facts(
 ) -> tuple[ExternalFact, ...]:
     """Return all facts that the group needs and that its state does not contain yet.
 
-    `pending` contains earlier snapshots of the group. The rows of these snapshots are not written yet. The result also
-    contains the topics that these snapshots need.
+    `pending` contains earlier snapshots of the group, whose rows are not written yet. The result also contains the
+    samples of the topics to which these snapshots subscribe.
     """
     if snapshot.is_over and sample.deletion_time_ms - _ended_at_ms(snapshot) > FORGET_AFTER_MS:
         return (GroupForgotten(),)
@@ -68,11 +68,12 @@ def _pending_topics(snapshot: GroupSnapshot, sample: ClusterSample) -> dict[str,
 
 
 def _is_in_future(snapshot: GroupSnapshot, topic: str, sampled: TopicMetadata, sample: ClusterSample) -> bool:
-    """Return True if the stored sample of the topic has a later time than the last sample.
+    """Return True if the topic metadata in the group's state is newer than the last sample.
 
-    Then the monitor's clock was ahead when it took the stored sample. The state would ignore all samples before the
-    time of the stored sample. Until the cluster time is known, the result is False, because the last sample may be the
-    one with the wrong time. In the polling mode, all times of the group come from the monitor's clock.
+    In this case, the monitor's clock was ahead when the stored metadata was sampled. Without a correction, the state
+    would ignore new samples until their time is later than the stored time. While the cluster time is unknown, the
+    result is False, because the time of the last sample may be wrong. In the polling mode, the result does not depend
+    on the cluster time, because all times of the group come from the monitor's clock.
     """
     known = snapshot.topics.get(topic)
     is_known = sample.is_clock_known or snapshot.is_polled

@@ -1,4 +1,4 @@
-"""Check that `__consumer_offsets` is still the same log. Find deletions whose tombstones the monitor did not read.
+"""Detect a replaced or truncated `__consumer_offsets`. Find deleted groups and commits without a known tombstone.
 
 This package contains only pure functions. It is allowed to import `evaluation` and the layers below `evaluation`.
 """

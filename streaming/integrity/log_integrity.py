@@ -1,25 +1,24 @@
-"""Check that `__consumer_offsets` is still the log that the monitor read before.
+"""Detect that partitions of `__consumer_offsets` were truncated, deleted or created again while the monitor reads them.
 
-The position of a partition is the offset of the next record to read. Offsets normally only grow. Then the end of a
-partition is after every record that was read. The start of a partition is at or before the position. There are three
-exceptions:
+The position of a partition is the offset of the next record to read. Normally, the end of a partition is after every
+record that was read, and the start of the partition is at or before the position. There are three exceptions:
 
-1. A partition is *rewound* in two cases. In the first case, its end is at or before the last record that was read
-   (`find_truncated_partitions`). In the second case, the position of the partition decreased
+1. A partition is *rewound* in two cases. In the first case, the partition ends at or before the last record that was
+   read (`find_truncated_partitions`). In the second case, the position of the partition decreased
    (`find_backward_positions`). Spark's source decreases the position if the end of the partition is before the
-   position. The cause is an unclean leader election, or the topic was deleted and created again. After that, new
-   records get offsets of records that were already read. So the monitor treats the new records as already read and does
-   not show their content.
+   position. The cause is an unclean leader election, or the topic was deleted and created again. Then new records get
+   the offsets of records that were already read. So the monitor ignores the new records.
 2. Records are *lost* if the start of a partition is after its position (`count_lost_offsets`). Retention or a
    DeleteRecords request removed records before the monitor read them. The monitor continues at the start of the
    partition.
 3. The topic was *created again* if its topic id differs from the topic id that was stored with the positions (KIP-516,
    `find_recreated_partitions`). The check compares only the ids. So the monitor detects the new topic even if the new
-   log is already longer than the old log. If one of the two ids is unknown, this check has no result. Brokers older
-   than Kafka 2.8 do not have topic ids.
+   log is already longer than the old log. If one of the two ids is unknown, this check is skipped. Brokers before Kafka
+   2.8 do not have topic ids.
 
 In the polling mode (`source.kind = "admin-api"`), the monitor does not read a log. It assigns its own offsets to the
-answers, in partitions with negative numbers. These rules do not apply to such partitions.
+coordinators' answers, in partitions with negative numbers. These rules do not apply to partitions with negative
+numbers.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ def find_backward_positions(before: Mapping[int, int], now: Mapping[int, int]) -
 def find_recreated_partitions(
     positions: Mapping[int, int], read_id: str | None, topic_id: str | None
 ) -> frozenset[int]:
-    """Return the partitions that were read while the topic had a different id.
+    """If `topic_id` differs from `read_id`, return the partitions from which the monitor has read records.
 
     >>> sorted(find_recreated_partitions({0: 7, 1: 0, 2: 9}, "B3BDgJhtR2mEJtC2VAyvIQ", "Yzm9gVTsQ7GnpBNcXPE4Bw"))
     [0, 2]

@@ -4,13 +4,13 @@ Kafka removes a tombstone from the log one day after it was written (`delete.ret
 for more than one day, it may never read the tombstone. Without this module, the monitor would show the deleted group or
 commit forever. Rules:
 
-1. A group or commit is a suspect if the monitor has read its record, but the brokers' answer does not contain it. The
-   monitor must read the record before it sends the request.
-2. The log can contain a tombstone of the suspect that the monitor has not read yet. So the monitor samples the end of
-   the log after the brokers' answer, and reads the log up to this end.
+1. The monitor reads records, and then requests all groups or commits from the brokers. A group or commit is a *suspect*
+   if the brokers' answer does not contain it, but the records do.
+2. The log can contain an unread tombstone of the suspect. So the monitor samples the end of the log after the brokers'
+   answer, and reads the log up to this end.
 3. If the monitor reads a new record of the suspect before this end, the group or commit is no longer a suspect.
-4. Only a complete answer proves a deletion. There are three kinds of incomplete answers: The listing has gaps. The
-   monitor does not have the DESCRIBE permission for the topic of a committed offset. A group cannot be described.
+4. Only a complete answer proves a deletion. The answer is incomplete in three cases. A broker did not list its groups.
+   The monitor has no DESCRIBE permission for the topic of a committed offset. A group cannot be described.
 
 Example: the position in the partition is 90, and the group's last record is at offset 50. The listing does not contain
 the group, and the partition ends at offset 100. If the group's last record is still at offset 50 when the position
@@ -38,9 +38,8 @@ class Suspect:
 
     Attributes:
         offsets_topic_partition: the `__consumer_offsets` partition that contains the records.
-        after_offset: the offset of the last record of the group or commits.
-        read_up_to: the position up to which the log must be read. If the suspect has a tombstone, the tombstone is
-            before this position.
+        after_offset: the offset of the last record that the monitor has read about the group or the commits.
+        read_up_to: the end of the log after the brokers' answer. A tombstone of the suspect has a lower offset.
         listed_at_ms: the time of the brokers' answer.
 
     """
@@ -107,8 +106,9 @@ def suspected_commits(
 ) -> pa.Table:
     """Return the commits that are not in the answers of their groups' coordinators.
 
-    `commits` has columns group_id, topic, partition, ... OffsetFetch omits topics without the DESCRIBE permission, and
-    does not return an error. So the function ignores commits for topics that the monitor cannot describe (rule 4).
+    `commits` has columns group_id, topic, partition, ... Without the DESCRIBE permission for a topic, OffsetFetch omits
+    the topic and does not return an error. So the function ignores commits for topics that the monitor cannot describe
+    (rule 4).
     """
     answered = {group_id: offsets for group_id, offsets in answers.items() if not isinstance(offsets, Unanswered)}
 
@@ -121,7 +121,7 @@ def suspected_commits(
 
 @dataclass(frozen=True, slots=True)
 class MissingCommits:
-    """Commits in one `__consumer_offsets` partition that are not in their coordinators' answers."""
+    """Commits whose records are in one `__consumer_offsets` partition, but which their coordinators did not return."""
 
     suspect: Suspect
     vanished: CommitsVanished
@@ -131,7 +131,7 @@ def missing_by_partition(missing: pa.Table, sample: ClusterSample) -> list[Missi
     """Group the commits from `suspected_commits` by their `__consumer_offsets` partition.
 
     The caller must request `sample` after the coordinators have answered. If `sample` does not contain the end of a
-    partition, the result does not contain this partition. The next check tries this partition again.
+    partition, the result omits this partition until the next check.
     """
     by_partition: dict[int, list[tuple[bytes, int]]] = defaultdict(list)
     rows = zip(

@@ -1,11 +1,11 @@
-"""Store jars on this machine. Each set is downloaded or copied once per user. Each use checks it against jars.lock.
+"""Store jars on this machine. Each set of jars is downloaded or copied once per user.
 
     <cache>/jars/spark-3f2a…/    the jars of one set; the name contains a hash of its content
     <cache>/jars/spark.lock      locked by the process that fills the folder
     <cache>/jars/spark.partial/  an incomplete set; renamed when it is complete and verified
 
-<cache> is $REBALANCE_MONITOR_CACHE_DIR if this variable is set. Otherwise, <cache> is the folder
-kafka-rebalance-monitor in $XDG_CACHE_HOME or in ~/.cache.
+Each use of a set compares its jars with the hashes in jars.lock. <cache> is $REBALANCE_MONITOR_CACHE_DIR if this
+variable is set. Otherwise, <cache> is the folder kafka-rebalance-monitor in $XDG_CACHE_HOME or in ~/.cache.
 """
 
 from __future__ import annotations
@@ -50,16 +50,17 @@ class JarsFolderError(JarsError):
 
 
 def log_jar(set_name: JarSetName, number: int, total: int, jar: str) -> None:
-    """Log the download progress of a set. `resolve` uses this function by default: a download can take a minute."""
+    """Log the download progress of a set. `resolve` uses this function by default, because a download can be slow."""
     _log.info("downloading %s jars: %d/%d %s", set_name, number, total, jar)
 
 
 def resolve(set_name: JarSetName, on_jar: OnJar = log_jar, *, source: Path | None = None) -> list[Path]:
-    """Return the sorted paths of the jars of a set. If the set is missing or damaged, get it first.
+    """Return the sorted paths of the jars of a set. Download or copy missing or damaged jars first.
 
-    If `source` is a folder, the jars are copied from it. Otherwise, they are downloaded. The function checks the hashes
-    of all files. For the set `spark` (25 MB), this takes 0.02 s. Raises JarsError or JavaError. The error message is
-    one line and contains the remedy. Example: `",".join(map(str, resolve("spark")))` is a value for `spark.jars`.
+    If `source` is a folder, the jars are copied from this folder. Otherwise, the jars are downloaded. The function
+    checks the hashes of all jars. For the set `spark` (25 MB), this takes 0.02 s. Raises JarsError or JavaError. The
+    error message is one line and contains the remedy. Example: `",".join(map(str, resolve("spark")))` is a value for
+    `spark.jars`.
     """
     locked = _locked_jars(set_name)
     folder = _set_folder(set_name, locked)
@@ -74,9 +75,9 @@ def resolve(set_name: JarSetName, on_jar: OnJar = log_jar, *, source: Path | Non
 
 
 def copy_set(set_name: JarSetName, folder: Path, on_jar: OnJar = log_jar) -> frozenset[str]:
-    """Copy the jars of a set into a folder, for a machine without internet access. Return the names of the jars.
+    """Copy the jars of a set into a folder, for a machine without internet access. Return the names of these jars.
 
-    If the set is not stored on this machine, it is downloaded first. Raises JarsError or JavaError, like `resolve`.
+    If this machine does not have the set, the set is downloaded first. Raises JarsError or JavaError.
     """
     resolve(set_name, on_jar)
     locked = _locked_jars(set_name)

@@ -44,7 +44,7 @@ BROKER_SETS: dict[str, JarSetName] = {
 def _broker(kafka_version: str) -> tuple[Coordinate, ...]:
     """Return the coordinates of a broker's jars.
 
-    Kafka 3 and Kafka 4 log through slf4j 1.7. So the second jar connects slf4j 1.7 to log4j.
+    The second jar connects slf4j 1.7 to log4j, because Kafka 3 and Kafka 4 log through slf4j 1.7.
     """
     return (
         Coordinate("org.apache.kafka", "kafka_2.13", kafka_version),
@@ -61,8 +61,8 @@ JAR_SETS: dict[JarSetName, tuple[Coordinate, ...]] = {
     **{set_name: _broker(kafka_version) for kafka_version, set_name in BROKER_SETS.items()},
     # Kafka Streams, for streams groups (KIP-1071) in the tests. It runs on the broker's class path.
     "streams": (Coordinate("org.apache.kafka", "kafka-streams", KAFKA_VERSION),),
-    # The tools behind kafka-consumer-groups.sh and similar scripts, for the tests of the runbook's commands. They also
-    # run on the broker's class path.
+    # The tools behind kafka-consumer-groups.sh and similar scripts, for the tests of the runbook's commands. These
+    # tools also run on the broker's class path.
     "tools": (Coordinate("org.apache.kafka", "kafka-tools", KAFKA_VERSION),),
 }
 

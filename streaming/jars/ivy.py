@@ -1,7 +1,7 @@
 """Download jars with Ivy. pyspark contains Ivy, so Maven is not required.
 
-Ivy uses a home folder that only this project uses. So a damaged `~/.m2` or `~/.ivy2` of the user has no effect. An
-example of damage is a folder that contains a pom but not the jar of this pom.
+Ivy uses a home folder that only this project uses. So a damaged `~/.m2` or `~/.ivy2` of the user has no effect. For
+example, such a folder can contain a pom without its jar.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ def fetch(  # noqa: PLR0913 - `resolve` and `python -m streaming.jars.lock` use 
 ) -> None:
     """Download jars into a folder. Call `on_jar` with the address of each jar when its download starts.
 
-    If `transitive` is False, Ivy downloads exactly these jars and no pom, with one request per jar. If it is True, Ivy
-    also reads poms and downloads all runtime dependencies. Downloaded files stay in `ivy_home`, so a retry downloads
-    only the missing files. Raises JarsError with Ivy's reason.
+    If `transitive` is False, Ivy downloads exactly these jars and no pom, with one request per jar. If `transitive` is
+    True, Ivy also reads poms and downloads all runtime dependencies. Downloaded files stay in `ivy_home`, so a retry
+    downloads only the missing files. Raises JarsError with the error message of Ivy.
     """
     ivy_home.mkdir(parents=True, exist_ok=True)
     settings, module_file = ivy_home / "settings.xml", ivy_home / "wanted.xml"

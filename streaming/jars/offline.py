@@ -1,4 +1,4 @@
-"""Copy jars between folders, for machines without internet access. Each jar is verified with its hash in jars.lock."""
+"""Copy jars between folders, for machines without internet access. The hash of each jar must match jars.lock."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _REMEDY = (
 
 
 def copy_jars(source: Path, jars: Collection[LockedJar], into: Path) -> None:
-    """Copy jars from one folder into another folder. Existing files are replaced. No file is visible half-written.
+    """Copy jars from one folder into another folder. Existing files are replaced atomically.
 
     Raises JarsError if a jar in `source` is missing, damaged or not readable. Raises OSError if `into` is not writable.
     """

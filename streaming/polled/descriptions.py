@@ -1,8 +1,9 @@
 """Convert a coordinator's description of a group to an event.
 
-A description does not contain the generation, leader, timeouts and times of a classic group. It also does not contain
-the pending revocations of a KIP-848 member. These values are None. A value of a classic member is also None if its
-bytes cannot be decoded. `described_event` returns the undecodable bytes for the table `quarantine`.
+A description does not contain the generation, leader, timeouts and times of a classic group. A description of a KIP-848
+group does not contain the members' pending revocations. These values are None. The subscription or assignment of a
+classic member is also None if its bytes cannot be decoded. `described_event` returns these bytes for the table
+`quarantine`.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from streaming.protocol.modern import (
 def described_event(
     group_id: str, group: DescribedGroup, position: Position
 ) -> tuple[GroupDescribed, tuple[Refusal, ...]]:
-    """Return the event of the description, and the undecodable bytes of all members."""
+    """Return the event of the description, and the bytes of members that cannot be decoded."""
     if group.group_type == CLASSIC:
         refusals: list[Refusal] = []
         metadata = _classic(group_id, group, refusals)
@@ -74,7 +75,7 @@ def _classic_member(
 
 
 def _modern(group: DescribedGroup) -> ModernDescription:
-    """Convert the description of a group that is not classic.
+    """Convert the description of a KIP-848, share or streams group.
 
     Assignments of streams members are empty, because streams members own tasks instead of partitions.
     """
@@ -119,8 +120,8 @@ def _modern_member(member: DescribedMember) -> ModernMember:
 def _current(assignment_epoch: int, member: DescribedMember, member_epoch: int) -> MemberAssignment:
     """Return the current assignment of a member.
 
-    The state is Stable if the member owns its target partitions and its epoch is the assignment epoch. Otherwise the
-    state is Unknown.
+    The state is Stable if the member owns exactly its target partitions, and the member epoch equals the assignment
+    epoch. Otherwise the state is Unknown.
     """
     has_target = member.target is not None and member.held == member.target
     is_stable = has_target and member_epoch == assignment_epoch

@@ -1,12 +1,10 @@
-"""Compare a poll with the known state, and return the state rows that update the state.
-
-If nothing changed, there are no rows.
+"""Compare the answers of a poll with the stored state, and return the rows that update the stored state.
 
 Coordinators' answers have no log offset, so each event gets a number instead. The first number of a poll is the start
-time of the poll in milliseconds, multiplied by `NUMBERS_PER_MS`. Each further event gets the next number. So numbers
-continue to increase after a new checkpoint is created. Commits are distributed over `POLLED_PARTITIONS` partitions. All
-commits of a group are in the same partition. The state of a partition is written only if at least one of its commits
-changed.
+time of the poll in milliseconds, multiplied by `NUMBERS_PER_MS`. Each further event gets the next number. So the
+numbers continue to increase even if a new checkpoint does not contain the last number. Commits are distributed over
+`POLLED_PARTITIONS` partitions. All commits of a group are in the same partition. A partition gets a row only if at
+least one of its commits changed. The first partition also gets a row if only descriptions of groups changed.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ from streaming.polled.poll import Poll
 from streaming.protocol.offset_commit import offset_commit_key
 
 POLLED_PARTITIONS: Final = 16
-"""Number of partitions over which the commits of all groups are distributed."""
+"""Number of partitions that contain the commits of all groups."""
 NUMBERS_PER_MS: Final = 64
 """Event numbers per millisecond. A number and its partition must fit into one integer, so numbers must be below 2**48.
 The numbers reach this limit in the year 2109.
@@ -53,7 +51,7 @@ class KnownState:
 
 
 def commits_by_group(commits: pa.Table) -> Mapping[str, Offsets]:
-    """Convert the table of committed offsets (`CommittedOffsets`) to the form that `KnownState` contains."""
+    """Convert a table of committed offsets to `KnownState.commits`."""
     by_group: dict[str, dict[tuple[str, int], int]] = defaultdict(dict)
     columns = (commits[name].to_pylist() for name in ("group_id", "topic", "partition", "committed_offset"))
     for group_id, topic, partition, committed_offset in zip(*columns, strict=True):
@@ -63,7 +61,7 @@ def commits_by_group(commits: pa.Table) -> Mapping[str, Offsets]:
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """The rows for the changes, and the first and last number of these rows. No rows mean no changes."""
+    """The rows for the changes, and their first and last event number. Without changes, there are no rows."""
 
     rows: tuple[StateRow, ...]
     first_number: int
@@ -73,7 +71,7 @@ class Differences:
 def differences(poll: Poll, known: KnownState, *, is_marked: bool = False) -> Differences:
     """Return the differences between a poll and the known state.
 
-    If `is_marked` is True, the result has at least one row, even if there is no difference. The caller uses this row to
+    If `is_marked` is True, the result contains at least one row, even if nothing changed. The caller uses this row to
     detect that the query has read the poll.
     """
     first = max(known.last_number + 1, poll.began_at_ms * NUMBERS_PER_MS)
@@ -101,7 +99,7 @@ class _GroupEvents:
     def add_description(
         self, group_id: str, description: DescribedGroup | GroupNotFound | Unanswered, known: GroupSnapshot
     ) -> None:
-        """Add an event if the description differs from the known state. Without an answer, add nothing."""
+        """Add an event if the description differs from the known state. Without an answer, add no event."""
         position = Position(POLLED_PARTITION, self.next_number, self._polled_at_ms)
         if isinstance(description, GroupNotFound) and known.position is not None and not known.is_over:
             self._add(group_id, GroupTombstoned(position), "group_gone")
@@ -121,7 +119,7 @@ class _GroupEvents:
 def _changed_commits(poll: Poll, known: Mapping[str, Offsets]) -> Iterator[Commit]:
     """Yield the new, changed and deleted commits. A deleted commit has the offset TOMBSTONE.
 
-    If there is no answer for a group, none of its commits is yielded.
+    The result omits groups without an answer.
     """
     gone = {group_id for group_id, one in poll.descriptions.items() if isinstance(one, GroupNotFound)}
     answers: dict[str, OffsetsByPartition | Unanswered] = {**poll.offsets, **{group_id: {} for group_id in gone}}
@@ -178,7 +176,7 @@ def _state_rows(span: _Span, events: _GroupEvents, commits: Iterable[Commit]) ->
 
 
 def _commits_table(partition: int, span: _Span, commits: list[Commit]) -> pa.Table:
-    """Return the commits as a table. Answers have no commit time, so the time of the poll is used."""
+    """Return the commits as a table. Answers have no commit time, so each commit gets the time of the poll."""
     count = len(commits)
     columns = {
         "offsets_topic_partition": [partition] * count,

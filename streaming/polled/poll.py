@@ -1,4 +1,4 @@
-"""Define the answers of one poll, and select the groups to describe in the next poll. A poll takes some seconds."""
+"""Define the answers of one poll, and select the groups to describe in the next poll."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from streaming.group.listing import (
 from streaming.group.snapshot import EMPTY, GroupSnapshot
 
 RIGHTS_MISSING: Final = frozenset({CLUSTER_NOT_DESCRIBABLE, "group_authorization_failed", "topic_authorization_failed"})
-"""Errors that missing permissions cause. The poll does not repeat such a request, because the error would return."""
+"""Errors that missing permissions cause. The poll does not repeat the request, because it would fail again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +26,7 @@ class Poll:
 
     The listing was requested first, then the descriptions, then the offsets.
 
-    A group that was Empty before and is still Empty is not described (`to_describe`). So some listed groups have no
-    description.
+    Listed groups that have stayed Empty have no description, because `to_describe` omits them.
     """
 
     began_at_ms: int
@@ -37,12 +36,12 @@ class Poll:
 
     @property
     def is_complete(self) -> bool:
-        """True if no answer is missing, or if missing permissions are the only reason for missing answers."""
+        """True if every request has an answer, except requests that failed because of a missing permission."""
         return all(reason in RIGHTS_MISSING for reason in self._refusals())
 
     @property
     def hides_groups(self) -> bool:
-        """True if missing permissions prevented an answer. So there may be groups that the monitor cannot see."""
+        """True if a request failed because of a missing permission. Then the monitor may not see all groups."""
         return any(reason in RIGHTS_MISSING for reason in self._refusals())
 
     def _refusals(self) -> Iterator[str]:
@@ -57,12 +56,12 @@ def to_describe(
 ) -> Mapping[str, str | None]:
     """Return the ids of the groups to describe, and their group types from the listing or from the known state.
 
-    These groups are described:
+    The poll describes two kinds of groups:
 
-    - Listed groups, except groups that are Empty both in the listing and in the known state. A Stable group is
-      described at each poll, because its members can change while the listing stays the same.
-    - Groups that are not listed, but have a known state or known commits. Only the coordinator's answer proves that
-      such a group no longer exists.
+    - Listed groups, except groups that have stayed Empty since the previous poll. Stable groups are included, because
+      the listing does not show a change of members.
+    - Groups that have a known state or known commits, but are not in the listing. Only the coordinator's answer proves
+      that a group no longer exists.
     """
     listed = {
         group_id: group.group_type

@@ -89,7 +89,7 @@ class ClusterRun:
         """Watch until `stop` is set. Raises SecondWriterError if a different monitor writes this cluster's rows."""
         paths, session = self._settings.paths, self._shared_resources.session
         place = canonical_location(paths.checkpoint)
-        monitor_ms = self._clock.monitor_ms  # monitors compare the times of their claims
+        monitor_ms = self._clock.monitor_ms  # monitors compare their start times
         with WriterClaim(lambda: Files(session, paths.tables), self._cluster, place, monitor_ms, stop) as claim:
             self._watch(claim, stop)
 
@@ -131,8 +131,8 @@ class ClusterRun:
     def _store(self, lag_watch: LagWatch, progress_file: ProgressFile) -> None:
         """Store the samples and the progress of the tables.
 
-        Both are only caches. So a failed write is only logged, because an exception would hide the error that ended the
-        run.
+        The next run can start without these files. So if the write fails, the failure is only logged. An exception
+        would hide the error that ended the run.
         """
         try:
             lag_watch.store()

@@ -1,10 +1,10 @@
-"""Log the failures of repeated tasks. The same reason is not logged repeatedly.
+"""Log the failures of repeated tasks, without repetition of the same reason.
 
 1. If a repeated task fails several times in a row with the same reason, the reason is logged only once. If the task
    fails again after a success, the reason is logged again.
 2. An expected failure (disk, tables, brokers) is logged as one line. An unexpected failure is logged with its stack
    trace.
-3. If Spark has ended, only the code that ends the run logs this.
+3. After the end of Spark, failures of tasks are not logged. The code that ends the run logs the end of Spark.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class SparkEndedError(RemedyError):
 class FailureLog:
     """Logs the failures of one repeated task in one thread (rules 1 to 3).
 
-    `what` is the name that the log uses for one execution of the task.
+    `what` is the name of the task in log messages.
     """
 
     def __init__(self, cluster: str, what: str) -> None:
@@ -41,7 +41,7 @@ class FailureLog:
         self._reported = ""
 
     def report(self, error: Exception) -> None:
-        """Log a failure if its reason differs from the last reason."""
+        """Log a failure if its reason differs from the reason of the previous failure."""
         reported, self._reported = self._reported, reason_of(error)
         is_quiet = is_spark_gone(error) or reported == self._reported
         level = logging.DEBUG if is_quiet else logging.ERROR

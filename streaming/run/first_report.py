@@ -1,8 +1,8 @@
-"""Log once what the monitor found in a cluster, when the first sample is done (`doctor.first_run`).
+"""After the first sample of a cluster, log what the monitor found in the cluster (`doctor.first_run`).
 
 1. The report is logged once for each cluster, even if the watch of the cluster is started again.
-2. The report uses a sample that was taken after the start of the watch. Samples of an earlier watch do not count.
-3. The requests about rights run in a separate thread, so they do not delay the samples.
+2. The report uses the first sample after the start of the watch, not a sample of an earlier watch.
+3. A separate thread requests the monitor's rights, so these requests do not delay the samples.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class FirstReport:
         self._is_logged = False
 
     def run(self, connection: Connection, page: str, stop: threading.Event) -> None:
-        """Wait for the first sample, then log the report (rules 1 and 2). `page` is the address of the pages."""
+        """Wait for the first sample, then log the report (rules 1 and 2). `page` is the URL of the monitor's pages."""
         earlier = self._monitor_state.view().sample
         while not self._is_logged and not stop.wait(_CHECK_SECONDS):
             view = self._monitor_state.view()

@@ -1,4 +1,4 @@
-"""Report if `__consumer_offsets` was replaced by a different log, or if unread records were lost.
+"""Report rewound partitions and lost records of `__consumer_offsets`.
 
 Each event is reported once. The rules are in `integrity/log_integrity.py`.
 """
@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 
 def report_rewound(cluster: str, monitor_state: MonitorState, rewound: Collection[int]) -> None:
-    """Store rewound partitions. Log an error if some of them are new. The cluster is then not ready in this run."""
+    """Store rewound partitions. Log an error about new rewound partitions. The cluster stays not ready in this run."""
     if new := monitor_state.put_rewound(rewound):
         _log.error(
             "%s: partition %s of %s ends before the offset that the monitor has already read. The partition was"
@@ -57,8 +57,8 @@ class TopicIdentity:
     def report(self, topic_id: str | None, positions: Mapping[int, int]) -> None:
         """Compare the stored id with `topic_id`.
 
-        The query had already read up to `positions` when `topic_id` was sampled. If no id is stored, or if no record
-        was read yet, `topic_id` is stored without an error.
+        `topic_id` must be sampled after `positions`. If no id is stored, or if no record was read yet, the method only
+        stores `topic_id`.
         """
         if topic_id is None or topic_id == self._known:
             return
@@ -84,7 +84,7 @@ class TopicIdentity:
 
 
 def _stored_id(cluster: str, files: Files) -> str | None:
-    """Return the stored id. If the file is damaged, log a warning and return None."""
+    """Return the stored topic id. If the file with the id is damaged, log a warning and return None."""
     try:
         stored = files.read(STORED_ID)
     except OSError:
@@ -128,7 +128,7 @@ class LostRecords:
 
 
 class LogWatch:
-    """At each sample, checks that `__consumer_offsets` is still the log that the monitor has read.
+    """At each sample, reports if `__consumer_offsets` was created again or truncated, or lost unread records.
 
     Only the sampler's thread uses this object.
     """
@@ -140,7 +140,7 @@ class LogWatch:
         self._lost_records = LostRecords(cluster)
 
     def report(self, before: MonitorView, sample: ClusterSample) -> None:
-        """Compare the sample with the positions in the view `before`, which was created before the sample."""
+        """Compare the sample with the positions in the view `before`. The view must be older than the sample."""
         positions = before.health.positions
         self._topic_read.report(sample.offsets_topic_id, positions)
         report_rewound(
@@ -150,7 +150,7 @@ class LogWatch:
 
 
 class ForeignRecords:
-    """Reports records that are not in the `__consumer_offsets` partition of their group.
+    """Reports *foreign* records: records that are not in the `__consumer_offsets` partition of their group.
 
     Only the query's thread uses this object.
     """
@@ -160,7 +160,7 @@ class ForeignRecords:
         self._reported: set[int] = set()
 
     def report(self, batches: Iterable[PartitionBatch]) -> None:
-        """Log one warning about all partitions in which such records were found for the first time."""
+        """Log one warning about all partitions in which foreign records were found for the first time."""
         foreign = {batch.offsets_topic_partition: batch.foreign_records for batch in batches if batch.foreign_records}
         new = sorted(foreign.keys() - self._reported)
         self._reported.update(new)

@@ -1,10 +1,10 @@
 """Run the monitor: one HTTP port, one Spark session, and one watch per cluster.
 
-1. If the monitor watches only one cluster, some errors at its start end the monitor: the errors that the operator must
-   correct. The monitor prints one line and returns an exit code.
-2. If the monitor watches several clusters, a cluster that cannot be watched is shown as not ready. The error is logged
-   once. The monitor tries again after increasingly long pauses (`retry_state`). The other clusters are not affected.
-   The totals and the checkpoint of the failed cluster do not change.
+1. If the monitor watches only one cluster, an error that the operator must correct ends the monitor. The monitor prints
+   one line and returns an exit code.
+2. If the monitor watches several clusters and the watch of one cluster fails, this cluster is not ready. The error is
+   logged once. The monitor tries again after increasingly long pauses (`retry_state`). The other clusters are not
+   affected. The totals and the checkpoint of the failed cluster do not change.
 3. The port, the tables and Spark are shared resources. If one of these resources fails, the monitor ends, even if it
    watches several clusters.
 4. The watches of all clusters get the stop signal at the same time. Spark is stopped after all watches have ended.
@@ -64,7 +64,7 @@ def now_ms() -> int:
 
 
 class Monitor:
-    """The monitor. `run` blocks until `stop` is set. `on_port` is called with the port number of `/metrics`."""
+    """The monitor. `run` blocks until `stop` is set. `on_port` is called with the number of the HTTP port."""
 
     def __init__(self, settings: Settings, stop: threading.Event, on_port: Callable[[int], None]) -> None:
         self._settings = settings
@@ -77,7 +77,7 @@ class Monitor:
     def run(self, launch: SparkLaunch) -> None:
         """Watch all clusters until `stop` is set. Raises RemedyError for an error that the operator must correct.
 
-        `launch` is the start of Spark's JVM. It may have begun before this call.
+        `launch` is a start of Spark's JVM that may already be in progress.
         """
         self._users_references = users_references(self._settings.evaluation.assignors)
         first, *more = self._watches
@@ -91,10 +91,10 @@ class Monitor:
                     self._watch_one(first, connection, launch)
 
     def _connect_until_stop(self, watch: ClusterWatch) -> Connection | None:
-        """Connect to the cluster. Return None as soon as `stop` is set.
+        """Connect to the cluster. If `stop` is set before the connection exists, return None immediately.
 
-        The client tries to connect for `kafka.connect_timeout_seconds`, and cannot be interrupted. So a separate thread
-        connects. If the monitor stops, this thread has nothing to clean up.
+        A connection attempt takes up to `kafka.connect_timeout_seconds` and cannot be interrupted. So it runs in a
+        separate thread. If the monitor stops, this thread holds nothing that must be closed.
         """
         connecting: Future[Connection] = Future()
 
@@ -165,7 +165,7 @@ class Monitor:
                 for watch, thread in threads.items():
                     while watch.has_session and thread.is_alive():
                         thread.join(0.1)
-                    thread.join(_HANG_UP_SECONDS)  # a thread that is still connecting has nothing to clean up
+                    thread.join(_HANG_UP_SECONDS)  # a thread that is still connecting holds nothing to close
 
     def _keep_watching(self, watch: ClusterWatch, shared: SharedResources) -> None:
         """Watch one cluster in its own thread (rule 2)."""
@@ -209,7 +209,7 @@ class Monitor:
 
 @contextmanager
 def _reporting_spark_end(shared: SharedResources) -> Iterator[None]:
-    """If Spark has ended, raise SparkEndedError instead of the original error, which depends on the call."""
+    """If Spark has ended, replace the error of a call by SparkEndedError."""
     try:
         yield
     except (Py4JError, PySparkException, OSError):

@@ -2,7 +2,7 @@
 
 In this mode, the monitor does not read `__consumer_offsets`. Each poll is compared with the state of the query, never
 with the previous poll. So a poll starts only after the query has read everything that the poller sent before. The
-poller needs no stored state after a restart. If an interrupted batch did not remove its files, the poller also waits
+poller needs no stored state after a restart. The files of an earlier run may still exist. Then the first poll waits
 until the query has read these files.
 """
 
@@ -37,7 +37,7 @@ _log = logging.getLogger(__name__)
 
 
 class Poller:
-    """Polls until it is stopped.
+    """Polls the group coordinators in a loop.
 
     The first complete poll always sends a row, because the cluster becomes ready only after the query has read this
     row.
@@ -111,21 +111,21 @@ class Poller:
         self._monitor_state.put_health(not_known=(*POLLED, HIDDEN_GROUPS) if poll.hides_groups else POLLED)
 
     def targets(self, _sample: ClusterSample) -> Mapping[int, int] | None:
-        """Return the position that the query must reach before the cluster is ready.
+        """For each partition, return the event number that the query must reach before the cluster is ready.
 
         Return None before the first complete poll.
         """
         return None if self._marked_at is None else {POLLED_PARTITION: self._marked_at + 1}
 
     def is_fresh(self) -> bool:
-        """Return True if the last complete poll is recent enough to show its values."""
+        """Return True if the last complete poll is at most `stale_after_seconds` old."""
         return time.monotonic() - self._complete_seconds <= self._stale_after_seconds
 
     def _has_arrived(self) -> bool:
-        """Return True if the query has read all rows that the poller sent.
+        """Return True if the monitor state contains all rows that the poller sent.
 
-        A batch stores its positions last. So if the positions of a batch are stored, the groups and commits of the
-        batch are already in the monitor state.
+        A batch updates the positions in the monitor state after the groups and commits. So the positions show which
+        rows the monitor state contains.
         """
         position = self._monitor_state.view().health.positions.get(POLLED_PARTITION, 0)
         if position <= self._sent_up_to:
@@ -140,7 +140,7 @@ class Poller:
         return KnownState(groups, commits_by_group(self._committed_offsets.view().commits), last_number)
 
     def _ask(self, known: KnownState) -> Poll:
-        """Request members first and commits last.
+        """Request the listing first, then the members, then the commits.
 
         End offsets are requested after the commits, so the reported lag is never too small.
         """
@@ -157,9 +157,5 @@ class Poller:
 
 
 def _last_sent_number(files: Files) -> int:
-    """Return the highest row number in the files that the query has not removed yet, or -1 if there is no file.
-
-    Some of these files may already be read.
-    """
     names = (_FILE_NAME.fullmatch(name) for name in files.names(FEEDBACK_FOLDER))
     return max((int(name[1]) for name in names if name), default=-1)

@@ -1,9 +1,9 @@
 """Replace a checkpoint by a new checkpoint for the same tables.
 
-The old checkpoint is moved only after all other steps that can fail.
+The old checkpoint is moved last, after all other steps have succeeded.
 
-1. A rebuild is refused if tables are damaged. With the repair option, the tables are repaired first, and the parts that
-   the repair removes are saved.
+1. A rebuild is refused if tables are damaged. With the option `--repair-tables`, the tables are repaired first. The
+   repair saves the parts that it removes.
 2. The new checkpoint is created in the parent folder of the old checkpoint. The old and the new checkpoint are swapped
    only when the new checkpoint is complete.
 3. If the swap fails, the old checkpoint is moved back to its original place. So a failed rebuild changes nothing except
@@ -47,8 +47,7 @@ def rebuild_checkpoint(settings: Settings, stamp: str, on_repair: Callable[[str]
     """Rename the old checkpoint to `<checkpoint>.<stamp>`, and put a new checkpoint in its place (rules 1 to 3).
 
     Returns the new location of the old checkpoint, or None if there was no old checkpoint. If `on_repair` is set,
-    damaged tables are repaired. `on_repair` is called with one sentence for each repaired table, before the next step
-    can fail.
+    damaged tables are repaired. `on_repair` is called with one sentence immediately after the repair of each table.
     """
     with CheckpointLock(settings.paths.checkpoint) as lock:
         if on_repair is not None:
@@ -61,10 +60,10 @@ def rebuild_checkpoint(settings: Settings, stamp: str, on_repair: Callable[[str]
 
 
 def _claim(session: SparkSession, settings: Settings) -> WriterClaim:
-    """Claim the exclusive right to write to the tables.
+    """Claim the exclusive right to write the cluster's rows to the tables.
 
-    Without this claim, a different monitor could write rows during the rebuild. Later, the query would write the same
-    rows again with the new checkpoint.
+    Without this claim, a monitor with the old checkpoint could write rows during the rebuild. Later, a monitor with the
+    new checkpoint would write the same rows again.
     """
     paths = settings.paths
     place = canonical_location(paths.checkpoint)

@@ -1,11 +1,11 @@
-"""Count failed attempts to run a query or to watch a cluster. Decide what is logged and how long each pause is.
+"""Count failed attempts to run a query or to watch a cluster. Decide which failures are logged, and how long to wait.
 
 1. After each failed attempt, the cluster is not ready, and the number of query restarts is increased by one.
-2. A reason is logged if it differs from the last reason. Only the last reason is stored. Parts of the text that differ
-   in each attempt are removed before the comparison.
+2. The reason of a failure is logged if it differs from the reason of the previous failure. Before the comparison, parts
+   that differ in each attempt, for example ports and times, are removed from both texts.
 3. Each pause is twice as long as the previous pause, up to `LONGEST_PAUSE_SECONDS`.
-4. If the cluster was ready after the last failure, the next failure counts as new. The reason is logged, and the pauses
-   are short again.
+4. If the cluster was ready since the last failure, the next failure is logged, and the pauses start at one second
+   again.
 """
 
 from __future__ import annotations
@@ -21,10 +21,7 @@ _WORD_WITH_DIGIT = re.compile(r"\w*\d\w*")
 
 
 class RetryState:
-    """The failed attempts of one loop: the query of a QueryKeeper, or the watch of a cluster in Monitor.
-
-    Only the thread of the loop uses this object.
-    """
+    """The failed attempts of one loop, in QueryKeeper or in Monitor. Only the thread of the loop uses this object."""
 
     def __init__(self, monitor_state: MonitorState) -> None:
         self._monitor_state = monitor_state
@@ -51,9 +48,8 @@ class RetryState:
 def reason_of(error: Exception) -> str:
     r"""Return the text of an error without the parts that differ in each attempt.
 
-    The first line of a Py4J error names a call. The second line names the exception. A stack trace follows. The
-    function keeps only the first two lines. It removes words that contain a digit, for example object ids, query ids,
-    ports and times.
+    The first line of a Py4J error contains the call, and the second line contains the exception. The other lines are a
+    stack trace, which is removed. Words that contain a digit (ids, ports, times) are also removed.
 
     >>> reason_of(OSError("An error occurred while calling o17.load.\n: No space left\n\tat Load.java:12"))
     'OSError An error occurred while calling .load.\n: No space left'

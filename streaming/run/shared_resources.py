@@ -18,8 +18,8 @@ from streaming.spark.checkpoint import CheckpointLock
 class SharedResources:
     """The resources that all clusters of one monitor share.
 
-    `users_references` has a pair (name, reference) for each strategy that users wrote. `page` is the address of the
-    pages.
+    `users_references` contains a pair (name, reference) for each strategy that users wrote. `page` is the URL of the
+    monitor's pages.
     """
 
     session: SparkSession
@@ -31,7 +31,7 @@ class SharedResources:
 
 @dataclass(frozen=True, slots=True)
 class ClusterSession:
-    """A connected cluster and its locked checkpoint. `partitions` is empty in the polling mode."""
+    """A connected cluster and its locked checkpoint. In the polling mode, `partitions` is empty."""
 
     connection: Connection
     brokers: Brokers

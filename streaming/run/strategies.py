@@ -1,4 +1,4 @@
-"""Load users' own strategies before the job starts. If a strategy cannot be loaded, the start fails immediately."""
+"""Load users' own strategies at the start of the monitor. If a strategy cannot be loaded, the start fails."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Watch one cluster: its connection, its checkpoint, its query, its sampling loop and its current state.
 
 1. The watches of different clusters share only `SharedResources`: Spark, the tables and their maintenance.
-2. When a watch ends, all its threads end. Other watches continue. The same watch can be started again.
+2. When a watch ends, all its threads end. Other watches continue. A watch that has ended can be started again.
 3. If a query fails, the monitor logs the failure and shows the cluster as not ready. The query is started again after a
    pause. The pause is longer after each further failure (`retry_state`).
 4. A query reads the partitions that existed at the start of the query. If partitions are added, the query is started
@@ -33,13 +33,13 @@ from streaming.spark.session import jvm_pid, use_pool
 from streaming.state.monitor_state import MonitorState
 
 STALE_INTERVALS = 6
-"""After this number of sampling intervals, the lag of a sample is too old to be shown."""
+"""After this number of sampling intervals, the lag from a sample is not shown any more."""
 
 _log = logging.getLogger(__name__)
 
 
 class ClusterWatch:
-    """The watch of one cluster, with one query. `settings` are the settings of this cluster only."""
+    """The watch of one cluster, with one query. `settings` contains only the settings of this cluster."""
 
     def __init__(self, settings: Settings, now_ms: Callable[[], int]) -> None:
         self._settings = settings
@@ -89,8 +89,8 @@ class ClusterWatch:
     def _offsets_topic_partitions(self, brokers: Brokers, stop: threading.Event) -> list[int]:
         """Return the partitions of `__consumer_offsets`, or an empty list if `stop` is set.
 
-        A new cluster has no `__consumer_offsets` until the first commit. The monitor waits for the topic and is not
-        ready.
+        A new cluster has no `__consumer_offsets` until the first commit. The monitor waits for this topic and is not
+        ready until the topic exists.
         """
         is_reported = False
         while not stop.is_set():
@@ -118,6 +118,6 @@ class ClusterWatch:
 
 
 def _local_folders(paths: PathSettings) -> Mapping[str, str]:
-    """Return the folders that are on a disk of this machine, by the name of their setting."""
+    """Return the folders that are on a disk of this machine. The keys are the names of the settings."""
     folders = {"checkpoint": local_folder(paths.checkpoint), "tables": local_folder(paths.tables)}
     return {name: str(folder.root) for name, folder in folders.items() if folder is not None}

@@ -1,18 +1,18 @@
 """Ensure that only one monitor writes the rows of a cluster into the tables.
 
-A second monitor is detected at its start, or later while both monitors run. If two monitors with different checkpoints
-wrote rows of the same cluster into the same tables, every row would be written twice. The reason is that Delta
-identifies a batch by the checkpoint.
+A second monitor is detected at its start, or at a later renewal. If two monitors with different checkpoints wrote rows
+of the same cluster into the same tables, every row would be written twice. Delta cannot prevent this, because it
+identifies a batch by its checkpoint and its number.
 
 1. A monitor stores a record in the folder `_writers/` inside the folder of the tables. There is one record file for
    each combination of cluster and checkpoint. The monitor renews its record every `RENEW_SECONDS`. When the monitor
-   stops, it removes the record. If `rebuild` replaces a checkpoint, the new checkpoint uses the record of the old
-   checkpoint.
+   stops, it removes the record. A checkpoint that `rebuild` creates has the same record file as the old checkpoint,
+   because both have the same path.
 2. At the start, and at each renewal, a monitor reads the records of other writers of the same cluster. A writer on this
    machine is alive if its process exists. A writer on a different machine is alive if it renews its record during the
-   check. Clocks are never compared. The start time of a process is a number of clock ticks since boot, so it does not
-   depend on the clock of the machine. A starting monitor waits for other writers for at most `WATCH_SECONDS`. So a
-   crashed writer does not block a new writer for a long time.
+   check. The check does not compare the clocks of machines. The start time of a process is counted in clock ticks since
+   boot. A starting monitor watches the records for at most `WATCH_SECONDS`, so a crashed writer does not block it for
+   long.
 3. If two writers are alive, one of them stops (`gives_way`). If one writer is starting and the other already writes,
    the starting writer stops. Otherwise, the writer that started later stops.
 4. Every user who can read the tables can also read the records, and other monitors print the records. So a record does
@@ -20,11 +20,11 @@ identifies a batch by the checkpoint.
 5. If a record cannot be read or written, the monitor continues. The monitor logs the failure once. In this case, a
    second writer is not detected.
 6. A writer on a different machine can pause for more than `WATCH_SECONDS`, for example because its machine was
-   suspended. Then a new writer treats it as crashed, removes its record and writes. So before each append, a monitor
-   reads its own record. If the record is missing or belongs to a different run, the monitor stops without the append.
-   Two cases remain. If the pause begins between the check and the end of the append, the rows of this append are
-   written twice. If the pause begins in a renewal, after the check and before the write of the record, the renewal
-   stores the record again. Then both monitors write until one of them stops (rule 3).
+   suspended. Then a new writer treats the paused writer as crashed, removes its record and writes rows. So before each
+   append, a monitor reads its own record. If the record is missing or belongs to a different run, the monitor stops
+   without the append. Two cases remain. If a monitor pauses between this check and the end of the append, the rows of
+   this append are written twice. If a monitor pauses in a renewal, between the check and the write of the record, it
+   writes its record again after the pause. Then both monitors write until one of them stops (rule 3).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from streaming.spark.files import Files
 FOLDER = "_writers"
 RENEW_SECONDS = 15.0
 WATCH_SECONDS = 40.0
-"""Maximum time in seconds to wait for other writers. It is more than two intervals, because a renewal can be late."""
+"""Maximum time in seconds to watch other writers. A renewal can be late, so this is more than two intervals."""
 
 _CHECK_SECONDS = 2.0
 _STORAGE_ERRORS = (OSError, Py4JError)
@@ -75,8 +75,8 @@ class SecondWriterError(RemedyError):
 class Writer(msgspec.Struct, frozen=True):
     """One run of a monitor that writes rows.
 
-    `machine` is empty if this process cannot see the processes of other runs. `process_start_ticks` is None if the
-    operating system does not provide it, or if an earlier version of the monitor wrote the record.
+    `machine` is empty if the operating system has no `/proc`. In this case, or if an earlier version of the monitor
+    wrote the record, `process_start_ticks` is None.
     """
 
     run_id: str
@@ -92,14 +92,14 @@ class Writer(msgspec.Struct, frozen=True):
 
 
 def gives_way(mine: Writer, other: Writer) -> bool:
-    """Return True if `mine` must stop because of `other` (rule 3). Of two writers, exactly one must stop."""
+    """If both writers are alive, one of them must stop. Return True if this is `mine`, not `other` (rule 3)."""
     if mine.is_writing != other.is_writing:
         return other.is_writing
     return (other.began_ms, other.run_id) < (mine.began_ms, mine.run_id)
 
 
 class WriterClaim:
-    """The right to write a cluster's rows, as a context manager. If this monitor must stop, `refusal` is the error."""
+    """The right to write a cluster's rows. If a second writer forces this monitor to stop, `refusal` is the error."""
 
     def __init__(
         self,
@@ -128,12 +128,12 @@ class WriterClaim:
         self._renewals: dict[str, int] = {}
         self._is_stored = False
         self._record_lock = threading.Lock()
-        """No other thread may read the record of this run while it is replaced."""
+        """Prevents a thread from reading the record of this run while a different thread replaces the record."""
         self._is_reported = False
         self.refusal: SecondWriterError | None = None
 
     def __enter__(self) -> Self:
-        """Get the right to write. If a different writer is alive, raise SecondWriterError within `WATCH_SECONDS`."""
+        """Store the record of this run. Raise SecondWriterError if a second writer is alive."""
         try:
             self._write()
             self._await_others()
@@ -187,7 +187,7 @@ class WriterClaim:
     def _check_record(self) -> None:
         """Raise SecondWriterError if a different run replaced or removed the record of this run.
 
-        If the last write of the record failed, the missing record proves nothing.
+        A missing record is ignored if the last write of the record failed.
         """
         content = self._files.read(self._own_name)
         record = _decode(content)
@@ -236,7 +236,7 @@ class WriterClaim:
         return other.renewals != before
 
     def _is_here(self, other: Writer) -> bool:
-        """Return True if this process can see whether the process of the other writer exists."""
+        """Return True if the other writer is on this machine, so that this process can see its process."""
         is_known = bool(other.machine) and other.process_start_ticks is not None
         return is_known and other.machine == self._mine.machine
 
@@ -249,7 +249,7 @@ class WriterClaim:
         return others
 
     def _read(self, name: str) -> Writer | None:
-        """Read a record. Return None if it does not exist or is damaged. The next renewal replaces a damaged record."""
+        """Read a record. Return None if the record is missing or damaged. A renewal replaces a damaged record."""
         return _decode(self._files.read(name))
 
     def _write(self, *, is_writing: bool | None = None) -> None:
@@ -292,9 +292,9 @@ def _decode(content: bytes | None) -> Writer | None:
 def _process_start_ticks(pid: int) -> int | None:
     """Return the start time of a process in clock ticks since boot (field 22 of `/proc/PID/stat`).
 
-    Return None if the process does not exist or has ended, or if the operating system has no `/proc`. The state of an
-    ended process is `Z` (field 3) until its parent asks for its exit code. In a container, the parent may never ask.
-    Field 2 is the name of the program in brackets. The name can contain spaces and brackets.
+    Return None if the process does not exist or has ended, or if the operating system has no `/proc`. An ended process
+    has the state `Z` (field 3) until its parent reads its exit code. In a container, the parent may never read the
+    code. Field 2 is the name of the program in brackets. The name can contain spaces and brackets.
     """
     try:
         state, *fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
@@ -304,7 +304,7 @@ def _process_start_ticks(pid: int) -> int | None:
 
 
 def _machine() -> str:
-    """Return an id of the current boot of the machine and of the process namespace, or an empty text if unknown."""
+    """Return an id of the running operating system and its process namespace. Without `/proc`, return an empty text."""
     try:
         boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot_id} {Path('/proc/self/ns/pid').readlink()}"

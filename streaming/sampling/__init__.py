@@ -1,1 +1,1 @@
-"""Requests to the brokers for values that records do not contain: offsets, partitions, racks, groups."""
+"""Requests to the brokers for values that `__consumer_offsets` does not contain: offsets, partitions, racks, groups."""

@@ -40,9 +40,9 @@ class OffsetsTopicUnreadableError(RemedyError):
 
 
 class Brokers:
-    """Requests about topics. Each result has the time of the request.
+    """Requests about topics. Samples and topic names contain the time of the request.
 
-    If a value is unknown, it is not in the result. Values are never estimated.
+    If a broker does not return a value, the value is missing in the result. No value is estimated.
     """
 
     def __init__(
@@ -129,13 +129,13 @@ class Brokers:
         return self._offsets(asked, OffsetSpec.LATEST, IsolationLevel.READ_COMMITTED)
 
     def look(self, looks: Sequence[TailFetch]) -> Mapping[TailFetch, FetchResult]:
-        """Send one fetch request for each look. The request goes to the partition's leader in the last sample."""
+        """Send one fetch request for each element of `looks`, to the partition's leader in the last sample."""
         return read_log_tails(self._connection, looks, self._leaders)
 
     def _offsets_topic_ends(self, partitions: int) -> Mapping[int, LogEnds]:
         """Return the ends of `__consumer_offsets` by partition.
 
-        The high watermarks are requested before the last stable offsets. With the opposite order, a record that is
+        The high watermarks are requested before the last stable offsets. In the opposite order, a record that is
         written between the two requests would look like an open transaction.
         """
         asked = [TopicPartition(OFFSETS_TOPIC, partition) for partition in range(partitions)]
@@ -174,11 +174,10 @@ class Brokers:
         spec: OffsetSpec,
         isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
     ) -> Offsets:
-        """Request the offsets of all partitions at once, without the partitions that have no leader.
+        """Request the offsets of all partitions that have a leader.
 
-        kafka-python raises an error for the whole request if one partition has no leader. If the request fails for
-        another reason, send one request per topic. So a failure for one partition affects only the topic of this
-        partition.
+        Partitions without a leader are omitted, because kafka-python then raises an error for the whole request. If the
+        request fails, send one request per topic. So an error of one partition affects only one topic.
         """
         asked = {at: spec for at in partitions if at.partition in self._leaders.get(at.topic, ())}
         try:
@@ -215,7 +214,7 @@ class Brokers:
 def _is_readable(topic: Mapping[str, Any]) -> bool:
     """Return True if the monitor has the right to read the topic.
 
-    Brokers before Kafka 2.3 do not report rights. For these brokers, also return True.
+    Also return True for brokers before Kafka 2.3, because these brokers do not report rights.
     """
     if topic["error_code"] == TopicAuthorizationFailedError.errno:
         return False
@@ -226,9 +225,8 @@ def _is_readable(topic: Mapping[str, Any]) -> bool:
 def _is_missing(topic: Mapping[str, Any]) -> bool:
     """Return True if the topic provably does not exist.
 
-    Kafka's brokers also report the monitor's rights on a topic that does not exist. If the monitor does not have the
-    right DESCRIBE on an existing topic, some brokers return the same error. But then the reported rights do not include
-    DESCRIBE.
+    If the monitor has no DESCRIBE right on a topic, some brokers return the error "unknown topic" even if the topic
+    exists. So the error counts only if the response reports that the monitor has DESCRIBE.
     """
     rights = topic.get("authorized_operations") or ()
     return topic["error_code"] == UnknownTopicOrPartitionError.errno and ACLOperation.DESCRIBE.name in rights
@@ -253,7 +251,7 @@ def _topic_metadata(topic: Mapping[str, Any], racks: Mapping[int, str | None], s
 
 
 def _topic_id(described: str | None) -> str | None:
-    """Convert kafka-python's hexadecimal topic id to Kafka's text form.
+    """Convert kafka-python's hexadecimal topic id to URL-safe base64, as Kafka shows it.
 
     Return None if the broker does not use topic ids.
     """

@@ -1,7 +1,7 @@
 """Request settings of brokers and topics (DescribeConfigs).
 
-Both rights are optional: DESCRIBE_CONFIGS on the cluster, and DESCRIBE_CONFIGS on the topics. If a right is missing,
-the values that depend on these settings are unknown.
+The requests need the right DESCRIBE_CONFIGS on the cluster and on the topics. Without this right, the settings are
+unknown.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Configs:
     def offsets_retention_ms(self) -> int | None:
         """Return `offsets.retention.minutes` in milliseconds, or None if no broker returns it.
 
-        The brokers keep committed offsets of inactive groups for this time. Each broker has its own value, and the
-        value of a group's coordinator applies to the group. So this function returns the shortest value of all brokers.
+        A coordinator keeps the committed offsets of an inactive group for this time. The brokers can have different
+        values, so this function returns the shortest value of all brokers.
         """
         brokers = self._connection.broker_ids()
         requests = [

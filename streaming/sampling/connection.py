@@ -48,10 +48,7 @@ class _BootstrapState:
     is_over: bool = False
 
     def close_client(self) -> None:
-        """Close the client.
-
-        After a failed start, the thread of the client would otherwise continue, and its sockets would stay open.
-        """
+        """Close the client, so that its thread ends and its sockets are closed after a failed start."""
         if self.client is not None:
             self.client.close()
 
@@ -66,8 +63,8 @@ class _ConnectionManager(KafkaConnectionManager):  # type: ignore[misc]
        credentials and an unknown certificate. The unchanged library (kafka-python 3.0) retries until the timeout, and
        then reports only a timeout. After the start, the manager retries, because a broker that restarts may not know
        its users yet.
-    2. The manager reads the last message that a broker sends before the broker closes the connection. If a broker
-       refuses credentials, one packet can contain both the answer and the end of the connection.
+    2. The manager reads the last message that a broker sends before the broker closes the connection. This is necessary
+       if a broker refuses credentials, because one packet can contain both the answer and the end of the connection.
     """
 
     def __init__(self, net: NetworkSelector, start: _BootstrapState, **configs: Any) -> None:  # noqa: ANN401 - the library's signature
@@ -91,17 +88,17 @@ class _ConnectionManager(KafkaConnectionManager):  # type: ignore[misc]
 
 
 def _bytes_before_end(receive: Callable[[], Received]) -> Received:
-    """If bytes were received, return only the bytes. Report the end of the connection only at the next call.
+    """If bytes were received, return them without the error. The next call returns the error.
 
-    If a read returns bytes together with the end of a connection, the library (kafka-python 3.0) loses the bytes. The
-    next read of the socket reports the end of the connection again.
+    If a read returns bytes together with an error, the library (kafka-python 3.0) loses the bytes. The error is not
+    lost, because the next read of the socket returns it again.
     """
     content, error = receive()
     return content, None if content else error
 
 
 class Connection:
-    """A KafkaAdminClient that can also send other kinds of requests. The caller selects the broker for each request.
+    """A KafkaAdminClient that can send any Kafka request. The caller selects the broker for each request.
 
     Several threads can use this object, because the client has its own thread for reads and writes.
     """
@@ -149,20 +146,20 @@ class Connection:
         return list(self.broker_addresses())
 
     def broker_addresses(self) -> Mapping[int, str]:
-        """Return the address that each live broker advertises, by broker id, as in the last metadata response."""
+        """For each broker id in the last metadata response, return the advertised address of the broker."""
         brokers = sorted(self._manager.cluster.brokers(), key=lambda broker: broker.node_id)
         return {broker.node_id: f"{broker.host}:{broker.port}" for broker in brokers}
 
     @property
     def kafka_version(self) -> str:
-        """The newest Kafka version whose requests the brokers support, for example "4.1". The brokers can be newer."""
+        """The newest Kafka version that kafka-python detects, for example "4.1". The brokers can be newer."""
         return ".".join(map(str, self._manager.broker_version))
 
     def ask_each(self, requests: Sequence[BrokerRequest]) -> list[Message | KafkaError]:
         """Send requests. Return the response or the error of each request, in the order of the requests.
 
-        Requests to different brokers run in parallel. Each broker receives its requests one after the other. The reason
-        is that the client rejects a request if too many requests of its connection are open.
+        Requests to different brokers run in parallel. Each broker receives its requests one after the other, because
+        the client rejects a request if too many requests are open.
         """
         answers: list[Message | KafkaError] = [None] * len(requests)
         self._manager.run(self._ask_brokers, requests, answers)

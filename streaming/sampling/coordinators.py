@@ -20,7 +20,7 @@ from streaming.sampling.connection import Connection, Message
 Answer = TypeVar("Answer")
 
 GROUPS_PER_REQUEST = 500
-"""Maximum number of groups per request. It limits a response to a few megabytes, and no request blocks a broker."""
+"""Maximum number of groups per request. It limits a response to a few megabytes, and keeps each request short."""
 
 
 def error_name(error: type[KafkaError] | KafkaError) -> str:
@@ -48,8 +48,8 @@ _MOVED = Unanswered(error_name(NotCoordinatorError))
 class GroupApi(Generic[Answer]):
     """A kind of request about several groups.
 
-    `request` creates the request from group ids. `answers` returns the answer for each group, from the group ids and
-    the response.
+    `request` creates a request from group ids. `answers` reads the answer for each group from the response to this
+    request.
     """
 
     request: Callable[[Sequence[str]], Message]
@@ -65,7 +65,7 @@ class Coordinators:
         self._known: Mapping[str, int] = {}
 
     def use_coordinators(self, coordinators: Mapping[str, int]) -> None:
-        """Replace the known coordinators with the coordinators in a listing. Deleted groups then use no memory."""
+        """Replace the known coordinators with the coordinators in a listing. This also removes deleted groups."""
         self._known = coordinators
 
     def ask(self, ids: Sequence[str], api: GroupApi[Answer]) -> dict[str, Answer | Unanswered]:

@@ -1,8 +1,7 @@
 """Describe groups of every type. Each type needs a different kind of request.
 
-All responses are converted to the same kind of value. The responses in Kafka's protocol are `DescribeGroupsResponse`,
-`ConsumerGroupDescribeResponse` (KIP-848), `ShareGroupDescribeResponse` (KIP-932) and `StreamsGroupDescribeResponse`
-(KIP-1071).
+These responses are converted to `DescribedGroup`: `DescribeGroupsResponse`, `ConsumerGroupDescribeResponse` (KIP-848),
+`ShareGroupDescribeResponse` (KIP-932) and `StreamsGroupDescribeResponse` (KIP-1071).
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from streaming.sampling.messages import (
 def _response_reader(
     read: Callable[[Message], DescribedGroup],
 ) -> Callable[[Sequence[str], Message], Mapping[str, Description]]:
-    """Return a function that reads all groups of a response. It calls `read` for each group that has no error."""
+    """Return a function that reads all groups of a response with `read`, except groups with an error."""
 
     def answers(_ids: Sequence[str], response: Message) -> Mapping[str, Description]:
         return {group.group_id: _read_group(group, read) for group in response.groups}
@@ -112,7 +111,7 @@ def _read_streams(group: Message) -> DescribedGroup:
 
 
 def _with_epoch(member: Message, **more: Any) -> DescribedMember:  # noqa: ANN401 - fields of one type of group
-    """Return a member of a group that is not classic. The other arguments are fields that only one type has."""
+    """Return a member of a KIP-848, share or streams group. `more` contains fields that only this type has."""
     return DescribedMember(
         member_id=member.member_id,
         client_id=member.client_id,

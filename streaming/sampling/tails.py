@@ -1,14 +1,14 @@
-"""Read the log of users' topics at given offsets. Each look is one fetch request. Only the batch headers are read.
+"""Read the log of users' topics at given offsets (`TailFetch`), with one fetch request per offset.
 
 Each request is for one partition only. A broker always returns the first batch of the first partition, even if this
 batch exceeds the size limit. A broker does not return batches of further partitions that exceed the limit (KIP-74). So
-an empty response means that there is no batch between the requested offset and the last stable offset. Batches in
-tiered storage (KIP-405) are an exception. If the broker does not read such a batch in time, the response is also empty.
-The newest segment of a log is always on the broker's disk. So an empty response counts only if at most EMPTY_WITHIN
-offsets follow.
+an empty response means that no batch exists between the requested offset and the last stable offset. Batches in tiered
+storage (KIP-405) are an exception. If the broker does not read such a batch in time, the response is also empty. The
+newest segment of a log is always on the broker's disk. So an empty response is used only if at most EMPTY_WITHIN
+offsets follow the requested offset.
 
-With read_committed, the response lists the aborted transactions. These requests need the right READ on the topic.
-Without READ, the next record of a group stays unknown.
+Only the batch headers are read. With read_committed, the response lists the aborted transactions. These requests need
+the right READ on the topic. Without READ, the next record of a group stays unknown.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _NO_SESSION_EPOCH = -1
 def read_log_tails(
     connection: Connection, looks: Sequence[TailFetch], leaders: Mapping[str, Mapping[int, int]]
 ) -> Mapping[TailFetch, FetchResult]:
-    """Return the result of each look. If one look fails, the other looks still have a result."""
+    """Return one result for each element of `looks`. If one request fails, the other results are still valid."""
     answers: dict[TailFetch, FetchResult] = dict.fromkeys(looks, FetchFailure.FAILED)
     with_leaders = [(look, leaders.get(look.topic, {}).get(look.partition)) for look in looks]
     requested = [(look, leader) for look, leader in with_leaders if leader is not None]
@@ -53,7 +53,7 @@ def read_log_tails(
 def read_batch_times(
     connection: Connection, looks: Sequence[TailFetch], leaders: Mapping[str, Mapping[int, int]]
 ) -> Mapping[TailFetch, Sequence[tuple[int, int]]]:
-    """Return the first offset and the timestamp of some batches at each look. Failed looks are not in the result."""
+    """For each successful fetch, return the first offset and the timestamp of each batch in the response."""
     requested = [(look, leaders.get(look.topic, {}).get(look.partition)) for look in looks]
     with_leader = [(look, leader) for look, leader in requested if leader is not None]
     responses = connection.ask_each([(leader, _fetch(look)) for look, leader in with_leader])
@@ -99,7 +99,7 @@ def _seen(look: TailFetch, response: Message | KafkaError) -> FetchResult:
 
 
 def _tail(look: TailFetch, partition: Message) -> Tail | None:
-    """Return the next record in the batches. Return None if the response does not contain it.
+    """Return what the response shows about the next record, or None if the response does not show it.
 
     If the response contains no batches, there is no record before the last stable offset.
     """

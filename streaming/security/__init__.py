@@ -1,8 +1,8 @@
 """Convert the settings `kafka.security` to settings of the two Kafka clients that the monitor uses.
 
 - `python_client.py`: arguments of kafka-python, and explanations of its errors.
-- `java_client.py`: options of Spark's Kafka source, without secrets. Also the content of the secrets file.
-- `secrets_file.py`: the secrets file. The file exists while the monitor runs.
+- `java_client.py`: options of Spark's Kafka source, without secrets, and the content of the secrets file.
+- `secrets_file.py`: the secrets file, which exists while the monitor runs.
 - `oauth.py`: requests tokens for kafka-python with client credentials, like Kafka's Java client (KIP-768).
 
 The monitor needs at least these permissions: READ on `__consumer_offsets`, and DESCRIBE on all topics, all groups and

@@ -3,7 +3,7 @@
 1. The first connection requests a token. Further connections use the same token until 80 % of its lifetime has passed.
 2. If the endpoint returns no lifetime, each connection requests a new token.
 3. Redirects are not followed, so the secret goes only to the configured endpoint.
-4. The text of an error is one line with the endpoint. It does not contain the secret or the body of the response.
+4. The text of an error is one line with the endpoint, without the secret and without the body of the response.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class ClientCredentialsTokens(AbstractTokenProvider):  # type: ignore[misc]
 
 
 def _basic_credentials(client_id: str, client_secret: str) -> str:
-    """Return the Authorization header, in the form that Kafka's Java client sends.
+    """Return the same Authorization header as Kafka's Java client.
 
     The values are not URL-encoded, because most endpoints expect plain values (KIP-1025).
     """

@@ -18,7 +18,7 @@ from streaming.security.oauth import ClientCredentialsTokens, TokenError
 
 
 class Hidden(str):
-    """A string whose repr hides the content. kafka-python logs all its arguments at the level DEBUG.
+    """A string whose repr hides the content, because kafka-python logs the repr of its arguments at the level DEBUG.
 
     >>> [Hidden("secret")], Hidden("secret") == "secret"
     ([***], True)
@@ -57,7 +57,7 @@ def client_arguments(security: SecuritySettings, secrets: Secrets) -> Mapping[st
 
 
 def refusal(error: BaseException, security: SecuritySettings) -> str | None:
-    """Return the error and the settings to check if a retry cannot succeed. Return None if a retry can succeed.
+    """If a retry can succeed, return None. Otherwise, return a text with the error and the settings to check.
 
     >>> refusal(SaslAuthenticationFailedError(), SecuritySettings()) is None, refusal(OSError(), SecuritySettings())
     (False, None)
@@ -84,9 +84,8 @@ def _credentials_message(security: SecuritySettings) -> str:
 def suspicion(error: BaseException | None, security: SecuritySettings) -> str:
     """Return the probable cause of a failure that remains after retries, and the settings to check.
 
-    A port without TLS closes the connection during the TLS handshake. A broker that requires a client certificate can
-    close the connection before the TLS alert of the broker arrives. A broker or a proxy can close the connection during
-    authentication.
+    A connection that ends during the TLS handshake indicates a port without TLS or a missing client certificate. A
+    connection that ends during authentication indicates wrong credentials.
     """
     if isinstance(_find_tls_error(error), _CONNECTION_CLOSED):
         return (
@@ -103,7 +102,7 @@ _CONNECTION_CLOSED = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallErr
 
 
 def _find_tls_error(error: BaseException | None) -> ssl.SSLError | None:
-    """Find a TLS error in the arguments and in the chain of causes of a client error."""
+    """Find a TLS error in the arguments of a client error, or in its chain of causes."""
     while error is not None:
         ssl_error = next((part for part in error.args if isinstance(part, ssl.SSLError)), error)
         if isinstance(ssl_error, ssl.SSLError):

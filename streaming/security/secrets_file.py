@@ -18,10 +18,7 @@ _FOLDER_PREFIX = "kafka-rebalance-monitor-secrets-"
 
 @contextmanager
 def secrets_file(secrets: Mapping[str, str]) -> Iterator[Path | None]:
-    """Create the file for the duration of the `with` block.
-
-    If there are no secrets, do not create a file, and yield None.
-    """
+    """Create the file for the duration of the `with` block. Without secrets, create no file and yield None."""
     if not secrets:
         yield None
         return

@@ -11,7 +11,7 @@ BATCH_BUCKETS_SECONDS = (0.5, 1, 2, 5, 10, 20, 30, 60)
 
 @dataclass(frozen=True, slots=True)
 class BatchDurations:
-    """The number of batches in each bucket, and the sum of their durations."""
+    """The number of batches in each bucket, and the sum of the durations of all batches."""
 
     buckets: tuple[int, ...] = (0,) * (len(BATCH_BUCKETS_SECONDS) + 1)
     sum_seconds: float = 0.0

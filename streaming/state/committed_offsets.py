@@ -1,12 +1,13 @@
 """Store the last commit of every (group, topic, partition), in columns.
 
-The first commit of a key adds a row for the key. The key is decoded only then. Each later commit of the key writes four
-numbers into this row. When more than half of the rows belong to deleted keys, these rows are removed. Without this
-removal, the rows of every group that ever existed would stay in memory.
+The first commit of a key decodes the key and adds a row. Each later commit of the key writes four numbers into this
+row. When more than half of the rows belong to deleted keys, these rows are removed. Without this removal, the rows of
+every group that ever existed would stay in memory.
 
-All commits of a key are in one partition of `__consumer_offsets`. Offsets of different partitions cannot be compared. A
-commit from a different partition counts only if this partition is the home of the group (`combine.own_partitions`).
-After such a commit, the earlier commits of the key are no longer used.
+All commits of a key are in one partition of `__consumer_offsets`. Offsets of different partitions cannot be compared.
+If the partition count of `__consumer_offsets` changes, a group can move to a new home partition
+(`combine.own_partitions`). A commit from the home partition replaces commits from other partitions. All other commits
+from a different partition are ignored.
 """
 
 from __future__ import annotations
@@ -51,9 +52,9 @@ _REPLACEMENT = "\ufffd"
 class CommittedOffsetsView:
     """A snapshot of CommittedOffsets: the last commit of each partition of each group.
 
-    `commits` is a table with the first columns of LAG_SCHEMA. For each commit, `rows` has the row number in
-    CommittedOffsets. For each commit, `offsets_topic_offsets` has the offset of the commit's record in
-    `__consumer_offsets`. Row numbers are valid only while `numbering` is the same as in CommittedOffsets.
+    `commits` is a table with the first columns of LAG_SCHEMA. For each commit, `rows` contains the row number in
+    CommittedOffsets, and `offsets_topic_offsets` contains the offset of the commit's record in `__consumer_offsets`.
+    Row numbers are valid only while CommittedOffsets has the same `numbering`.
     """
 
     commits: pa.Table
@@ -133,9 +134,10 @@ class CommittedOffsets:
         return _NO_PARTITION if home is None else home
 
     def forget(self, keys: Sequence[bytes], offsets_topic_offsets: Sequence[int]) -> None:
-        """Delete the commits with these keys and these offsets in `__consumer_offsets`. Their tombstones were not read.
+        """Delete commits whose tombstones were not read.
 
-        If the stored commit of a key has a different offset, it is a later commit and stays.
+        `offsets_topic_offsets` contains the offsets of the commits' records. If the stored commit of a key comes from a
+        different record, it is newer and is not deleted.
         """
         with self._lock:
             for key, offsets_topic_offset in zip(keys, offsets_topic_offsets, strict=True):
@@ -151,9 +153,9 @@ class CommittedOffsets:
     ) -> Windows | None:
         """Compare the commits of the view with end offsets that were sampled after the view. Return the commit windows.
 
-        The windows end at the time of the view. For each commit, `next_offsets` has the offset of the record that the
-        group reads next (`next_offsets.py`). The lag of the commit is counted from this record. If rows were renumbered
-        after the view was created, return None. In this case, the next sample uses a new view.
+        Each window ends with the commit in the view. `next_offsets` contains the offset of the next record that the
+        group reads (`next_offsets.py`), from which the lag is counted. If rows were renumbered after the view was
+        created, return None.
         """
         with self._lock:
             if view.numbering != self._numbering:
@@ -166,8 +168,7 @@ class CommittedOffsets:
     def stored_windows(self) -> tuple[int, bytes]:
         """Return the format version and the encoded commit windows of all keys.
 
-        The stored state contains only the last commit of each key. So the earlier commits of a window are stored
-        separately, in these bytes.
+        The state store contains only the last commit of each key. The returned bytes contain the earlier commits.
         """
         with self._lock:
             keys, rows = list(self._rows), np.fromiter(self._rows.values(), np.int64, len(self._rows))
@@ -257,7 +258,7 @@ class CommittedOffsets:
     def _drop_deleted_rows(self) -> None:
         """Remove the rows of deleted keys if more than half of all rows belong to deleted keys.
 
-        The next check follows when the number of rows has doubled.
+        The next call follows when the number of rows has doubled.
         """
         count = len(self._group_ids)
         kept = np.flatnonzero(self._numbers[0, :count] != TOMBSTONE)

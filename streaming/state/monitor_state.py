@@ -1,6 +1,6 @@
 """The current state of one cluster. Several threads share it.
 
-Threads replace complete values. So each scrape reads one consistent view.
+A thread that changes the state replaces the complete view, so each scrape reads one consistent view.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from streaming.state.reports import ReportCache, Reports
 class MonitorState:
     """The current view of a cluster.
 
-    Values are immutable. A change only replaces references to values, under a lock.
+    Views are immutable. A change creates a new view, under a lock.
     """
 
     def __init__(self, limits_of: LimitsOf = default_limits) -> None:
@@ -59,7 +59,7 @@ class MonitorState:
         partition_states: Iterable[PartitionSnapshot],
         forgotten: Iterable[str] = (),
     ) -> None:
-        """Store the group states and the partition states (without keys) of a batch. Remove the groups `forgotten`."""
+        """Store the group states and the partition states of a batch. Remove the groups `forgotten`."""
         with self._lock:
             groups = {**self._view.groups, **{record.snapshot.group_id: record for record in records}}
             for group_id in forgotten:
@@ -85,7 +85,7 @@ class MonitorState:
             )
 
     def put_gap_totals(self, closed: Iterable[GapsClosed]) -> None:
-        """Store the changed totals of commit gaps. Remove the totals of groups that no longer exist."""
+        """Store the changed totals of commit gaps (`MonitorView.gap_totals`). Remove the totals of deleted groups."""
         with self._lock:
             totals: dict[str, GapTotals | None] = {**self._view.gap_totals}
             for event in closed:
@@ -142,7 +142,7 @@ class MonitorState:
             self._view = replace(self._view, work=work)
 
     def put_rewound(self, partitions: Iterable[int]) -> frozenset[int]:
-        """Store rewound partitions. Return only the partitions that were not stored as rewound before.
+        """Store rewound partitions. Return the partitions that were not stored before.
 
         A cluster with a rewound partition is never ready.
         """
@@ -177,10 +177,10 @@ class MonitorState:
             self._view = replace(self._view, health=health)
 
     def put_readiness(self, *, ready: bool, before: Health) -> bool:
-        """Store the readiness that was computed from the health `before`. Return True if the cluster is ready now.
+        """Store the readiness. Return True if the cluster is ready now.
 
-        Other threads can change the health between `before` and this call. If the query failed or a rewound partition
-        was found in this time, the cluster is not ready.
+        `before` is the health from which the readiness was computed. If the query has failed since then, or if a
+        partition is rewound, the cluster is not ready.
         """
         with self._lock:
             known = self._view.health
@@ -197,11 +197,11 @@ def _with_skips(groups: Mapping[str, GroupState]) -> Iterator[GroupSnapshot]:
 
 
 def _has_ended_rebalance(before: GroupState | None, after: GroupState | None) -> bool:
-    """Return True if a new record shows that the listed rebalance of the group has ended.
+    """Return True if a new record shows that the rebalance in the last listing has ended.
 
     If a later listing shows a rebalance, this is a new rebalance. Record times and listing times are not compared,
-    because they come from two different clocks. In the polling mode, the new record can also show a rebalance. In this
-    case, return False.
+    because they come from two different clocks. In the polling mode, the new record can show a state of a rebalance.
+    Then return False.
     """
     if after is None:
         return False
@@ -210,7 +210,7 @@ def _has_ended_rebalance(before: GroupState | None, after: GroupState | None) ->
 
 
 def _with_health(view: MonitorView, health: Health) -> MonitorView:
-    """Return the view with this health. A cluster with a rewound partition is never ready.
+    """Return the view with the given health. A cluster with a rewound partition is never ready.
 
     The view contains shares of work only while the cluster is ready.
     """
@@ -220,7 +220,7 @@ def _with_health(view: MonitorView, health: Health) -> MonitorView:
 
 
 def _with_ends(view: MonitorView, sample: ClusterSample) -> Mapping[int, ReadUpTo]:
-    """For each partition, return the time up to which it was read. The sampled end of the partition gives this time."""
+    """Add the sampled ends of the partitions to `read_up_to`."""
     sampled = {
         number: add_sampled_end(
             view.read_up_to.get(number, ReadUpTo()),

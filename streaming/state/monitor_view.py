@@ -28,14 +28,14 @@ class Health:
     """The state of the monitor itself, for one cluster.
 
     `not_known` lists the kinds of values that the source cannot provide. `settings_not_known` lists the settings that
-    the brokers did not return (`retention_settings.py`). `rewound` lists rewound partitions of `__consumer_offsets`.
-    The end of a rewound partition is before the position that the monitor has already reached. When the monitor starts,
-    this list is empty. A cluster with a rewound partition is never ready. `positions` maps a partition to the next
+    the brokers did not return (`retention_settings.py`). `rewound` lists rewound partitions of `__consumer_offsets`. A
+    rewound partition was truncated, deleted or created again, so the monitor misses new records. `rewound` is empty
+    when the monitor starts. A cluster with a rewound partition is never ready. `positions` maps a partition to the next
     offset to read. `times_ready` counts how often the cluster became ready. `was_ready` is True after the cluster
     became ready for the first time. `batch_seconds` is the duration of the last batch. `last_batch_ms` is the end time
     of the last batch by the clock of the monitor. `batch_durations` counts all batches by duration.
-    `table_write_failures` counts failed writes to Delta tables. `folders` maps the names of settings to the folders on
-    this machine that they name.
+    `table_write_failures` counts failed writes to Delta tables. `folders` maps names of settings to folders on a disk
+    of this machine.
     """
 
     ready: bool = False
@@ -57,9 +57,9 @@ class Health:
 
 @dataclass(frozen=True, slots=True)
 class WorkShares:
-    """The shares of lag and throughput that each member and each host of a group has.
+    """How lag and throughput are shared among the members and the hosts of a group.
 
-    `position` is the position in the log at which the assignment was evaluated.
+    `position` is the position of the record whose assignment was evaluated.
     """
 
     position: Position
@@ -71,13 +71,14 @@ class MonitorView:
     """Everything that a scrape shows, at one moment.
 
     `groups` also contains deleted groups until their state is removed (`GroupForgotten`). `rebalancing_since_ms`
-    contains each group that a listing has shown in a rebalance since the group's last record. The value is the time of
-    the first such listing. `read_up_to` maps each partition of `__consumer_offsets` to the time up to which it was
-    read. For the key -1, the value is the time of the last complete poll of the coordinators. `conditions` maps each
-    group that had active conditions at the last sample to these conditions. `unowned` maps each group that has unowned
-    partitions to these partitions. `explained_lags` contains the cause of the lag of each late group. `incidents` are
-    the open incidents at the last sample, the oldest first. `gap_totals` maps each group to its totals of commit gaps.
-    `work` contains the last measured shares of lag and throughput. While the monitor is not ready, `work` is empty.
+    contains the groups that are in a rebalance according to listings after the group's last record. The value is the
+    time of the first of these listings. `read_up_to` maps each partition of `__consumer_offsets` to the time up to
+    which it was read. In the polling mode, the key -1 contains the time of the last complete poll of the coordinators.
+    `conditions` maps each group that had active conditions at the last sample to these conditions. `unowned` maps each
+    group that has unowned partitions to these partitions. `explained_lags` contains the cause of the lag of each late
+    group. `incidents` are the open incidents at the last sample, the oldest first. `gap_totals` maps each group to its
+    totals of commit gaps. `work` contains the last measured shares of lag and throughput. While the monitor is not
+    ready, `work` is empty.
     """
 
     groups: Mapping[str, GroupState] = field(default_factory=dict)
@@ -108,7 +109,7 @@ class MonitorView:
         """Return a function that checks whether a group is blocked by an open transaction.
 
         A consumer with read_committed receives no records after the start of the first open transaction of a partition.
-        So the records of all other groups in this partition are also blocked. The current state of a blocked group is
-        unknown.
+        So the transaction also blocks the records of other groups in the same partition. The current state of a blocked
+        group is unknown.
         """
         return blocked_groups(self.sample or ClusterSample(0))

@@ -1,10 +1,10 @@
 """Compute the report of every group (`evaluation.evaluate`) from a view.
 
 1. Until the monitor has read the log to its end for the first time, there are no reports.
-2. Without a fresh sample, all values from samples are unknown: lag, status, conditions, listed states, shares of work.
-   The reason for the unknown lag is NO_FRESH_SAMPLE, which is a trouble of each group. The report still contains the id
-   of the incident that was open at the last sample. Groups that only commit offsets still have a report, because their
-   commits are in the log.
+2. If the last sample is too old, all values from samples are unknown: lag, status, conditions, listed states, shares of
+   work. The lag is unknown with the reason NO_FRESH_SAMPLE, which counts as a trouble of each group. The report still
+   contains the id of the incident that was open at the last sample. Groups without members that only commit offsets
+   still have a report, because their commits are in the log.
 3. While the cluster is not ready, the monitor may have missed commits. So lag, status, causes of lag, shares of work
    and the records of unowned partitions are unknown. The reason is LOG_NOT_READ. The report still contains listed
    states, the coordinator, and the conditions of the last sample.
@@ -47,9 +47,9 @@ _NO_LAG, _NOTHING_DECIDED = GroupLag(), dict[tuple[str, int], bool]()
 
 
 class _SampleValues(NamedTuple):
-    """The values of a view that come from the last sample.
+    """The values in a view that come from the last sample.
 
-    `lag` does not contain groups without committed offsets. These groups have the lag `other_lag`.
+    `lag` does not contain groups without committed offsets. The lag of these groups is `other_lag`.
     """
 
     lag: LagEvaluation | None = None
@@ -83,10 +83,10 @@ def _without_fresh_sample(view: MonitorView) -> _SampleValues:
 
 
 def _coordinators(sample: ClusterSample | None, *, is_ready: bool) -> Callable[[str], int | None]:
-    """Return a function that returns the broker id of a group's coordinator, NO_LEADER, or None if it is unknown.
+    """Return a function that maps a group id to the broker id of the coordinator, to NO_LEADER, or to None if unknown.
 
-    While the cluster is ready, the function returns None instead of NO_LEADER. The reason is that a partition also has
-    no leader for some seconds while a broker restarts.
+    While the cluster is ready, the function returns None instead of NO_LEADER, because a partition has no leader for
+    some seconds when a broker restarts.
     """
     if sample is None or not sample.offsets_topic_partitions:
         return _unknown_coordinator
@@ -115,7 +115,7 @@ class Reports(Mapping[str, GroupReport]):
 
     @cached_property
     def _lags(self) -> Mapping[str, GroupLag]:
-        """Lag of every group. The property converts all columns at once."""
+        """Lag of every group. All columns are converted in one step, which is fast."""
         lag = self._sample_values.lag
         if lag is None:
             return {}
@@ -157,7 +157,7 @@ class Reports(Mapping[str, GroupReport]):
 
 
 class ReportCache:
-    """The reports of one cluster. Unchanged reports are reused for the next view. Only one thread may use it."""
+    """The reports of one cluster. The next view reuses unchanged reports. Only one thread may use this object."""
 
     def __init__(self, limits_of: LimitsOf = default_limits) -> None:
         self._limits_of = limits_of

@@ -1,7 +1,8 @@
 """Apply each micro-batch in the driver: first to the monitor state, then to the tables.
 
-The monitor state is updated first, because an on-call engineer waits for its values. Both steps can be repeated safely.
-The monitor state stores absolute values, and the tables record which batches were already written.
+The monitor state is updated first, because on-call engineers need its values soon. After a failure, Spark repeats the
+whole batch. This is safe, because the monitor state stores absolute values, and the tables ignore a batch that they
+already contain.
 """
 
 from __future__ import annotations
@@ -62,16 +63,15 @@ _log = logging.getLogger(__name__)
 
 
 class BatchFailedError(Exception):
-    """A batch failed. The message is one line, because Spark cannot process a long message.
+    """A batch failed. The message of the error is one line, because Spark cannot process a long message.
 
-    Spark 4.0 uses a regular expression to find signs of an interruption in the message. If the message is a long Java
-    stack trace, this expression causes a stack overflow. So with such a message, each stop during a batch would print a
-    thousand lines.
+    When a query is stopped during a batch, Spark 4.0 searches the error message with a regular expression. If the
+    message were a long Java stack trace, this search would cause a stack overflow, which prints a thousand lines.
     """
 
 
 class BatchSink:
-    """The function of `foreachBatch`. It applies the state rows of a batch to the monitor state and to the tables."""
+    """The function of `foreachBatch`: applies the state rows of a batch to the monitor state and to the tables."""
 
     def __init__(  # noqa: PLR0913 - everything that a batch changes, as keywords
         self,
@@ -123,7 +123,7 @@ class BatchSink:
         return batch_bytes + sum(int(rows.nbytes) for rows in new_rows.values())
 
     def _shorten_file_source_log(self) -> None:
-        """Shorten the log. If this fails, the log stays long until the next attempt."""
+        """Shorten the log of the file source. After a failure, the log stays long until the next attempt."""
         try:
             shorten_file_source_log(self._files)
         except (OSError, Py4JError) as failure:
@@ -138,8 +138,8 @@ class BatchSink:
     def _update_state(self, batch: DataFrame, batch_id: int) -> tuple[Mapping[Table, pa.Table], int]:
         """Apply a batch to the monitor state. Return the new rows of the tables, and the size of the batch in bytes.
 
-        The batch is collected only once, because a second Spark action would run the stateful plan again. When this
-        method returns, the decoded batch is freed, because an append needs the same amount of memory.
+        The batch is collected only once, because a second Spark action would run the stateful plan again. The decoded
+        batch exists only in this method, because the append that follows needs the same amount of memory.
         """
         updates, partition_events, batch_bytes = _split_by_kind(batch.toArrow())
         received_ms = self._clock.monitor_ms()
@@ -162,9 +162,9 @@ class BatchSink:
         return self._new_rows(updates, partition_batches, gaps, partition_states), batch_bytes
 
     def _apply_commits(self, event: PartitionEvent) -> Int64Array:
-        """Apply the commits of one event. Return the positions and times of its last records, one row per record.
+        """Apply the commits of one event. Return the result of `_last_records` for these commits.
 
-        The decoded commits of one event are freed before the next event is decoded.
+        The decoded commits exist only in this method, so memory holds the commits of only one event.
         """
         if isinstance(event, CommitsVanished):
             self._committed_offsets.forget(event.keys, event.kafka_offsets)
@@ -175,7 +175,7 @@ class BatchSink:
         return _last_records(commits)
 
     def _positions(self, batch_id: int) -> Mapping[int, int]:
-        """Return the next offset to read in each partition after the batch, or the result of `polled_positions`."""
+        """Return the next offset to read per partition after the batch (in the polling mode: `polled_positions`)."""
         in_log = batch_end_positions(self._files, batch_id, OFFSETS_TOPIC)
         return in_log or polled_positions(self._monitor_state.view().partition_states)
 
@@ -207,7 +207,7 @@ class BatchSink:
         return {table: self._unwritten(table, arrow_table(table, of_table)) for table, of_table in rows.items()}
 
     def _unwritten(self, table: Table, rows: pa.Table) -> pa.Table:
-        """Return `rows` without the rows that were written to the table before the checkpoint was created."""
+        """Remove the rows that were already in the table when the checkpoint was created."""
         written = self._bootstrap.positions.get(table.name)
         if written is None or not len(written) or not rows.num_rows:
             return rows
@@ -221,10 +221,7 @@ class BatchSink:
 
 
 def _last_records(commits: pa.Table) -> Int64Array:
-    """Return the positions and times of the last records of one partition, one row per record.
-
-    These records are sufficient to compute clock offsets.
-    """
+    """Return partition, offset and time of the last records in `commits`. These are sufficient for clock offsets."""
     names = ("offsets_topic_partition", "offsets_topic_offset", "timestamp_ms")
     if commits.num_rows > RECORDS_PER_BROKER:
         offsets = commits["offsets_topic_offset"].to_numpy()
@@ -233,10 +230,7 @@ def _last_records(commits: pa.Table) -> Int64Array:
 
 
 def _records(received_ms: int, commits: Iterable[Int64Array], updates: Iterable[GroupUpdate]) -> ReceivedRecords:
-    """Return the positions and times of the records of a batch.
-
-    Rows of the polling mode are not included, because they have no position in the log.
-    """
+    """Return the positions and times of the records of a batch. Polled groups have no position in the log."""
     positions = [update.record.snapshot.position for update in updates]
     of_groups = [
         (one.offsets_topic_partition, one.offsets_topic_offset, one.timestamp_ms)
@@ -250,7 +244,7 @@ def _records(received_ms: int, commits: Iterable[Int64Array], updates: Iterable[
 def polled_positions(partition_states: Mapping[int, PartitionSnapshot]) -> Mapping[int, int]:
     """Return the position in the polling mode: the event number after the last event that the query has read.
 
-    The result is empty if coordinators were never polled.
+    Return an empty result if the query has read no poll.
     """
     polled = partition_states.get(POLLED_PARTITION)
     return {} if polled is None else {POLLED_PARTITION: polled.last_offset + 1}

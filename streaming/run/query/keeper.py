@@ -1,4 +1,4 @@
-"""Run the query of one cluster. Start it again if it fails, or if `__consumer_offsets` gets additional partitions."""
+"""Run the query of one cluster. Restart the query after a failure, or if `__consumer_offsets` has new partitions."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ class QueryKeeper:
     def keep(self, tables: DeltaTables, bootstrap: Bootstrap, claim: WriterClaim, stop: threading.Event) -> None:
         """Run the query until `stop` is set (rules 3 and 4 of `run.watch`).
 
-        Raises RemedyError if a restart of the query cannot help. Raises SecondWriterError if a second monitor has the
-        right to write. Then this monitor must end.
+        Raises RemedyError if a restart of the query cannot help. Raises SecondWriterError if a second monitor writes
+        the cluster's rows, so that this monitor must end.
         """
         sink = BatchSink(
             cluster=self._cluster,
@@ -163,7 +163,7 @@ class QueryKeeper:
         )
 
     def _topic_names(self) -> TopicNames:
-        """Request the names of all topics. If this fails, rows with topic ids are processed after the next sample."""
+        """Request the names of all topics. Without names, rows with topic ids wait for the next sample."""
         try:
             return self._cluster_session.brokers.topic_names()
         except KafkaError as error:

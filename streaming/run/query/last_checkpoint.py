@@ -1,16 +1,16 @@
-"""Detect rows that a monitor with a different checkpoint wrote while this checkpoint was not used.
+"""Refuse a checkpoint if a monitor has written rows with a different checkpoint since the last use of this checkpoint.
 
-`run/writers.py` prevents two monitors that write at the same time. This module covers monitors that run one after the
-other, for example because `paths.checkpoint` was changed and later changed back. The earlier checkpoint would read the
-same records again, so their rows would be in the tables twice.
+Example: `paths.checkpoint` was changed and later changed back. With the first checkpoint, the monitor would read the
+records again that it has read with the second checkpoint, so their rows would be in the tables twice. (`run/writers.py`
+prevents two monitors from writing at the same time.)
 
-1. The folder of the tables has one file for each cluster and each kind of source (the log, or polls). The file contains
-   the id of the checkpoint that wrote last. The kinds have separate files, because their rows come from different
-   records.
-2. A new checkpoint does not repeat the rows that the tables already have (`prepare.py`). So it stores the id of the
-   previous checkpoint (`Identity.after`).
-3. A start is refused if the file contains neither the id of this checkpoint nor the id of the previous checkpoint.
-4. If the file does not exist, or cannot be read or written, the monitor continues. A failure is logged.
+1. The folder of the tables contains one file for each cluster and each `source.kind`. The file contains the id of the
+   checkpoint that wrote rows last. Each `source.kind` has its own file, because it writes different rows.
+2. A monitor with a new checkpoint does not write rows again that the tables already contain (`prepare.py`). So a new
+   checkpoint may follow any other checkpoint. It stores the id of that checkpoint as `Identity.after`.
+3. A start is allowed only if the file contains the id of this checkpoint or the id in `Identity.after`.
+4. The monitor continues without this check if the file does not exist or cannot be read or written. A failure is
+   logged.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class LastCheckpoint:
         self._name = f"{FOLDER}/last-{digest}-{source}"
 
     def read(self) -> str:
-        """Return the id. Return an empty string if it is not known."""
+        """Return the id in the file, or an empty string if the id is unknown."""
         try:
             return (self._open_files().read(self._name) or b"").decode(errors="replace")
         except (OSError, Py4JError) as error:
@@ -54,7 +54,7 @@ class LastCheckpoint:
             return ""
 
     def check(self, identity: Identity, checkpoint: str) -> None:
-        """Raise CheckpointPassedError if a different checkpoint wrote rows that this checkpoint does not know."""
+        """Raise CheckpointPassedError if rule 3 does not allow the start."""
         last = self.read()
         if last not in {"", identity.checkpoint_id, identity.after}:
             raise CheckpointPassedError(

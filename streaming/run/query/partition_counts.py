@@ -1,4 +1,4 @@
-"""Store all partition counts of `__consumer_offsets` since the checkpoint was created (`combine.own_partitions`)."""
+"""Store all partition counts that `__consumer_offsets` has had since the checkpoint was created."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 
 def own_partitions(cluster: str, files: Files, view: int) -> OwnPartitions:
-    """Append the current count `view` to the stored counts. If it differs from the last stored count, log a warning."""
+    """Append the current count `view` to the stored counts. If the count has changed, log a warning."""
     known = _stored_counts(cluster, files) or _last_read_count(files)
     counts = (*(count for count in known if count != view), view)
     if counts != known:
@@ -52,7 +52,7 @@ def _stored_counts(cluster: str, files: Files) -> tuple[int, ...]:
 
 
 def _last_read_count(files: Files) -> tuple[int, ...]:
-    """Return the number of partitions in the last batch, or an empty tuple if there is no batch."""
+    """Return a tuple with the number of partitions in the last batch. Without a batch, the tuple is empty."""
     batch_id = last_committed_batch(files)
     read = {} if batch_id is None else batch_end_positions(files, batch_id, OFFSETS_TOPIC)
     return (len(read),) if read else ()

@@ -1,8 +1,8 @@
-"""Create or check the checkpoint and the tables of a run. Ensure that the checkpoint and the tables match.
+"""Create the checkpoint and the tables of a run, or check that the existing checkpoint matches the tables.
 
 With a new checkpoint, the query reads the topic from its start. But the tables may already have rows from an earlier
-checkpoint. So the new checkpoint stores a summary of the tables (`Bootstrap`): the positions of records that already
-have rows, and the totals of each group.
+checkpoint. So the new checkpoint stores a summary of the tables (`Bootstrap`). The summary contains the totals of each
+group and the positions of all records that already have rows.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Bootstrap:
 
 
 def position_numbers(offsets_topic_partitions: pa.ChunkedArray, offsets_topic_offsets: pa.ChunkedArray) -> Int64Array:
-    """Encode each position as one number, so that a million positions can be compared at once."""
+    """Encode each position as one number, so that NumPy can compare a million positions in one step."""
     partitions = offsets_topic_partitions.to_numpy().astype(np.int64)
     numbers: Int64Array = (partitions << _OFFSET_BITS) | offsets_topic_offsets.to_numpy()
     return numbers
@@ -112,10 +112,10 @@ def prepare_checkpoint(
 
 
 def check_age(files: Files, last_written: int) -> None:
-    """Refuse a checkpoint that is older than the tables. Raises CheckpointDamagedError.
+    """Raise CheckpointDamagedError if the checkpoint is older than the tables.
 
-    `last_written` is the number of the last batch in the tables. With an old checkpoint, the next batches would have
-    batch numbers that the tables already contain. So the tables would ignore these batches.
+    `last_written` is the number of the last batch in the tables. If an old checkpoint was restored from a backup, the
+    next batches would get batch numbers that the tables already contain. So the tables would ignore these batches.
     """
     last_begun = last_begun_batch(files)
     if last_written > last_begun:
@@ -155,7 +155,7 @@ def _last_checkpoint(session: SparkSession, settings: Settings) -> LastCheckpoin
 
 
 def summarize_tables(session: SparkSession, tables: DeltaTables, cluster: str, *, is_polled: bool) -> Bootstrap:
-    """Summarize the tables of this cluster. Only rows from the same kind of source are used for totals."""
+    """Summarize the cluster's rows in the tables. The totals come only from rows that the same `source.kind` wrote."""
     positions = {table.name: _positions(session, tables, table, cluster) for table in _KEYED_BY_POSITION}
     if not len(positions[GROUP_GENERATIONS.name]):
         return Bootstrap(positions)
@@ -189,10 +189,10 @@ def _initial_state(session: SparkSession, tables: DeltaTables, cluster: str, *, 
 def _last_rows(session: SparkSession, tables: DeltaTables, table: Table, of_cluster: Column) -> list[dict[str, Any]]:
     """Return the last row of each group, without the columns of members and changes.
 
-    If all rows of a group are from one partition, the last row is the row with the highest offset. If the group ended
-    without a record (Gone), two rows have this offset. In this case, the row with the later time is the last row. If a
-    group has rows from two partitions, the row with the later time is the last row. The reason is that the earlier
-    partition receives no more records after a group moved to a new partition.
+    In each partition, the row with the highest offset is the last row. If the group ended without a record (Gone), two
+    rows have this offset. Then the row with the later time is the last row. If a group has rows from two partitions,
+    the row with the later time is the last row, because a group that moved writes no more records to its earlier
+    partition.
     """
     if tables.is_empty(table):
         return []
@@ -212,7 +212,7 @@ def latest_by_group(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _rebalance_history(row: Mapping[str, Any] | None) -> RebalanceHistory:
-    """Return the initial rebalance history of a group whose log is read again. `row` is the group's last table row."""
+    """Return the initial rebalance history of a group for a new checkpoint. `row` is the group's last table row."""
     if row is None:
         return RebalanceHistory()
     totals = RebalanceTotals(
@@ -225,7 +225,7 @@ def _rebalance_history(row: Mapping[str, Any] | None) -> RebalanceHistory:
 
 
 def _initial_snapshot(row: Mapping[str, Any]) -> GroupSnapshot:
-    """Return the initial state of a group whose log is read again. `row` is the group's last table row."""
+    """Return the initial state of a group for a new checkpoint. `row` is the group's last table row."""
     totals = GroupTotals(
         rebalances=row["rebalances_total"],
         rebalances_failed=row["rebalances_failed_total"] or 0,
@@ -258,7 +258,7 @@ def _write_bootstrap(files: Files, bootstrap: Bootstrap) -> Mapping[str, int]:
 
 
 def _read_bootstrap(files: Files, checksums: Mapping[str, int]) -> Bootstrap:
-    """Read the bootstrap files. Raises CheckpointDamagedError, and StateVersionError for states of a newer monitor."""
+    """Read the bootstrap files. Raises CheckpointDamagedError, or StateVersionError if a newer monitor wrote them."""
 
     def read(name: str) -> bytes:
         content = files.read(name) or b""

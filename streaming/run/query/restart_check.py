@@ -2,8 +2,8 @@
 
 1. If the checkpoint or a table is damaged, the run ends, because a restart cannot repair it.
 2. If the checkpoint was removed, the run ends, and the next run creates a new checkpoint.
-3. A checkpoint on remote storage is read with Spark's client, which takes seconds. So it is checked only once for each
-   reason of a failure. Tables on remote storage are not checked.
+3. A checkpoint on remote storage is read with Spark's client, which takes seconds. So the files of this checkpoint are
+   checked for damage only if the reason of the failure is new. Tables on remote storage are not checked.
 4. If remote storage does not answer, a restart can help.
 """
 

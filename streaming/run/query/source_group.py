@@ -1,11 +1,11 @@
-"""Choose a group id for Spark's Kafka source. The coordinator of this group id must answer requests.
+"""For Spark's Kafka source, choose a group id whose coordinator answers requests.
 
 The source does not join a group. But before the source reads records, it requests the committed offsets of its group
 id. The source repeats this request until a coordinator answers, and the request cannot be interrupted. The group id
-determines the coordinator. If a coordinator cannot load its partition of `__consumer_offsets` (for example, because of
-a damaged record), the coordinator never answers. By default, Spark uses a random group id. With the id of such a
-coordinator, the query would wait forever without a log line. So the monitor chooses a group id whose coordinator has
-answered a request of the monitor.
+determines the coordinator. A coordinator that cannot load its partition of `__consumer_offsets`, for example because of
+a damaged record, never answers. By default, Spark uses a random group id. If its coordinator never answers, the query
+waits forever without a log line. So the monitor chooses a group id whose coordinator has answered a request of the
+monitor.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class NoCoordinatorError(Exception):
 
 
 def candidate_ids() -> tuple[str, ...]:
-    """Return new group ids that no other query uses. Their hashes belong to several `__consumer_offsets` partitions.
+    """Return new group ids that no other query uses. The ids belong to several `__consumer_offsets` partitions.
 
     In Spark, the key of a cached consumer contains the group id and the topic partition, but not the cluster. If the
     queries of two clusters used the same group id, both queries would share consumers and fail.

@@ -1,18 +1,20 @@
-"""At the start, detect tables that have lost rows that the monitor wrote.
+"""At the start of the monitor, detect tables that have lost rows.
 
 If the last log entries of a table are missing, Delta opens an older version of the table. If a table was removed, Delta
-creates it again. Both tables look undamaged. The topic is not read again, so the rows would be lost silently.
+creates it again. Both tables look undamaged. The query does not read old records again, so the rows would be lost
+without an error.
 
-1. After each batch and at the stop, a file of the checkpoint contains the progress of each table: its version, and the
-   last batch that this checkpoint wrote. The version alone is not sufficient, because several clusters write the same
-   tables. The batch alone is not sufficient, because samples have no batch.
-2. The file is written after the rows. So if the process is killed between these two writes, the tables contain more
-   than the file.
-3. The start is refused if the version or the last batch of a table is lower than in the file. `rebuild` creates a
-   checkpoint without this file. The monitor then reads the topic from its start, and writes the missing rows whose
-   records still exist.
+1. After each batch and at the stop, the monitor writes the progress of each table to a file in the checkpoint. The
+   progress is the version of the table and the last batch that this checkpoint wrote. The version alone is not
+   sufficient, because several clusters write the same tables. The batch number alone is not sufficient, because rows
+   from samples do not belong to a batch.
+2. The file is written after the tables. If the process is killed between these two writes, the progress in the file is
+   lower than in the tables. This is allowed.
+3. The start is refused if the version or the last batch of a table is lower than in the file. As a remedy, `rebuild`
+   creates a new checkpoint, so the monitor reads the topic from its start. It writes the missing rows again if the
+   records of these rows still exist.
 4. If `paths.tables` has changed, the file is ignored, because a new folder may be empty.
-5. The file is not necessary for a start. If it is damaged, it is ignored, and a warning is logged.
+5. A missing file is ignored. A damaged file is also ignored, but a warning is logged.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ class RowsMissingError(RemedyError):
 
 
 class StoredProgress(msgspec.Struct, frozen=True):
-    """The content of the file: the location of the tables, and the progress of each table by its name."""
+    """The content of the file: the folder of the tables, and the progress of each table by table name."""
 
     tables: str
     progress: dict[str, TableProgress]
@@ -63,7 +65,7 @@ class ProgressFile:
             self._stored_versions = versions
 
     def check(self) -> None:
-        """Raise RowsMissingError if a table is behind the file (rules 3 to 5)."""
+        """Raise RowsMissingError if a table has a lower version or last batch than the file (rules 3 to 5)."""
         stored = self._read()
         if stored is None or stored.tables != canonical_location(self._tables.root):
             return

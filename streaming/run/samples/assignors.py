@@ -1,4 +1,4 @@
-"""At each sample, ask the coordinators for the assignors that no record contains (`feedback.assignors`)."""
+"""At each sample, ask coordinators for the assignors of KIP-848 groups (rules: `feedback.assignors`)."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _log = logging.getLogger(__name__)
 
 GROUPS_PER_SAMPLE = 200
 MEMBERS_PER_SAMPLE = 2_000
-"""Maximum total number of members in the groups that one sample requests. A larger group is requested alone.
+"""Maximum total number of members in the groups of one request. A group with more members is requested alone.
 
 A response describes every member and the partitions of the member, so its size grows with the number of members.
 """
 
 
 class AssignorRequests:
-    """The requests for assignors. Each sample requests a limited number of groups.
+    """The requests for assignors. At each sample, the monitor asks about a limited number of groups.
 
-    Groups that were never requested come first, then the groups whose last request is oldest.
+    Groups without an earlier request come first, then the groups with the oldest request.
     """
 
     def __init__(self, cluster: str, groups: Groups) -> None:
@@ -39,7 +39,7 @@ class AssignorRequests:
         self._reasons: frozenset[str] = frozenset()
 
     def reported(self, now: MonitorView, listing: GroupListing, now_seconds: float) -> PendingFacts:
-        """Send the requests that are due. Return the reported assignors that group states do not contain yet."""
+        """Send the due requests. Return the reported assignors that are not yet in the group states."""
         lacking = {
             group_id: record
             for group_id, record in now.groups.items()
@@ -66,7 +66,7 @@ class AssignorRequests:
             yield group_id
 
     def _ask(self, due: Mapping[str, GroupState]) -> Mapping[str, Description]:
-        """Return the descriptions by group id. If the request fails, the result of every group is Unanswered."""
+        """Return the descriptions by group id. If the request fails, every group gets Unanswered."""
         try:
             answers = self._groups.describe_groups(dict.fromkeys(due, CONSUMER))
         except KafkaError as error:

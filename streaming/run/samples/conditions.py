@@ -1,8 +1,8 @@
 """Evaluate the conditions of all groups once per sample.
 
 The active conditions are stored in the monitor state. The start and the end of each condition are written to the
-tables. If an active condition has no row on the UTC date of a sample, its row is written again. So the deletion of old
-rows never deletes the only row of an active condition.
+tables. The row of an active condition is written again on each UTC date. So the deletion of old dates never deletes the
+last row of an active condition.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ def limits_of(evaluation: EvaluationSettings) -> Limits:
 class GroupConditions:
     """The conditions of all groups. Only the sampler's thread uses this object.
 
-    Active conditions are compared with the last rows of the table. These rows are read at the first sample. If the
-    monitor is killed between the evaluation and the append, no condition is lost. The next start writes the missing row
-    with a later time. If the monitor is killed after the append, no row is written twice. If an append raises an error,
-    the rows may still have been written. So the rows are read again.
+    At the first sample, the last row of each condition is read from the table and compared with the active conditions.
+    If the monitor was killed before an append, the missing row is written now, with the time of this sample. If the
+    monitor was killed after an append, no row is written twice. If an append raises an error, it is unknown whether the
+    rows were written. So the next sample reads the table again.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class GroupConditions:
         limits: Limits,
         limits_of: LimitsOf = default_limits,
     ) -> None:
-        """`limits` apply to all groups. `limits_of` returns the limits of one group."""
+        """`limits` contains the limits that are the same for all groups. `limits_of` returns a group's own limits."""
         self._cluster = cluster
         self._monitor_state = monitor_state
         self._tables = tables
@@ -73,7 +73,7 @@ class GroupConditions:
 
     @property
     def hidden(self) -> Iterator[Key]:
-        """The conditions that have not ended, but were unknown at the last sample."""
+        """The conditions whose end is not known: they were active, but could not be evaluated at the last sample."""
         shown = self._monitor_state.view().conditions
         return (
             (group_id, name)
@@ -99,7 +99,7 @@ class GroupConditions:
         self._row_dates = {key: self._row_dates[key] for key in evaluation.known}
 
     def _rows(self, evaluation: ConditionEvaluation, sampled_at_ms: int) -> Sequence[Row]:
-        """Return the rows of the changes, and of the active conditions without a row on the date of the sample."""
+        """Return a row for each change, and for each active condition that has no row on the UTC date of the sample."""
         today = utc(sampled_at_ms).date()
         repeated = [
             ConditionChange(group_id, condition, active=True, read_up_to_ms=None)

@@ -1,4 +1,4 @@
-"""After each sample, send feedback to the groups: external facts that groups need, and the end of deleted groups."""
+"""After each sample, send feedback to the query: sampled topics, reported assignors, and deleted groups and commits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from streaming.state.monitor_view import MonitorView
 class Feedback:
     """The feedback of one cluster. Only the sampler's thread uses this object.
 
-    In the polling mode, `reconciler` and `assignors` are None, because polls already contain this information.
+    In the polling mode, `reconciler` and `assignors` are None, because polls already contain deletions and assignors.
     """
 
     def __init__(
@@ -26,10 +26,9 @@ class Feedback:
         self._assignors = assignors
 
     def send(self, before: MonitorView, now: MonitorView, listing: GroupListing, sample: ClusterSample) -> bool:
-        """Send the facts that the states of groups do not contain yet. Return True if no group waits for such a fact.
+        """Send the facts that group states do not contain yet. Return True if no fact of the sample is missing.
 
-        `before` is the view of the monitor state that was created before the listing. Only facts from the sample count
-        for the result.
+        `before` is the view of the monitor state that was created before the listing was requested.
         """
         pending = pending_by_group(now, sample)
         vanished = self._reconciler.vanished_groups(before, now, listing, sample) if self._reconciler else {}

@@ -1,4 +1,4 @@
-"""Send external facts to the groups: write them to small files, which the second source of the query reads."""
+"""Send facts to the group states: write small files, which the second source of the query reads."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from streaming.state.monitor_view import MonitorView
 SEND_AGAIN_SECONDS = 30.0
 """If sent facts have no effect after this number of seconds, they count as lost and are sent again.
 
-A batch usually takes about one second. If no batch has ended since, the query is down and has not read the facts yet.
-Then they are not sent again. Otherwise, each file of a long outage would contain the same facts.
+A batch usually takes about one second. If no batch has ended since the facts were sent, the query is down. Then the
+facts are not sent again. Otherwise, a long outage would create many files with the same facts.
 """
 
 SEND_AGAIN_BATCHES = 3
-"""Facts are sent again after at least the duration of the last batch, multiplied by this number.
+"""Minimum time until facts are sent again, as a multiple of the duration of the last batch.
 
 A batch of ten thousand groups can take minutes on a shared processor. If the same facts were sent again during such a
 batch, the next batch would also take minutes.
@@ -33,7 +33,7 @@ PendingFacts = Mapping[str, tuple[ExternalFact, ...]]
 
 
 def pending_by_group(view: MonitorView, sample: ClusterSample) -> PendingFacts:
-    """Return the known facts that the group states do not contain yet, by group id. Omit groups without such facts."""
+    """For each group id, return the facts that the group state does not contain yet. Omit groups without such facts."""
     pending = {}
     for group_id, record in view.groups.items():
         if events := pending_facts(record.snapshot, sample, view.decided_skips, record.pending):
@@ -42,7 +42,7 @@ def pending_by_group(view: MonitorView, sample: ClusterSample) -> PendingFacts:
 
 
 class FeedbackWriter:
-    """Writes pending facts once. It writes facts again only if they had no effect for some time."""
+    """Writes pending facts to files. If facts have no effect for some time, writes these facts again."""
 
     def __init__(self, files: Files) -> None:
         self._files = files
@@ -53,7 +53,7 @@ class FeedbackWriter:
     ) -> None:
         """Send facts that were not sent recently.
 
-        `batch_seconds` is the duration of the last batch, and `last_batch_ms` is its end.
+        `batch_seconds` is the duration of the last batch, and `last_batch_ms` is the end time of this batch.
         """
         send_again_seconds = max(SEND_AGAIN_SECONDS, SEND_AGAIN_BATCHES * batch_seconds)
         fresh = {
@@ -71,9 +71,9 @@ class FeedbackWriter:
         )
 
     def send_vanished(self, vanished: Mapping[int, CommitsVanished]) -> None:
-        """Inform the query about deleted commits. `vanished` contains them by `__consumer_offsets` partition.
+        """Inform the query about deleted commits. The keys of `vanished` are `__consumer_offsets` partitions.
 
-        If the file is lost, a later round of the reconciler finds the same commits again.
+        If the written file is lost, the reconciler finds the same commits again later.
         """
         if vanished:
             facts = sorted(vanished.items())

@@ -1,14 +1,13 @@
 """Write the rows of changed incidents to the table INCIDENTS.
 
 1. Each incident that opened, changed or ended gets a row. If an append raises an error, the rows are written at a later
-   sample. An earlier row that was not written is not needed then, because the last row of an incident describes the
-   whole incident.
-2. If an append raises an error, the rows may still have been written. All rows of an append have the same time. So the
-   next sample looks for this time in the table, and no row is written twice.
-3. If an open incident has no row on the UTC date of a sample, its row is written again. So the deletion of old rows
-   never deletes the only row of an open incident.
-4. While the table cannot be written, at most MAX_UNWRITTEN ended incidents wait for their rows. If there are more, the
-   oldest of them get no row.
+   sample. Then only the last row of each incident is written, because this row describes the whole incident.
+2. If an append raises an error, it is unknown whether the rows were written. All rows of an append have the same time.
+   If the next sample finds this time in the table, the rows are not written again.
+3. The row of an open incident is written again on each UTC date. So the deletion of old dates never deletes the last
+   row of an open incident.
+4. While the table cannot be written, at most MAX_UNWRITTEN ended incidents wait for their rows. If more ended incidents
+   wait, the oldest of these incidents get no row.
 """
 
 from __future__ import annotations
@@ -33,14 +32,14 @@ MAX_UNWRITTEN: Final = 1_000
 
 
 class _Append(NamedTuple):
-    """An append of rows, and the incidents that the rows describe."""
+    """The time and the incidents of appended rows."""
 
     sampled_at_ms: int
     incidents: Sequence[Incident]
 
 
 class IncidentWriter:
-    """Writes the rows of one cluster. Only the sampler's thread uses this object."""
+    """Writes the incident rows of one cluster. Only the sampler's thread uses this object."""
 
     def __init__(self, cluster: str, tables: DeltaTables) -> None:
         self._cluster = cluster
@@ -76,7 +75,7 @@ class IncidentWriter:
             del self._unwritten[incident_id]
 
     def _without_row_today(self, is_open: Iterable[Incident], sampled_at_ms: int) -> Sequence[Incident]:
-        """Apply rule 3. If the clock was set back, the last row can have a later date than the sample."""
+        """Return the incidents of rule 3. The date of the last row can be after today if the clock was set back."""
         today, written = utc(sampled_at_ms).date(), (one for one in is_open if one.incident_id not in self._unwritten)
         return [one for one in written if self._row_dates[one.incident_id] < today]
 
@@ -88,7 +87,7 @@ class IncidentWriter:
         self._in_doubt = None
 
     def _confirm(self, append: _Append) -> None:
-        """Remember that the table has these rows. An incident can have changed after its row was written."""
+        """Remember that the table has these rows. An incident that has changed since then still waits for a new row."""
         day, self._in_doubt = utc(append.sampled_at_ms).date(), None
         self._row_dates = {**self._row_dates, **{one.incident_id: day for one in append.incidents}}
         written = {one.incident_id: one for one in append.incidents}

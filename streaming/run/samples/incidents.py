@@ -1,10 +1,9 @@
-"""Form the incidents of a cluster once per sample. Store the open incidents and write the changed incidents.
+"""Update the incidents of a cluster once per sample.
 
-Open incidents go into the monitor state. Changed incidents go into the table INCIDENTS.
-
-The evidence comes from the monitor state, after the conditions and the causes of lag were evaluated. Open incidents are
-read from the table at the first sample. After that, they are only in memory. So neither a restart nor a table that
-cannot be written ends an incident or changes its id. `incident_writer.py` decides which rows are missing.
+The evidence comes from the monitor state. Conditions and causes of lag are evaluated before the incidents. Open
+incidents are read from the table at the first sample, so a restart does not end an incident. After that, the monitor
+keeps the open incidents in memory, so a failed write does not end an incident. `incident_writer.py` decides which rows
+are missing.
 """
 
 from __future__ import annotations
@@ -68,9 +67,10 @@ class Incidents:
     def after_sample(
         self, sample: ClusterSample, conditions: GroupConditions, lag_causes: LagCauses, *, is_ready: bool
     ) -> None:
-        """Form the incidents. Conditions and causes of lag must already be in the monitor state.
+        """Update the incidents. Conditions and causes of lag must already be in the monitor state.
 
-        While the cluster is not ready, only a missing coordinator is known (rule 3 of `evaluation.incidents`).
+        While the cluster is not ready, the only known evidence is a missing coordinator (rule 3 of
+        `evaluation.incidents`).
         """
         if not self._is_restored:
             self._open, self._is_restored = self._writer.restore(), True
@@ -113,7 +113,7 @@ class Incidents:
         return SampledEvidence(self._cluster, sample.sampled_at_ms, active, unknown, population)
 
     def _only_coordinators(self, sampled: SampledEvidence) -> SampledEvidence:
-        """Return only the evidence about missing coordinators. It is unknown whether other evidence is active."""
+        """Return only the evidence about missing coordinators. All other evidence counts as unknown."""
         held = {one.key for incident in self._open for one in incident.evidence if one.name != NO_COORDINATOR}
         unknown_coordinators = {key for key in sampled.unknown if key.name == NO_COORDINATOR}
         active = [one for one in sampled.active if one.name == NO_COORDINATOR]
@@ -135,7 +135,7 @@ class Incidents:
 
 
 def _hidden(conditions: GroupConditions, lag_causes: LagCauses) -> frozenset[EvidenceKey]:
-    """Return the conditions and causes that have not ended, but are unknown now."""
+    """Return the keys of conditions and causes of lag that were active, but are unknown at this sample."""
     return frozenset(
         {
             *(EvidenceKey(CONDITION, name, group_id) for group_id, name in conditions.hidden),
@@ -145,10 +145,7 @@ def _hidden(conditions: GroupConditions, lag_causes: LagCauses) -> frozenset[Evi
 
 
 def _unknown_coordinators(held: Iterable[Evidence], sample: ClusterSample) -> Iterator[EvidenceKey]:
-    """Yield the keys of missing coordinators whose partition still has no leader in this sample.
-
-    After a start of the watch, it is unknown for how long the partition has had no leader.
-    """
+    """Yield the keys of missing coordinators that must not end: the partition still has no leader in this sample."""
     for one in held:
         partition = coordinator_partition(one.group_id, max(1, sample.offsets_topic_partitions))
         if one.name == NO_COORDINATOR and partition not in sample.offsets_topic_leaders:
@@ -160,10 +157,10 @@ def _may_have_evidence(report: GroupReport | None) -> bool:
 
 
 def _unknown_lags(group_ids: Collection[str], reports: Reports) -> Iterator[EvidenceKey]:
-    """Yield the keys of evidence about the lag that neither starts nor ends at this sample (rule 3).
+    """Yield the keys of evidence about lag that is unknown at this sample, so it neither starts nor ends (rule 3).
 
-    If the lag of a partition is unknown, the values of the other partitions do not show whether the evidence has ended.
-    Deleted partitions do not count. Otherwise, the evidence would continue until their commits expire.
+    If the lag of one partition is unknown, the evidence may still be active there. The unknown lag of a deleted
+    partition is ignored, because the evidence would otherwise continue until the commits of this partition expire.
     """
     for group_id in group_ids & reports.recorded.keys():
         report = reports[group_id]
@@ -179,7 +176,7 @@ def _unknown_lags(group_ids: Collection[str], reports: Reports) -> Iterator[Evid
 
 
 def _groups_with_evidence(view: MonitorView, reports: Reports) -> Collection[str]:
-    """Return the groups that can have evidence: with a condition, a cause, a loss, or a lag above their limit."""
+    """Return the groups that have a condition, a cause of lag, lost records, or a lag above the group's limit."""
     found = {*reports.with_findings}
     if view.lag is not None:
         columns = (view.lag.groups[name].to_pylist() for name in ("group_id", "records_lost", "lag_seconds"))
@@ -191,7 +188,7 @@ def _groups_with_evidence(view: MonitorView, reports: Reports) -> Collection[str
 
 
 def _topics_with_losses(view: MonitorView) -> Mapping[str, Collection[str]]:
-    """Return the topics in which each group lost records. One comparison of a column excludes all other partitions."""
+    """For each group, return the topics in which the group lost records."""
     topics = defaultdict[str, set[str]](set)
     if view.lag is not None:
         partitions = view.lag.partitions
@@ -217,7 +214,7 @@ def _surroundings(
 def _topics_by_name(
     group_id: str, record: GroupState | None, view: MonitorView, sample: ClusterSample
 ) -> Mapping[str, Collection[str]]:
-    """Return the topics of each condition of a group. The keys are the names of the conditions."""
+    """For each condition of a group, return the topics. The keys are the names of the conditions."""
     topics: dict[str, Collection[str]] = {}
     if group_id in view.unowned:
         topics[UNOWNED_PARTITIONS] = {one.topic for one in view.unowned[group_id].waiting}
@@ -230,7 +227,7 @@ def _topics_by_name(
 def _population(
     view: MonitorView, coordinator_of: Callable[[str], Coordinator] | None, hosts: Collection[str]
 ) -> Population:
-    """Return the groups with members. If `coordinator_of` is None, `by_coordinator` stays empty."""
+    """Return the groups with members. If `coordinator_of` is None, the result has no groups by coordinator."""
     if coordinator_of is None and not hosts:
         return Population()
     by_coordinator, by_host = defaultdict[int, set[str]](set), defaultdict[str, set[str]](set)

@@ -1,11 +1,10 @@
 """Decide whether a cluster is ready.
 
-A cluster is ready if the query is running, the query has read the log to its end, and the groups are evaluated.
-
-The query has read the log to its end when the consumer positions reach the end. If a partition of `__consumer_offsets`
-has no leader, Spark's Kafka source waits for a leader and reads no partition at all. After three minutes, the query
-fails. So a cluster with such a partition is not ready. The last entries of a partition can be transaction markers, and
-clients do not receive them. So the monitor must not wait for a record at the last offset.
+A cluster is ready if the query is running and has read the log to its end, and the groups are evaluated. If a partition
+of `__consumer_offsets` has no leader, Spark's Kafka source waits for the leader and reads no other partition. After
+three minutes, the query fails. So a cluster with such a partition is not ready. The last entries of a partition can be
+transaction markers, which clients do not receive. So the monitor compares consumer positions with the end of the log,
+and does not wait for a record at the last offset.
 """
 
 from __future__ import annotations
@@ -17,20 +16,18 @@ from streaming.evaluation.incidents.evidence import LEADERLESS_MS
 from streaming.evaluation.lag.lag import ClusterSample
 
 EVALUATED_WITHIN_SAMPLES = 10
-"""Maximum number of samples for which readiness waits for verdicts after the query has read the log to its end.
+"""After the query has read the log, readiness waits for verdicts for at most this number of samples.
 
 Until the cluster is ready, there is one sample per second.
 """
 
 
 class Readiness:
-    """The positions that the query must reach.
+    """Decides whether the query has reached its target positions. Several threads use this object.
 
-    These positions are determined again after each start of the query. `targets_of` computes the positions from a
-    sample, or returns None if the sample is not sufficient. The positions are the ends of the partitions of
-    `__consumer_offsets`. In the polling mode, the position is the end of the first complete poll.
-
-    The thread that starts the query, the thread of the batches and the sampler's thread use this object.
+    `targets_of` computes the target positions from the first sample after each start of the query. It returns None if a
+    later sample is necessary. The targets are the ends of the partitions of `__consumer_offsets`. In the polling mode,
+    the target is the last event number of the first poll that was complete.
     """
 
     def __init__(
@@ -61,7 +58,7 @@ class Readiness:
         self._progress.set()
 
     def wait_for_progress(self, seconds: float) -> None:
-        """Wait for a call of `report_progress`, at most for this time. A call after the previous wait also counts."""
+        """Wait up to `seconds` for a call of `report_progress`. A call since the previous wait also counts."""
         self._progress.wait(seconds)
         self._progress.clear()
 
@@ -69,7 +66,7 @@ class Readiness:
     def is_reading_log(self) -> bool:
         """True if the target positions are known and the query has not reached them yet.
 
-        Until the next batch ends, further samples then give the same result.
+        While this is True, the result of a sample can change only after the next batch.
         """
         with self._lock:
             return self._targets is not None and self._samples_since_read == 0
@@ -77,14 +74,13 @@ class Readiness:
     def after(self, positions: Mapping[int, int], sample: ClusterSample, *, is_evaluated: bool) -> bool:
         """Evaluate the readiness after a sample. Return True if the cluster is ready.
 
-        `positions` are the positions that the query had reached before the sample. Lag was computed from the commits up
-        to these positions. `is_evaluated` is True if no group waits for facts from the sample. If new groups appear all
-        the time, at least one group always waits for facts. So readiness waits for `is_evaluated` for at most
-        `EVALUATED_WITHIN_SAMPLES` samples.
+        `positions` are the positions of the query before the sample. The lag of the sample uses the commits up to these
+        positions. `is_evaluated` is True if no group waits for facts from the sample. If new groups appear all the
+        time, `is_evaluated` may never be True. So after `EVALUATED_WITHIN_SAMPLES` samples, the cluster is ready
+        without it.
 
-        While a partition has no leader, Spark reads no partition. So after LEADERLESS_MS, the cluster is not ready. It
-        becomes ready when the query has read the log to its end again. A shorter time without a leader is normal if a
-        broker restarts.
+        If a partition has no leader for LEADERLESS_MS, the cluster is not ready until the query has read the log to its
+        end again. A shorter time without a leader is normal when a broker restarts.
         """
         with self._lock:
             if self._is_without_leader(sample):

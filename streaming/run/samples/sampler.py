@@ -1,6 +1,6 @@
 """Run the sampling loop: take a sample, compute lag, evaluate readiness, and send feedback to the states of groups.
 
-The loop has its own interval and does not wait for batches, because lag and topics can change while no batch runs.
+The loop does not wait for batches, because lag and topics can change while no batch runs.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from streaming.state.monitor_state import MonitorState
 _log = logging.getLogger(__name__)
 
 LONGEST_INTERVAL_SECONDS = 15.0
-"""The interval grows up to this time, so that samples of a large cluster use at most a tenth of a core.
+"""The maximum interval. For a large cluster, the interval is longer, so that samples use at most a tenth of a core.
 
-A sample of 10,000 groups takes about one second of processor time. This maximum is half of the shortest time after
-which a sample is too old.
+A sample of 10,000 groups takes about one second of CPU time. The values of a sample are shown for at least twice this
+interval.
 """
 
 
@@ -40,8 +40,9 @@ which a sample is too old.
 class AfterSample:
     """The steps after a sample, in the order of the fields.
 
-    Causes of lag and the last two steps are evaluated only while the cluster is ready. At other times, the known
-    commits are old. Conditions and incidents are evaluated after the cluster was ready for the first time.
+    The steps `lag_causes`, `lag_tables` and `upkeep` run only while the cluster is ready, because the known commits are
+    old at other times. After the cluster was ready for the first time, `conditions` and `incidents` run after every
+    sample.
     """
 
     feedback: Feedback
@@ -98,7 +99,7 @@ class Sampler:
     def _report_reachability(self, error: KafkaError | None = None) -> None:
         """Log one line when the brokers no longer answer, and one line when the brokers answer again.
 
-        Repeated failures are logged at the level DEBUG.
+        While the brokers do not answer, further failures are logged at the level DEBUG.
         """
         was_unreachable, self._is_unreachable = self._is_unreachable, error is not None
         if error is not None:
@@ -108,7 +109,7 @@ class Sampler:
             _log.info("%s: brokers answer again", self._cluster)
 
     def _pause(self, stop: threading.Event, seconds: float) -> None:
-        """Wait until the next sample. Until the cluster is ready, the end of a batch ends the wait."""
+        """Wait until the next sample. If the cluster is not ready, the wait also ends when a batch ends."""
         if self._monitor_state.view().health.ready:
             stop.wait(seconds)
         else:
@@ -117,9 +118,9 @@ class Sampler:
     def _pause_seconds(self) -> float:
         """Return the pause between samples, in seconds.
 
-        Until the cluster is ready, the pause is at most one second. But while the query reads the log, further samples
-        give the same result and would take processor time from the query. If a sample needs more than a tenth of the
-        interval in processor time, the interval is longer (`LONGEST_INTERVAL_SECONDS`).
+        While the cluster is not ready, the pause is at most one second. While the query reads the log, the pause is not
+        shorter than usual, because more samples would only slow down the query. If a sample needs more CPU time than a
+        tenth of the interval, the interval is longer (at most `LONGEST_INTERVAL_SECONDS`).
         """
         if not self._monitor_state.view().health.ready and not self._readiness.is_reading_log:
             return min(1.0, self._interval_seconds)

@@ -1,4 +1,4 @@
-"""Maintain the tables in a separate thread. A sample or a batch waits for at most one step of the maintenance."""
+"""Maintain the tables in a separate thread. A sample or a batch waits for at most one short step."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from streaming.spark.folder import local_folder
 FIRST_AFTER_SECONDS = 60.0
 """Time between the start of the monitor and the first maintenance, in seconds.
 
-It is short, because a monitor that restarts often must also run the maintenance.
+This time is short, so that a monitor that restarts often also runs the maintenance.
 """
 
 _END_SECONDS = 10.0
@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 class Upkeep:
     """The periodic maintenance of the tables.
 
-    If the maintenance of a table fails, the failure is logged. The maintenance runs again after one interval.
+    If the maintenance of a table fails, the failure is logged. The next maintenance runs after the usual interval.
 
     The samplers of all clusters call this object. The first call after the interval starts the maintenance. Only one
     maintenance runs at a time.
@@ -45,7 +45,7 @@ class Upkeep:
     def start_if_due(self, now_ms: int) -> None:
         """Start the maintenance if the interval has passed and the previous maintenance has ended.
 
-        Rows that are older than the retention at `now_ms` are deleted.
+        The maintenance deletes rows that are older than `retention_days` at the time `now_ms`.
         """
         with self._lock:
             is_running = self._running is not None and self._running.is_alive()
@@ -77,7 +77,7 @@ class Upkeep:
 
 
 def _damage_text(path: str) -> str | None:
-    """Return the damaged file of a table and the remedy, or None if no damaged file is known."""
+    """Return one line about the damaged file of a table and the remedy, or None if no damaged file is found."""
     with suppress(OSError):
         folder = local_folder(path)
         if folder is not None and (damage := find_table_damage(folder, reads_rows=True)):

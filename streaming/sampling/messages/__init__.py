@@ -1,8 +1,7 @@
 """Message classes for requests that kafka-python does not support.
 
 The classes are created from the JSON definitions in this folder. The definitions contain only the wire format: API key,
-versions, names, types. They are from KIP-848, KIP-932 and KIP-1071, and from the messages with the same names in Kafka
-4.2.
+versions, names, types. The sources of the definitions are KIP-848, KIP-932, KIP-1071 and Kafka 4.2.
 """
 
 from __future__ import annotations

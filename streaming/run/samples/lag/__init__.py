@@ -1,4 +1,4 @@
 """Compute lag in the sampling loop, find causes and advice, and write the tables of lag and work.
 
-This package is allowed to import the same packages as its parent. It must not import other modules of its parent.
+The package is allowed to import the same packages as `run.samples`, but not other modules of `run.samples`.
 """

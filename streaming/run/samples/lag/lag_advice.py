@@ -1,11 +1,11 @@
-"""Compute the advice for late groups (`evaluation.what_if.advice`), and keep it while its inputs stay similar.
+"""Compute the advice for late groups (`evaluation.what_if.advice`), and keep the advice until its inputs change.
 
-1. The advice for a group is computed at the first sample with the cause. It is computed again if the evaluated
-   assignment, the members, the cause, or the number of known capacities changes. It is also computed again after
-   REPEAT_MS. A shorter time is not useful, because the rates are averages over five minutes.
-2. At each sample, the computation of advice stops after about MAX_SECONDS. Groups whose advice is oldest come first. If
-   the advice for a group is not computed in this time, it is computed at a later sample. Until then, the group keeps
-   its advice if its inputs did not change. Otherwise, it has no advice.
+1. The advice for a group is computed when the cause of its lag is first known. The advice is computed again if the
+   evaluated assignment, the members, the cause, or the number of members with a known capacity changes. It is also
+   computed again after REPEAT_MS. A shorter time is not useful, because the rates are averages over five minutes.
+2. At each sample, the computation of advice stops after about MAX_SECONDS. Groups whose advice is oldest come first.
+   The other groups wait for a later sample. A waiting group keeps its advice if the inputs did not change. If the
+   inputs changed, the group has no advice.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class LagAdvice:
     def add(
         self, explained: Mapping[str, ExplainedLag], view: MonitorView, lag: LagEvaluation, sample: ClusterSample
     ) -> Mapping[str, ExplainedLag]:
-        """Return the explained lags. Causes for which there is advice contain it."""
+        """Return the explained lags, and add the advice to each cause for which advice exists."""
         inputs = dict(_inputs_of_advised_groups(explained, view))
         known = {group_id: one for group_id, one in self._known.items() if inputs.get(group_id) == one.inputs}
         due = [group_id for group_id in inputs if _is_due(known.get(group_id), sample.sampled_at_ms)]
@@ -62,7 +62,7 @@ class LagAdvice:
 def _inputs_of_advised_groups(
     explained: Mapping[str, ExplainedLag], view: MonitorView
 ) -> Iterator[tuple[str, Hashable]]:
-    """Yield each group whose cause can have advice. Also yield its inputs: if they change, rule 1 applies."""
+    """Yield each group whose cause can have advice, with the inputs that rule 1 compares."""
     for group_id, one in explained.items():
         record = view.groups.get(group_id)
         evaluation = current_evaluation(record) if record is not None else None
@@ -73,7 +73,7 @@ def _inputs_of_advised_groups(
 
 
 def _is_due(known: _KnownAdvice | None, now_ms: int) -> bool:
-    """Apply rule 1. If the clock was set back, the advice is due."""
+    """Return True if the advice is missing or older than REPEAT_MS. Also return True if the clock was set back."""
     return known is None or not 0 <= now_ms - known.computed_at_ms < REPEAT_MS
 
 

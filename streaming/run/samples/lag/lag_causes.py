@@ -2,20 +2,19 @@
 
 Store the causes in the monitor state. Write the start and the end of each cause to the table LAG_CAUSES.
 
-1. Only groups in which records wait (`evaluation.causes.lateness`) are evaluated. One comparison of a column excludes
-   all other groups.
+1. Only groups with waiting records (`evaluation.causes.lateness`) are evaluated.
 2. A cause starts at the first sample that finds it. It ends when a different cause replaces it, or when the group has
-   caught up. A group has caught up if no partition is behind, and each partition in which records wait had a commit
-   after the cause started. If only rates change, the cause stays the same (`Cause.identity`).
-3. While the monitor cannot find a cause, the cause neither starts nor ends. There are three such cases. The lag of the
-   group is unknown. Only a lower bound below WAITING_SECONDS is known. The partitions were not observed long enough. So
-   a restart of the monitor does not end a cause.
+   caught up. A group has caught up if no partition is behind, and each partition with waiting records had a commit
+   after the start of the cause. A change of rates does not end the cause (`Cause.identity`).
+3. If the monitor cannot decide whether a cause exists, no cause starts or ends. This happens in three cases. The lag of
+   the group is unknown. Only a lower bound of the lag is known, and this bound is below WAITING_SECONDS. The monitor
+   has not observed the partitions long enough, for example after a restart.
 4. The monitor state also contains the advice for each cause (`lag_advice.py`). The table does not contain advice,
    because a cause often starts before the capacity of the members is known.
-5. If an active cause has no row on the UTC date of a sample, its row is written again. So the deletion of old rows
-   never deletes the only row of an active cause.
-6. The causes that have not ended are read from the table at the first sample. They are read again after an append that
-   raised an error. So no row is written twice. `conditions.py` uses the same rule.
+5. The row of an active cause is written again on each UTC date. So the deletion of old dates never deletes the last row
+   of an active cause.
+6. The active causes are read from the table at the first sample. After an append that raised an error, the next sample
+   reads them again, because it is unknown whether the rows were written. So no row is written twice.
 """
 
 from __future__ import annotations
@@ -77,7 +76,7 @@ class LagCauses:
 
     @property
     def hidden(self) -> Iterator[tuple[str, str]]:
-        """The group and the kind of each cause that has not ended, but was unknown at the last sample (rule 3)."""
+        """The group and the kind of each active cause that was unknown at the last sample (rule 3)."""
         shown = self._monitor_state.view().explained_lags
         return ((group_id, row["cause"]) for group_id, row in self._active.items() if group_id not in shown)
 
@@ -119,7 +118,7 @@ class LagCauses:
         return [*rows, *repeated.values()], {**active, **repeated}
 
     def _groups_that_have_not_caught_up(self, lag: LagEvaluation) -> AbstractSet[str]:
-        """Return the groups whose active cause continues while it is unknown (rules 2 and 3)."""
+        """Return the groups whose cause does not end, even if no cause was found at this sample (rules 2 and 3)."""
         if not self._active:
             return frozenset()
         behind = {group_id for group_id, one in self._late_groups.items() if one.behind}
@@ -135,7 +134,7 @@ class LagCauses:
 def explain_lags(
     known: Mapping[str, LateGroup], view: MonitorView, sample: ClusterSample, lag: LagEvaluation
 ) -> tuple[Mapping[str, LateGroup], Mapping[str, ExplainedLag]]:
-    """Return two mappings by group: the values to keep until the next sample, and the causes of lag."""
+    """Return two mappings by group id: the values that the next sample needs, and the causes of lag."""
     following, explained = {}, {}
     for group_id, rows in _rows_of_waiting_groups(lag):
         sampled = _sampled_group(group_id, rows, view, sample)
@@ -159,7 +158,7 @@ def _with_starts(explained: Mapping[str, ExplainedLag], active: Mapping[str, Row
 
 
 def _groups_with_unknown_lag(lag: LagEvaluation) -> frozenset[str]:
-    """Return the groups with an unknown lag in seconds, or with a lower bound that does not show that records wait."""
+    """Return the groups with an unknown lag in seconds, or with only a lower bound below WAITING_SECONDS (rule 3)."""
     rows = lag.partitions
     is_bound = pc.fill_null(pc.equal(rows["lag_seconds_kind"].cast(pa.string()), AT_LEAST), fill_value=False)
     is_unknown = pc.or_(pc.is_null(rows["lag_seconds"]), pc.and_(is_bound, pc.invert(_do_wait(rows))))
@@ -167,19 +166,19 @@ def _groups_with_unknown_lag(lag: LagEvaluation) -> frozenset[str]:
 
 
 def _do_wait(table: pa.Table) -> pa.ChunkedArray:
-    """Apply rule 1 of `lateness.py` to each row."""
+    """Return True for each row whose lag is at least WAITING_SECONDS (rule 1 of `lateness.py`)."""
     return pc.fill_null(pc.greater_equal(table["lag_seconds"], WAITING_SECONDS), fill_value=False)
 
 
 def _oldest_commits_of_waiting_groups(lag: LagEvaluation) -> Mapping[str, int]:
-    """For each group, return the time of the oldest last commit of its partitions in which records wait."""
+    """For each group, return the earliest of the last commit times of the partitions with waiting records."""
     waiting = lag.unblocked.filter(_do_wait(lag.unblocked))
     oldest = waiting.group_by("group_id").aggregate([("commit_timestamp_ms", "min")])
     return dict(zip(oldest["group_id"].to_pylist(), oldest["commit_timestamp_ms_min"].to_pylist(), strict=True))
 
 
 def _rows_of_waiting_groups(lag: LagEvaluation) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """Yield the partitions of each group in which records wait (rule 1)."""
+    """Yield all partitions of each group that has a partition with waiting records (rule 1)."""
     table = lag.unblocked
     group_ids = pc.unique(table["group_id"].filter(_do_wait(table)))
     if not len(group_ids):
@@ -222,7 +221,7 @@ def _key(row: Mapping[str, Any]) -> TopicPartition:
 
 
 def _was_behind_at_commit(row: Mapping[str, Any], sample: ClusterSample) -> bool:
-    """Apply rule 2 of `lateness.py`. A commit time that is later than the sample counts as the time of the sample."""
+    """Return True if the lag was at least WAITING_SECONDS at the last commit (rule 2 of `lateness.py`)."""
     since_commit_seconds = max(0, sample.sampled_at_ms - row["commit_timestamp_ms"]) / 1000
     return bool(row["lag_seconds"] - since_commit_seconds >= WAITING_SECONDS)
 
@@ -242,10 +241,7 @@ def _partition_work(row: Mapping[str, Any], member_id: str) -> PartitionWork:
 
 
 def _fair_rate(group_id: str, record: GroupState | None, view: MonitorView) -> float | None:
-    """Return the rate at which producers write to the partitions of the busiest member in the fairest assignment.
-
-    The report of the group contains the same value.
-    """
+    """In the fairest assignment, return the produce rate of the busiest member's partitions, in records per second."""
     shares, evaluation = view.work.get(group_id), record.evaluation if record else None
     if shares is None or evaluation is None or shares.position != evaluation.position:
         return None

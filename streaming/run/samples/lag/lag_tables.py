@@ -1,12 +1,12 @@
 """Write lag, status and work shares to the tables at a fixed interval. Update the work shares in the monitor state.
 
 The first write of each UTC date contains the lag and the status of all partitions. Every other write contains only the
-rows that changed. So a reader that wants the lag at a given time reads at most two dates (`streaming/past/lag.py`). The
-deletion of old rows never deletes the last row of a partition.
+rows that changed. So the lag at a given time is in at most two dates (`streaming/past/lag.py`), and the deletion of old
+dates never deletes the last row of a partition.
 
-If a partition of the last write no longer has a committed offset, the write contains an end row for this partition. Its
-unknown reason is `offset_deleted`, and all its values are null. The first write after a restart uses the tables instead
-of the last write: it contains an end row for each such partition with a row on the same date.
+If the committed offset of a partition was deleted since the last write, the next write contains an *end row* for the
+partition. The `unknown_reason` of an end row is `offset_deleted`, and all values are null. After a restart, the first
+write reads the partitions of the last write from the table, but only from rows of the same date.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class LagTables:
     def write(self, lag: LagEvaluation, rates: Weights) -> None:
         """Write the rows that changed since the last write. The first write of a date contains all rows.
 
-        `rates` has the rate of each topic partition, in records per second.
+        `rates` contains the produce rate of each topic partition, in records per second.
         """
         now_seconds, today = time.monotonic(), utc(lag.report.sampled_at_ms).date()
         before = self._written if today == self._written_date else None
@@ -72,7 +72,7 @@ class LagTables:
             raise
 
     def _stored_keys(self, now_ms: int) -> pa.Table:
-        """Return the partitions whose last row of this date is not an end row. Raises NoTableError."""
+        """Return the partitions whose last row on the date of `now_ms` is not an end row. Raises NoTableError."""
         now = utc(now_ms)
         columns, dates = (*_KEYS, "sampled_time", "unknown_reason"), {now.date()}
         rows = last_rows(self._tables.root, GROUP_LAG, _KEYS, now, columns=columns, dates=dates, cluster=self._cluster)
@@ -83,11 +83,11 @@ class LagTables:
 _KEYS = ("group_id", "topic", "partition")
 _LAG_NUMBERS = ("committed_offset", "end_offset", "log_start_offset", "lag")
 _WRITTEN_WHEN_CHANGED = {GROUP_LAG: _LAG_NUMBERS, PARTITION_STATUS: ("status", "records_lost")}
-"""For each table, the columns whose change causes a new row. Values that only increase with time cause no row."""
+"""For each table, the columns whose change causes a new row. Values that increase with time are not included."""
 
 
 def _changed_rows(now: pa.Table, before: pa.Table, numbers: Sequence[str]) -> pa.Table:
-    """Return the rows of `now` that differ from `before`. -1 replaces null, because -1 is no valid offset or status."""
+    """Return the rows of `now` that differ from `before`. For this comparison, -1 replaces null."""
 
     def comparable(rows: pa.Table) -> pa.Table:
         for name in numbers:

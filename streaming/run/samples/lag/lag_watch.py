@@ -66,7 +66,7 @@ Versioned = tuple[int, bytes]
 
 
 class LogReader(Protocol):
-    """Requests to the brokers about topics, and about the record that each group reads next."""
+    """The requests to the brokers that the computation of lag needs."""
 
     def sample(self, topics: Collection[str]) -> ClusterSample:
         """Take a sample of the metadata and the offsets of these topics."""
@@ -75,11 +75,11 @@ class LogReader(Protocol):
         """Return the last stable offset of each partition. Consumers with read_committed can read up to this offset."""
 
     def look(self, looks: Sequence[TailFetch]) -> Mapping[TailFetch, FetchResult]:
-        """Send one fetch request for each element of `looks`."""
+        """Send one fetch request for each element of `looks`. Return the results by element."""
 
 
 class _Stored(msgspec.Struct, frozen=True):
-    """The stored samples. Each part is stored together with its format version."""
+    """The stored samples. Each encoded field has its own format version."""
 
     ends: Versioned
     starts: Versioned
@@ -90,7 +90,7 @@ class _Stored(msgspec.Struct, frozen=True):
 
 
 class LagWatch:
-    """The lag of one cluster, and the sampled offsets for it. Only the sampler's thread uses this object."""
+    """Computes the lag of one cluster from sampled offsets. Only the sampler's thread uses this object."""
 
     def __init__(  # noqa: PLR0913, PLR0917 - everything that is stored or requested
         self,
@@ -121,10 +121,10 @@ class LagWatch:
         self._stored_seconds = time.monotonic()
 
     def restore(self) -> None:
-        """Restore the samples of an earlier run. CommittedOffsets must already contain the last commits.
+        """Restore the samples of an earlier run. Before this call, restore the last commits in CommittedOffsets.
 
-        The stored samples are only a cache. So samples that are damaged or have a different version are ignored.
-        Without stored samples, lag in seconds is unknown for some time.
+        Samples that are damaged or have a different format version are ignored. Then the lag in seconds is unknown for
+        some time.
         """
         try:
             encoded = self._files.read(STORED)
@@ -174,14 +174,11 @@ class LagWatch:
         return view.select(~left.to_numpy(zero_copy_only=False))
 
     def sample(self, topics: Collection[str]) -> ClusterSample:
-        """Take a sample of the brokers. Its times are corrected to the brokers' clocks."""
+        """Take a sample of the brokers. Correct its times with the cluster clock."""
         return self._clock.take_sample(self._brokers.sample(topics))
 
     def evaluate(self, view: CommittedOffsetsView, before: MonitorView, sample: ClusterSample) -> LagEvaluation:
-        """Compute the lag of the commits in `view`. The sample must be later than the view.
-
-        `before` is the monitor view at the time of `view`.
-        """
+        """Compute the lag of the commits in `view`. `view` and `before` have the same age, and `sample` is newer."""
         fell_back = self._ends.add(sample.end_offsets, sample.sampled_at_ms)
         self._next_offsets.forget_topics(topic for topic, _ in fell_back)
         for topic, partition in fell_back:
@@ -207,10 +204,7 @@ class LagWatch:
         return replace(evaluated, topic_loads=topic_loads(self._ends, sample))
 
     def _consume_rates(self, view: CommittedOffsetsView, sampled_at_ms: int, read_up_to_ms: Int64Array) -> Float64Array:
-        """Add the commits of the view, and return the consume rate of each commit's partition.
-
-        If rows were renumbered, all rates are unknown for a minute.
-        """
+        """Return the consume rate per commit. After a change of `numbering`, all rates are unknown for a minute."""
         if self._commit_points[0] != view.numbering:
             self._commit_points = (view.numbering, CommitPoints())
         points, commits = self._commit_points[1], view.commits
@@ -234,7 +228,7 @@ class LagWatch:
     def _count_from_next_offsets(
         self, view: CommittedOffsetsView, report: LagReport, end_offsets: Mapping[TopicPartition, int]
     ) -> LagReport:
-        """If a fetch found the record that a group reads next, count the lag of the group from this record."""
+        """If the next record of a group is known from a fetch, count the lag of the group from this record."""
         if self._unmoved[0] != view.numbering:
             self._unmoved, self._suspects = (view.numbering, UnmovedCommits()), np.empty(0, dtype=np.int64)
         committed, now_ms = report.partitions["committed_offset"].to_numpy(), report.sampled_at_ms
@@ -249,7 +243,7 @@ class LagWatch:
         return self._next_offsets.apply(report, rows)
 
     def silence(self, lag: LagEvaluation) -> Silence:
-        """Create a detector of silent groups from this evaluation of lag."""
+        """Return the detector of silent groups for this evaluation of lag."""
         return Silence(lag, self._ends, self._limits)
 
     def produce_rates(self, sample: ClusterSample) -> Mapping[TopicPartition, float]:
@@ -257,7 +251,7 @@ class LagWatch:
         return known_produce_rates(self._ends, sample.sampled_at_ms)
 
     def _topics_by_group(self, view: MonitorView) -> Mapping[str, ReadTopics]:
-        """Return the topics that each group reads. Topics are computed again only for a group with a new snapshot."""
+        """Return the topics that each group reads. For an unchanged snapshot, the topics come from a cache."""
         known, self._read_topics = self._read_topics, {}
         for group_id, record in view.groups.items():
             snapshot, reads = known.get(group_id, (None, None))
@@ -268,7 +262,7 @@ class LagWatch:
 
 
 def _expiry_starts(report: LagReport, before: MonitorView) -> Starts:
-    """Return `Starts` of `expiry.py`. In the polling mode, commits have no known time, so the starts are unknown."""
+    """Return `Starts` of `expiry.py`. In the polling mode, the result is empty, because commit times are unknown."""
     if before.health.source == ADMIN_API_SOURCE:
         return {}
     group_ids = pc.unique(report.partitions["group_id"]).to_pylist()

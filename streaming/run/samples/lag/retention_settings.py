@@ -1,8 +1,8 @@
-"""Keep the retention settings of the brokers and of the topics with lag. They change rarely, so requests are rare.
+"""Keep the retention settings of the brokers and of the topics with lag. Settings change rarely, so requests are rare.
 
 1. A known setting is requested again after KNOWN_FOR_MS. An unknown setting is requested again after RETRY_AFTER_MS.
-2. Only topics with lag are requested, at most TOPICS_PER_SAMPLE in one sample. Topics that were never requested come
-   first.
+2. The monitor requests only the settings of topics with lag, at most TOPICS_PER_SAMPLE topics per sample. Topics
+   without an earlier request come first.
 3. The settings are optional. A failed request never fails the sample.
 """
 
@@ -34,7 +34,7 @@ class ConfigReader(Protocol):
 
 
 class _Setting(NamedTuple):
-    """A setting, and the time of its last request. `value` is None if the setting is unknown."""
+    """A setting, and the time of its last request. `value` is None if no broker returned the setting."""
 
     value: int | None
     requested_at_ms: int
@@ -75,7 +75,7 @@ class RetentionSettings:
         return tuple(name for name, unknown in is_unknown.items() if unknown)
 
     def request_if_due(self, topics_with_lag: Collection[str], now_ms: int) -> None:
-        """Request the settings that are due. If a due topic has no lag now, forget its setting."""
+        """Request the settings that are due. Forget a due setting of a topic if the topic has no lag now."""
         if self._configs is None:
             return
         if self._of_offsets is None or self._of_offsets.is_due(now_ms):
@@ -90,7 +90,7 @@ class RetentionSettings:
         self._of_topics = {**known, **{topic: _Setting(found.get(topic), now_ms) for topic in due}}
 
     def _due_topics(self, topics: Collection[str], now_ms: int) -> list[str]:
-        """Apply rules 1 and 2."""
+        """Return the topics whose settings must be requested now (rules 1 and 2)."""
         requested = {topic: self._of_topics.get(topic) for topic in topics}
         due = [topic for topic, setting in requested.items() if setting is None or setting.is_due(now_ms)]
         return sorted(due, key=lambda topic: (requested[topic] is not None, topic))[:TOPICS_PER_SAMPLE]

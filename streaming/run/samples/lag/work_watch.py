@@ -1,8 +1,9 @@
 """Measure how the members of each group share lag and throughput, at the interval of the lag tables.
 
-Only evaluated assignments are measured. For each assignment, the partitions are grouped by member only once. A group is
-measured again only if its work changed. After the first measurement of an assignment, a row is written for each share.
-Later, a row is written only for a share that changed enough (`has_changed`).
+Only evaluated assignments are measured. The partitions of an assignment are grouped by member only once. A group is
+measured again only if the lag or the produce rate of its partitions changed. After the first measurement of an
+assignment, a row is written for each share. Later, a row is written for a share only if its score or its reason changed
+enough (`has_changed`).
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _ROWS_AT_A_TIME = 2_000
 
 @dataclass(slots=True)
 class _MeasuredGroup:
-    """An evaluated assignment, with the last measured work and the last written score of each share."""
+    """An evaluated assignment, its measured work and shares, and the scores in the last written rows."""
 
     snapshot: GroupSnapshot
     position: Position
@@ -59,7 +60,7 @@ class WorkWatch:
     ) -> tuple[Mapping[str, WorkShares], pa.Table]:
         """Return the shares of all groups, and the new rows for the table ASSIGNMENT_IMBALANCE.
 
-        `rates` has the records per second of each topic partition. The rates and `lag` come from the same sample.
+        `rates` contains the produce rate of each topic partition, in records per second, from the same sample as `lag`.
         """
         of_groups, is_blocked = lag.by_partition, view.blocked_groups()
         known, self._measured_groups = self._measured_groups, {}
@@ -81,7 +82,7 @@ class WorkWatch:
         return work, rows.table()
 
     def forget_written(self) -> None:
-        """Forget which rows were written, so that the next measurement writes all shares again.
+        """Forget all measurements and written rows, so that the next measurement writes all shares again.
 
         Call this method if the new rows could not be appended to the table.
         """
@@ -89,7 +90,7 @@ class WorkWatch:
 
 
 class _Rows:
-    """New table rows. They are converted to Arrow in small chunks, because Python rows need ten times the memory."""
+    """New table rows. Chunks of rows are converted to Arrow early, because Python rows need ten times the memory."""
 
     def __init__(self) -> None:
         self._tables: list[pa.Table] = []
@@ -110,7 +111,7 @@ class _Rows:
 
 
 def current_evaluation(record: GroupState) -> Evaluation | None:
-    """Return the evaluation of the current assignment, or None if there is no evaluation or it has no imbalances."""
+    """Return the evaluation of the current assignment. Return None if it is missing or has no imbalances."""
     evaluation = record.evaluation
     if evaluation is None or not evaluation.imbalances or evaluation.generation_id != record.snapshot.generation_id:
         return None
@@ -120,7 +121,7 @@ def current_evaluation(record: GroupState) -> Evaluation | None:
 def _measured_group(known: _MeasuredGroup | None, snapshot: GroupSnapshot, position: Position) -> _MeasuredGroup:
     """If the snapshot is the same, return the known entry. Otherwise, return a new entry.
 
-    If the snapshot is new but the evaluation is the same, the new entry contains the written scores of the known entry.
+    If only the snapshot is new and the evaluation is not, copy `written` to the new entry.
     """
     if known is not None and known.snapshot is snapshot:
         return known
@@ -130,7 +131,7 @@ def _measured_group(known: _MeasuredGroup | None, snapshot: GroupSnapshot, posit
 
 
 def _measure_changed(measured: _MeasuredGroup, measure: str, weights: Weights) -> Iterator[Imbalance]:
-    """Measure one kind of work again if it changed. Yield the shares that must be written to the table."""
+    """Measure LAG or THROUGHPUT again if its amounts changed. Yield the shares that need a new row in the table."""
     amounts = measured.division.amounts(weights)
     if measured.amounts.get(measure) == amounts:
         return
@@ -147,7 +148,7 @@ def _measure_changed(measured: _MeasuredGroup, measure: str, weights: Weights) -
 def has_changed(written: tuple[float | None, str] | None, now: Imbalance) -> bool:
     """Return True if a share needs a new row.
 
-    `written` has the score and the reason of the last written row. It is None if no row was written.
+    `written` contains the score and the reason of the last written row, or is None if no row was written.
 
     >>> now = Imbalance(measure=LAG, scope="member", score=80)
     >>> has_changed(None, now), has_changed((75, ""), now), has_changed((70, ""), now), has_changed((None, "x"), now)
