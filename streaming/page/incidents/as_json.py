@@ -23,7 +23,10 @@ def incident_json(entry: IncidentEntry) -> dict[str, Any]:
 
 
 def _active_groups(entry: IncidentEntry) -> list[str] | None:
-    """Return the groups with active evidence. A merged incident has none, because the older incident contains it."""
+    """Return the groups that the incident affects now.
+
+    An incident that was merged into an older incident has no such groups.
+    """
     if not entry.is_current:
         return None
     return list(entry.incident.active_groups) if entry.incident.is_open else []
