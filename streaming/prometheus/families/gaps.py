@@ -1,4 +1,7 @@
-"""Creates the histogram of commit gaps. A commit gap is the time without commits around a rebalance."""
+"""Creates the histogram of commit gaps.
+
+A commit gap is the time between the last commit before a rebalance and the first commit after it.
+"""
 
 from __future__ import annotations
 
