@@ -5,11 +5,11 @@
    to compute, so an attacker can try too many passwords.
 2. The monitor refuses a users file or a private key that other users of the machine can read or write.
    `config/private_files.py` describes two cases in which other users may read such a file.
-3. For an unknown name, the server also checks the password against a bcrypt hash. The cost of this hash is the cost of
-   a hash in the users file, and is always the same for the same name. So the response time does not show an attacker
-   which names exist. If a name and a password are correct, the server stores a digest of both in memory. Without this
-   cache, each scrape would take a tenth of a second longer. The server checks one password at a time. So an attacker
-   who guesses passwords uses at most one CPU core.
+3. For an unknown name, the server also checks the password against a bcrypt hash. This hash has the same cost as a hash
+   in the users file. The cost never changes for the same name. So the response time does not show an attacker which
+   names exist. If a name and a password are correct, the server stores a digest of both in memory. Without this cache,
+   each scrape would take a tenth of a second longer. The server checks one password at a time. So an attacker who
+   guesses passwords uses at most one CPU core.
 4. If the certificate file or the key file changes, the next connection uses the new files. If the new key does not
    match the new certificate, the old files stay in use, and the monitor logs this once.
 5. Some programs write a file in several steps, for example first the certificate and then its chain. So the server
@@ -171,10 +171,7 @@ class _FileVersion(NamedTuple):
 
 
 def _has_settled(versions: Sequence[_FileVersion]) -> bool:
-    """Return True if no file changed in the last SETTLE_SECONDS (rule 5).
-
-    A change time in the future counts as an old change.
-    """
+    """Return True if no file changed in the last SETTLE_SECONDS (rule 5). A time in the future counts as old."""
     now_ns = time.time_ns()
     return not any(0 <= now_ns - version.changed_ns < SETTLE_SECONDS * 1e9 for version in versions)
 

@@ -86,10 +86,7 @@ class AnswerPlaces(Generic[C]):
         return min(candidates, key=lambda client: places[client.address], default=None)
 
     def _take_place_for(self, client: C) -> bool:
-        """Take the place of a slow client for this client (rule 3).
-
-        Return False if no slow client must give up its place.
-        """
+        """Take the place of a slow client for this client (rule 3). Return False if this is not allowed."""
         places = self._places_by_address()
         fewest = places[client.address] + 2
         slow = [one for one, is_slow in self._holders.items() if is_slow and places[one.address] >= fewest]

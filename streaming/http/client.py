@@ -23,7 +23,7 @@ class NetrcError(RemedyError):
 
 
 def request(url: str, path: str, body: bytes | None = None) -> tuple[int, bytes]:
-    """Send a GET request, or a POST request with a JSON body. Return the status and the content of the response.
+    """Send GET, or POST with a JSON body. Return the status and the content of the response.
 
     Raises OSError or HTTPException.
     """

@@ -53,10 +53,7 @@ class Gateway:
         self.base_environ |= {"REMOTE_HOST": "", "CONTENT_LENGTH": "", "SCRIPT_NAME": ""}
 
     def answer(self, head: bytes, host: str) -> list[bytes]:
-        """Answer a request from the client `host` that consists of the head `head` only.
-
-        Return the pieces of the response.
-        """
+        """Answer a request of the client `host`. The request has no body. Return the pieces of the response."""
         exchange = _Exchange(head)
         _Handler(exchange, (host, 0), self)  # type: ignore[arg-type]
         return exchange.answer

@@ -40,10 +40,7 @@ class Overview:
 
     @cached_property
     def choices(self) -> Choices:
-        """The values of each filter, and the number of groups with each value.
-
-        The form with the filters shows these values.
-        """
+        """The values of each filter, and the number of groups with each value. The page shows them as choices."""
         return count_values(one.group for one in self.groups)
 
     def find(self, search: Search) -> Sequence[OverviewEntry]:

@@ -73,10 +73,7 @@ class WatchedCluster:
 
     @property
     def sample_age_ms(self) -> int | None:
-        """Age of the last sample. None if there is no sample.
-
-        The age is at least 0, even after somebody sets the clock back.
-        """
+        """Age of the last sample, or None. The age is at least 0, even after somebody sets the clock back."""
         sample = self.view.sample
         return None if sample is None else max(0, self.now_ms - sample.sampled_at_ms)
 

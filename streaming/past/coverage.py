@@ -1,7 +1,6 @@
 """Decides which moments the tables cover.
 
-1. The tables do not cover a moment before the first row of the cluster: the tables do not contain the groups of that
-   time.
+1. The tables do not cover a moment before the first row of the cluster, because they contain no groups of that time.
 2. The tables do not cover a moment in the future.
 3. The tables cover a moment after the last row. While the monitor runs, each change of members and verdicts has a row,
    so nothing changed after the last row. But if the monitor does not run, changes have no rows. So each output shows

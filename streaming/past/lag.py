@@ -4,12 +4,12 @@
    next row of the partition. If the last measurement is too old (`silence.py`), the lag is unknown for the reason
    `not_measured`. Then only the topic, the partition and the time of the last row are known.
 2. The first write of each UTC date contains all partitions (`run/samples/lag/lag_tables.py`). So the rows of one date
-   are sufficient: the date of the moment, or the previous date if the cluster has no row between midnight and the
-   moment. A partition without a row on this date is not in the result: its offset was deleted, or the monitor did not
-   run. The result also does not contain a partition whose last row is an end row (`offset_deleted`), because it has no
-   committed offset.
+   are sufficient. Usually, this is the date of the moment. If the cluster has no row between midnight and the moment,
+   it is the previous date. The result does not contain a partition without a row on this date. Its offset was deleted,
+   or the monitor did not run. The result also does not contain a partition whose last row is an end row
+   (`offset_deleted`), because it has no committed offset.
 3. While the committed offset does not change, the age of the next record grows by one second per second. So if the
-   partition has a lag, its `lag_seconds` at the moment are the `lag_seconds` of the row plus the time since the row.
+   partition has a lag, the result is the `lag_seconds` of the row plus the time since the row.
 4. The time of the last commit, the rates, and the time until records are lost are unknown. Each of these values can
    change without a new row.
 5. A partition without a row in `partition_status` has an unknown status.

@@ -22,10 +22,7 @@ _NUMBER = re.compile(r"\d{1,15}")
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """The number of a generation or epoch. Selects the last row of this generation.
-
-    Rows about the deletion of the group do not count.
-    """
+    """The number of a generation or epoch. Selects its last row that is not about a deletion."""
 
     generation_id: int
 

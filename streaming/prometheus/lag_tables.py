@@ -2,8 +2,8 @@
 
 Null means unknown.
 
-1. If an open transaction blocks a group, the lag of the group is unknown, and the tables of topics and partitions do
-   not contain the group. The table `unknown` contains the number of partitions with an unknown lag, for each group and
+1. If an open transaction blocks a group, the lag of the group is unknown. The tables of topics and partitions do not
+   contain this group. The table `unknown` contains the number of partitions with an unknown lag, for each group and
    each reason.
 2. A sum over partitions is known only if the value of each partition is known. A maximum ignores unknown values.
 3. The sums of a group include all topics of the group, even topics that the settings do not select.
@@ -50,10 +50,7 @@ class LagRows(NamedTuple):
 
 
 def select_lag_rows(lag: LagEvaluation, groups: NameFilter, only: AbstractSet[str] | None = None) -> LagRows:
-    """Return the rows of the groups in `only`.
-
-    If `only` is None, return the rows of the groups that pass the filter `groups`.
-    """
+    """Return the rows of the groups in `only`. Without `only`, the filter `groups` selects the groups."""
     hot = [load for load in lag.topic_loads.values() if load.is_hot]
     if only is None:
         return _filter_rows(lag, hot, lambda table: filter_names(table, "group_id", groups))

@@ -14,9 +14,8 @@
 5. Series that the settings do not select (`metric_selection`) do not count as dropped.
 6. Several clusters in one response share `max_series`. If a cluster needs less than its share, the other clusters use
    the rest.
-7. If the limit dropped series in the last scrape (`LimitEdge`), the next scrape shows more series only up to 99 percent
-   of `max_series`. Without this reserve, small changes of other groups would show and hide the same group again and
-   again.
+7. After a scrape with dropped series (`LimitEdge`), the next scrape shows more series only up to 99 percent of
+   `max_series`. Without this reserve, small changes of other groups would show and hide the same group again and again.
 
 `evaluation.severity.rank` decides which groups are the worst. The result depends only on the number of series, the
 order of the groups, the settings and the previous result.

@@ -62,10 +62,7 @@ def values_of(group: GroupReport, name: str) -> Iterable[str]:
 
 
 def found_names(group: GroupReport, kind: str, text: str) -> list[str]:
-    """Return the sorted topics or client hosts of a group. Names that contain the text come first.
-
-    `kind` is `topic` or `host`.
-    """
+    """Return the topics or the client hosts (`kind`) of a group, sorted. Names that contain the text come first."""
     folded = text.casefold()
     return sorted(values_of(group, kind), key=lambda name: (folded not in name.casefold(), name))
 

@@ -1,7 +1,7 @@
 """Collects what the page of a topic shows: its groups, the owners of its partitions, and its produce rates.
 
-1. A group reads a topic if a member subscribes to the topic, if a member owns a partition of the topic, or if the group
-   has committed offsets for the topic (`GroupReport.topics`).
+1. A group reads a topic if a member subscribes to the topic or owns a partition of the topic. The group also reads the
+   topic if it has committed offsets for the topic (`GroupReport.topics`).
 2. The partition count comes from the last sample. If the last sample is stale, the page shows only the partitions that
    have an owner. Then all values from samples are unknown.
 3. The monitor measures the produce rate of a partition only if a group has committed offsets for the partition. If an
@@ -30,8 +30,8 @@ Row = Mapping[str, Any]
 class TopicGroup:
     """One group that reads the topic. None means unknown.
 
-    `owned_partitions`, `lag` and `consumed_records_per_second` count only this topic. `lag` is None if the lag of at
-    least one partition is unknown, or if the group has no committed offset for the topic.
+    `owned_partitions`, `lag` and `consumed_records_per_second` count only this topic. `lag` is None if the lag of a
+    partition is unknown, or if the group has no committed offset for the topic.
     """
 
     group: GroupReport
@@ -75,10 +75,7 @@ class TopicDetail:
 
 
 def topic_detail(watched: WatchedCluster, topic: str) -> TopicDetail | None:
-    """Return the details of a topic.
-
-    Return None if no group reads the topic and the last sample does not contain it or is stale.
-    """
+    """Return the details of a topic. Return None if no group reads the topic and no fresh sample contains it."""
     sample = watched.view.sample if watched.is_fresh else None
     lag = watched.lag
     reports = sorted((one for one in watched.reports.values() if topic in one.topics), key=lambda one: one.place)

@@ -23,10 +23,7 @@ def incident_json(entry: IncidentEntry) -> dict[str, Any]:
 
 
 def _active_groups(entry: IncidentEntry) -> list[str] | None:
-    """Return the groups that the incident affects now.
-
-    An incident that was merged into an older incident has no such groups.
-    """
+    """Return the groups that the incident affects now. A merged incident is part of an older one and has no groups."""
     if not entry.is_current:
         return None
     return list(entry.incident.active_groups) if entry.incident.is_open else []

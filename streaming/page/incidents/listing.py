@@ -7,9 +7,9 @@
    id of an incident.
 3. Open incidents come first, sorted by their number of groups, the largest number first. Open incidents with equally
    many groups are sorted by start time, the newest first. Ended incidents follow, the newest first.
-4. If the cluster is not ready, or if an open incident comes from the table, the monitor does not know whether the
-   incident is still open. Such an incident is sorted like an open incident, and shows the values of the last sample.
-   Exception: if the last sample is fresh, the monitor knows this for an incident about a missing coordinator.
+4. If the cluster is not ready, the monitor does not know whether an open incident is still open. The same applies to an
+   open incident from the table. Such an incident is sorted like an open incident, and shows the values of the last
+   sample. Exception: if the last sample is fresh, the monitor knows this for an incident about a missing coordinator.
 """
 
 from __future__ import annotations

@@ -154,10 +154,7 @@ def past_members(group: GroupReport, lag: Mapping[TopicPartition, int | None]) -
 
 @dataclass(frozen=True, slots=True)
 class PastChange:
-    """The change of one member between two generations.
-
-    `lost` and `gained` list partitions: each topic with its partition numbers as ranges.
-    """
+    """The change of one member between two generations. `lost` and `gained` contain topics and ranges of partitions."""
 
     name: str
     member_id: str

@@ -1,7 +1,7 @@
 """Answers requests about the past: `?at=` on the overview and on a group, `?from=` and `?to=` on a group.
 
-1. Requests about the past have the same paths as requests about the present, and at least one of the parameters `at`,
-   `from` and `to`.
+1. A request about the past has at least one of the parameters `at`, `from` and `to`. The paths are the same as for the
+   present.
 2. The status is 400 if the monitor cannot parse a parameter, or if the parameter is not allowed for this address
    (`past.parameters`). The status is also 400 for a filter or a sort key in `WITHOUT_PAST`. The status is 404 if the
    tables do not cover the moment or do not contain the group. The status is 503 if a table cannot be read. Each
@@ -209,10 +209,7 @@ class PastPages:
         request: PastRequest,
         read: Callable[[PastReader, str], _Found | None],
     ) -> Sequence[tuple[CoveredCluster, _Found]]:
-        """Call `read` for each cluster.
-
-        Return the clusters whose tables contain the group, each with the result of `read`.
-        """
+        """Return the clusters whose tables contain the group, each with the result of `read` for this cluster."""
         if request.group_id is None:
             return ()
         read_each = [(one, read(_reader(self._view(one)), request.group_id)) for one in clusters]

@@ -3,10 +3,9 @@
 1. **Rebalances.** The window has `COLUMNS` columns. All rows of `rebalances` in one column share one mark. A mark
    counts rebalances and other changes (for example `became_empty`) separately. An upgrade or a downgrade of the
    protocol also writes a tombstone. The mark does not count this tombstone.
-2. **Commit gaps.** A gap starts at `last_commit_time`. If the group made no commit after the rebalance, the duration is
-   unknown, and the picture shows only the time before the rebalance. All other gaps with an unknown start or duration
-   are not in the picture: `Gaps.unknown` counts them. If two gaps overlap, touch or share a column, the picture shows
-   one span.
+2. **Commit gaps.** A gap starts at `last_commit_time`. If no commit followed the rebalance, the duration is unknown,
+   and the picture shows only the time before the rebalance. All other gaps with an unknown start or duration are not in
+   the picture: `Gaps.unknown` counts them. If two gaps overlap, touch or share a column, the picture shows one span.
 3. **Conditions.** A row about the end of a condition also contains the start time. A condition in the report of the
    group lasts until the end of the window. For any other condition without a row about its end, the end is unknown.
    Then the bar ends at the last measurement (rule 4).
@@ -34,10 +33,7 @@ CAUSE_UNKNOWN: Final = "cause unknown"
 
 
 class Change(NamedTuple):
-    """One row of `rebalances`. `cause` is None if the cause is unknown.
-
-    No other row of the group has the same `position`.
-    """
+    """One row of `rebalances`. `cause` is None if it is unknown. The `position` of each row is different."""
 
     at_ms: int
     position: tuple[int, int]
@@ -268,10 +264,7 @@ def condition_bars(
 
 
 def silences(measured_ms: Sequence[int], window: Window) -> tuple[Span, ...]:
-    """Return the periods without measurements (rule 4). `measured_ms` is sorted.
-
-    Its first times can be before the window.
-    """
+    """Return the periods without measurements (rule 4). `measured_ms` is sorted and can contain earlier times."""
     limit_ms = silence_limit_ms(measured_ms)
     before = measured_ms[0] if measured_ms and measured_ms[0] < window.from_ms else window.from_ms - limit_ms
     edges = [before, *measured_ms, window.to_ms]

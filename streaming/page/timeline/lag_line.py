@@ -7,9 +7,9 @@ reader also reads the rows of the look-back.
 1. If the lag of one partition is unknown, the lag of the group is unknown (as in the report of the group).
 2. If a partition has no row in the look-back and no row in the window, the lag of the partition did not change. So the
    lag in the report of the group is correct for the whole window.
-3. If a partition has a row in the window but no row in the look-back, the lag of the partition before this row is
-   missing. Then the lag of the group before this row is a lower bound: it includes only the other partitions. If the
-   report does not contain the lag, the lag of the group is a lower bound in the whole window.
+3. Some partitions have a row in the window but no row in the look-back. Their lag before this row is missing. Then the
+   lag of the group before this row is a lower bound: it includes only the other partitions. If the report does not
+   contain the lag, the lag of the group is a lower bound in the whole window.
 4. If the report does not contain a partition, the partition counts only until its last row. After an end row
    (`offset_deleted`), the partition does not count, because it has no committed offset.
 5. The value of an interval is the highest lag in the interval. In periods without measurements, the value is unknown.

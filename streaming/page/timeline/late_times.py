@@ -50,10 +50,7 @@ class LateTimes:
         self._put(*_columns(constant), np.full(len(constant), window.to_ms, dtype=np.int64))
 
     def add(self, rows: LagRows) -> None:
-        """Add the periods above the limit between two rows of a partition.
-
-        `spans` or the next `add` adds the period after the last row.
-        """
+        """Add the periods above the limit, except periods that start at the last row of a partition."""
         changed = np.unique(rows.codes)
         codes = np.concatenate([changed, rows.codes])
         times = np.concatenate([self._times[changed], rows.sampled_ms])
@@ -79,10 +76,7 @@ class LateTimes:
         return tuple(_without(silences, clipped))
 
     def _put(self, times: _Times, ages: _Ages, ends: _Times) -> None:
-        """For each row, store the period above the limit (rule 1).
-
-        `ends` contains the time of the partition's next row.
-        """
+        """For each row, store the period above the limit (rule 1). `ends` contains the times of the next rows."""
         starts = times + np.maximum(0, 1000 * (self._limit_seconds - np.nan_to_num(ages))).astype(np.int64)
         is_late = ~np.isnan(ages) & (starts < ends)
         starts, ends = _union(starts[is_late], ends[is_late])

@@ -31,10 +31,7 @@ Held = Mapping[str, int | None]
 
 
 def member_rows(generations: Sequence[Generation], window: Window) -> MemberRows:
-    """Return the rows of the members. The generations are sorted by time.
-
-    The first generation can be before the window.
-    """
+    """Return the rows of the members. The generations are sorted by time, and can start before the window."""
     rows_of, is_by_member = _grouping(generations)
     held = [None if one.members is None else _held(one.members, rows_of) for one in generations]
     starts = [window.clip(one.at_ms) for one in generations]
@@ -49,10 +46,7 @@ def member_rows(generations: Sequence[Generation], window: Window) -> MemberRows
 
 
 def _grouping(generations: Sequence[Generation]) -> tuple[Callable[[Holding], str], bool]:
-    """Return the function that maps a member to a row name (rules 1 to 3).
-
-    Also return True if each row shows one member.
-    """
+    """Return a function from members to row names (rules 1 to 3), and True if each row shows one member."""
     ambiguous = _ambiguous_names(generations)
 
     def by_member(one: Holding) -> str:

@@ -36,10 +36,7 @@ _GAP_LOOK_BACK_MS: Final = HOUR_MS
 
 
 class GroupTables:
-    """The tables of one group. Each method reads one table.
-
-    Raises NoTableError or TableReadError if this is not possible.
-    """
+    """The tables of one group. Each method reads one table. Raises NoTableError or TableReadError."""
 
     def __init__(self, root: str, cluster: str, group_id: str) -> None:
         self._root = root

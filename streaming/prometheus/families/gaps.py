@@ -1,7 +1,4 @@
-"""Creates the histogram of commit gaps.
-
-A commit gap is the time between the last commit before a rebalance and the first commit after it.
-"""
+"""Creates the histogram of commit gaps. A commit gap is the time without commits before and after a rebalance."""
 
 from __future__ import annotations
 

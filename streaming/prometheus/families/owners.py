@@ -11,9 +11,9 @@ cause of lag and the worst partition. A healthy group has no series of these met
 3. If no record describes the busiest member, the series is missing.
 4. A group with a cause of lag has one series of the cause. If the settings do not select the topic of the cause, the
    series is missing.
-5. The worst partition has the largest lag in seconds. The worst partition has a series only if the lag of the group is
-   above the group's limit and the settings select the topic. If the partition has no owner, or if the owner is unknown,
-   the labels of the owner are empty.
+5. The worst partition has the largest lag in seconds. It has a series only if the lag of the group is above the limit
+   and the settings select the topic. If the partition has no owner, or if the owner is unknown, the labels of the owner
+   are empty.
 6. The time of the assignment has a series only if the group has drift or excess partitions.
 """
 
