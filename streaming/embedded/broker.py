@@ -51,10 +51,10 @@ class BrokerError(RemedyError):
 class EmbeddedBroker:
     """A real broker for a demo, a test or a benchmark.
 
-    The broker ends when this Python process ends, even after a kill. `folder` contains the log, the properties and the
-    topics of the broker. If the folder does not exist, `start` creates it. After `stop` or `kill`, `start` restarts the
-    broker with the same address and topics. If `port` is None, the broker uses a free port. `properties` are Kafka
-    properties that override the default properties of this class. `kafka_version` is a key of
+    The broker ends when this Python process ends, even if this process is killed. `folder` contains the log, the
+    properties and the topics of the broker. If the folder does not exist, `start` creates it. After `stop` or `kill`,
+    `start` restarts the broker with the same address and topics. If `port` is None, the broker uses a free port.
+    `properties` are Kafka properties that override the default properties of this class. `kafka_version` is a key of
     `streaming.jars.BROKER_SETS`. Missing jars are downloaded. `java_options` are JVM options. They override the options
     in the environment variable KAFKA_JVM_PERFORMANCE_OPTS, which Kafka's own scripts also use.
 

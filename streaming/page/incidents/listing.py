@@ -9,7 +9,7 @@
    many groups are sorted by start time, the newest first. Ended incidents follow, the newest first.
 4. If the cluster is not ready, the monitor does not know whether an open incident is still open. The same applies to an
    open incident from the table. Such an incident is sorted like an open incident, and shows the values of the last
-   sample. Exception: if the last sample is fresh, the monitor knows this for an incident about a missing coordinator.
+   sample. Exception: with a fresh sample, the monitor always knows whether a coordinator is missing.
 """
 
 from __future__ import annotations
