@@ -22,7 +22,7 @@ _CHECK_INTERVAL_SECONDS = 1.0
 def main(bootstrap_servers: str, groups: tuple[str, ...]) -> None:
     """Run the demo's consumer groups and their producer until Ctrl-C or SIGTERM.
 
-    Use test brokers: the command creates topics with names that start with demo- and writes to them.
+    Use test brokers: the command creates topics and writes to them. The topic names start with demo-.
     """
     stop = threading.Event()
     for stop_signal in (signal.SIGTERM, signal.SIGINT):

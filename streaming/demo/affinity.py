@@ -1,4 +1,4 @@
-"""An example of a custom assignor for kafka-python. Its name is not known to Kafka, and its assignments are uneven."""
+"""An example of a custom assignor for kafka-python. Kafka does not know its name, and its assignments are uneven."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _VERSION = 0
 
 
 def affinity(member_ids: Sequence[str], partitions_per_topic: Mapping[str, int]) -> dict[str, dict[str, list[int]]]:
-    """Assign each partition by the hash of its name. So the same members always get the same, uneven assignment.
+    """Assign each partition by a hash of its topic and number. The same members always get the same, uneven assignment.
 
     The result maps each member id to topics, and each topic to sorted partitions. Example: `affinity(["a"], {"t": 2})`
     is `{"a": {"t": [0, 1]}}`, because a single member gets all partitions.
@@ -56,4 +56,4 @@ class AffinityAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # kafk
         return ConsumerProtocolSubscription(_VERSION, sorted(topics), b"")
 
     def on_assignment(self, assignment: ConsumerProtocolAssignment, generation: int) -> None:
-        """Do nothing. The assignor needs no state."""
+        """Do nothing: the assignor keeps no data between two rebalances."""

@@ -1,6 +1,6 @@
 """`python -m streaming.demo.clients` is one client process of the demo. SIGTERM stops the process.
 
-The process runs the producer, or all members that use the same client library. Each member has its own thread.
+The process runs the producer, or all members of one client library. Each member has its own thread.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _RETRY_SECONDS = 1.0
 @click.option("--role", type=click.Choice(["producer", "kafka-python", "librdkafka"]), required=True)
 @click.argument("group_ids", nargs=-1)
 def main(bootstrap_servers: str, role: str, group_ids: tuple[str, ...]) -> None:
-    """Run the producer for these groups, or run the members of these groups."""
+    """Run the producer for the topics of the given groups, or run the members of these groups."""
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
@@ -58,7 +58,7 @@ def run_members(bootstrap_servers: str, groups: Iterable[DemoGroup], stop: threa
 
 
 def _run_member(bootstrap_servers: str, group: DemoGroup, number: int, stop: threading.Event) -> None:
-    """Join and leave the group at the configured times of this member, until the process stops."""
+    """Join and leave the group again and again, at the configured times of this member, until the process stops."""
     member, client_id = group.members[number], f"{group.group_id}-{number}"
     consume = _load_consume_function(group)
 
@@ -81,7 +81,7 @@ def _load_consume_function(group: DemoGroup) -> Callable[[str, DemoGroup, DemoMe
 
 
 def _repeat_until_stopped(action: Callable[[], None], stop: threading.Event) -> None:
-    """Restart an action each time it ends or fails, like a real service that restarts if its broker fails."""
+    """Restart the action each time it ends or fails. A real service also restarts if a broker fails."""
     while not stop.is_set():
         try:
             action()

@@ -26,7 +26,7 @@ _SCRAPE_ERRORS = (OSError, HTTPException, ValueError)
 
 
 class DemoEnvironment:
-    """All processes of a demo. Their files are in `folder` (`demo_folder`). The end of the `with` block stops them."""
+    """All processes of a demo. Their files are in `folder`. They stop at the end of the `with` block."""
 
     def __init__(self, folder: Path, metrics_port: int) -> None:
         self.tables = folder / "tables"

@@ -16,7 +16,8 @@ from prometheus_client.parser import text_string_to_metric_families
 class GroupFigures:
     """The values of one group. None means unknown, or that the metric has no series for this group.
 
-    `drift_partitions` counts drift from the group's own strategy. `cause` is the sentence about the cause of the lag.
+    `drift_partitions` is the number of partitions whose owner breaks a rule of the group's own strategy. `cause`
+    describes the cause of the lag in a sentence.
     """
 
     group_id: str

@@ -1,4 +1,4 @@
-"""Defines the groups of the demo: their members, client libraries and strategies, and the behaviour that each shows."""
+"""Defines the groups of the demo: their members, client libraries, strategies, and typical behaviour."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class DemoMember:
 
 @dataclass(frozen=True)
 class DemoGroup:
-    """One group. `protocol` is the name of the strategy in the records of the group coordinator.
+    """One group. `protocol` is the strategy, as the group coordinator writes it into `__consumer_offsets`.
 
-    If `protocol` is empty, each consumer uses assign() instead of subscribe(). Then the group only commits offsets, has
-    no strategy, and has no members that the coordinator knows.
+    If `protocol` is empty, each consumer uses assign() instead of subscribe(). Such a group only commits offsets: the
+    coordinator knows no strategy and no members of it.
     """
 
     group_id: str

@@ -40,8 +40,8 @@ def demo_console() -> Console:
 class Screen:
     """Shows the current step while the demo starts. After the start, shows the table of groups.
 
-    `started` is the value of time.monotonic() at the start. `notes` maps the title of each line below the table to the
-    text of this line.
+    `started` is the value of time.monotonic() at the start. `notes` contains the lines below the table: the keys are
+    titles, and the values are texts.
     """
 
     def __init__(self, console: Console, started: float, notes: Mapping[str, str]) -> None:

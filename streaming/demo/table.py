@@ -1,4 +1,4 @@
-"""Renders the table of groups. Each group has a row, and a sentence about the behaviour that the group shows."""
+"""Renders the table of groups. Each group has a row and a sentence."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ _Lines = list[list[Segment]]
 class GroupTable:
     """The table of groups: first all demo groups, then all other groups.
 
-    The table includes demo groups that the monitor does not report yet. The sentence of a group is the cause of its
-    lag. If the group has no cause of lag, the sentence describes what the group shows. On a wide terminal, the
-    sentences are a column. If the terminal is narrow, or if this table has more than `max_lines` lines, each sentence
-    is a separate line. If the table is still too long, it has no sentences.
+    The table includes demo groups that the monitor does not report yet. Each group has a sentence about the cause of
+    its lag, or else about its typical behaviour. There are three layouts: a column with the sentences, a separate line
+    for each sentence, and no sentences. The table has the first layout that fits into the terminal and into `max_lines`
+    lines.
     """
 
     figures: Figures
     max_lines: int | None = None
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Render the first form of the table that fits. If no form fits, render the last form."""
+        """Render the first layout that fits. If no layout fits, render the last layout."""
         lines: _Lines = []
         for lines in self._forms(console, options):
             if self.max_lines is None or len(lines) <= self.max_lines:

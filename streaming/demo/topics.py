@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DemoTopic:
-    """A topic and its load. The producer writes to the partitions of the topic in turn.
+    """A topic and its load. The producer writes to the partitions in round-robin order.
 
-    If the topic has `keys`, the records use these keys in turn, and the key of a record determines its partition.
+    If the topic has `keys`, the records get the keys in round-robin order, and the key of a record determines its
+    partition.
     """
 
     name: str

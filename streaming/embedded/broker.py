@@ -49,18 +49,19 @@ class BrokerError(RemedyError):
 
 
 class EmbeddedBroker:
-    """A real broker for a demo, a test or a benchmark. It ends when this process ends, even if somebody kills this one.
+    """A real broker for a demo, a test or a benchmark.
 
-    `folder` contains the log, the properties and the topics of the broker. If the folder does not exist, `start`
-    creates it. After `stop` or `kill`, `start` restarts the broker with the same address and topics. If `port` is None,
-    the broker uses a free port. `properties` are Kafka properties that override the default properties of this class.
-    `kafka_version` is a key of `streaming.jars.BROKER_SETS`. Missing jars are downloaded. `java_options` are JVM
-    options. They come after the options in the environment variable KAFKA_JVM_PERFORMANCE_OPTS, which Kafka's own
-    scripts also use.
+    The broker ends when this Python process ends, even if this process is killed. `folder` contains the log, the
+    properties and the topics of the broker. If the folder does not exist, `start` creates it. After `stop` or `kill`,
+    `start` restarts the broker with the same address and topics. If `port` is None, the broker uses a free port.
+    `properties` are Kafka properties that override the default properties of this class. `kafka_version` is a key of
+    `streaming.jars.BROKER_SETS`. Missing jars are downloaded. `java_options` are JVM options. They override the options
+    in the environment variable KAFKA_JVM_PERFORMANCE_OPTS, which Kafka's own scripts also use.
 
     `more_listeners` maps the names of additional listeners to their Kafka security protocols. `properties` must contain
-    the settings of these listeners. If `joins` is the first broker of a cluster, this broker joins the cluster. The
-    first broker must run, and `properties` must contain a `node.id` that no other broker of the cluster has.
+    the settings of these listeners. `joins` is the first broker of the cluster that this broker joins. The first broker
+    must run, and `properties` must contain a `node.id` that no other broker of the cluster has. If `joins` is None,
+    this broker is the first broker of a new cluster.
 
     Example:
         with EmbeddedBroker(Path("kafka"), properties={"offsets.topic.num.partitions": "3"}) as broker:
@@ -100,7 +101,7 @@ class EmbeddedBroker:
         return f"{LOOPBACK}:{self.port}"
 
     def address(self, listener: str) -> str:
-        """Return the client address of one of the `more_listeners`."""
+        """Return the client address of an additional listener."""
         return f"{LOOPBACK}:{self._more_listeners[listener].port}"
 
     @property
@@ -164,7 +165,7 @@ class EmbeddedBroker:
                 raise BrokerError(self._failure_message(f"ended with code {self._process.exit_code}"))
 
     def stop(self, grace_seconds: float = _STOP_GRACE_SECONDS) -> None:
-        """Stop the broker cleanly. If it still runs after `grace_seconds`, kill it."""
+        """Stop the broker cleanly. If the broker still runs after `grace_seconds`, kill it."""
         if self._process is not None:
             self._process.stop(grace_seconds)
         self._release_folder()
@@ -306,7 +307,7 @@ def cluster_id(source: uuid.UUID) -> str:
 
 
 def _archive_options(java: Path, class_path: str, java_options: Sequence[str] = ()) -> list[str]:
-    """Return the options for the class archive. The options of the environment follow and override them."""
+    """Return the JVM options for the class archive (`class_archive.py`), and then KAFKA_JVM_PERFORMANCE_OPTS."""
     of_environment = shlex.split(os.environ.get(PERFORMANCE_OPTIONS, ""))
     if writes_archive([*of_environment, *java_options]):
         return of_environment
@@ -314,7 +315,7 @@ def _archive_options(java: Path, class_path: str, java_options: Sequence[str] = 
 
 
 def _find_failure_reason(log: str) -> str | None:
-    """Return the message of the first exception in a log, or else the first error line, or else None."""
+    """Return the message of the first exception in a log. Without an exception, return the first error line or None."""
     lines = log.splitlines()
     exceptions = (match.group("words") for match in map(_EXCEPTION.match, lines) if match)
     errors = (line.strip() for line in lines if _ERROR.search(line))

@@ -1,11 +1,11 @@
-"""Decides which requests the server answers at the same time. Each request needs one of a limited number of places.
+"""Decides which requests the server answers at the same time. A place is the permission to answer one request.
 
-1. One limit applies to all places. A second limit applies to the places of one client address.
-2. A free place goes to the address that has the fewest places. If several addresses have the fewest places, the oldest
-   request of these addresses gets the place.
+1. The total number of places is limited. The number of places of each client address is also limited.
+2. If a place is free, the client address with the fewest places gets it. If several addresses have the fewest places,
+   the oldest request of these addresses gets the place.
 3. If no place is free, a request can take the place of a client that reads its response slowly. The address of the slow
-   client must have at least two places more than the address of the request. If several places are possible, the
-   request takes the oldest place of the address with the most places. The server closes the connection of the slow
+   client must have at least two places more than the address of the request. If there are several such slow clients,
+   the request takes the oldest place of the address with the most places. The server closes the connection of the slow
    client.
 """
 
@@ -23,7 +23,7 @@ class Client(Protocol):
 
     @property
     def address(self) -> str:
-        """The address to which the limit applies."""
+        """The client address that counts for the limit."""
 
     def hang_up(self) -> None:
         """Cancel the task of this connection."""
@@ -33,7 +33,7 @@ C = TypeVar("C", bound=Client)
 
 
 class AnswerPlaces(Generic[C]):
-    """The places of all requests. Only the thread of the event loop may use this object."""
+    """Manages the places of all requests. Only the thread of the event loop may use this object."""
 
     def __init__(self, limit: int, limit_of_address: int) -> None:
         self._limit = limit
@@ -86,7 +86,7 @@ class AnswerPlaces(Generic[C]):
         return min(candidates, key=lambda client: places[client.address], default=None)
 
     def _take_place_for(self, client: C) -> bool:
-        """Free the place of a slow client (rule 3). Return False if the rule allows this for no client."""
+        """Take the place of a slow client for this client (rule 3). Return False if this is not allowed."""
         places = self._places_by_address()
         fewest = places[client.address] + 2
         slow = [one for one, is_slow in self._holders.items() if is_slow and places[one.address] >= fewest]

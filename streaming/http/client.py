@@ -23,7 +23,7 @@ class NetrcError(RemedyError):
 
 
 def request(url: str, path: str, body: bytes | None = None) -> tuple[int, bytes]:
-    """Send GET, or POST if there is a JSON body. Return the status and the content. Raises OSError or HTTPException."""
+    """Send GET, or POST with a JSON body. Return the response's status and content. Raises OSError or HTTPException."""
     parts = urlsplit(url)
     connect = HTTPSConnection if parts.scheme == "https" else HTTPConnection
     headers = {**_credentials(parts.hostname or ""), **({} if body is None else {"Content-Type": "application/json"})}

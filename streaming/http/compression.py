@@ -36,7 +36,8 @@ def _join_pieces(pieces: Iterable[Text]) -> Iterator[Text]:
 
     Each call of the compressor releases Python's global lock. If other threads are busy, each call waits for one switch
     interval before it gets the lock back. So a few calls with large pieces are faster than many calls with small
-    pieces. One piece with the whole response would need too much new memory. Pieces of a few MB reuse memory.
+    pieces. But one piece with the whole response would need up to 100 MB of additional memory. Pieces of a few MB reuse
+    memory.
     """
     pending: list[Text] = []
     pending_bytes = 0

@@ -1,13 +1,13 @@
-"""Answers one HTTP request with the WSGI handler of the standard library, but in memory instead of on a socket.
+"""Answers one HTTP request with the WSGI handler of the standard library. The handler uses memory instead of a socket.
 
 The head of a request is its request line and its headers.
 
 1. The handler reads a complete head from memory and writes the response into a list. So the handler never waits for a
    client.
-2. Each response contains all headers in `ALWAYS`, also an error response of the handler. If the application sets one of
-   these headers, its value replaces the value in `ALWAYS`.
-3. A request line can contain a complete address instead of a path (RFC 9112, section 3.2.2). The application gets only
-   the path and the query of this address.
+2. Each response contains all headers in `ALWAYS`. This includes the error responses of the handler. If the application
+   sets one of these headers, the application's value replaces the value in `ALWAYS`.
+3. A request line can contain a complete URL instead of a path (RFC 9112, section 3.2.2). The application receives only
+   the path and the query of this URL.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Gateway:
         self.base_environ |= {"REMOTE_HOST": "", "CONTENT_LENGTH": "", "SCRIPT_NAME": ""}
 
     def answer(self, head: bytes, host: str) -> list[bytes]:
-        """Answer one request of the client `host`, without its body. Return the pieces of the response."""
+        """Answer a request of the client `host`. The request has no body. Return the pieces of the response."""
         exchange = _Exchange(head)
         _Handler(exchange, (host, 0), self)  # type: ignore[arg-type]
         return exchange.answer
@@ -72,7 +72,7 @@ class Gateway:
 
 
 class _Exchange:
-    """Replaces the socket. Has the buffers for request and response, and the socket methods that the handler calls."""
+    """Replaces the socket of the handler. Stores the request and the response."""
 
     def __init__(self, head: bytes) -> None:
         self.head = head
@@ -91,7 +91,7 @@ class _Handler(WSGIRequestHandler):
     error_content_type, error_message_format = _TEXT, "%(code)d %(message)s\n"
 
     def handle(self) -> None:
-        """Handle the request. If its head is too long, reject the request, because the head is not complete."""
+        """Answer the request. If the head is longer than _MAX_HEAD_BYTES, it is incomplete, so reject the request."""
         head = self.request.head
         if len(head) <= _MAX_HEAD_BYTES:
             super().handle()
@@ -117,7 +117,7 @@ class _Handler(WSGIRequestHandler):
         super().end_headers()
 
     def log_message(self, *_: object) -> None:
-        """Log nothing. With one line per scrape, the log would become too large."""
+        """Log no requests, because one line per scrape would make the log too large."""
 
     def get_stderr(self) -> TextIO:
         """Return a buffer for error output, so that wsgiref does not print to the terminal."""
@@ -125,7 +125,7 @@ class _Handler(WSGIRequestHandler):
 
 
 def plain_answer(status: str, *headers: tuple[str, str]) -> bytes:
-    """Return a complete response with the status as its body."""
+    """Return a complete response. Its body is the text `status`."""
     body = f"{status}\n"
     given = [("Content-Type", _TEXT), ("Content-Length", str(len(body))), *headers]
     lines = [f"{name}: {value}\r\n" for name, value in [*given, *_missing_headers(given)]]
@@ -133,7 +133,7 @@ def plain_answer(status: str, *headers: tuple[str, str]) -> bytes:
 
 
 def path_of(head: bytes) -> str:
-    r"""Return the path in a request line as the application gets it. The result is empty if the line has no path.
+    r"""Return the decoded path of a request line. The result is empty if the line has no path.
 
     >>> path_of(b"GET /-/ready?cluster=eu HTTP/1.1\r\nHost: x\r\n\r\n"), path_of(b"\x16\x03")
     ('/-/ready', '')
@@ -146,7 +146,7 @@ def path_of(head: bytes) -> str:
 
 
 def _without_host(target: str) -> str:
-    """If the request target is a complete address, return its path and query. Otherwise, do not change it (rule 3).
+    """Remove the scheme and the host from a request target (rule 3).
 
     >>> _without_host("http://monitor:9560/groups?at=now"), _without_host("HTTP://monitor"), _without_host("/a")
     ('/groups?at=now', '/', '/a')

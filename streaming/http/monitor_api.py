@@ -28,8 +28,9 @@ def request_reports(
 ) -> tuple[Reported | None, list[str]]:
     """Request the groups of the cluster from the monitor. Return the groups and a list of warnings.
 
-    Without a known address, return None instead of the groups. If the address comes from the settings, an error is only
-    a warning, because the command already has the responses of the brokers.
+    If the address of the monitor is unknown, return None instead of the groups. If the address comes from the settings,
+    a failed request causes only a warning. The user did not ask for this request, and the brokers' responses are
+    enough.
     """
     if monitor is not None:
         return request_groups(monitor, cluster if is_other_cluster else settings.kafka.cluster), []

@@ -1,13 +1,15 @@
 """Selects the format and the compression that a client accepts, by RFC 9110, sections 12.4 and 12.5.
 
-A weight of 0 means "not acceptable".
+The weight is the `q` value in the header `Accept` or `Accept-Encoding`. A weight of 0 means "not acceptable".
 
-1. The response of `/metrics` has the format with the largest weight. The weight of a format is the weight of the most
-   exact header element that matches the format. If two formats have equal weights, the server uses the format with the
-   more exact element. If the elements are also equally exact, the server uses the format that comes first in `FORMATS`.
-2. If the client accepts no format, the server uses the first format in `FORMATS`. Then the scraper reports an error.
-3. The server compresses the response with gzip if the weight of gzip is above 0 and at least the weight of `identity`.
-   The weight of gzip is the weight of the element `gzip`, or else of `x-gzip`, or else of `*`.
+1. The response of `/metrics` has the format with the largest weight. If several elements of the header match a format,
+   the weight of the most exact element counts. For example, `text/plain` is more exact than `text/*`. If two formats
+   have equal weights, the server uses the format with the more exact element. If the elements are also equally exact,
+   the server uses the format that comes first in `FORMATS`.
+2. If the client accepts no format, the server uses the first format in `FORMATS`. A scraper reports an error if it
+   cannot read this format.
+3. The server compresses the response with gzip if the weight of gzip is above 0 and not below the weight of `identity`.
+   The weight of gzip is the weight of the first of these elements that the header contains: `gzip`, `x-gzip`, `*`.
 """
 
 from __future__ import annotations
@@ -62,7 +64,7 @@ def accepts_gzip(accept_encoding: str) -> bool:
 
 
 def _rank(elements: Sequence[_Element], index: int) -> tuple[float, int, int, str]:
-    """Return the rank of the format `FORMATS[index]` (rule 1). The format with the greatest rank wins.
+    """Return the rank of the format `FORMATS[index]` (rule 1). The server uses the format with the greatest rank.
 
     The rank is a tuple: weight, exactness, negative index, and the format parameter `escaping`.
     """

@@ -1,9 +1,9 @@
 """Serves `/metrics` and the pages on the HTTP port.
 
-1. Our own code (`exposition`) answers GET on `/metrics`, because it is much faster than prometheus-client. The format
-   is Prometheus' text format or OpenMetrics. If the client accepts gzip, the server compresses the response. For all
-   addresses, the response to HEAD is the response to GET without the body. The library prometheus-client answers all
-   other methods on `/metrics`.
+1. The module `exposition` answers GET on `/metrics`, because it is much faster than prometheus-client. The format is
+   Prometheus' text format or OpenMetrics. If the client accepts gzip, the server compresses the response. HEAD returns
+   the same headers as GET without a body, for all addresses. The library prometheus-client answers all other methods on
+   `/metrics`.
 2. The application `pages` answers requests for all other addresses. If the pages are switched off, the response is 404
    (Not Found).
 3. If users are configured, every address except `/-/healthy` and `/-/ready` requires a password. These two addresses
@@ -47,7 +47,7 @@ class Access:
 
 
 def not_found(_: Environ, start_response: StartResponse) -> Iterable[bytes]:
-    """Answer each request with 404."""
+    """Answer every request with 404 (Not Found)."""
     return _status_response(start_response, "404 Not Found")
 
 

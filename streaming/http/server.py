@@ -3,12 +3,14 @@
 1. One thread accepts connections, makes TLS handshakes, reads requests and sends responses. This thread never waits for
    a single client. When a request is complete, a new thread computes its response.
 2. The TLS handshake and the complete request must arrive within `HEAD_SECONDS`, even if the client sends data all the
-   time. If the client reads no data for `SILENCE_SECONDS`, the server closes the connection. It also closes the
-   connection if the client needs more than `LONGEST_SECONDS` and is slower than `SLOWEST_BYTES_PER_SECOND`.
-3. At most `MAX_WAITING` connections can wait at the same time: for a complete request, for a place, or for the end of
-   the connection after the response. The server always accepts a new connection. If too many connections wait, the
-   server selects the client address with the most waiting connections, and closes the oldest of these connections.
-4. The server computes or sends at most `MAX_ANSWERS` responses at the same time. Each response needs a place.
+   time. If the client reads no data for `SILENCE_SECONDS`, the server closes the connection. The client must read the
+   complete response within `LONGEST_SECONDS`. For a large response, the client has more time, but must read at least
+   `SLOWEST_BYTES_PER_SECOND`.
+3. At most `MAX_WAITING` connections can wait at the same time. A connection waits before its request is complete,
+   before it gets a place (rule 4), and after its response. The server always accepts a new connection. If too many
+   connections wait, the server closes the oldest waiting connection of the client address with the most waiting
+   connections.
+4. The server computes or sends at most `MAX_ANSWERS` responses at the same time. Each of these responses has a place.
    `answer_places.py` decides which requests get a place. A client that needs more than `SLOW_SECONDS` to read its
    response can lose its place. One address can have at most `MAX_REQUESTS` complete requests at the same time. The
    server answers each further request of this address with the status 503 (Service Unavailable).
@@ -53,7 +55,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(eq=False, slots=True)
 class _Client:
-    """One accepted connection. The limits apply to its `address`, which can be a network of several hosts."""
+    """One accepted connection. The limits apply to the client's `address`, which can be a network of several hosts."""
 
     connection: socket.socket
     host: str
@@ -85,7 +87,7 @@ class _Client:
 class Server:
     """An HTTP server. The constructor opens the port, and raises OSError if this is not possible.
 
-    `serve_forever` answers requests until `shutdown` is called. `probes` has the paths of the probes (rule 5).
+    `serve_forever` answers requests until `shutdown` is called. `probes` contains the paths of the probes (rule 5).
     """
 
     def __init__(
@@ -251,8 +253,8 @@ async def _read_head(reader: asyncio.StreamReader) -> bytes:
 async def _send(client: _Client, pieces: list[bytes]) -> None:
     """Send a response (rule 2).
 
-    When this function returns, the operating system can still have unsent bytes. Each piece is small. So even a client
-    that reads slowly reads a piece within SILENCE_SECONDS.
+    When this function returns, the operating system can still have unsent bytes. Each piece is so small that even a
+    slow client can read it within SILENCE_SECONDS.
     """
     writer = client.writer
     if writer is None:
@@ -266,7 +268,7 @@ async def _send(client: _Client, pieces: list[bytes]) -> None:
 
 
 async def _close(client: _Client) -> None:
-    """Close the connection. With TLS, wait until the client also closes it (rule 2)."""
+    """Close the connection. With TLS, wait until the client also closes the connection (rule 2)."""
     if client.writer is not None:
         client.writer.close()
         with client.deadline(SILENCE_SECONDS), suppress(ConnectionError):  # the client may close first

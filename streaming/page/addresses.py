@@ -1,13 +1,13 @@
 """Converts names of groups, topics and hosts to addresses and back. Every name that Kafka allows has an address.
 
 1. The page of a group is `/groups/<id>`. The id is percent-encoded as UTF-8, including slashes.
-2. Browsers remove path segments that are `.`, `..` or empty. So the address of a group with such an id is
-   `/groups/?id=<id>`. Topics have the addresses `/topics/<name>` and `/topics/?name=<name>`. Client hosts have the
-   addresses `/hosts/<name>` and `/hosts/?name=<name>`.
+2. Browsers remove path segments that are `.`, `..` or empty. So a group with the id `.`, `..` or an empty id has the
+   address `/groups/?id=<id>`. Topics have the addresses `/topics/<name>` and `/topics/?name=<name>`. Client hosts have
+   the addresses `/hosts/<name>` and `/hosts/?name=<name>`.
 3. If the monitor watches several clusters, each address contains the name of a cluster: `?cluster=<name>`. The name is
    the same as in the metric label `cluster`.
-4. Strict UTF-8 forbids lone surrogates. Addresses encode them with Python's `surrogatepass`. An address with other
-   invalid UTF-8 matches no group.
+4. Strict UTF-8 forbids lone surrogates. Python's `surrogatepass` encodes lone surrogates for an address. An address
+   with other invalid UTF-8 matches no group.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NOT_A_SEGMENT = frozenset({"", ".", ".."})
 
 
 def group_address(group_id: str, prefix: str = GROUP_PAGE, cluster: str | None = None) -> str:
-    r"""Return the address of a group's page or JSON document. `prefix` selects the page or the document.
+    r"""Return the address of a group's page (prefix GROUP_PAGE) or JSON document (prefix GROUP_API).
 
     `cluster` is None if the monitor watches only one cluster.
 
@@ -144,7 +144,7 @@ def _percent_encode(text: str) -> str:
 
 
 def addressed_name(rest: str, query: str, parameter: str = "id") -> str | None:
-    r"""Return the name of the group, topic or host in an address. Return None if its bytes are not UTF-8 (rule 4).
+    r"""Return the name of the group, topic or host in an address. Return None if the name is not valid UTF-8 (rule 4).
 
     `rest` is the path after the prefix. WSGI decodes the bytes of a path as Latin-1.
 

@@ -1,20 +1,21 @@
 """Serves the pages and the JSON API as a WSGI application.
 
-1. `/` lists groups. `finding.search` defines the filters and the order. `?limit=` sets the maximum number of rows.
-   `/groups/<id>` shows one group, and `?span=` sets the length of its timeline. `/api/v1/groups` and
+1. `/` lists groups. `finding.search` defines the parameters that filter and sort this list. `?limit=` sets the maximum
+   number of rows. `/groups/<id>` shows one group, and `?span=` sets the length of its timeline. `/api/v1/groups` and
    `/api/v1/groups/<id>` return groups as JSON. The modules in `routes` answer all other addresses. `?cluster=` selects
-   one of several clusters (`clusters`). If several clusters have the group and `?cluster=` is missing, the response has
-   the status 300 and lists these clusters. `/-/healthy` returns the status 200 while the process can answer requests.
+   one of several clusters (`clusters`). If `?cluster=` is missing and several clusters have the group, the status is
+   300, and the response lists these clusters. `/-/healthy` returns the status 200 while the process can answer
+   requests.
 2. The application answers only GET. The server converts HEAD to GET. For other methods, the status is 405. For unknown
    addresses, the status is 404.
 3. After a start, the monitor reads `__consumer_offsets` to its end. Until then, pages show only the progress, and the
    API returns the status 503.
-4. The headers of every response forbid the browser to store the response, except for the files in `assets`. The headers
-   also forbid the browser to load or run anything that our pages do not need.
+4. Browsers may store only the files in `assets`: the headers of all other responses forbid this. The headers also
+   forbid browsers to load or run anything that our pages do not need.
 5. `/-/ready` returns 200 if the metric `rebalance_monitor_ready` is 1. Otherwise, it returns 503. If the monitor
-   watches several clusters, one ready cluster is enough for 200. The reason is that Kubernetes sends no requests to the
-   monitor after a 503, not even requests about the clusters that are ready. With `?cluster=`, `/-/ready` checks only
-   one cluster. The response does not contain names of groups or clusters.
+   watches several clusters, one ready cluster is enough for 200. After a 503, Kubernetes would send no requests to the
+   monitor, and the pages of the ready clusters would be unavailable. With `?cluster=`, `/-/ready` checks only one
+   cluster. The response does not contain names of groups or clusters.
 6. `?at=`, `?from=` and `?to=` ask about the past (`routes.past`).
 """
 
@@ -86,7 +87,7 @@ _PHASE_WORDS = {
 
 
 class Pages:
-    """Answers all addresses of the port except `/metrics`. The what-if tables show the given strategies."""
+    """Answers all addresses of the port except `/metrics`. `strategies` are the strategies in the what-if tables."""
 
     def __init__(
         self,

@@ -23,7 +23,7 @@ from streaming.state.monitor_view import MonitorView
 
 
 class ClusterView:
-    """One cluster with its cached overview. `watch` returns the current view of the cluster."""
+    """One cluster of the monitor, with a cached overview. `watch` returns the present state of the cluster."""
 
     def __init__(self, cluster: str, watch: Callable[[], WatchedCluster], rebalances: RebalanceReader) -> None:
         self.cluster = cluster
@@ -35,7 +35,7 @@ class ClusterView:
         self._lock = threading.Lock()
 
     def overview(self, watched: WatchedCluster) -> Overview:
-        """Return all groups. The overview is computed once per view, and all requests use the same overview."""
+        """Return all groups. The overview is computed once per monitor view, and cached for all requests."""
         with self._lock:
             last = self._last
             if last is not None and last[0] is watched.view and last[1] == watched.is_fresh:

@@ -44,9 +44,10 @@ def verdict_in_words(drift: StrategyDrift) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Misplaced:
-    """Partitions of one topic with the same wrong owners (`actual`) and the same expected owner.
+    """Partitions of one topic with the same wrong owners and the same expected owner.
 
-    `numbers` has their partition numbers as ranges, for example `0-3`.
+    `numbers` contains the partition numbers as ranges, for example `0-3`. `actual` contains the names of the wrong
+    owners.
     """
 
     topic: str

@@ -1,9 +1,10 @@
 """Collects everything that the page of one group shows.
 
-1. If an open transaction blocks the group, its lag is unknown, and the page lists no partitions.
+1. If an open transaction blocks the group, the lag of the group is unknown, and the page lists no partitions.
 2. Partitions with unknown lag come first. The other partitions follow, the largest lag first. The page shows 50
    partitions at a time.
-3. An owned partition without a committed offset has no lag. The page lists only its topic and its number.
+3. If a partition has an owner but no committed offset, its lag is unknown. The page shows only its topic and its
+   number.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ from streaming.page.work import CommitGaps, WorkShare, commit_gaps, work_shares
 class PartitionLag:
     """One partition with a committed offset, at the last sample. None means unknown.
 
-    If the lag is unknown, `unknown_reason` is set. `owner` is the name of the member that owns the partition. All
-    `owner` fields are None if the partition has no owner, or if the owner is unknown (`is_owner_known` is False).
+    If the lag is unknown, `unknown_reason` is set. `owner` is the name of the member that owns the partition. If the
+    partition has no owner, all `owner` fields are None. If the owner is unknown, `is_owner_known` is also False.
     """
 
     topic: str
@@ -57,10 +58,10 @@ class PartitionLag:
 class GroupDetail:
     """All values that the page of one group shows.
 
-    `misplaced` contains the partitions with a wrong owner, if the verdict on the group's own strategy is `drift`.
-    `work` describes how members and hosts share partitions, lag and throughput. `commit_gaps` summarizes the commit
-    gaps. `without_commit` has the topics and the ranges of partition numbers of rule 3. `produce_rates` contains the
-    known produce rates for the what-if, in records per second.
+    `misplaced` contains the partitions with a wrong owner by the rules of the group's own strategy. `work` describes
+    how members and hosts share partitions, lag and throughput. `without_commit` lists the partitions of rule 3: each
+    topic with its partition numbers as ranges. `produce_rates` contains the known produce rates in records per second.
+    The what-if uses them.
     """
 
     group: GroupReport

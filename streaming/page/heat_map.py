@@ -1,16 +1,15 @@
 """Makes the heat map of a group: one row per member, one column per topic, partition counts in the cells.
 
-1. A cell shows how many target partitions of the topic the member has. Target partitions are the partitions that the
-   leader or the coordinator assigned to the member. While the group reconciles (KIP-848), the cell also lists the
-   partitions that the member has not received yet or has not released yet. So the page shows an exchange of partitions
-   even if the count does not change.
+1. A cell shows how many partitions of the topic the leader or the coordinator assigned to the member (target
+   partitions). While the group reconciles (KIP-848), the cell also lists the partitions that the member still has to
+   receive or to release.
 2. The busiest member comes first. Equally busy members are sorted by name. The topic with the most partitions comes
    first.
 3. `level` is 0 for a cell without partitions. All other cells have a level from 1 to 5, in proportion to the partition
    count of the cell. The cell with the most partitions has level 5.
 4. The page shows at most `MAX_MEMBERS` members and `MAX_TOPICS` topics, and counts the others.
-5. A member has a cell for each topic that it subscribes to. A member also has a cell for each topic of which it has
-   partitions without a subscription. A member whose partitions are unknown has no cells.
+5. A member has a cell for each topic that it subscribes to or has partitions of. A member whose partitions are unknown
+   has no cells.
 """
 
 from __future__ import annotations
@@ -32,10 +31,11 @@ LEVELS = 5
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One member's partitions of one topic: the count (`partitions`), and the partition numbers as ranges (`numbers`).
+    """One member's partitions of one topic. `partitions` is their count.
 
-    `gets` counts the partitions that the member has not received yet. `gives_up` counts the partitions that the member
-    has not released yet. Both counts are 0 if no record shows the current partitions of the member.
+    `numbers` contains the partition numbers as ranges. `gets` counts the partitions that the member has not received
+    yet. `gives_up` counts the partitions that the member has not released yet. Both counts are 0 if the present
+    partitions of the member are unknown.
     """
 
     partitions: int
@@ -51,9 +51,9 @@ class Cell:
 class MemberRow:
     """One member. `cells` has one entry per topic. The entry is None if the member has no cell for the topic (rule 5).
 
-    `disambiguation` distinguishes members with the same name. It is the host of a static member, and the end of the
-    member id of any other member. `partitions` is None if no record contains the member's assignment. `expected` and
-    `lag` are None if they are unknown.
+    `disambiguation` distinguishes members with the same name. For a static member, it is the client host. For any other
+    member, it is the end of the member id. `partitions` is None if no record contains the member's assignment.
+    `expected` and `lag` are None if they are unknown.
     """
 
     member_id: str
@@ -68,7 +68,7 @@ class MemberRow:
 
 @dataclass(frozen=True, slots=True)
 class HeatMap:
-    """The heat map of a group. `topics` has the name of each topic and the number of its assigned partitions.
+    """The heat map of a group. `topics` contains each topic with the number of its assigned partitions.
 
     `left_out_members` and `left_out_topics` count the members and topics that the page does not show (rule 4).
     """

@@ -1,4 +1,4 @@
-"""Defines the types for the rebalances of a group, as pages show them."""
+"""Defines the types for the rebalances that a group's page shows."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RebalanceLine:
-    """One rebalance, or a different change of a group's members.
+    """One rebalance, or one other change of a group's members (for example `became_empty`).
 
-    `text` describes the change in a sentence. Member names in `text` are not escaped. `recommitted_records` is None
-    while the commit gap is open, or if the number is unknown.
+    `text` describes the change in a sentence. Member names in `text` are not escaped. `recommitted_records` is None if
+    the number is unknown. For example, it is unknown until the commit gap ends.
     """
 
     timestamp_ms: int
@@ -33,7 +33,7 @@ class PastRebalance:
     """One row of the table `rebalances`. `text` describes the row in a sentence.
 
     `previous_generation_id` and `previous_timestamp_ms` are the generation and the time of the previous row. Both are
-    None if there is no previous row, or if the previous row is the deletion of the group.
+    None if there is no previous row. A row about the deletion of the group does not count as previous row.
     """
 
     timestamp_ms: int

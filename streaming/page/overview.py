@@ -19,7 +19,7 @@ DEFAULT_ROWS = 100
 
 @dataclass(frozen=True, slots=True)
 class OverviewEntry:
-    """One group of a cluster. `is_lag_known` is True if the cluster is ready."""
+    """One group of a cluster. `is_lag_known` is False while the lag of all groups of the cluster is unknown."""
 
     group: GroupReport
     cluster: str
@@ -30,8 +30,8 @@ class OverviewEntry:
 class Overview:
     """All groups, the worst first.
 
-    `severity.trouble` defines ten rules. `in_trouble` counts the groups to which at least one of the rules 1 to 9
-    applies. `unknown` counts the groups to which only rule 10 applies.
+    `severity.trouble` defines the rules of troubles. `in_trouble` counts the groups with a trouble by rules 1 to 9.
+    `unknown` counts the groups with an unknown state or lag (rule 10) that have no other trouble.
     """
 
     groups: tuple[OverviewEntry, ...]
@@ -40,7 +40,7 @@ class Overview:
 
     @cached_property
     def choices(self) -> Choices:
-        """The values of each filter, and the number of groups with each value. Only the form for filters needs them."""
+        """The values of each filter, and the number of groups with each value. The page shows them as choices."""
         return count_values(one.group for one in self.groups)
 
     def find(self, search: Search) -> Sequence[OverviewEntry]:

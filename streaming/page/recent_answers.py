@@ -1,4 +1,4 @@
-"""Limits how often pages read the same answer from tables, and how many requests read tables at the same time."""
+"""Caches what pages read from tables, and limits how many requests read tables at the same time."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Answer = TypeVar("Answer")
 
 
 class RecentAnswers(Generic[Key, Answer]):
-    """Stores the last answer for each key, for at most MAX_ANSWERS keys. All threads of the port use one object.
+    """A cache with the last answer for each key, and with at most MAX_ANSWERS keys.
 
-    Two threads can read the same answer at the same time. `monotonic_seconds` returns the time of a clock that never
-    goes backwards.
+    All threads of the port use one object. If the cache has no valid answer, two threads can read the same answer from
+    the tables at the same time. `monotonic_seconds` returns the time of a clock that never goes backwards.
     """
 
     def __init__(self, monotonic_seconds: Callable[[], float]) -> None:
@@ -27,7 +27,7 @@ class RecentAnswers(Generic[Key, Answer]):
         self._lock = threading.Lock()
 
     def known(self, key: Key) -> Answer | None:
-        """Return the stored answer. Return None if there is no answer or if it is too old."""
+        """Return the stored answer. Return None if no answer is stored, or if the stored answer is no longer valid."""
         return self._valid(key, self._monotonic_seconds())
 
     def get(self, key: Key, valid_seconds: float, read: Callable[[], Answer]) -> Answer:
@@ -71,7 +71,7 @@ class ReadLimit:
 
     @contextmanager
     def place(self) -> Iterator[None]:
-        """Wait for permission to read tables. The caller reads in the `with` block. Raises TooManyReadsError."""
+        """Wait until the caller may read tables in the `with` block. Raises TooManyReadsError."""
         if not self._places.acquire(blocking=False):
             raise TooManyReadsError
         try:

@@ -1,7 +1,7 @@
 """Renders values as HTML. Every template makes each text printable (`printable`) and then escapes it.
 
-The pages contain no scripts and no inline styles, and the content security policy forbids both. So even if a browser
-interpreted a name as markup, this markup could not load or run anything.
+The pages contain no scripts and no inline styles, and the content security policy forbids both. So even if a name
+contains HTML and the escaping fails, the browser loads and runs nothing.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def page(template: str, **values: Any) -> bytes:  # noqa: ANN401 - templates acc
 
 
 def _make_printable(value: object) -> object:
-    """Convert a value before Jinja escapes it. None becomes `?`. Text becomes printable."""
+    """Convert None to `?`, and text to printable text. Jinja calls this function before it escapes a value."""
     if value is None:
         return UNKNOWN
     return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
@@ -126,7 +126,7 @@ def utc_text(timestamp_ms: int) -> str:
 def asset(name: str) -> bytes:
     """Read a file from the folder `assets`.
 
-    Browsers cache the style sheet. Its address contains a digest of its content, so browsers load a changed style sheet
+    Browsers cache the style sheet. The address contains a digest of the content, so browsers load a changed style sheet
     again.
     """
     return files("streaming.page").joinpath("assets").joinpath(name).read_bytes()

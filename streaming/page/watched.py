@@ -1,11 +1,11 @@
 """Defines the input of every page: a consistent view of one cluster, the current time and the phase.
 
-The phase is the first of these phases that applies:
+The phase is the first of the following phases that applies:
 
-1. `catching_up`: since its start, the monitor has not yet read `__consumer_offsets` to its end. The page shows only the
-   progress.
+1. `catching_up`: after its start, the monitor is still reading `__consumer_offsets`. The page shows only the progress.
 2. `stale`: the last sample of the brokers is older than `stale_after_ms`, or there is no sample. Values from samples
-   (lag, status, listings, conditions) are unknown. Members and assignments come from the last records.
+   (lag, status, conditions, the brokers' list of groups) are unknown. Members and assignments come from the last
+   records.
 3. `not_ready`: the streaming query failed, a partition of `__consumer_offsets` has no leader, or the brokers did not
    answer the last request. New commits can be missing, so the lag is unknown.
 4. `ready`.
@@ -33,7 +33,7 @@ CATCHING_UP, STALE, NOT_READY, READY = "catching_up", "stale", "not_ready", "rea
 
 @dataclass(frozen=True, slots=True)
 class WatchedCluster:
-    """The view of one cluster at the time `now_ms`."""
+    """One cluster, as the monitor knows it at the time `now_ms`."""
 
     cluster: str
     view: MonitorView
@@ -73,7 +73,7 @@ class WatchedCluster:
 
     @property
     def sample_age_ms(self) -> int | None:
-        """Age of the last sample. None if there is no sample. At least 0, even if somebody sets the clock back."""
+        """Age of the last sample, or None. The age is at least 0, even after somebody sets the clock back."""
         sample = self.view.sample
         return None if sample is None else max(0, self.now_ms - sample.sampled_at_ms)
 

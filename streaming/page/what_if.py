@@ -1,12 +1,12 @@
 """Computes the assignments of all strategies for three cases: no change, one more member, and one member fewer.
 
-1. `evaluation/what_if/inputs.py` defines the inputs, and the cases in which there is no what-if.
-2. For a group that is too large (rule 2 of `inputs.py`), the computation would delay the batches. So the page shows the
-   results that the Spark job stored together with the verdict. The stored results cover only the group without a
-   change. They contain no `sizes` and no produce rates. For results with a change, the user can run
-   `rebalance-monitor what-if`.
-3. The page does not run users' own strategies, because they need a separate, guarded process. The page shows the stored
-   results or failures of these strategies below the built-in strategies.
+1. `evaluation/what_if/inputs.py` collects the inputs. It also defines for which groups the page shows no what-if.
+2. If a group is too large (rule 2 of `inputs.py`), a computation for the page would delay the batches. Instead, the
+   page shows the results that the Spark job stored together with the verdict. The stored results cover only the group
+   without a change. They contain no `sizes` and no produce rates. For a group with one member more or fewer, the user
+   can run `rebalance-monitor what-if`.
+3. The page does not run users' own strategies, because their code must run in a separate process. The page shows the
+   stored results or failures of these strategies below the built-in strategies.
 4. The page shows a stored result only for the same generation, the same number of members, and the same number of
    partitions.
 """
@@ -40,10 +40,10 @@ class Alternative:
     """The result of one strategy. None means unknown.
 
     `sizes` shows the number of members for each partition count. For example, `2x3` means two members with three
-    partitions each. `score` is the fairness score from 0 to 100. `topic_spread` is the largest difference between the
-    partition counts of two subscribers of the same topic. `busiest_records_per_second` is the measured produce rate of
-    the busiest member's partitions. If a user's strategy failed, `failure` describes the failure, and all numbers are
-    None.
+    partitions each. `score` is the fairness score from 0 to 100. The spread of a topic is the largest partition count
+    of a subscriber minus the smallest. `topic_spread` is the largest spread of all topics. `busiest_records_per_second`
+    is the measured produce rate of the busiest member's partitions. If a user's strategy failed, `failure` describes
+    the failure, and all numbers are None.
     """
 
     strategy: str
@@ -78,7 +78,7 @@ class ChangeOutcomes:
 
 @dataclass(frozen=True, slots=True)
 class WhatIfAnswers:
-    """All what-if results of a group. `error` explains why all results, or the results with changes, are missing."""
+    """All what-if results of a group. `error` explains why results are missing."""
 
     changes: tuple[ChangeOutcomes, ...] = ()
     error: str | None = None

@@ -2,7 +2,8 @@
 
 1. The partition counts come from the last evaluated record. Lag and throughput are the last values that the monitor
    measured for the current assignment. The page shows lag and throughput only while the last sample is fresh.
-2. If the work of at least one partition is unknown, all values of the row are unknown, and `unknown_reason` is set.
+2. If the lag or the throughput of a partition is unknown, all values of the row are unknown, and `unknown_reason` is
+   set.
 3. The busiest member has the same name as in the heat map.
 4. The summary contains all known commit gaps since the monitor first saw the group. If the monitor knows no commit gap,
    the page shows no summary.
@@ -25,10 +26,10 @@ LONG_GAP_SECONDS = 60
 class WorkShare:
     """The distribution of one kind of work over members or hosts. None means unknown.
 
-    `total`, `largest` and `smallest` are partitions, records (lag) or records per second (throughput). `busiest` is the
-    member or host with the largest amount. `score` is 100 if no valid assignment is fairer. If there is no score,
-    `score_reason` is set. If the work is unknown, `unknown_reason` is set, and `unknown_partitions` is the number of
-    partitions with unknown work.
+    The unit of `total`, `largest` and `smallest` is partitions, records (for lag) or records per second (for
+    throughput). `busiest` is the member or host with the largest amount. `score` is 100 if no valid assignment is
+    fairer. If there is no score, `score_reason` is set. If the values are unknown, `unknown_reason` is set.
+    `unknown_partitions` is the number of partitions with an unknown value.
     """
 
     measure: str

@@ -1,12 +1,12 @@
-"""Compare two generations of a group: who joined and left, and which partitions each member lost and gained.
+"""Compare two generations of a group: the changes of its members, and the partitions that each member lost or gained.
 
 1. `before` is the earlier row, and `after` is the later row. There can be other generations between these rows.
 2. The changes of members and the moves follow the rules of a rebalance (`evaluation/rebalances/rebalances.py`, rules 4
    and 7). A member that left and joined again between the two generations has no change.
-3. The number of moves is unknown if groups of this type do not have exactly one owner per partition. It is also unknown
-   if one of the two rows has incomplete information (`not_known`).
-4. A partition that has no owner in one of the two generations does not count as moved. It counts as lost or gained by
-   its owner in the other generation.
+3. The number of moves is known only for consumer groups (classic or KIP-848), because each of their partitions has one
+   owner. The number is unknown if information is missing in one of the two rows (`not_known`).
+4. If a partition has no owner in `before` or in `after`, the partition does not count as moved. The partition counts as
+   gained by the owner in `after`, or as lost by the owner in `before`.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class Comparison:
     """Two generations of a group, and the difference between them.
 
     `moved_partitions` and `fewest_moves` are None if they are unknown. `is_exact` is False if `fewest_moves` is only a
-    lower bound. `rebalances` has the last rows of the table `rebalances` between the two generations, the newest first.
-    `has_more_rebalances` is True if the table has more rows between the two generations.
+    lower bound. `rebalances` contains the last rows of the table `rebalances` between the two generations, the newest
+    first. `has_more_rebalances` is True if the table has more rows between the two generations.
     """
 
     before: Membership
@@ -60,7 +60,7 @@ def compare(before: Row, after: Row, rebalances: Sequence[Row], *, has_more_reba
 
 
 def _moves(before: Row, after: Row) -> tuple[int | None, int | None, bool]:
-    """Return the number of moves, the smallest possible number, and True if the second number is exact (rule 3)."""
+    """Return the values for `moved_partitions`, `fewest_moves` and `is_exact` (rule 3)."""
     then, now = group_members(before), group_members(after)
     if not (_has_owners(before) and _has_owners(after) and is_all_known((*then, *now))):
         return None, None, False

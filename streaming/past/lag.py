@@ -1,15 +1,15 @@
 """Computes the lag of a group's partitions at a past moment, from rows of `group_lag` and `partition_status`.
 
-1. The monitor writes a row only if a value of the row changed. So while the monitor measures, the last row before the
-   moment is valid until the next row of the partition. If the last measurement is too old (`silence.py`), only the
-   topic, the partition and the time of the row are known. The reason for the unknown lag is `not_measured`.
+1. The monitor writes a row only if a value of the row changed. So while the monitor measures, a row is valid until the
+   next row of the partition. If the last measurement is too old (`silence.py`), the lag is unknown for the reason
+   `not_measured`. Then only the topic, the partition and the time of the last row are known.
 2. The first write of each UTC date contains all partitions (`run/samples/lag/lag_tables.py`). So the rows of one date
-   are sufficient. This is the date of the moment if the cluster has a row between midnight and the moment. Otherwise,
-   it is the previous date. The result does not contain a partition without a row on this date: its offset was deleted,
+   are sufficient. Usually, this is the date of the moment. If the cluster has no row between midnight and the moment,
+   it is the previous date. The result does not contain a partition without a row on this date. Its offset was deleted,
    or the monitor did not run. The result also does not contain a partition whose last row is an end row
    (`offset_deleted`), because it has no committed offset.
 3. While the committed offset does not change, the age of the next record grows by one second per second. So if the
-   partition has a lag, the time between the row and the moment is added to `lag_seconds`.
+   partition has a lag, the result is the `lag_seconds` of the row plus the time since the row.
 4. The time of the last commit, the rates, and the time until records are lost are unknown. Each of these values can
    change without a new row.
 5. A partition without a row in `partition_status` has an unknown status.
@@ -65,7 +65,7 @@ _STATUS_NUMBERS = {status.name: status.value for status in Status}
 def past_partitions(
     lag_rows: Iterable[Row], status_rows: Iterable[Row], at_ms: int, *, is_measured: bool
 ) -> Mapping[str, tuple[PastPartition, ...]]:
-    """Return the partitions of each group. `lag_rows` and `status_rows` have the last row of each partition.
+    """Return the partitions of each group. `lag_rows` and `status_rows` contain the last row of each partition.
 
     `is_measured` is False if the last measurement before the moment is too old (rule 1). Partitions with an unknown lag
     come first. The other partitions follow, the largest lag first.
@@ -125,7 +125,7 @@ def _grown(row: Row, elapsed_seconds: float) -> float | None:
 
 
 def group_lags_of(partitions: Mapping[str, tuple[PastPartition, ...]]) -> Mapping[str, GroupLag]:
-    """Return the lag of each group, as `evaluation/lag/group_lags.py` computes it for the present."""
+    """Return the lag of each group. `evaluation/lag/group_lags.py` also computes the present lag of a group."""
     rows = [_inputs(group_id, one) for group_id, each in partitions.items() for one in each]
     lags = group_lags(pa.Table.from_pylist(rows, schema=_INPUTS)).to_pylist() if rows else []
     return {lag["group_id"]: GroupLag(*(lag[name] for name in GROUP_LAGS_SCHEMA.names[1:])) for lag in lags}

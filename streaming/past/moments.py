@@ -2,7 +2,7 @@
 
 1. A moment is a time in UTC: a date, `T` or a space, hours and minutes. Seconds, fractions of a second and `Z` are
    optional.
-2. A whole number of at least 10^11 is a time in milliseconds since 1970 (10^11 ms is a day in March 1973).
+2. A whole number of at least 10^11 is a time in milliseconds since 1970 (March 1973 or later).
 3. A smaller whole number is a generation. Only a comparison of two generations accepts a generation.
 """
 
@@ -22,7 +22,7 @@ _NUMBER = re.compile(r"\d{1,15}")
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """The number of a generation or epoch. It selects the last row of this generation that is not a deletion."""
+    """The number of a generation or epoch. Selects its last row that is not about a deletion."""
 
     generation_id: int
 
@@ -63,7 +63,9 @@ def parse_moment_or_generation(text: str) -> int | Generation | None:
 
 
 def format_moment(at_ms: int) -> str:
-    """Return a moment as text that `parse_moment` accepts. The text omits seconds and fractions that are 0.
+    """Return a moment as text that `parse_moment` accepts.
+
+    The text contains no seconds and no fraction if their value is 0.
 
     >>> format_moment(1795385040000), format_moment(1795385045250)
     ('2026-11-22T22:04', '2026-11-22T22:04:05.250')

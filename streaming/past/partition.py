@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class PastPartition:
-    """One partition with a committed offset, at a past moment. `row_time_ms` is the time of its last row.
+    """One partition with a committed offset, at a past moment. `row_time_ms` is the time of the partition's last row.
 
     None means unknown.
     """

@@ -1,18 +1,18 @@
 """Reads the state of groups at a past moment from the tables.
 
-1. The last record at or before the moment determines a value. If several records have the same time, the record with
-   the highest position in `__consumer_offsets` is the last one. A table never contains the rows of a record twice,
-   because a new checkpoint stores which records already have rows (`run/query/prepare.py`).
-2. The list of groups does not contain a group that ended before the moment. The report of such a group has the state
-   Dead or Gone.
-3. A missing row proves nothing, because the maintenance deletes old rows, even the last row of a group. So a group
-   without a row is unknown. It is not a group without members.
+1. Each value comes from the last record at or before the moment. If several records have the same time, the record with
+   the highest position in `__consumer_offsets` is the last one. No table contains the rows of a record twice. Even a
+   new checkpoint stores which records already have rows (`run/query/prepare.py`).
+2. The list of groups does not contain a group that ended before the moment. The report of a group that ended has the
+   state Dead or Gone.
+3. The maintenance deletes old rows, even the last row of a group. So if a group has no row, nothing is known about the
+   group.
 4. The verdict and the distribution of partitions in a report belong to the generation of the report. If this generation
-   has no verdict, the verdict is unknown. Classic groups with the source admin-api have no generation id. Their verdict
-   and distribution belong to the record of the report.
+   has no verdict, the verdict is unknown. A classic group with the source admin-api has no generation id. For such a
+   group, the verdict and the distribution belong to the same record as the report.
 5. No row contains a name with a lone surrogate.
-6. Conditions, causes of lag and incidents are unknown at a moment without measurements (`silence.py`), because they
-   possibly ended while the monitor did not run.
+6. Conditions, causes of lag and incidents are unknown at a moment without measurements (`silence.py`). They possibly
+   ended while the monitor did not run.
 """
 
 from __future__ import annotations
@@ -104,8 +104,8 @@ _DRIFT_COLUMNS = (
 class PastReader:
     """Reads the tables of one cluster in the folder `root`.
 
-    Methods raise NoTableError if the table `group_generations` does not exist. Earlier versions of the monitor did not
-    write all other tables. So if a different table does not exist, values from this table are unknown.
+    Methods raise NoTableError if the table `group_generations` does not exist. Every other table can be missing,
+    because earlier versions of the monitor did not write it. Values from a missing table are unknown.
     """
 
     def __init__(self, root: str, cluster: str) -> None:
@@ -149,7 +149,7 @@ class PastReader:
         )
 
     def measurement(self, at_ms: int) -> Measurement:
-        """Return the last measurement of the cluster at or before a moment. Read it only once for each moment."""
+        """Return the last measurement of the cluster at or before a moment. Results are cached."""
         if at_ms not in self._measurements:
             self._measurements[at_ms] = self._measurement(at_ms)
         return self._measurements[at_ms]
@@ -165,7 +165,7 @@ class PastReader:
         return Measurement(None if last is None else timestamp_ms(last), is_recent)
 
     def _findings(self, group_id: str, at_ms: int) -> Findings:
-        """Return the conditions, the cause of lag and the incident that are active in the last rows."""
+        """Return the conditions, the cause of lag and the incident of a group that were active in the last rows."""
         until = utc(at_ms)
         conditions = self._active(GROUP_CONDITIONS, ("group_id", "condition"), until, group_id)
         causes = self._active(LAG_CAUSES, _GROUP, until, group_id)
@@ -176,9 +176,9 @@ class PastReader:
         )
 
     def _incidents(self, at_ms: int) -> Mapping[str, Incident]:
-        """Return the open incident that each group shows, by group id.
+        """Return the oldest open incident of each group, by group id.
 
-        Each open incident has a row on the date of the last measurement or on the previous date.
+        Each open incident has a row of the same date as the last measurement, or of the previous date.
         """
         last_ms = self.measurement(at_ms).last_ms
         if last_ms is None:
@@ -204,9 +204,9 @@ class PastReader:
         )
 
     def causes(self, at_ms: int) -> Mapping[str, Row]:
-        """Return the row of the active cause of lag of each late group at a moment, by group id.
+        """Return the active causes of lag at a moment, as rows by group id.
 
-        The result is empty if the moment has no recent measurement (rule 6).
+        The result is empty if the last measurement before the moment is too old (rule 6).
         """
         if not self.measurement(at_ms).is_recent:
             return {}

@@ -52,8 +52,8 @@ _NO_LAG = GroupLag()
 class GroupRows:
     """The rows for the report of one group.
 
-    `generation` is the last row of the group in `group_generations`. `drifts` and `imbalances` are rows of the same
-    generation, from its last evaluated record.
+    `generation` is the last row of the group in `group_generations`. `drifts` and `imbalances` are rows of the last
+    evaluated record of the same generation.
     """
 
     generation: Row | None
@@ -75,10 +75,11 @@ class Findings:
 
 @dataclass(frozen=True, slots=True)
 class PastGroup:
-    """One group at a past moment. `rebalances` has rows of the table `rebalances`, the newest first.
+    """One group at a past moment. `rebalances` contains rows of the table `rebalances`, the newest first.
 
-    If the moment has a recent measurement, `findings` has the findings at this moment, and `last_findings` is None.
-    Otherwise, `findings` is empty, and `last_findings` has the findings at the last measurement.
+    If the last measurement before the moment is recent, `findings` contains the findings at the moment, and
+    `last_findings` is None. Otherwise, `findings` is empty, and `last_findings` contains the findings at the last
+    measurement.
     """
 
     report: GroupReport
@@ -120,7 +121,7 @@ def past_reports(  # noqa: PLR0913 - one argument for each table
 ) -> Sequence[GroupReport]:
     """Return the reports of all groups that have not ended. The reports contain no members.
 
-    Each argument except `conditions` has at most one value per group.
+    Each argument contains at most one row or value per group. Only `conditions` can contain several rows per group.
     """
     last = {row["group_id"]: row for row in generations}
     counts = {row["group_id"]: row["members"] for row in rebalances}

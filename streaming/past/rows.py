@@ -1,7 +1,6 @@
 """Converts table rows to the types of a report.
 
-1. Values that no table stores are unknown. These are the timeouts and the client library of each member, the
-   coordinator, the state of a rebalance in progress, rates, and the time until records are lost or offsets expire.
+1. Values that no table stores are unknown (`report.NOT_STORED`). The state of a rebalance in progress is also unknown.
 2. Rows from earlier versions of the monitor can have null columns. Null means unknown.
 """
 

@@ -1,10 +1,10 @@
 """Finds the times without measurements. At such a time, values from measurements are unknown.
 
-1. Each row of `group_lag` proves that the monitor measured the cluster at the time of the row. The monitor writes only
-   changed rows. So a long period without a row has two possible reasons: the monitor did not run, or no offset of the
-   whole cluster changed. The tables do not show which reason is true.
-2. The longest allowed period without a row is the larger value of `MIN_SILENCE_MS` and three times the median time
-   between two measurements.
+1. Each row of `group_lag` proves that the monitor measured the cluster at the time of the row. The monitor writes a row
+   only if a value changed. So after a long period without rows, the monitor did not run, or no offset of the cluster
+   changed. The tables do not show which of these two reasons is true.
+2. The longest allowed period without a row is three times the median time between two measurements, but at least
+   `MIN_SILENCE_MS`.
 3. Lag, status, conditions, causes of lag and incidents come from measurements. So they are unknown at a moment without
    measurements. Members and verdicts come from records. After a restart, the monitor reads the records that it missed.
 """
@@ -49,7 +49,7 @@ def silence_limit_ms(measured_ms: Sequence[int]) -> int:
 def is_measured(measured_ms: Sequence[int], at_ms: int) -> bool:
     """Return True if the last measurement before the moment is recent (rule 2).
 
-    `measured_ms` has the sorted times of the measurements in the look-back before the moment.
+    `measured_ms` contains the sorted times of the measurements in the look-back before the moment.
 
     >>> is_measured([0, 30_000], 210_000), is_measured([0, 30_000], 210_001), is_measured([], 0)
     (True, False, False)

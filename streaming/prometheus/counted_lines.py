@@ -1,4 +1,4 @@
-"""Counts the selected series before their lines are written, because `series_limit` needs these numbers."""
+"""Counts the selected series of each group. `series_limit` needs these numbers before the lines are written."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from streaming.signals import GRANULARITIES, Granularity, Signal
 class SeriesCounts(NamedTuple):
     """The number of series of each group at one granularity.
 
-    If `group_ids` is None, the numbers in `series` count topic series, which have no group.
+    `series` contains one number for each group in `group_ids`. If `group_ids` is None, `series` counts series of topics
+    instead.
     """
 
     granularity: Granularity
@@ -28,27 +29,27 @@ class SeriesCounts(NamedTuple):
 
 
 class Lines(Protocol):
-    """The lines of several metrics. Without a limit, `text` returns one line for each series."""
+    """The lines of several metrics."""
 
     def count_series(self) -> int:
-        """Return the number of all series, before the limit removes some of them."""
+        """Return the number of series without a limit."""
 
     def count_by_group(self) -> Iterator[SeriesCounts]:
-        """Return the number of series of each group, and the number of topic series."""
+        """Return the number of series of each group and of topics, without a limit."""
 
     def text(self, limit: SeriesLimit) -> Mapping[str, Text]:
-        """Return the lines of each metric that remain after the limit. The keys are metric names."""
+        """Return the lines of the series that the limit does not drop, by metric name."""
 
 
 @dataclass(frozen=True, slots=True)
 class SampleLines:
-    """The lines of group series that are created again for each scrape. The first label of a sample is the group id."""
+    """Lines about groups that are created again for each scrape. The first label of a sample is the group id."""
 
     families: Sequence[tuple[Signal, Sequence[Sample]]]
     writers: Mapping[str, Writer]
 
     def count_series(self) -> int:
-        """Return the number of all series, before the limit removes some of them."""
+        """Return the number of series without a limit."""
         return sum(len(samples) for _, samples in self.families)
 
     def count_by_group(self) -> Iterator[SeriesCounts]:
@@ -58,7 +59,7 @@ class SampleLines:
             yield SeriesCounts(signal.granularity, list(by_group), np.array(list(by_group.values()), dtype=np.int64))
 
     def text(self, limit: SeriesLimit) -> Mapping[str, Text]:
-        """Return the lines of each metric that remain after the limit. The keys are metric names."""
+        """Return the lines of the series that the limit does not drop, by metric name."""
         return {
             signal.name: self.writers[signal.name]
             .text(sample for sample in samples if limit.shows(sample.labels[0], signal.granularity))
@@ -68,7 +69,7 @@ class SampleLines:
 
 
 def requested_series(own: int, lines: Sequence[Lines]) -> tuple[Sequence[str], RequestedSeries]:
-    """Return the sorted ids of all groups that have series, and the number of requested series.
+    """Return the sorted ids of all groups that have series, and the number of all series without a limit.
 
     `own` is the number of series that describe the monitor itself.
     """

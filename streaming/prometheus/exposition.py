@@ -57,8 +57,8 @@ def _header(signal: Signal, encoder: Encoder) -> bytes:
 def garbage_collection_paused() -> Iterator[None]:
     """Pause the garbage collection.
 
-    If several scrapes overlap, the first scrape starts and ends the pause. So the pause can be too short for a later
-    scrape, but it always ends.
+    If several scrapes overlap, the pause ends with the scrape that started first. Then the other scrapes continue
+    without the pause.
     """
     was_enabled = gc.isenabled()
     gc.disable()

@@ -29,8 +29,8 @@ Samples = Callable[[GroupReport], Iterable[Sample]]
 class GroupFamily(NamedTuple):
     """A metric, and the function that returns its samples for a group.
 
-    `level` replaces the granularity of the metric for these samples. So a metric can have some series for every group,
-    and additional series only for groups in full detail.
+    If `level` is set, the samples have this granularity instead of the granularity of the metric. So a metric can have
+    some series for every group, and additional series only for groups in full detail.
     """
 
     signal: Signal
@@ -44,7 +44,7 @@ class GroupFamily(NamedTuple):
 
 
 def single_sample(value: Callable[[GroupReport], float | None]) -> Samples:
-    """Return a function for a metric with at most one sample per group. A value of None has no sample."""
+    """Return a function for a metric with at most one sample per group. If `value` returns None, there is no sample."""
 
     def samples(report: GroupReport) -> Iterable[Sample]:
         measured = value(report)
@@ -73,16 +73,16 @@ class GroupLines:
     groups: Mapping[str, _CachedText]
 
     def count_series(self) -> int:
-        """Return the number of all series, before the limit removes some of them."""
+        """Return the number of series without a limit."""
         return sum(cached.series for cached in self.groups.values())
 
     def count_by_group(self) -> Iterator[SeriesCounts]:
-        """Return the number of series of each group."""
+        """Return the number of series of each group, without a limit."""
         series = np.array([cached.series for cached in self.groups.values()], dtype=np.int64)
         yield SeriesCounts(self.granularity, list(self.groups), series)
 
     def text(self, limit: SeriesLimit) -> Mapping[str, Text]:
-        """Return the lines of each metric that remain after the limit. The keys are metric names."""
+        """Return the lines of the series that the limit does not drop, by metric name."""
         shown = [cached.texts for group_id, cached in self.groups.items() if limit.shows(group_id, self.granularity)]
         by_metric = zip(*shown, strict=True)
         return {name: "".join(texts).encode() for name, texts in zip(self.names, by_metric, strict=bool(shown))}

@@ -2,12 +2,13 @@
 
 Null means unknown.
 
-1. If an open transaction blocks a group, the lag of the group is unknown, and the tables do not contain it. The table
-   `unknown` contains the number of partitions of such groups, and the reason.
+1. If an open transaction blocks a group, the lag of the group is unknown. The tables of topics and partitions do not
+   contain this group. The table `unknown` contains the number of partitions with an unknown lag, for each group and
+   each reason.
 2. A sum over partitions is known only if the value of each partition is known. A maximum ignores unknown values.
 3. The sums of a group include all topics of the group, even topics that the settings do not select.
-4. Three values of a group are null if they show no problem: the number of lost records, the mark of a lower bound, and
-   the time until records are lost. A time of at least `SOON_SECONDS` is no problem.
+4. Some values are null if they show no problem. The number of lost records is null instead of 0. The time until records
+   are lost is null from `SOON_SECONDS` on. `lag_seconds_is_bound` is null if the lag is not a lower bound.
 5. The table `hot_topics` has one row for each hot topic (`topic_loads`). If only some groups are selected, the table
    contains only topics for which these groups have committed offsets.
 """
@@ -37,8 +38,9 @@ _ALL_KNOWN = pc.ScalarAggregateOptions(skip_nulls=False)
 class LagRows(NamedTuple):
     """The rows of the selected groups in a sample.
 
-    `groups` has one row per group. `partitions` has one row per partition with a committed offset. `unblocked` has the
-    same rows without groups that are blocked by an open transaction (rule 1). `hot_topics` has the topics of rule 5.
+    `groups` has one row per group. `partitions` has one row per partition with a committed offset. `unblocked` contains
+    the same rows, except the rows of groups that an open transaction blocks (rule 1). `hot_topics` contains the topics
+    of rule 5.
     """
 
     groups: pa.Table
@@ -48,7 +50,7 @@ class LagRows(NamedTuple):
 
 
 def select_lag_rows(lag: LagEvaluation, groups: NameFilter, only: AbstractSet[str] | None = None) -> LagRows:
-    """Return the rows of the selected groups. If `only` is set, it selects the groups instead of the filter."""
+    """Return the rows of the groups in `only`. Without `only`, the filter `groups` selects the groups."""
     hot = [load for load in lag.topic_loads.values() if load.is_hot]
     if only is None:
         return _filter_rows(lag, hot, lambda table: filter_names(table, "group_id", groups))
@@ -169,6 +171,6 @@ def filter_names(table: pa.Table, column: str, names: NameFilter) -> pa.Table:
 
 
 def filter_rows(table: pa.Table, column: str, are_shown: Callable[[list[str]], pa.Array]) -> pa.Table:
-    """Return the rows for whose name in `column` `are_shown` returns True. The argument has each name once."""
+    """Return the rows for which `are_shown` returns True. `are_shown` receives the distinct names in `column`."""
     encoded = as_one_array(table[column]).dictionary_encode()
     return table.filter(are_shown(encoded.dictionary.to_pylist()).take(encoded.indices))

@@ -1,11 +1,11 @@
-"""Writes samples as lines of an exposition. The output is identical to the output of prometheus-client, but faster.
+"""Writes samples as lines. The result is the same as with prometheus-client, but this module is faster.
 
 1. A line is the same in Prometheus' text format and in OpenMetrics. Only the header of a family differs
    (`exposition`).
 2. Labels are sorted by name, and their values are escaped. UTF-8 cannot encode a lone surrogate, so `?` replaces a lone
    surrogate. The rest of the scrape remains valid.
-3. If a label (for example, the cluster) has the same value in all samples of a writer, the writer formats the label
-   only once.
+3. Some labels (for example, the cluster) have the same value in all samples of a writer. The writer formats such a
+   label only once.
 4. If there are many samples, their values are in columns, and Arrow combines the columns into lines. A null value has
    no line.
 """
@@ -34,9 +34,9 @@ _BUCKET, _SUM, _COUNT = "_bucket", "_sum", "_count"
 class Sample(NamedTuple):
     """The current value of one series.
 
-    `labels` has the values of the metric's labels, in the order of their definition. It does not contain the constant
-    labels of the writer. Samples of a histogram have a suffix. The sample of a bucket has one additional label: the
-    upper bound of the bucket.
+    `labels` contains the values of the metric's labels, in the order of their definition, but not the values of
+    constant labels. Samples of a histogram have a suffix. The sample of a bucket has one additional label: the upper
+    bound of the bucket.
     """
 
     labels: tuple[str, ...]
@@ -49,8 +49,8 @@ def histogram_samples(
 ) -> Iterator[Sample]:
     """Return the samples of a histogram.
 
-    `counts` has the number of values in each bucket. Its last entry is the number of values above all bounds. `total`
-    is the sum of all values.
+    `counts` contains the number of values in each bucket. The last entry is the number of values above all bounds.
+    `total` is the sum of all values.
 
     >>> [(sample.labels, sample.value) for sample in histogram_samples((), (1, 5), (2, 0, 1), 30)]
     [(('1.0',), 2), (('5.0',), 2), (('+Inf',), 3), ((), 3), ((), 30)]
@@ -84,13 +84,13 @@ class Writer:
     def column(self, labels: Mapping[str, pa.Array], values: pa.Array) -> pa.Buffer:
         """Return the lines for a column of numbers and the columns of escaped labels (rule 4).
 
-        Columns in `labels` that are not labels of the metric are ignored.
+        `labels` can contain columns that are not labels of the metric. These columns are ignored.
         """
         return self._lines[""].format_column(labels, values)
 
 
 class _Line:
-    """The text before, between and after the label values of a sample."""
+    """A template for lines: the text before, between and after the label values."""
 
     def __init__(self, name: str, labels: Sequence[str], constant: Mapping[str, str]) -> None:
         self._between, self._names = [f"{name}{{"], []

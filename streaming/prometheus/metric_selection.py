@@ -5,7 +5,8 @@
 2. For the K worst groups (`top_k`), `/metrics` also contains all metrics down to the granularity `partition`.
 3. `include` selects a metric for every group. `exclude` removes a metric.
 4. By default, a healthy group has at most 15 series, and one more series for each of its topics. A rebalance in
-   progress adds one series. A lag that is only a lower bound also adds one series. Only groups with troubles have more.
+   progress adds one series. A lag that is only a lower bound also adds one series. Only groups with troubles have more
+   series.
 5. Totals include values that are not selected. For example, the lag of a group includes the lag of topics that are not
    selected. The metrics of the monitor itself count all groups and topics.
 """
@@ -26,8 +27,8 @@ from streaming.signals import FAMILY_SETS, GRANULARITIES, MEMBER, OWN, PARTITION
 class MetricSelection:
     """The selected metrics, groups and topics. The default selects everything.
 
-    `family_sets` has the exporters whose metric names are selected. `topics` applies to series with a topic. `groups`
-    applies to series with a group. If a series has a topic and a group, both filters apply.
+    `family_sets` contains the exporters whose metric names are selected. `topics` applies to series with a topic.
+    `groups` applies to series with a group. If a series has a topic and a group, both filters apply.
     """
 
     granularity: Granularity = MEMBER
@@ -41,7 +42,7 @@ class MetricSelection:
     def is_for_every_group(self, signal: Signal, granularity: Granularity | None = None) -> bool:
         """Return True if `/metrics` contains a metric for every group (rules 1 and 3).
 
-        If `granularity` is set, it replaces the granularity of the metric.
+        If `granularity` is set, use it instead of the granularity of the metric.
 
         >>> from streaming.signals.partitions import PARTITION_LAG, TOPIC_LAG
         >>> lean = MetricSelection("topic", top_k=20)
@@ -75,7 +76,7 @@ def _level(granularity: Granularity) -> int:
 class ExportOptions:
     """Everything that the settings define about `/metrics`. The default selects everything, without a limit.
 
-    `max_series` is the maximum number of series. `links` has the addresses for the links in alerts.
+    `max_series` is the maximum number of series. `links` contains the addresses for the links in alerts.
     """
 
     selection: MetricSelection = MetricSelection()

@@ -3,7 +3,8 @@
 1. The text contains only current values, so a deleted group has no series. The monitor reuses text from an earlier
    scrape only if the inputs of the text have not changed (`group_texts`, `families.lag`).
 2. While a cluster is not ready, `/metrics` contains only the metrics of the monitor itself, because all other values
-   can be old. If a second monitor of the cluster is ready, alerts and dashboards use only the values of the second one.
+   can be old. If a second monitor of the same cluster is ready, alerts and dashboards use only the values of the second
+   monitor.
 3. A sample older than `stale_after_ms` is stale. If the last sample is stale, the cluster is not ready.
 4. One response contains all clusters. Each metric family occurs once. The metrics of this project have the label
    `cluster`. Metrics with the names of kafka-lag-exporter have the label `cluster_name`. Metrics with the names of
@@ -57,7 +58,7 @@ from streaming.state.reports import Reports
 
 
 class Exporter:
-    """Writes all metrics of one or more clusters. `clusters` has the name and the monitor state of each cluster."""
+    """Writes all metrics. `clusters` contains the name and the monitor state of each cluster."""
 
     def __init__(
         self,
@@ -90,10 +91,10 @@ class Exporter:
 
 @dataclass(frozen=True, slots=True)
 class _ScrapeView:
-    """The data of one cluster for one scrape. `own` has the lines of the metrics of the monitor itself.
+    """The data of one cluster for one scrape. `own` contains the lines about the monitor itself.
 
-    `lines` has all other selected lines. `sample` is None if the cluster is not ready. `worst` has the ids of the K
-    worst groups (rule 5).
+    `lines` contains all other selected lines. `sample` is None if the cluster is not ready. `worst` contains the ids of
+    the K worst groups (rule 5).
     """
 
     sample: ClusterSample | None
@@ -108,12 +109,12 @@ class _ScrapeView:
         return sum(text.count(b"\n") for text in self.own.values()) + 1
 
     def count_series(self) -> int:
-        """Return the number of all series, before the limit removes some of them."""
+        """Return the number of series without a limit."""
         return self.count_own_series() + sum(lines.count_series() for lines in self.lines)
 
 
 class _Cluster:
-    """Writes the lines of one cluster. Keeps cached text and the last limit for the next scrape."""
+    """Writes the lines of one cluster. Stores text and the last limit for the next scrape."""
 
     def __init__(self, name: str, monitor_state: MonitorState, options: ExportOptions, *, are_several: bool) -> None:
         self._name = name
@@ -169,7 +170,7 @@ class _Cluster:
         return [group_ids[at] for at in order[: self._selection.top_k]]
 
     def text(self, view: _ScrapeView, max_series: int) -> Mapping[str, Sequence[Text]]:
-        """Return the lines that remain after the limit, by metric name."""
+        """Return the lines of the series that the limit does not drop, by metric name."""
         limit, dropped = self._limit_series(view, max_series)
         texts = defaultdict[str, list[Text]](list)
         for of_some in (view.own, self._text(dropped_series_family(dropped)), *(one.text(limit) for one in view.lines)):

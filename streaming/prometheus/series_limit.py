@@ -1,20 +1,21 @@
 """Limits the number of series on `/metrics`. The limit drops the details of the worst groups last.
 
 1. The granularities, from coarse to fine, are: cluster, group, topic, partition, member. For each group, the limit
-   selects the finest shown granularity. `/metrics` contains all selected series of the group down to this granularity,
-   and no finer series of the group. So a sum over the series of one granularity of a group is always complete.
+   drops either all or no series of a granularity. So a sum over the series of one granularity of a group is always
+   complete. The finest shown granularity of a group is the finest granularity that the limit does not drop.
 2. If there are more series than `max_series`, the limit first drops series of the finest granularity, group by group.
-   It starts with the group that has the least trouble, and ends with the worst group. Then it drops series of the next
-   coarser granularity in the same order. It drops series of the granularity `group` last. So if `/metrics` contains
-   series of a granularity, it contains all series of the coarser granularities, for all groups.
+   The limit starts with the group that has the least trouble, and ends with the worst group. Then the limit drops
+   series of the next coarser granularity in the same order, and finally of the granularity `group`. So if `/metrics`
+   contains series of a granularity, `/metrics` contains all series of the coarser granularities, for all groups.
 3. Topic series without a group count as one additional group, which ranks as the group with the least trouble.
-4. The limit never drops the series that describe the monitor itself, but they count towards `max_series`. It also never
-   drops the standard metrics of the process (`process_metrics`). These about 15 series do not count.
+4. The limit never drops the series that describe the monitor itself, but they count towards `max_series`. The limit
+   also never drops the standard metrics of the process (`process_metrics`). These series (about 15) do not count
+   towards `max_series`.
 5. Series that the settings do not select (`metric_selection`) do not count as dropped.
 6. Several clusters in one response share `max_series`. If a cluster needs less than its share, the other clusters use
    the rest.
-7. After the limit dropped series (`LimitEdge`), it shows more series only if one percent of `max_series` then remains
-   free. Without this reserve, small changes of other groups would show and hide the same group again and again.
+7. After a scrape with dropped series (`LimitEdge`), the next scrape shows more series only up to 99 percent of
+   `max_series`. Without this reserve, small changes of other groups would show and hide the same group again and again.
 
 `evaluation.severity.rank` decides which groups are the worst. The result depends only on the number of series, the
 order of the groups, the settings and the previous result.
@@ -46,10 +47,10 @@ Levels = npt.NDArray[np.int8]
 
 @dataclass(frozen=True, slots=True)
 class RequestedSeries:
-    """The number of all series, before the limit drops some of them.
+    """The number of series without a limit.
 
-    `own` is the number of series that describe the monitor itself. `topics` has the number of topic series by
-    granularity. `groups` has the number of group series by group and granularity.
+    `own` is the number of series that describe the monitor itself. `topics` contains the number of topic series by
+    granularity. `groups` contains the number of group series by group and granularity.
     """
 
     own: int
@@ -62,10 +63,10 @@ class RequestedSeries:
 
 
 class LimitEdge(NamedTuple):
-    """The point at which the series of the last scrape reached `max_series`.
+    """The border between the shown and the dropped series of the last scrape.
 
-    `level` is the index of a granularity. `/metrics` contains all coarser series of all groups. It contains series of
-    this granularity only for the worst groups. `shown` is the number of these groups.
+    `level` is the index of a granularity. `/metrics` contains the series of all coarser granularities for all groups.
+    `/metrics` contains the series of this granularity only for the `shown` worst groups.
     """
 
     level: int
@@ -74,9 +75,10 @@ class LimitEdge(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LimitDecision:
-    """The index of the finest shown granularity of each group and of topics, and the number of dropped series.
+    """The result of `decide_limit`.
 
-    `edge` is None if the limit drops no series.
+    `groups` and `topics` contain the indices of the finest shown granularities (rule 1). `dropped` is the number of
+    dropped series. `edge` is None if the limit drops no series.
     """
 
     groups: Levels
@@ -87,9 +89,9 @@ class LimitDecision:
 
 @dataclass(frozen=True, slots=True)
 class SeriesLimit:
-    """The decision by group id.
+    """A `LimitDecision` by group id.
 
-    `finest` has the index of the finest shown granularity of each group with dropped series.
+    `finest` contains the index of the finest shown granularity of each group with dropped series.
     """
 
     finest: Mapping[str, int] = field(default_factory=dict)
@@ -97,7 +99,7 @@ class SeriesLimit:
 
     @classmethod
     def from_decision(cls, group_ids: Sequence[str], decision: LimitDecision) -> SeriesLimit:
-        """Create the limit from a decision. `group_ids` has the groups in the order of the decision."""
+        """Create the limit from a decision. `group_ids` contains the groups in the order of the decision."""
         levels = decision.groups.tolist()
         limited = {group_id: level for group_id, level in zip(group_ids, levels, strict=True) if level < _FINEST}
         return cls(limited, decision.topics)
@@ -112,7 +114,7 @@ class SeriesLimit:
         return self.finest.get(group_id, _FINEST) >= GRANULARITIES.index(granularity)
 
     def shows_topics(self, granularity: Granularity) -> bool:
-        """Return True if `/metrics` contains topic series without a group label of this granularity."""
+        """Return True if `/metrics` contains the topic series of this granularity that have no group label."""
         return self.topics >= GRANULARITIES.index(granularity)
 
 
@@ -120,7 +122,9 @@ NO_LIMIT = SeriesLimit()
 
 
 def largest_share(requested: Sequence[int], max_series: int) -> int:
-    """Return the maximum number of series of each cluster (rule 6). `requested` has the number that each cluster needs.
+    """Return the maximum number of series per cluster (rule 6).
+
+    `requested` contains the number of series of each cluster.
 
     >>> largest_share([10, 500, 300], 410), largest_share([10, 500, 300], 900)
     (200, 900)
@@ -140,7 +144,7 @@ def decide_limit(
     """Apply rules 1 to 3 and 7.
 
     `worst_first` returns the row numbers of `requested.groups`, sorted from the worst group to the best. The function
-    calls `worst_first` only if there may be too many series.
+    calls `worst_first` only if there are possibly too many series.
 
     >>> groups = np.array([[0, 1, 1, 5, 0], [0, 1, 1, 2, 0]])
     >>> two = RequestedSeries(own=1, topics=np.array([0, 0, 0, 0, 0]), groups=groups)
@@ -160,7 +164,7 @@ def decide_limit(
 
 
 def fits_limit(series: int, max_series: int, last: LimitEdge | None) -> bool:
-    """Return True if all series fit, so that the order of the groups is not necessary (rule 7)."""
+    """Return True if the limit drops no series (rule 7)."""
     return series <= max_series - (_slack(max_series) if last else 0)
 
 
@@ -169,7 +173,7 @@ def _slack(max_series: int) -> int:
 
 
 def _fit_into(by_rank: Counts, free: int, slack: int, last: LimitEdge | None) -> tuple[LimitEdge | None, Levels]:
-    """Return the new edge, and the finest shown level of each row. The first row is the worst group."""
+    """Return the new edge, and the finest shown granularity (index) of each row. The first row is the worst group."""
     width = len(by_rank)
     in_order = by_rank.T.ravel()  # the coarsest granularity first; in each granularity the worst group first
     fitting, fitting_with_slack = np.searchsorted(

@@ -1,8 +1,8 @@
 """Collects what the page of a client host shows: the members of all groups on this host, and their partitions.
 
-1. A member is on a host if Kafka's records contain this client host for the member.
-2. The lag of a member is the sum of the lags of its partitions at the last sample. The sum is unknown without a fresh
-   sample, or if the lag of one partition is unknown. A partition without a committed offset has an unknown lag.
+1. The client host of a member comes from the last record of its group.
+2. The lag of a member is the sum of the lags of its partitions at the last sample. The sum is unknown if the lag of one
+   partition is unknown, or if the last sample is stale. The lag of a partition without a committed offset is unknown.
 3. If an open transaction blocks a group, the partitions of its members are unknown.
 """
 
@@ -20,7 +20,7 @@ from streaming.page.watched import WatchedCluster
 
 @dataclass(frozen=True, slots=True)
 class MemberOnHost:
-    """One member on the host. `topics` has the name and the partition numbers (ranges) of each owned topic.
+    """One member on the host. `topics` lists the owned partitions: each topic with its partition numbers as ranges.
 
     `partitions` is None if the assignment of the member is unknown.
     """
@@ -36,7 +36,7 @@ class MemberOnHost:
 class HostDetail:
     """All members on a host. The members of the worst group come first.
 
-    `partitions` and `lag` are sums. A sum is None if the value of one member is unknown.
+    `partitions` and `lag` are sums. A sum is None if the value of at least one member is unknown.
     """
 
     host: str

@@ -33,9 +33,10 @@ class Page(Generic[Row]):
 
 
 def page_of(rows: Sequence[Row], address: Address, parameter: str, anchor: str) -> Page[Row]:
-    """Return the page that a query parameter requests. Its value is the number of rows before the page.
+    """Return the page of `rows` that a request selects.
 
-    If the value is too large, return the last page, because a list can become shorter between two requests.
+    The value of `parameter` is the number of rows before this page. If the value is too large, return the last page:
+    the list possibly became shorter after the user opened it.
 
     >>> page = page_of(range(120), Address("/t", "from=100"), "from", "rows")
     >>> page.first, page.last, page.before, page.after

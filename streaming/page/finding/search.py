@@ -1,8 +1,8 @@
 """Selects and sorts groups by the query parameters of a request.
 
-1. `q` selects the groups whose id contains the text. `topic` and `host` select the groups with a topic or a client host
-   whose name contains the text. The comparison ignores case.
-2. `trouble`, `state`, `strategy` and `team` select the groups that have exactly this value.
+1. `q` selects the groups whose id contains the value. `topic` selects the groups with a topic whose name contains the
+   value. `host` does the same for client hosts. The comparison ignores case.
+2. `trouble`, `state`, `strategy` and `team` select the groups that have exactly the given value.
 3. A group must match all given parameters. An empty parameter matches every group.
 4. `sort` is a key of SORTS. Names are sorted alphabetically, and numbers from the largest to the smallest. A group with
    an unknown or empty value comes last. Groups with equal values are sorted by trouble. Without a valid `sort`, the
@@ -57,18 +57,18 @@ def search_of(address: Address) -> Search:
 
 
 def values_of(group: GroupReport, name: str) -> Iterable[str]:
-    """Return the values of a group that the filter `name` compares."""
+    """Return the values of a group for the filter `name`, for example all topics of the group."""
     return _VALUES[name](group)
 
 
 def found_names(group: GroupReport, kind: str, text: str) -> list[str]:
-    """Return the topics or the client hosts of a group (`kind`), sorted. Names that contain the text come first."""
+    """Return the topics or the client hosts (`kind`) of a group, sorted. Names that contain the text come first."""
     folded = text.casefold()
     return sorted(values_of(group, kind), key=lambda name: (folded not in name.casefold(), name))
 
 
 def count_values(groups: Iterable[GroupReport]) -> Choices:
-    """Return the number of groups with each value, for each filter of rule 2."""
+    """For each filter of rule 2, return all values and the number of groups that have each value."""
     counts: Choices = {name: Counter() for name in VALUES}
     for group in groups:
         for name in VALUES:

@@ -1,12 +1,12 @@
 """Collects what the page of a topic shows: its groups, the owners of its partitions, and its produce rates.
 
-1. A group reads a topic if at least one condition is true: a member subscribes to the topic, a member owns a partition
-   of the topic, or the group has committed offsets for the topic (`GroupReport.topics`).
-2. The partition count comes from the last sample. Without a fresh sample, the page shows only the partitions that
-   members own, and all values from samples are unknown.
-3. The produce rate of a partition comes from the lag of the groups that have committed offsets for it. If no such group
-   exists, or if an open transaction blocks all these groups, the rate is unknown. The load of the topic and its hottest
-   partition come from `evaluation.lag.topic_loads`.
+1. A group reads a topic if a member subscribes to the topic or owns a partition of the topic. The group also reads the
+   topic if it has committed offsets for the topic (`GroupReport.topics`).
+2. The partition count comes from the last sample. If the last sample is stale, the page shows only the partitions that
+   have an owner. Then all values from samples are unknown.
+3. The monitor measures the produce rate of a partition only if a group has committed offsets for the partition. If an
+   open transaction blocks all these groups, the rate is unknown. The load of the topic and its hottest partition come
+   from `evaluation.lag.topic_loads`.
 4. If an open transaction blocks a group, the owners and the lag of this group are unknown.
 """
 
@@ -30,7 +30,7 @@ Row = Mapping[str, Any]
 class TopicGroup:
     """One group that reads the topic. None means unknown.
 
-    `owned_partitions`, `lag` and `consumed_records_per_second` count only this topic. `lag` is None if the lag of one
+    `owned_partitions`, `lag` and `consumed_records_per_second` count only this topic. `lag` is None if the lag of a
     partition is unknown, or if the group has no committed offset for the topic.
     """
 
@@ -60,10 +60,10 @@ class TopicPartitionRow:
 
 @dataclass(frozen=True, slots=True)
 class TopicDetail:
-    """Everything that the page of a topic shows. `groups` are sorted by trouble. `load` is None if it is unknown.
+    """Everything that the page of a topic shows. `groups` are sorted by trouble. `load` is None if the load is unknown.
 
-    `partition_count` is None without a fresh sample. `produced_records_per_second` is None if the produce rate of one
-    partition is unknown.
+    `partition_count` is None if the last sample is stale. `produced_records_per_second` is None if the produce rate of
+    one partition is unknown.
     """
 
     topic: str
@@ -75,7 +75,7 @@ class TopicDetail:
 
 
 def topic_detail(watched: WatchedCluster, topic: str) -> TopicDetail | None:
-    """Return the details of a topic. Return None if no group reads the topic and no fresh sample contains the topic."""
+    """Return the details of a topic. Return None if no group reads the topic and no fresh sample contains it."""
     sample = watched.view.sample if watched.is_fresh else None
     lag = watched.lag
     reports = sorted((one for one in watched.reports.values() if topic in one.topics), key=lambda one: one.place)

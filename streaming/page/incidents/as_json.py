@@ -23,7 +23,7 @@ def incident_json(entry: IncidentEntry) -> dict[str, Any]:
 
 
 def _active_groups(entry: IncidentEntry) -> list[str] | None:
-    """Return the groups with active evidence. A merged incident has none, because the older incident contains it."""
+    """Return the groups that the incident affects now. The result is empty for a merged incident."""
     if not entry.is_current:
         return None
     return list(entry.incident.active_groups) if entry.incident.is_open else []

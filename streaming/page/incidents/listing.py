@@ -1,15 +1,15 @@
 """Selects the incidents of a request.
 
-1. Open incidents come from the monitor state. All other incidents come from the table. While a cluster is catching up,
-   the incidents that were open before the restart also come from the table.
+1. Open incidents come from the monitor state. All other incidents come from the table. After a restart, the monitor
+   state contains no incidents until the cluster is ready. Until then, all incidents come from the table.
 2. `?group=` selects the incidents that have evidence about this group. If exactly one of these incidents is open, the
    page `/incidents` redirects to this incident. Alerts link to `/incidents?group=`, because an alert does not know the
    id of an incident.
 3. Open incidents come first, sorted by their number of groups, the largest number first. Open incidents with equally
    many groups are sorted by start time, the newest first. Ended incidents follow, the newest first.
-4. The present state of an open incident is unknown in three cases: the last sample is too old, the cluster is not
-   ready, or the incident comes from the table. Such an incident is sorted like an open incident, and shows the values
-   of the last sample. Exception: the monitor also detects a missing coordinator while the cluster is not ready.
+4. If the cluster is not ready, the monitor does not know whether an open incident is still open. The same applies to an
+   open incident from the table. Such an incident is sorted like an open incident, and shows the values of the last
+   sample. Exception: with a fresh sample, the monitor always knows whether a coordinator is missing.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MAX_LISTED = 200
 class IncidentEntry:
     """An incident with its cause, its section of the runbook, and its sentences.
 
-    `is_current` is False if the present state of the incident is unknown (rule 4).
+    `is_current` is False if it is unknown whether the incident is still open (rule 4).
     """
 
     incident: Incident
@@ -68,11 +68,11 @@ class IncidentTable(Protocol):
     """Reads the table of incidents of one cluster."""
 
     def recent(self, now_ms: int) -> StoredIncidents:
-        """Return the incidents that changed in the last days, without their evidence."""
+        """Return the incidents that recently changed, without their evidence."""
         ...
 
     def find(self, incident_id: str, now_ms: int) -> StoredIncidents:
-        """Return the incident with this id. The result is empty if there is none."""
+        """Return the incident with this id. The result is empty if no such incident exists."""
         ...
 
 
@@ -81,7 +81,7 @@ class IncidentListing:
     """The selected incidents in the order of rule 3. If a table cannot be read, `error` is the reason.
 
     `entries` has at most MAX_LISTED incidents. `total` and `open_count` count all selected incidents.
-    `possibly_open_count` counts the incidents with an unknown present state (rule 4).
+    `possibly_open_count` counts the incidents that are possibly still open (rule 4).
     """
 
     entries: tuple[IncidentEntry, ...]
@@ -99,8 +99,8 @@ class IncidentListing:
 class IncidentLag(NamedTuple):
     """The lag of the groups of an incident at the last sample.
 
-    `most_behind` is the report of the group with the largest lag in seconds. It is None if no group has a known lag in
-    seconds above 0. `unknown_groups` is the number of groups whose lag is unknown.
+    `most_behind` is the report of the group with the largest lag in seconds. `most_behind` is None if no group has a
+    known lag in seconds above 0. `unknown_groups` is the number of groups whose lag is unknown.
     """
 
     most_behind: GroupReport | None = None
@@ -110,7 +110,7 @@ class IncidentLag(NamedTuple):
 class FoundIncident(NamedTuple):
     """An incident and its cluster. `found` is None if the monitor did not find the incident.
 
-    If a table could not be read, `error` is the reason. Then the incident possibly exists.
+    `error` is set if a table could not be read. Then the incident is possibly in this table.
     """
 
     found: tuple[WatchedCluster, IncidentEntry] | None = None

@@ -1,8 +1,8 @@
 """Reads incidents from the table.
 
-1. A list contains the incidents that changed in the last RECENT_DAYS times 24 hours. It shows the cause and the
-   sentences that the table stores. It does not read the evidence. A single incident can be older, as long as the table
-   still has a row of it.
+1. A list contains the incidents that changed in the last RECENT_DAYS days. The cause and the sentences of each incident
+   come from the table. The list does not read the evidence. A request for a single incident also finds older incidents,
+   as long as the table contains them.
 2. The reader caches the result for CACHE_SECONDS. Open incidents on the pages come from the monitor state instead.
 3. If the reader cannot read the table, the page shows the reason.
 """

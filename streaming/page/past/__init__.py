@@ -1,4 +1,5 @@
-"""The values of pages and JSON documents about a moment in the past (`?at=`) or two generations (`?from=`, `?to=`).
+"""The values of pages and JSON documents about the past.
 
-The values come from `streaming.past`. `routes.past` answers the requests.
+`?at=` selects a moment. `?from=` and `?to=` compare two generations. The values come from `streaming.past`.
+`routes.past` answers the requests.
 """

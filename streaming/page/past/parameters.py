@@ -1,4 +1,4 @@
-"""Checks the query parameters `at`, `from` and `to`, and refuses requests that cannot use them.
+"""Checks the query parameters `at`, `from` and `to`. Refuses them for addresses that always show the present.
 
 1. `at` is allowed for the list of groups and for one group. `from` and `to` are allowed for one group, but only
    together and without `at`.
@@ -26,9 +26,9 @@ def group_prefix(path: str) -> str | None:
 
 
 def is_answerable(path: str) -> bool:
-    """Return True if a request for this path uses the parameters `at`, `from` and `to`.
+    """Return False if a request for this path ignores the parameters `at`, `from` and `to` (rule 3).
 
-    Then the response shows the past (rule 1), or the monitor refuses the request (rule 2).
+    Otherwise, the response shows the past (rule 1), or the monitor refuses the request (rule 2).
 
     >>> [is_answerable(path) for path in ("/", "/groups/a", "/topics/a", "/incidents/0a", "/style.css")]
     [True, True, True, True, False]
@@ -37,7 +37,7 @@ def is_answerable(path: str) -> bool:
 
 
 def refusal(path: str, given: Collection[str]) -> str | None:
-    """Return the reason why a request cannot have these parameters. Return None if the parameters are allowed.
+    """Return the reason why these parameters are not allowed for this path. Return None if they are allowed.
 
     >>> refusal("/groups/a", [FROM]), refusal("/groups/a", [FROM, TO])
     ('a comparison needs both `from` and `to`', None)

@@ -28,9 +28,9 @@ HOUR_MS = 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class PastMoment:
-    """The moment of a page. `earlier` is one hour before the moment. `later` is one hour after the moment.
+    """The moment that a page shows. `earlier` is one hour before the moment. `later` is one hour after the moment.
 
-    `later` is None if this time is in the future.
+    `later` is None if it is in the future.
     """
 
     at_ms: int
@@ -56,10 +56,10 @@ def past_moment(at_ms: int, now_ms: int) -> PastMoment:
 
 @dataclass(frozen=True, slots=True)
 class CoveredCluster:
-    """The times that the tables cover for one cluster. If they do not cover the request, `refusal` is the reason.
+    """The times that the tables cover for one cluster.
 
-    `measurement` is the last measurement before the moment. It is None for a request without a moment, and if `refusal`
-    is set.
+    `refusal` is set if the tables do not cover the requested moments. `measurement` is the last measurement before the
+    moment. `measurement` is None if `refusal` is set. It is also None for a request without `?at=`.
     """
 
     cluster: str
@@ -69,12 +69,12 @@ class CoveredCluster:
 
     @property
     def gap_text(self) -> str | None:
-        """The warning that the moment has no recent measurement. None if it has one, or if `measurement` is None."""
+        """The warning of `measurement_gap`, or None."""
         return None if self.measurement is None else measurement_gap(self.measurement)
 
 
 def measurement_gap(measurement: Measurement) -> str | None:
-    """Return the warning that the moment has no recent measurement. Return None if the measurement is recent.
+    """Return a warning if the last measurement before the moment is too old. Return None if the measurement is recent.
 
     >>> print(measurement_gap(Measurement()))
     The tables have no measurement before this time. So lag, status, conditions, causes and incidents are unknown.
@@ -90,7 +90,7 @@ def measurement_gap(measurement: Measurement) -> str | None:
 def last_findings(past: PastGroup) -> Sequence[str]:
     """Return sentences about the conditions and the cause of lag at the last measurement.
 
-    The result is empty if the moment has a recent measurement.
+    The result is empty if the last measurement before the moment is recent.
     """
     last = past.last_findings or Findings()
     sentences = [
@@ -123,10 +123,10 @@ def _rebalance(row: Row, previous: Row | None) -> PastRebalance:
 
 @dataclass(frozen=True, slots=True)
 class PastMember:
-    """One member at a moment. `topics` has each topic with its partition numbers as ranges. None means unknown.
+    """One member at a moment. `topics` lists the partitions: each topic with its partition numbers as ranges.
 
-    `partitions` counts the partitions that the leader or the coordinator assigned to the member (its target).
-    `expected` counts the partitions that the group's strategy assigns to the member.
+    None means unknown. `partitions` counts the partitions that the leader or the coordinator assigned to the member
+    (its target). `expected` counts the partitions that the group's strategy assigns to the member.
     """
 
     member: GroupMember
@@ -154,7 +154,7 @@ def past_members(group: GroupReport, lag: Mapping[TopicPartition, int | None]) -
 
 @dataclass(frozen=True, slots=True)
 class PastChange:
-    """The change of one member between two generations. `lost` and `gained` have topics and ranges of partitions."""
+    """The change of one member between two generations. `lost` and `gained` contain topics and ranges of partitions."""
 
     name: str
     member_id: str

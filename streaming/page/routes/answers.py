@@ -56,7 +56,7 @@ def document(fields: Mapping[str, Any], status: str = OK, *headers: tuple[str, s
 
 
 def error(clusters: Sequence[WatchedCluster], text: str, status: str, *headers: tuple[str, str]) -> Answer:
-    """Return the JSON document for a request that cannot be answered."""
+    """Return a JSON document with an error."""
     return document({**monitors_json(clusters), "error": text}, status, *headers)
 
 

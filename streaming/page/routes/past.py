@@ -1,14 +1,15 @@
 """Answers requests about the past: `?at=` on the overview and on a group, `?from=` and `?to=` on a group.
 
-1. This module answers requests with `?at=`, `?from=` or `?to=`. All other requests are about the present. The paths are
-   the same as for the present.
+1. A request about the past has at least one of the parameters `at`, `from` and `to`. The paths are the same as for the
+   present.
 2. The status is 400 if the monitor cannot parse a parameter, or if the parameter is not allowed for this address
    (`past.parameters`). The status is also 400 for a filter or a sort key in `WITHOUT_PAST`. The status is 404 if the
    tables do not cover the moment or do not contain the group. The status is 503 if a table cannot be read. Each
    response shows the first and the last moment that the tables cover.
 3. The response needs only the tables. So this module also answers while the monitor is catching up.
-4. One request at a time reads the tables, because a list of all groups reads much data. `MAX_WAITING_READS` more
-   requests wait. All other requests get the status 503. Clients can repeat them after `RETRY_SECONDS`.
+4. Only one request at a time reads the tables, because a list of all groups reads much data. `MAX_WAITING_READS` more
+   requests wait. If more requests arrive, they receive the status 503. Clients can repeat a request after
+   `RETRY_SECONDS`.
 5. If several clusters have the group, the status is 300, and the request must select a cluster with `?cluster=`.
 """
 
@@ -66,7 +67,7 @@ class PastRequest:
 
     @property
     def shown_address(self) -> Address:
-        """The address for links: the path is percent-encoded."""
+        """The address of the request with a percent-encoded path, for links."""
         path = self.address.path if self.group_id is None else group_address(self.group_id).partition("?")[0]
         return Address(path, self.address.query)
 
@@ -208,7 +209,7 @@ class PastPages:
         request: PastRequest,
         read: Callable[[PastReader, str], _Found | None],
     ) -> Sequence[tuple[CoveredCluster, _Found]]:
-        """Return the clusters whose tables have the group, each with the result of `read`."""
+        """Return the clusters whose tables contain the group, each with the result of `read` for this cluster."""
         if request.group_id is None:
             return ()
         read_each = [(one, read(_reader(self._view(one)), request.group_id)) for one in clusters]

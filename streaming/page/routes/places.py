@@ -16,7 +16,7 @@ from streaming.page.watched import CATCHING_UP, WatchedCluster
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A kind of page: topic or client host. The lists in `parts` of the detail are divided into pages."""
+    """A kind of page: topic or client host. `parts` are the fields of the detail whose lists are divided into pages."""
 
     kind: str
     address: Callable[[str], str]

@@ -18,7 +18,7 @@ _STEPS_MS: Final = (
 
 
 def time_ticks(window: Window, most: int) -> Sequence[int]:
-    """Return at most `most` times of the window that are round in UTC, sorted.
+    """Return the times of the ticks, sorted: at most `most` round times in UTC.
 
     >>> [clock(at_ms) for at_ms in time_ticks(Window(1_795_300_000_000, 1_795_303_600_000), 4)]
     ['22:40', '23:00', '23:20']
@@ -52,7 +52,7 @@ def moment(at_ms: int, window: Window) -> str:
 
 
 def nice_limit(highest: int) -> int:
-    """Return the upper end of the lag axis: the lowest round number that is not below `highest`.
+    """Return the upper end of the lag axis: `highest`, rounded up to a round number.
 
     >>> [nice_limit(highest) for highest in (0, 1, 7, 11, 260, 99_000)]
     [1, 1, 10, 20, 500, 100000]

@@ -1,8 +1,8 @@
-"""The group at the end of a window: now, or at a moment in the past.
+"""The state of a group at the end of the timeline's window. The window ends now or at a moment in the past.
 
 1. The values of the present come from the view of the monitor. The values of the past come from the tables.
-2. The limit of the lag (`max_lag_seconds`) comes from the present settings, also for the past. If the group does not
-   exist now, its limit is unknown, and the timeline shows no times above the limit.
+2. The limit of the lag (`max_lag_seconds`) comes from the present settings, even if the window ends in the past. If the
+   group does not exist now, the limit is unknown, and the timeline shows no times above the limit.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from streaming.past.report import PastGroup
 class GroupAtEnd(NamedTuple):
     """What is known about a group at the end of the window. None means unknown.
 
-    `last_record_ms` is the time of its last record. `rebalances_ms` are the times of its last rebalances. `sampled_ms`
-    is the time of the last sample, if the cluster is ready now.
+    `last_record_ms` is the time of the group's last record. `rebalances_ms` are the times of the group's last
+    rebalances. `sampled_ms` is the time of the last sample, if the cluster is ready now.
     """
 
     report: GroupReport
@@ -37,7 +37,7 @@ class GroupAtEnd(NamedTuple):
 
 
 def present_group(watched: WatchedCluster, report: GroupReport) -> GroupAtEnd:
-    """Return the group at the present time."""
+    """Return the present state of the group."""
     view, record = watched.view, watched.view.groups.get(report.group_id)
     position = record.snapshot.position if record else None
     lag = None
@@ -55,7 +55,7 @@ def present_group(watched: WatchedCluster, report: GroupReport) -> GroupAtEnd:
 
 
 def past_group(past: PastGroup, limits: GroupLimits | None) -> GroupAtEnd:
-    """Return the group at a moment in the past. `limits` are the present limits of the group (rule 2)."""
+    """Return the state of the group at a past moment. `limits` are the present limits of the group (rule 2)."""
     report = past.report
     lag = {(one.topic, one.partition): one.lag for one in past.partitions}
     return GroupAtEnd(

@@ -1,19 +1,19 @@
 """The values of a timeline, and the pure functions that make them from rows of the tables.
 
-1. **Rebalances.** Each row of `rebalances` in the window belongs to the mark of its column (`window.COLUMNS`). A mark
-   counts rebalances and other changes (for example `became_empty`) separately. If an upgrade or a downgrade follows a
-   tombstone in the same column, the mark does not count the tombstone.
+1. **Rebalances.** The window has `COLUMNS` columns. All rows of `rebalances` in one column share one mark. A mark
+   counts rebalances and other changes (for example `became_empty`) separately. An upgrade or a downgrade of the
+   protocol also writes a tombstone. The mark does not count this tombstone.
 2. **Commit gaps.** A gap starts at `last_commit_time`. If no commit followed the rebalance, the duration is unknown,
-   and the picture shows the gap until the rebalance. The picture does not show other gaps of unknown duration, but
-   counts them. Gaps that touch or are in the same column are one span.
-3. **Conditions.** The row of the end of a condition also contains its start. If the report of the group contains the
-   condition, the condition lasts until the end of the window. If the report does not contain the condition, and the
-   tables have no row of its end, the end is unknown. Then the bar ends at the last measurement (rule 4).
+   and the picture shows only the time before the rebalance. All other gaps with an unknown start or duration are not in
+   the picture: `Gaps.unknown` counts them. If two gaps overlap, touch or share a column, the picture shows one span.
+3. **Conditions.** A row about the end of a condition also contains the start time. A condition in the report of the
+   group lasts until the end of the window. For any other condition without a row about its end, the end is unknown.
+   Then the bar ends at the last measurement (rule 4).
 4. **Proof of measurements.** Each row of `group_lag` proves that the monitor measured the cluster at this time.
-   `streaming/past/silence.py` defines the longest allowed period without a row. The picture marks a longer period as a
-   time without measurements. The limit depends on the measurements of the look-back and of the window. Rebalances,
-   members and commit gaps come from records. After a restart, the monitor reads the records that it has missed. So
-   these parts of the picture are complete.
+   `streaming/past/silence.py` computes the longest allowed period without a row from the measurements in the window and
+   in the look-back. The picture marks a longer period as a time without measurements. Rebalances, members and commit
+   gaps come from records. After a restart, the monitor reads the records that it missed. So these parts of the picture
+   are complete.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CAUSE_UNKNOWN: Final = "cause unknown"
 
 
 class Change(NamedTuple):
-    """One row of `rebalances`. `cause` is None if it is unknown. `position` identifies the row within the group."""
+    """One row of `rebalances`. `cause` is None if it is unknown. The `position` of each row is different."""
 
     at_ms: int
     position: tuple[int, int]
@@ -45,7 +45,7 @@ class Change(NamedTuple):
 class Mark:
     """The changes of one column. `text` describes the last change. Member names in `text` are not escaped.
 
-    `causes` has the number of rebalances for each cause. `others` has the number of other changes of each kind.
+    `causes` maps each cause to its number of rebalances. `others` maps each kind of other change to its number.
     """
 
     first_ms: int
@@ -69,7 +69,7 @@ class Gap(NamedTuple):
 class Span:
     """A period with a text. If `is_end_known` is False, the period possibly lasted longer.
 
-    `count` is the number of gaps or conditions that are merged into this span.
+    `count` is the number of gaps or conditions that this span combines.
     """
 
     from_ms: int
@@ -136,7 +136,7 @@ class Generation(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """A period in which the number of partitions of a row stayed the same. None means unknown."""
+    """A period in which the members of one row had the same number of partitions all the time. None means unknown."""
 
     from_ms: int
     to_ms: int
@@ -153,9 +153,9 @@ class MemberRow:
 
 @dataclass(frozen=True, slots=True)
 class MemberRows:
-    """The rows of the members. `unknown` has the periods with unknown members.
+    """The rows of the members. `unknown` contains the periods in which the members are unknown.
 
-    `is_by_member` is True if each row shows one member. It is False if each row shows the members of one or more hosts.
+    `is_by_member` is True if each row shows one member, and False if each row shows the members of one or more hosts.
     """
 
     rows: tuple[MemberRow, ...] = ()
@@ -167,9 +167,9 @@ class MemberRows:
 class Timeline:
     """Everything that happened to a group in a window, as far as the tables prove it.
 
-    `errors` has the reasons why parts are missing. `marks` is None if the rebalances are unknown. `above_limit` has the
-    periods in which the lag was above `max_lag_seconds`. `max_lag_seconds` is None if the limit is unknown.
-    `measured_ms` is the time of the last measurement. It is None if the window has no measurement.
+    `errors` contains the reasons why parts are missing. `marks` is None if the rebalances are unknown. `above_limit`
+    contains the periods in which the lag was above `max_lag_seconds`. `max_lag_seconds` is None if the limit is
+    unknown. `measured_ms` is the time of the last measurement, or None if the window has no measurement.
     """
 
     span: str
@@ -221,7 +221,7 @@ def gaps_between(gaps: Iterable[Gap], window: Window) -> Gaps:
 
 
 def merge(spans: Iterable[Span], window: Window) -> tuple[Span, ...]:
-    """Clip the spans to the window, and merge spans that touch or are in the same column.
+    """Clip the spans to the window, and merge spans that overlap, touch or share a column.
 
     >>> merge([Span(0, 10), Span(5, 20), Span(50_000, 50_100), Span(-9, -5)], Window(0, 72_000))[0]
     Span(from_ms=0, to_ms=20, text='', is_end_known=True, count=2)
@@ -248,7 +248,7 @@ def condition_bars(
 ) -> tuple[ConditionBars, ...]:
     """Return the conditions, sorted by their first start (rule 3).
 
-    `active` has the name, the start and the text of each condition in the report of the group.
+    `active` contains the name, the start time and the text of each condition in the report of the group.
     """
     ends: dict[tuple[str, int], tuple[int | None, str]] = {}
     for row in sorted(rows, key=lambda row: (row.sampled_ms, not row.active)):
@@ -264,7 +264,7 @@ def condition_bars(
 
 
 def silences(measured_ms: Sequence[int], window: Window) -> tuple[Span, ...]:
-    """Return the periods without measurements (rule 4). `measured_ms` is sorted, and can start before the window."""
+    """Return the periods without measurements (rule 4). `measured_ms` is sorted and can contain earlier times."""
     limit_ms = silence_limit_ms(measured_ms)
     before = measured_ms[0] if measured_ms and measured_ms[0] < window.from_ms else window.from_ms - limit_ms
     edges = [before, *measured_ms, window.to_ms]

@@ -1,17 +1,17 @@
 """Computes the lag of a group over time from the rows of `group_lag`.
 
-The table contains a row of a partition only if a value changed. So the last row of each partition contains its present
-lag, and the lag of a group is the sum over these rows. The look-back is the time before the window in which the reader
-also reads rows.
+The monitor writes a row of a partition only if a value changed. So the last row of each partition contains the present
+lag of the partition. The lag of a group is the sum of these values. The look-back is a time before the window. The
+reader also reads the rows of the look-back.
 
 1. If the lag of one partition is unknown, the lag of the group is unknown (as in the report of the group).
-2. If a partition has no row in the look-back and no row in the window, its lag did not change in this time. So the lag
-   in the report of the group is correct for the whole window.
-3. If a partition has a row in the window but no row in the look-back, its lag before this row is missing. Possibly the
-   lag was constant for a long time, or the group did not read the partition. So the lag of the group is a lower bound:
-   the sum of the other partitions. If the report does not contain the lag, all values are lower bounds.
-4. If the report does not contain a partition, the partition counts only until its last row. After an end row, the
-   partition does not count, because it has no committed offset.
+2. If a partition has no row in the look-back and no row in the window, the lag of the partition did not change. So the
+   lag in the report of the group is correct for the whole window.
+3. Some partitions have a row in the window but no row in the look-back. Their lag before this row is missing. Then the
+   lag of the group before this row is a lower bound: it includes only the other partitions. If the report does not
+   contain the lag, the lag of the group is a lower bound in the whole window.
+4. If the report does not contain a partition, the partition counts only until its last row. After an end row
+   (`offset_deleted`), the partition does not count, because it has no committed offset.
 5. The value of an interval is the highest lag in the interval. In periods without measurements, the value is unknown.
 """
 
@@ -40,8 +40,8 @@ _Totals = NDArray[np.int64]
 class LagLine:
     """Computes the lag of each interval of the window.
 
-    `add` gets the rows of the window in pieces, the oldest piece first. `present` is the lag in the report of the
-    group. It is None if the lag is unknown.
+    Call `add` for each piece of the window, the oldest piece first. `present` is the lag in the report of the group, or
+    None if this lag is unknown.
     """
 
     def __init__(self, partitions: LagPartitions, present: Lags | None, window: Window) -> None:
@@ -67,7 +67,7 @@ class LagLine:
     def add(self, rows: LagRows) -> None:
         """Add the change of the group's lag at each row.
 
-        If a partition is not in the report, subtract its lag after its last row (rule 4).
+        If a partition is not in the report, subtract the partition's lag after the partition's last row (rule 4).
         """
         order = np.lexsort((rows.sampled_ms, rows.codes))
         codes, times, after = rows.codes[order], rows.sampled_ms[order], _values_of(rows)[order]
@@ -114,7 +114,7 @@ def _values_of(rows: LagRows) -> _Totals:
 
 
 def _sum_by_time(times: _Times, changes: _Totals) -> tuple[_Times, _Totals]:
-    """Return the distinct times, sorted, and the sum of the changes at each time."""
+    """Add up the changes at each time. Return the sorted distinct times and the sums."""
     if not len(times):
         return times, changes
     order = np.argsort(times, kind="stable")

@@ -1,7 +1,8 @@
 """The rows of `group_lag` of one group, as columns.
 
-A group with 1,000 partitions has 20 million rows in seven days. These rows need several GB of memory. So the reader
-reads the rows of a window in pieces, the oldest piece first. `LagLine` and `LateTimes` process one piece at a time.
+A group with 1,000 partitions can have 20 million rows in seven days. These rows need several GB of memory. So the
+reader reads the rows of a window in pieces, the oldest piece first. `LagLine` and `LateTimes` process one piece at a
+time.
 """
 
 from __future__ import annotations
@@ -22,12 +23,13 @@ Lags = Mapping[TopicPartition, int | None]
 
 
 class LagPartitions(NamedTuple):
-    """What `LagLine` and `LateTimes` must know about the partitions of a group before the first piece.
+    """What `LagLine` and `LateTimes` must know about the partitions of a group before they receive the first piece.
 
-    `with_rows` has the partitions with a row in the window, and `last_ms` has the times of their last rows. `earlier`
-    has the lag in the last row of each partition in the look-back. `earlier_ages` has the time of this row and the age
-    of the next record in seconds. The age is NaN if no record waits, or if the age is unknown. `ended_before` has the
-    partitions whose last row in the look-back is an end row. These partitions are not in `earlier`.
+    `with_rows` contains the partitions with a row in the window, and `last_ms` contains the times of their last rows.
+    `earlier` and `earlier_ages` come from the last row of each partition in the look-back. `earlier` contains the lag.
+    `earlier_ages` contains the time of the row and the age of the next record in seconds. The age is NaN if no record
+    waits, or if the age is unknown. `ended_before` contains the partitions whose last row in the look-back is an end
+    row. These partitions are not in `earlier`.
     """
 
     with_rows: Sequence[TopicPartition]
@@ -41,8 +43,8 @@ class LagRows(NamedTuple):
     """One piece of the rows in a window. `codes` are indices into `LagPartitions.with_rows`.
 
     `records` is the lag. If `is_known` is False, the lag is unknown, and `records` has no meaning. `is_end` is True for
-    an end row. `ages` has the ages of the next records in seconds. An age is NaN if no record waits, or if the age is
-    unknown.
+    an end row. `ages` contains the ages of the next records in seconds. An age is NaN if no record waits, or if the age
+    is unknown.
     """
 
     sampled_ms: NDArray[np.int64]
@@ -63,7 +65,7 @@ def is_first_of_run(sorted_values: NDArray[np.int64]) -> NDArray[np.bool_]:
 
 
 def pieces(rows_by_minute: Iterable[tuple[int, int]], window: Window) -> Sequence[Window]:
-    """Divide the window into pieces. `rows_by_minute` has the start and the number of rows of each minute, sorted.
+    """Divide the window into pieces. `rows_by_minute` contains the start and the number of rows of each minute, sorted.
 
     A piece has at most `ROWS_AT_ONCE` rows, except if one minute has more rows. The result has at least one piece.
 

@@ -3,9 +3,9 @@
 The lag axis of the picture shows records, and the limit is in seconds. So the picture cannot show the limit as a line,
 and shows these periods instead.
 
-1. The table contains a row of a partition only if a value changed. While a partition has a lag, the age of its next
-   record grows by one second per second. So the age in a row shows when the lag exceeds the limit. The next row of the
-   partition ends this calculation.
+1. Each row contains the age of the next record of a partition. While the partition has a lag, this age grows by one
+   second per second until the next row. So each row also shows at which time the lag exceeds the limit. The period
+   above the limit ends at the next row of the partition.
 2. The lag of the group is above the limit while the lag of at least one partition is above the limit.
 3. If the report of the group does not contain a partition, the partition counts only until its last row.
 4. In periods without measurements, it is unknown whether the lag was above the limit.
@@ -29,8 +29,8 @@ _Ages = NDArray[np.float64]
 class LateTimes:
     """Finds the periods above the limit.
 
-    `add` gets the rows of the window in pieces, the oldest piece first. `present` is the lag in the report of the
-    group. It is None if the lag is unknown.
+    Call `add` for each piece of the window, the oldest piece first. `present` is the lag in the report of the group, or
+    None if this lag is unknown.
     """
 
     def __init__(self, partitions: LagPartitions, limit_seconds: float, present: Lags | None, window: Window) -> None:
@@ -50,7 +50,7 @@ class LateTimes:
         self._put(*_columns(constant), np.full(len(constant), window.to_ms, dtype=np.int64))
 
     def add(self, rows: LagRows) -> None:
-        """Add the periods between two rows. The period after a partition's last row ends in a later piece."""
+        """Add the periods above the limit, except periods that start at the last row of a partition."""
         changed = np.unique(rows.codes)
         codes = np.concatenate([changed, rows.codes])
         times = np.concatenate([self._times[changed], rows.sampled_ms])
@@ -76,7 +76,7 @@ class LateTimes:
         return tuple(_without(silences, clipped))
 
     def _put(self, times: _Times, ages: _Ages, ends: _Times) -> None:
-        """Store the period above the limit between each row and its end (rule 1)."""
+        """For each row, store the period above the limit (rule 1). `ends` contains the times of the next rows."""
         starts = times + np.maximum(0, 1000 * (self._limit_seconds - np.nan_to_num(ages))).astype(np.int64)
         is_late = ~np.isnan(ages) & (starts < ends)
         starts, ends = _union(starts[is_late], ends[is_late])
@@ -98,7 +98,7 @@ def _union(starts: _Times, ends: _Times) -> tuple[_Times, _Times]:
 
 
 def _without(silences: Sequence[Span], spans: Iterator[Span]) -> Iterator[Span]:
-    """Remove the silences from the spans (rule 4)."""
+    """Remove the periods without measurements from the spans (rule 4)."""
     for span in spans:
         start_ms = span.from_ms
         for silence in silences:

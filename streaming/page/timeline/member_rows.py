@@ -1,12 +1,13 @@
-"""Makes the rows of the members.
+"""Makes the rows that show the partitions of the members over time.
 
 1. Each row shows one member name (`GroupMember.name`). After a restart, a member has a new member id but the same name,
-   so it stays in the same row. If several members of one generation have the same name, each member id has a row.
-2. If this would make more than `MAX_ROWS` rows, each row shows a client host with the partitions of all its members.
-3. If there are also more than `MAX_ROWS` hosts, the hosts with the most changes have their own rows. All other hosts
+   so it stays in the same row. If several members of one generation have the same name, each of their member ids has a
+   separate row.
+2. If rule 1 results in more than `MAX_ROWS` rows, each row shows all members of one client host instead.
+3. If there are more than `MAX_ROWS` hosts, only the hosts with the most changes have their own rows. All other hosts
    share the last row, `other members`.
-4. The rows are sorted by name. They use the last generation before the window, and the last generation of each column
-   of the window (`GroupTables.generations`).
+4. The rows are sorted by name. Their values come from the last generation before the window and from the last
+   generation of each column (`GroupTables.generations`).
 5. Before the first known generation, and while the members are unknown, the picture shows no partitions.
 """
 
@@ -30,7 +31,7 @@ Held = Mapping[str, int | None]
 
 
 def member_rows(generations: Sequence[Generation], window: Window) -> MemberRows:
-    """Return the rows of the members. The generations are sorted by time. The first can be before the window."""
+    """Return the rows of the members. The generations are sorted by time, and can start before the window."""
     rows_of, is_by_member = _grouping(generations)
     held = [None if one.members is None else _held(one.members, rows_of) for one in generations]
     starts = [window.clip(one.at_ms) for one in generations]
@@ -45,7 +46,7 @@ def member_rows(generations: Sequence[Generation], window: Window) -> MemberRows
 
 
 def _grouping(generations: Sequence[Generation]) -> tuple[Callable[[Holding], str], bool]:
-    """Return the function that maps a member to its row, and True if each row shows one member (rules 1 to 3)."""
+    """Return a function from members to row names (rules 1 to 3), and True if each row shows one member."""
     ambiguous = _ambiguous_names(generations)
 
     def by_member(one: Holding) -> str:
@@ -106,7 +107,7 @@ def _bands(name: str, held: Sequence[Held | None], times: Sequence[tuple[int, in
 
 
 def _natural(name: str) -> tuple[bool, Sequence[tuple[bool, int, str]], str]:
-    """Return a sort key that compares the numbers in names by value. `other members` is last.
+    """Return a sort key that sorts names naturally: `pod-9` is before `pod-10`. `other members` is last.
 
     >>> sorted(["pod-10", "other members", "pod-9"], key=_natural)
     ['pod-9', 'pod-10', 'other members']

@@ -2,17 +2,17 @@
 
 1. Time runs to the right. From top to bottom, the rows are: conditions, rebalances, commit gaps, members, lag, and the
    time axis.
-2. All shapes are inside the view box. The code can only estimate the width of text. So the browser cuts off text at the
-   edge of the view box, and names at the start of the bars.
+2. All shapes are inside the view box. The code can only estimate the width of text, so a text can be too wide. The
+   browser cuts off texts at the edge of the view box, and row names at the start of the bars.
 3. There are two layouts. `WIDE` has names on the left side. `NARROW` is for phones and has names above the rows.
-4. A mark is one vertical line from its text to the lag. The line is behind the bands of the members, so it does not
-   divide the band of a member that kept its partitions. The text is the cause, or the number of rebalances. Marks that
-   are close together share one text. If there is no space for the text, it is only in the title of the mark.
+4. A mark is one vertical line from its text to the lag. The line is behind the bands of the members, so a band without
+   a change is not divided. The text is the cause or the number of rebalances. Marks that are close together share one
+   text. If there is no space for the text, only the title of the mark contains the text.
 5. A member's band is darker if the member holds more partitions. If there is space, the band contains the number.
-6. The line of the lag has a gap where the lag is unknown, and is dashed where the lag is a lower bound. Periods with a
-   lag above the limit have a red background. Times without measurements are hatched.
-7. Empty space in a row means that the log has no record of this time, so nothing changed. Times without measurements
-   are never empty.
+6. The lag is a line. The line has a gap where the lag is unknown, and is dashed where the lag is a lower bound. Periods
+   with a lag above the limit have a red background. Times without measurements are hatched.
+7. Empty space in a row means that `__consumer_offsets` has no record of this time: nothing changed. Times without
+   measurements are hatched instead of empty.
 """
 
 from __future__ import annotations
@@ -248,7 +248,7 @@ class _Drawing:
 
 
 def _mark_texts(marks: Sequence[Mark], drawing: _Drawing, baseline: float) -> Iterator[Text]:
-    """Yield the texts of the marks: on the right side if there is space, or else on the left side (rule 4)."""
+    """Yield the texts of the marks. A text is on the left of its mark if only the left has space (rule 4)."""
     clusters, free_from = _clusters(marks, drawing), drawing.layout.label_width
     starts = [drawing.x(cluster[0].last_ms) for cluster in clusters]
     for cluster, x, end in zip(clusters, starts, [*starts, drawing.layout.width][1:], strict=True):
@@ -303,7 +303,7 @@ def _mark_words(mark: Mark) -> Sequence[str]:
 
 
 def _level(held: int, most: int) -> int:
-    """Return the colour level of a band, as in the heat map: 0 without partitions, otherwise 1 to `LEVELS`."""
+    """Return the colour level of a band: 0 if the band has no partitions, or else 1 to `LEVELS`."""
     return ceil(LEVELS * held / most) if most else 0
 
 
@@ -315,7 +315,7 @@ Run = Sequence[tuple[float, int]]
 
 
 def _lag_runs(points: Sequence[LagPoint]) -> Iterator[tuple[Run, str]]:
-    """Yield the lines of the lag, each with its CSS classes.
+    """Yield the points and the CSS classes of each line of the lag.
 
     A line ends where the lag becomes unknown, and where a lower bound starts or ends.
     """

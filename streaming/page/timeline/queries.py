@@ -1,8 +1,8 @@
 """Reads the rows of one group in a time range, but only the columns that the timeline shows.
 
-A rebalance storm of seven days can have ten thousand rows with hundreds of members each. So many Python objects would
-need too much memory. So `marks` and `generations` first read the times of all rows. Then they read the members and the
-details of one row per column of the picture. `lag` returns rows in pieces.
+A rebalance storm of seven days can have ten thousand rows with hundreds of members each. Python objects for all of them
+would need too much memory. So `marks` and `generations` first read only the times of all rows. Then they read the
+members and the other details, but only of one row per column of the picture. `lag` returns rows in pieces.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _GAP_LOOK_BACK_MS: Final = HOUR_MS
 
 
 class GroupTables:
-    """The tables of one group. Each method reads one table, and raises NoTableError if the table cannot be read."""
+    """The tables of one group. Each method reads one table. Raises NoTableError or TableReadError."""
 
     def __init__(self, root: str, cluster: str, group_id: str) -> None:
         self._root = root
@@ -57,7 +57,7 @@ class GroupTables:
         return [replace(mark, text=texts.get(last.position, "")) for mark, last in found]
 
     def gaps(self, window: Window) -> Sequence[Gap]:
-        """Return the commit gaps. Rows of earlier versions of the monitor do not contain the start of the gap."""
+        """Return the commit gaps. Earlier versions of the monitor did not store the start of a commit gap."""
         table = StoredTable(self._root, COMMIT_GAPS)
         is_read = self._where("record_time", window.extend(_GAP_LOOK_BACK_MS))
         rows = table.query(f"SELECT * FROM stored WHERE {is_read}").to_pylist()  # noqa: S608 - quoted
@@ -81,7 +81,8 @@ class GroupTables:
     def generations(self, window: Window, earlier: Collection[date]) -> Sequence[Generation]:
         """Return the last generation of each column, and the last generation before the window.
 
-        The generation before the window must be in the dates of the window or in the dates `earlier`.
+        The method searches for the generation before the window only on the dates of the window and on the dates
+        `earlier`.
         """
         table, is_read = StoredTable(self._root, GROUP_GENERATIONS), self._where("record_time", window)
         columns = "record_time, offsets_topic_partition, offsets_topic_offset, state, members IS NULL AS is_unknown"
@@ -97,7 +98,7 @@ class GroupTables:
         return _with_members(picked, table, f"({is_read} OR {before})")
 
     def lag(self, window: Window) -> tuple[LagPartitions, Iterator[LagRows]]:
-        """Return the partitions, and the rows of the window in pieces of about `ROWS_AT_ONCE` rows.
+        """Return facts about the partitions, and the rows of the window in pieces of about `ROWS_AT_ONCE` rows.
 
         All rows come from the same version of the table.
         """
@@ -233,5 +234,5 @@ def _partition(row: Mapping[str, Any]) -> TopicPartition:
 
 
 def _age(row: Mapping[str, Any]) -> float:
-    """Return the age of the next record in seconds. Return NaN if no record waits or the age is unknown."""
+    """Return the age of the next record in seconds. Return NaN if no record waits, or if the age is unknown."""
     return float(row["lag_seconds"]) if row["lag"] and row["lag_seconds"] is not None else float("nan")

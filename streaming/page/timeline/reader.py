@@ -1,16 +1,16 @@
 """Reads the timeline of a group from the tables.
 
-1. The reader reads only the files of the dates of the window and of the look-back. For generations, it also reads the
-   date of the newest rebalance before the window. If the last record of the group is older than the window, the members
-   did not change in the window. Then the reader reads no file for the members.
-2. If `group_lag` has more than `MAX_LAG_ROWS` rows of all groups in the window and the look-back, the timeline shows no
-   lag. The query would need several seconds of processor time at each reload of the page.
-3. The reader reads the rows of `group_lag` in pieces, because the rows of one large group need several GB of memory. At
-   most `MAX_READS` requests read timelines of a cluster at the same time, and `MAX_WAITING_READS` more requests wait.
-   For any other request, the page shows an error instead of the timeline. This limits the memory of parallel requests.
+1. Each table file contains rows of one date. The reader reads only the files of the window and of the look-back. For
+   the members, the reader also reads the files of the newest rebalance before the window. If the group has no record in
+   the window, the members did not change. Then the reader reads no files for the members.
+2. The timeline shows no lag if `group_lag` contains more than `MAX_LAG_ROWS` rows, counted over all groups, in the
+   window and the look-back. With more rows, each reload of the page would need several seconds of processor time.
+3. The reader reads the rows of `group_lag` in pieces, because the rows of one large group need several GB of memory. To
+   limit the memory, at most `MAX_READS` requests read timelines of a cluster at the same time. `MAX_WAITING_READS` more
+   requests wait. If more requests arrive, their pages show an error instead of the timeline.
 4. The reader caches a timeline of one hour for 10 s, and a longer timeline for at most `MAX_CACHE_SECONDS`.
-5. If a table cannot be read, the part of the timeline that needs this table is missing, and the timeline contains the
-   reason. A query for a group id with a lone surrogate also fails, because no table can contain such an id.
+5. If a table cannot be read, a part of the timeline is missing, and the timeline contains the reason. A query for a
+   group id with a lone surrogate also fails, because no table can contain such an id.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class _LagHistory(NamedTuple):
 
 
 class _Reading:
-    """One read of all tables. `_unreadable` has the tables that cannot be read. `_errors` has other errors."""
+    """One read of all tables. `_unreadable` contains the unreadable tables. `_errors` contains other errors."""
 
     def __init__(self, tables: GroupTables, span: str, window: Window) -> None:
         self._tables = tables
@@ -199,7 +199,7 @@ class _Reading:
 
 
 def _not_read(span: str, window: Window) -> Timeline:
-    """Return the timeline for a request that cannot wait (rule 3)."""
+    """Return a timeline with an error, because too many requests wait (rule 3)."""
     error = "The timeline is not shown, because too many requests read timelines now. Reload the page in a few seconds."
     unknown = MemberRows(unknown=(Span(window.from_ms, window.to_ms),))
     return Timeline(span, window, marks=None, members=unknown, errors=(error,))

@@ -34,9 +34,10 @@ class LegendEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TimelineSection:
-    """Everything that the section shows. `spans` has each value of the parameter `span` with its text.
+    """Everything that the section shows. `spans` contains each value of the parameter `span` with its text.
 
-    `words` is the text of the selected span. If the window ends in the past, `words` also contains its end.
+    `words` is the text of the selected span. If the window ends in the past, `words` also contains the end of the
+    window.
     """
 
     span: str

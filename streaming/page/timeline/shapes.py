@@ -16,7 +16,7 @@ name of combining marks is also shortened.
 
 @dataclass(frozen=True, slots=True)
 class Rect:
-    """A rectangle. `css` has its CSS classes. Browsers show `title` while the pointer is on the shape."""
+    """A rectangle. `css` contains the CSS classes. Browsers show `title` while the pointer is on the rectangle."""
 
     kind: ClassVar[str] = "rect"
     x: float
@@ -57,7 +57,7 @@ Shape = Rect | Line | Text
 class Picture:
     """The shapes of a timeline, in the order of drawing. Each picture of a page has a different `name`.
 
-    The browser cuts off names of rows at `names_width`, because the estimated width of a name can be too small. If
+    The browser cuts off row names at `names_width`, because a name can be wider than its estimated width. If
     `names_width` is 0, the names are above the rows.
     """
 

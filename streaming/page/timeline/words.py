@@ -1,4 +1,4 @@
-"""Makes the texts of a timeline: the summary, the titles of shapes, and the texts of the table with the same facts."""
+"""Makes the texts of a timeline: the summary, the titles of the shapes, and the texts of the table of facts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def words(name: str) -> str:
 
 
 def before_text(window: Window) -> str:
-    """Return the words for the end of a window in the past. The result is empty if the window ends now.
+    """Return a text about the end of the window if this end is in the past. The result is empty if the window ends now.
 
     >>> before_text(Window(0, 3_600_000, ends_now=False)), before_text(Window(0, 3_600_000))
     (' before 1970-01-01 01:00:00 UTC', '')
@@ -45,7 +45,9 @@ def counted(count: int, noun: str) -> str:
 
 
 def causes(by_cause: Mapping[str, int]) -> str:
-    """Return the causes with the number of changes for each cause. A single cause has no number.
+    """Return the causes with the number of changes for each cause.
+
+    If there is only one cause, return it without a number.
 
     >>> causes({"member_gone": 2, "member_joined": 1}), causes({"member_gone": 5})
     ('member gone: 2, member joined: 1', 'member gone')
@@ -149,7 +151,7 @@ def mark_title(mark: Mark, window: Window) -> str:
 
 
 def mark_times(mark: Mark, window: Window) -> str:
-    """Return the time of the changes of a mark, or the times of the first and the last change."""
+    """Return the time of a mark's only change, or the times of its first and last change."""
     first, last = moment(mark.first_ms, window), moment(mark.last_ms, window)
     return first if first == last else f"{first} to {last}"
 
@@ -162,7 +164,7 @@ def times(span: Span, window: Window) -> str:
 
 
 def condition_text(span: Span, window: Window) -> str:
-    """Return the text in the bar of a condition: its duration, or its start if it lasts until the end of the window."""
+    """Return the text in the bar of a condition: its duration, or its start if the condition is still active."""
     if span.count > 1:
         return f"{span.count} times"
     if span.to_ms == window.to_ms and span.from_ms > window.from_ms and span.is_end_known:
@@ -198,7 +200,7 @@ def partitions(count: int | None) -> str:
 
 
 def lag_table(timeline: Timeline) -> Sequence[tuple[str, str]]:
-    """Return rows with a time range and the highest known lag in it. The time axis defines the time ranges."""
+    """Return one row for each time range of the time axis, with the highest known lag of this time range."""
     window = timeline.window
     ticks = time_ticks(window, _LAG_ROWS)
     rows = []

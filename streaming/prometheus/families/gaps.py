@@ -1,4 +1,4 @@
-"""Creates the histogram of commit gaps. A commit gap is the time without commits around a rebalance."""
+"""Creates the histogram of commit gaps. A commit gap is the time without commits before and after a rebalance."""
 
 from __future__ import annotations
 

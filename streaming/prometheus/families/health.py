@@ -1,4 +1,4 @@
-"""Creates the metrics of the monitor itself, of listings and of conditions.
+"""Creates the metrics of the monitor itself, of the brokers' list of groups, and of conditions.
 
 These metrics have few series, so they are created again for each scrape.
 """
@@ -42,7 +42,7 @@ def health_families(
 ) -> Iterator[FamilySamples]:
     """Yield the metrics of the monitor itself, which `/metrics` contains even while the cluster is not ready.
 
-    Metrics that depend on the last sample are missing if the sample is not fresh. `memory_bytes` is the memory of the
+    If the last sample is not fresh, the metrics from this sample are missing. `memory_bytes` is the memory of the
     monitor for all clusters together, because the clusters share the processes of the monitor.
     """
     health = view.health
@@ -71,7 +71,7 @@ def health_families(
 
 
 def cluster_families(view: MonitorView) -> Iterator[FamilySamples]:
-    """Yield the metrics of the last sample's broker count, and of the last listing's time and gaps."""
+    """Yield the number of brokers. Also yield the time and the number of gaps of the brokers' last list of groups."""
     if view.sample is not None and view.sample.brokers is not None:
         yield kafka_exporter.BROKERS, [Sample((), view.sample.brokers)]
     if (listing := view.listing) is not None:
@@ -87,7 +87,8 @@ def sampled_families(
 ) -> Iterator[FamilySamples]:
     """Yield the group metrics that depend on the last sample.
 
-    `recorded` has all groups. `with_findings` has the groups with a condition, an unowned partition or a cause of lag.
+    `recorded` contains all selected groups. `with_findings` contains the groups with a condition, an unowned partition
+    or a cause of lag.
     """
     active = [(report.group_id, condition) for report in with_findings for condition in report.conditions]
     yield rebalances.GROUP_CONDITION, [Sample((group_id, one.name), 1) for group_id, one in active]
@@ -114,7 +115,7 @@ def _rebalance_starts(reports: Iterable[GroupReport]) -> Iterator[Sample]:
 
 
 def dropped_series_family(dropped: int) -> Iterator[FamilySamples]:
-    """Yield the metric of the series that the limit drops from this scrape."""
+    """Yield the number of series that the limit drops from this scrape."""
     yield monitor.DROPPED_SERIES, [Sample(monitor.DROPPED_SERIES.label_values["reason"], dropped)]
 
 
@@ -128,7 +129,7 @@ def _batch_families(health: Health) -> Iterator[FamilySamples]:
 
 
 def _free_ratios(folders: Mapping[str, str]) -> Iterator[Sample]:
-    """Yield the free share of the disk of each folder. A folder that does not exist yet is on its parent's disk."""
+    """Yield the free part of each folder's disk (0 to 1). If a folder does not exist yet, its parent folder counts."""
     for name, path in folders.items():
         with suppress(OSError):
             disk = shutil.disk_usage(nearest_existing(Path(path)))

@@ -1,9 +1,9 @@
 """Creates the metrics of fairness: drift, verdict, imbalance, topic skew and what-if.
 
 Partition counts come from records. Lag and throughput come from the last measurement. An unknown value has no series.
-Every group has a series of the drift from its own strategy if this drift is not 0. Only groups in full detail have
-series of all other drifts. If the fairness score of a group is 100, no strategy can improve the assignment. So this
-group has no what-if metrics.
+Every group with drift from its own strategy has a series of this drift. Drift from other strategies, and a drift of 0,
+have series only for groups in full detail. If the fairness score of a group is 100, no strategy can improve the
+assignment. So this group has no what-if metrics.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def _own_drift(report: GroupReport) -> Iterator[Sample]:
 
 
 def _further_drifts(report: GroupReport) -> Iterator[Sample]:
-    """Yield the drift from other strategies, and a drift of 0 from the group's own strategy."""
+    """Yield the drift from each other strategy. If the drift from the group's own strategy is 0, also yield this 0."""
     for drift in report.assignment.drifts:
         is_own_drift = drift.is_group_strategy and drift.drift_partitions
         if drift.drift_partitions is not None and not is_own_drift:

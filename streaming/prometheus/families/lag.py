@@ -1,7 +1,7 @@
 """Creates the metrics of the last sample: lag, status, records lost to retention, and end offsets.
 
-The module computes and writes the metrics by column, not by row. It computes the tables (`lag_tables`) once per sample.
-It writes their text again only if the sample or the limit (`series_limit`) changes.
+This module computes and writes the metrics by column, not by row. `lag_tables` creates the tables once per sample. If
+neither the sample nor the limit (`series_limit`) changes, a scrape uses the text of the previous scrape.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _COLUMN_OF_LABEL: Final = {
 
 
 class ColumnFamily(NamedTuple):
-    """A metric whose values are in the column `column` of the table `table` (`lag_tables`). Null has no series."""
+    """A metric with values from the column `column` of the table `table` (`lag_tables`). A null value has no series."""
 
     signal: Signal
     table: str
@@ -131,7 +131,7 @@ class _SampleInputs(NamedTuple):
     only: AbstractSet[str] | None
 
     def is_same(self, other: _SampleInputs) -> bool:
-        """Return True if the samples are the same objects, and the groups are equal."""
+        """Return True if the lag, the sample and the selected groups have not changed."""
         return self.lag is other.lag and self.sample is other.sample and self.only == other.only
 
 
@@ -147,7 +147,7 @@ class ColumnLines:
         self._cache: tuple[SeriesLimit, Mapping[str, Text]] | None = None
 
     def count_series(self) -> int:
-        """Return the number of all series, before the limit removes some of them."""
+        """Return the number of series without a limit."""
         return sum(
             len(column) - column.null_count
             for (name, _), writers in self._writers.items()
@@ -155,7 +155,7 @@ class ColumnLines:
         )
 
     def count_by_group(self) -> Iterator[SeriesCounts]:
-        """Return the number of series of each group, and the number of topic series."""
+        """Return the number of series of each group and of topics, without a limit."""
         for (name, granularity), writers in self._writers.items():
             table = self._tables[name]
             valid = np.stack([pc.is_valid(table[one.family.column]).to_numpy() for one in writers])
@@ -168,7 +168,7 @@ class ColumnLines:
                 yield SeriesCounts(granularity, None, by_row)
 
     def text(self, limit: SeriesLimit) -> Mapping[str, Text]:
-        """Return the lines of each metric that remain after the limit. The keys are metric names."""
+        """Return the lines of the series that the limit does not drop, by metric name."""
         cached = self._cache
         if cached is None or cached[0] != limit:
             cached = self._cache = (limit, dict(self._lines(limit)))

@@ -1,19 +1,19 @@
 """Creates the metrics for alerts about partition owners.
 
-The metrics describe owners, unowned partitions, uneven work, the time of the assignment, and causes of lag. A healthy
-group has no series of these metrics.
+The metrics show the busiest member, unowned partitions, uneven work, and the time of the assignment. They also show the
+cause of lag and the worst partition. A healthy group has no series of these metrics.
 
 1. The busiest member has a series only if its group has excess partitions, because other groups need no alert. The
-   labels are client id, host and instance id. The member id is not a label. A member gets a new member id at each
-   start, and each new label value would create a new series.
+   labels are client id, host and instance id. The member id is not a label, because each restart of a member would
+   create a new series.
 2. A group has at most one series of the busiest member. If several members have the largest number of partitions, the
-   series shows the member whose member id is first in sort order.
+   series shows the member whose member id is alphabetically first.
 3. If no record describes the busiest member, the series is missing.
 4. A group with a cause of lag has one series of the cause. If the settings do not select the topic of the cause, the
    series is missing.
-5. The worst partition has the largest lag in seconds. It has a series only if the lag of the group is above the group's
-   limit and the settings select the topic. If the partition has no owner, or if the owner is unknown, the labels of the
-   owner are empty.
+5. The worst partition has the largest lag in seconds. It has a series only if the lag of the group is above the limit
+   and the settings select the topic. If the partition has no owner, or if the owner is unknown, the labels of the owner
+   are empty.
 6. The time of the assignment has a series only if the group has drift or excess partitions.
 """
 
