@@ -7,10 +7,11 @@
    these member ids is no longer in the group, the expected partitions are unknown. For example, a static member that
    rejoins gets a new member id, but the verdict still contains the previous member id.
 3. Each member has a count and an expected count of partitions for each of its topics. The count is 0 if the member has
-   no partition of the topic. If no record shows the count, the count is None. If the member has partitions of a topic
-   without a known name, None replaces each count of 0. The expected count follows the same rules.
-4. The lag of a member is the sum of the lags of its partitions. It is 0 if the member has no partitions. It is None if
-   the lag of at least one partition is unknown.
+   no partition of the topic. If no record shows the count, the count is None. A partition of a topic with an unknown
+   name can belong to any topic. So if the member has such a partition, each count of 0 becomes None. The expected count
+   follows the same rules.
+4. The lag of a member is the sum of the lags of its partitions. A member without partitions has the lag 0. If the lag
+   of at least one partition is unknown, the lag of the member is None.
 """
 
 from __future__ import annotations
