@@ -99,7 +99,7 @@ class OffsetPoints:
         return self._first_above(self.times_ms, rows, np.full(len(rows), since_ms - 1, dtype=np.int64))
 
     def _first_above(self, ascending: Int64Array, rows: Int64Array, limits: Int64Array) -> Int64Array:
-        """Return for each row the first index whose value is greater than the row's limit (binary search)."""
+        """Return for each row the index of the first value above the row's limit (binary search)."""
         low, high = np.zeros(len(rows), dtype=np.int64), self.counts[rows]
         for _ in range(self.limit.bit_length()):
             middle = (low + high) // 2
