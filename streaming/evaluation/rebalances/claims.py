@@ -15,11 +15,9 @@ from streaming.group.snapshot import GroupSnapshot
 class RecordedClaims(msgspec.Struct, frozen=True):
     """The contradictions in the claims and subscriptions of one generation.
 
-    Attributes:
-        claimed_twice: partitions that two members claim to own. The two claims have the same generation, or both have
-            no generation.
-        eager_claimers: number of members that claim partitions under an eager strategy. Such a strategy requires that
-            members revoke all partitions before they join. 0 if the strategy is not eager.
+    Attributes: claimed_twice: partitions that two members claim to own. The two claims have the same generation, or
+        both have no generation. eager_claimers: number of members that claim partitions under an eager strategy.
+        Members of such a group must revoke all partitions before they join. 0 if the strategy is not eager.
         subscriptions: number of different subscriptions among the members.
 
     """
