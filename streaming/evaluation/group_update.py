@@ -233,8 +233,9 @@ def _apply_facts(
     """Return three values: the snapshot after the external facts, its verdict, and the verdicts that became final.
 
     `facts` does not contain the end of the group. An incomplete verdict is computed again. A complete verdict is
-    computed again in two cases: the coordinator reported a different assignor, or the verdict depends on samples whose
-    times were corrected. In both cases, the rows of the previous verdict stay in the table.
+    computed again if the coordinator reported a different assignor. It is also computed again if the monitor corrected
+    the times of samples, and the verdict depends on samples. In both cases, the rows of the previous verdict stay in
+    the table.
     """
     snapshot, evaluation = state.snapshot, state.evaluation
     for fact in facts:

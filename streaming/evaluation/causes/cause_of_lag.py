@@ -24,12 +24,12 @@ minutes (`evaluation.lag.rates`). Rules 2 to 9 ignore late partitions that are b
 7. `assignment`: a different assignment would help. The produce rate of a late member's partitions exceeds the member's
    capacity. In the fairest assignment, the produce rate of the busiest member would be below the capacity of every
    member. Unknown capacities are ignored.
-8. `slow_member`, `slow_host`: all late partitions belong to one member (`slow_member`), or to several members on one
-   host (`slow_host`). Other members receive records and are not late. None of these other members runs on the slow
-   host. The rule compares mean rates of the late members and of the other members. The late members receive at most
-   SIMILAR_INPUT times as many records as the other members. The late members consume fewer records than they receive,
-   and less than SLOW_SHARE of the records that the other members consume. The rule does not apply if a late partition
-   has no owner.
+8. `slow_member`, `slow_host`: only one member has late partitions (`slow_member`), or only members on one host have
+   late partitions (`slow_host`). Other members receive records and are not late. None of these other members runs on
+   the slow host. The rule compares mean rates of the late members and of the other members. The late members receive at
+   most SIMILAR_INPUT times as many records as the other members. The late members consume fewer records than they
+   receive, and less than SLOW_SHARE of the records that the other members consume. The rule does not apply if a late
+   partition has no owner.
 9. `under_provisioned`: each member that receives records has a late partition, and consumes fewer records than its
    partitions receive. Blocked partitions do not count.
 10. `unknown` (`no_rule`): no other rule applies.

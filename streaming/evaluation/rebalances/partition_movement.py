@@ -33,15 +33,15 @@ Partitions = Mapping[str, TopicPartitions]
 class PartitionMovement(msgspec.Struct, frozen=True):
     """The partitions that one rebalance moved, and the partitions without an owner after the rebalance.
 
-    Attributes: moved_partitions: number of moved partitions. None if unknown, or if the next cooperative round counts
-        the moves. fewest_moves: the smallest possible number of moves. None if `moved_partitions` is None, or if a
-        partition has no owner or several owners. is_exact: False if `fewest_moves` is only a lower bound. withheld:
-        partitions that a member must revoke in this round (KIP-429, first round). No member gets them yet. unowned:
-        partitions of subscribed topics without an owner after the rebalance. Only known partitions are included: a
-        member owned or claims the partition, or it was unowned before the rebalance. Some of these partitions may no
-        longer exist. unowned_before_partitions: number of partitions in `unowned` that already had no owner after the
-        previous rebalance.
-
+    `moved_partitions` is the number of moved partitions. If the next cooperative round counts the moves,
+    `moved_partitions` is None. `fewest_moves` is the smallest possible number of moves, or None if `moved_partitions`
+    is None. If a partition has no owner or several owners, `fewest_moves` is also None. `is_exact` is False if
+    `fewest_moves` is only a lower bound. `withheld` contains the partitions that a member must revoke in this round
+    (KIP-429, first round). No member gets these partitions in this round. `unowned` contains the partitions of
+    subscribed topics without an owner after the rebalance. Only known partitions are included: a member owned or claims
+    the partition, or the partition was unowned before the rebalance. Some of these partitions may no longer exist.
+    `unowned_before_partitions` is the number of partitions in `unowned` that already had no owner after the previous
+    rebalance. None means unknown.
     """
 
     moved_partitions: int | None = None

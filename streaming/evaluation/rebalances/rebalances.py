@@ -105,15 +105,13 @@ _WITHOUT_MOVEMENT = frozenset({STATIC_REJOIN, DELETED})
 class Rebalance(msgspec.Struct, frozen=True):
     """One generation or epoch, compared with the previous generation or epoch.
 
-    Attributes:
-        causes: all proven causes, in the order of `CAUSES`. None if unknown. Empty if the change is not a rebalance.
-        members: number of members after the rebalance.
-        changes: the changes of members that joined, left, or have different partitions than before. Sorted by `key`.
-        skipped_generations: number of generations without a record since the previous record. None for groups that are
-            not classic, because each of their epochs has a record. Also None if the kind is neither `rebalance` nor
-            `became_empty`.
-        not_known: the names of the missing records, in Kafka's terms.
-
+    `causes` contains all proven causes in the order of `CAUSES`. If the change is not a rebalance, `causes` can be
+    empty. If the causes are unknown, `causes` is None. `members` is the number of members after the rebalance.
+    `changes` is sorted by `key`, and contains the members that joined, left, or have different partitions than before.
+    `skipped_generations` is the number of generations without a record since the previous record. For groups that are
+    not classic, `skipped_generations` is None, because each of their epochs has a record. Only the kinds `rebalance`
+    and `became_empty` have `skipped_generations`. `not_known` contains the names of the missing records, in Kafka's
+    terms.
     """
 
     position: Position
