@@ -4,10 +4,9 @@ The monitor computes these results when it evaluates a generation. Rules:
 
 1. The computation starts from the assignment of the evaluated generation. A group without a fairness score has no
    what-if results. Exception: the score is missing for the reason `subscriptions_too_many` (`imbalance`, rule 4).
-2. For a group with up to `MOST_PARTITIONS_CHANGED` partitions, the monitor computes three cases: the unchanged group,
-   the group with one more member, and the group with one fewer member. For a larger group, it computes only the
-   unchanged group. A group with more than `MOST_PARTITIONS` partitions has no what-if results. DESIGN.md shows how long
-   the computation takes.
+2. The monitor computes results for the unchanged group. If the group has up to `MOST_PARTITIONS_CHANGED` partitions,
+   the monitor also computes results for one more member and for one fewer member. A group with more than
+   `MOST_PARTITIONS` partitions has no what-if results. DESIGN.md shows how long the computation takes.
 3. `remedy` is a strategy that removes the topic skew of the generation: with this strategy, the score is 100. If
    several strategies have the score 100, `remedy` is the strategy that moves the fewest partitions
    (`assignors.what_if.topic_skew.choose_remedy`).

@@ -1,7 +1,8 @@
 """Build the report of one group from its records and the last sample.
 
 1. If an open transaction blocks the group, its state is Unknown and its verdict is `unknown`. The report contains the
-   counts of rebalances from all records that the monitor has read. It contains no values from the last sample.
+   counts of rebalances from all records that the monitor has read. Such a report contains no values from the last
+   sample.
 2. While a classic group rebalances, its verdict is `rebalancing`. Only a listing of groups shows such a rebalance,
    because the coordinator writes no record about it. While a KIP-848 group reconciles, its verdict stays the same,
    because the verdict depends only on the targets.
@@ -77,8 +78,9 @@ class SampleValues(NamedTuple):
     """The values from the last sample.
 
     `conditions` are the active conditions. `unowned_records` is the number of unread records in unowned partitions.
-    `work` is the work of the members, and `cause` is the cause of the lag. Both are None if the group is not late.
-    `incident_id` is the id of the open incident. It is None if the group has no active evidence.
+    `work` is the work of the members, and `cause` is the cause of the lag. If no partition of the group is late, `work`
+    and `cause` are None. `incident_id` is the id of the open incident. If the group has no active evidence,
+    `incident_id` is None.
     """
 
     lag: GroupLag = GroupLag()

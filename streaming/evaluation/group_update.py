@@ -233,9 +233,8 @@ def _apply_facts(
     """Return three values: the snapshot after the external facts, its verdict, and the verdicts that became final.
 
     `facts` does not contain the end of the group. An incomplete verdict is computed again. A complete verdict is
-    computed again if the coordinator reported a different assignor. It is also computed again if the monitor corrected
-    the times of samples, and the verdict depends on samples. In both cases, the rows of the previous verdict stay in
-    the table.
+    computed again if the coordinator reported a different assignor. The same is done if the verdict depends on samples,
+    and the times of samples were corrected. In both cases, the rows of the previous verdict stay in the table.
     """
     snapshot, evaluation = state.snapshot, state.evaluation
     for fact in facts:

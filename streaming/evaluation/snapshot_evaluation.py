@@ -2,15 +2,15 @@
 
 The first rule that applies determines the result:
 
-1. The group is not evaluated if it has no members, or if its state is unknown because records are missing. It is also
-   not evaluated if the coordinator reported that the group is in a rebalance.
+1. The group is not evaluated if it has no members, or if its state is unknown because records are missing. A group is
+   also not evaluated if the coordinator reported that the group is in a rebalance.
 2. The members of Kafka Connect groups, share groups and streams groups do not divide the partitions of topics. So the
    evaluation of these groups has no verdicts.
 3. While the coordinator computes the assignment of an epoch (KIP-848, state Assigning), the verdict is `rebalancing`.
    While the members move to their targets (state Reconciling), the targets are evaluated. The records of a classic
    group do not show a rebalance in progress. Only a listing of groups shows it (`evaluate`, rule 2).
-4. Otherwise the evaluation contains the drift (`drift`, `consumer_drift`) and the distribution of partitions
-   (`imbalance`, `fairness`).
+4. For all other groups, the evaluation contains the drift (`drift`, `consumer_drift`) and the distribution of
+   partitions (`imbalance`, `fairness`).
 """
 
 from __future__ import annotations

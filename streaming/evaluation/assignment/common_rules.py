@@ -5,10 +5,10 @@ Rules:
 1. The common rules apply to classic groups of protocol type `consumer` and to KIP-848 consumer groups. For a KIP-848
    group, the targets are checked. The rules do not apply to a group without members.
 2. While a group rebalances, the owners of partitions are unknown. The owners are also unknown if the state of the group
-   is unknown, if a topic id has no name, or if the last record of a classic group cannot be decoded. If the owners are
-   unknown, no rule is checked, and the start times of unowned partitions stay the same (rule 4). A member with an
-   unknown assignment can own any partition. So if a group has such a member, its unowned partitions are unknown, and
-   rules 6 and 7 are checked only for the other members.
+   is unknown, or if a topic id has no name. The state of a classic group is unknown if its last record cannot be
+   decoded. If the owners are unknown, no rule is checked, and the start times of unowned partitions stay the same (rule
+   4). A member with an unknown assignment can own any partition. So if a group has such a member, its unowned
+   partitions are unknown, and rules 6 and 7 are checked only for the other members.
 3. Each existing partition of a subscribed topic must have an owner. A partition certainly exists if a sample after the
    record contains the partition. If only a sample before the record contains the partition, the record must assign a
    partition of the same topic with a higher number. All other partitions are *pending*. A pending partition counts as
@@ -19,11 +19,11 @@ Rules:
    times of samples (`broker_clocks.py`), the start time can become earlier.
 5. An unowned partition is *withheld* if a member claims the partition and the strategy is not eager. The next round of
    the cooperative rebalance (KIP-429) assigns the partition. So withheld partitions do not count as violations.
-6. The owner of a partition must subscribe to the topic of the partition. This rule is not checked for members with an
-   unknown subscription.
-7. A partition must have only one owner. This rule applies only to strategies that never assign a partition to two
-   members. Other strategies assign a partition to several members on purpose. For example, Faust assigns the partition
-   of a standby table to a second member.
+6. The owner of a partition must subscribe to the topic of the partition. For members with an unknown subscription, rule
+   6 is not checked.
+7. A partition must have only one owner. Rule 7 applies only to strategies that never assign a partition to two members.
+   Other strategies assign a partition to several members on purpose. For example, Faust assigns the partition of a
+   standby table to a second member.
 """
 
 from __future__ import annotations

@@ -4,22 +4,22 @@ The monitor *replays* the leader's computation: it computes the assignment again
 group's own strategy, the first rule that applies determines the verdict:
 
 1. For Kafka Streams and for strategies that the monitor does not implement, only the common rules are checked
-   (`common_rules`). If the assignment breaks a common rule, the verdict is `drift`. Otherwise the verdict is
-   `not_evaluated`.
+   (`common_rules`). If the assignment breaks a common rule, the verdict is `drift`. If the assignment breaks no common
+   rule, the verdict is `not_evaluated`.
 2. The verdict is `unknown` if an input is missing. The reason names the input:
 
-   - `metadata_missing`: the partition count of a subscribed topic is unknown. This reason also replaces a verdict
-     `drift` that may come from an outdated sample. Such a sample is older than the record and contradicts the record
-     (`sampled_topics`).
+   - `metadata_missing`: the partition count of a subscribed topic is unknown. Also, a verdict `drift` becomes `unknown`
+     with this reason if `drift` may come from an outdated sample. Such a sample is older than the record and
+     contradicts the record (`sampled_topics`).
    - `member_subscription`, `member_assignment`: the subscription or the assignment of a member cannot be decoded.
    - `target_assignment`: no record has the target of a KIP-848 member.
    - `resolved_regex`: the topics of a KIP-848 member's regular expression are unknown. Coordinators never return these
      topics.
    - `topic_names`: the target of a KIP-848 member contains the id of a deleted topic, so the name is unknown.
 
-3. The verdict is `match` if every partition has the owner that the replay computes. This rule is the same for all
-   client libraries. If racks are known, the monitor replays Java's `range` twice: with racks (Java 3.5 and later) and
-   without racks.
+3. The verdict is `match` if every partition has the owner that the replay computes. Rule 3 is the same for all client
+   libraries. If racks are known, the monitor replays Java's `range` twice: with racks (Java 3.5 and later) and without
+   racks.
 4. The verdict is `unknown` for the reason `metadata_changed` if the leader used a different partition count than the
    sample shows. The monitor detects the difference in two cases. First case: the leader assigned a partition that does
    not exist in the sample, because the topic was deleted or created again. Second case: only the partitions with the
@@ -210,7 +210,8 @@ def _evaluate_own_strategy(
 def _violations(inputs: AssignmentInputs, strategy: str, balance: str | None) -> Sequence[Violation]:
     """Return the rules that the present owners break.
 
-    `balance` is the strategy whose balance rule the leader's library follows. It is None if this strategy is unknown.
+    `balance` is the strategy whose balance rule the leader's library follows. If this strategy is unknown, `balance` is
+    None.
     """
     broken = [
         one for one in violations(inputs.spec, inputs.assignment, strategy) if one.rule is not Rule.MOVED_NEEDLESSLY
@@ -229,8 +230,9 @@ def _drift(
     """Return the verdict `drift`, with a list of the partitions whose owners break a rule.
 
     `expected_owners` are the owners in the valid assignment that is nearest to the actual assignment. If the strategy
-    has one correct result (`is_exact`), each partition without its expected owner is misplaced. The same is true if the
-    assignment is unbalanced. Otherwise, only the partitions that a violation names are misplaced.
+    has one correct result (`is_exact`), each partition without its expected owner is misplaced. If the assignment is
+    unbalanced, each partition without its expected owner is also misplaced. Otherwise, only the partitions that a
+    violation names are misplaced.
     """
     rules = {one.rule for one in broken}
     at_fault = {one.partition for one in broken if one.partition is not None}

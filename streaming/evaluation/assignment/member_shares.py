@@ -41,8 +41,8 @@ def topic_shares(
     """Return one share for each pair of a member and one of its topics.
 
     The topics of a member are its subscribed topics, and the topics of the partitions that it has or should have. `own`
-    is the verdict for the group's own strategy. `unnamed` contains the ids of topics whose names are unknown. These
-    topics have no shares.
+    is the verdict for the group's own strategy. `unnamed` contains the ids of topics whose names are unknown. Topics
+    without a known name have no shares.
 
     >>> member = GroupMember("m", None, "app", "/h", None, ("t",), None, None, None, (("t", 0),), (("t", 0),), ())
     >>> [(share.topic, share.partitions, share.expected) for share in topic_shares([member], None)]

@@ -9,7 +9,7 @@ A topic can be created, deleted or extended after a sample and before a record. 
    same count.
 4. If this count is not certain, a sample after the record can show that the topic *has changed*. First case: the record
    assigns a partition that does not exist in the sample. Second case: only the partitions with the highest numbers have
-   no owner. This includes a new topic, in which no partition has an owner.
+   no owner. The second case includes a new topic, in which no partition has an owner.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ class Condition:
 class ConditionChange:
     """The start or the end of a condition of a group.
 
-    `read_up_to_ms` is "now" (rule 1). It is None if the group no longer exists.
+    `read_up_to_ms` is "now" (rule 1). If the group no longer exists, `read_up_to_ms` is None.
     """
 
     group_id: str

@@ -8,9 +8,9 @@ continue those of `commit_gaps.py`.
     not change this time. Topics that match a member's regular expression (KIP-848) do not count. A classic client
     resolves its regular expression itself, so its subscription contains only names. When the client refreshes its
     metadata, it removes the names of deleted topics.
-22. A topic is missing (`ClusterSample.missing_topics`) if the brokers do not know the topic, and their response shows
-    that the monitor has the right DESCRIBE on this name. This right must be proven, because brokers before Kafka 1.0
-    return UNKNOWN_TOPIC_OR_PARTITION also if the right is missing. Brokers before Kafka 2.3 report no rights.
+22. A topic is missing (`ClusterSample.missing_topics`) if the brokers do not know the topic. Their response must also
+    show that the monitor has the right DESCRIBE on this name, because brokers before Kafka 1.0 return
+    UNKNOWN_TOPIC_OR_PARTITION also if the right is missing. Brokers before Kafka 2.3 report no rights.
 23. The condition is unknown in two cases. First case: the brokers did not know the topic before, and the last sample
     does not show whether the topic exists. Second case: the last record of a classic group cannot be decoded, so the
     subscriptions are unknown.

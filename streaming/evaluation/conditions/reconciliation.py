@@ -11,7 +11,7 @@ member shows this progress. The rule numbers continue those of `silence.py`:
 16. `stuck_reconciliation`: a member lags for longer than its rebalance timeout. A member must revoke its partitions
     within this timeout. In the polling mode the timeout is unknown, because coordinators do not report it. In this
     case, the limit is `stuck_after_seconds`. The coordinator fences a member that does not revoke its partitions in
-    time. So there are two possible reasons for a stuck member: the coordinator has not fenced the member, or the member
+    time. So there are two possible reasons for a stuck member. The coordinator has not fenced the member, or the member
     waits for a partition of a different member.
 17. Some members are not evaluated: members without a current assignment, and members whose state is unknown. A static
     member that has left for a restart (epoch -2) is also not evaluated, because it does not have to reconcile before

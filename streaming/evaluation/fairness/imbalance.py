@@ -3,8 +3,8 @@
 The work is compared among members, among client hosts, and among the subscribers of each topic. The measures are those
 of `assignors/fairness/evenness.py`. Example: 5 members share 7 partitions, so the mean is 1.4. If the members have 3,
 1, 1, 1 and 1 partitions, max/mean is 2.14, and there is one excess partition. If the members have 2, 2, 1, 1 and 1
-partitions, max/mean is 1.43. Then there is no excess partition, because in every assignment, a member has at least two
-partitions. Rules:
+partitions, max/mean is 1.43. In the second example, there is no excess partition, because in every assignment, a member
+has at least two partitions. Rules:
 
 1. If the work of at least one partition is unknown, the imbalance is unknown, and all its numbers are None.
    `unknown_reason` is the reason, and `unknown_partitions` is the number of partitions whose work is unknown. A
@@ -18,15 +18,15 @@ partitions. Rules:
    - Hosts: each host counts as one member with the subscriptions of all its members.
    - The subscribers of a topic: the score depends only on the partitions of this topic.
 
-4. In these cases there is no score, and `score_reason` gives the reason:
+4. If there is no score, `score_reason` contains one of these reasons:
 
    - `metadata_missing`: the partition count of a topic is unknown.
    - `metadata_changed`: the partition count of a topic has changed since the assignment.
    - `law_broken`: a partition has two owners, an assigned partition does not exist, an owner is not a member, or an
      owner does not subscribe to the topic.
    - `partitions_shared`: a partition has two owners, and the strategy permits this.
-   - `partitions_unassigned`: partitions have no owner, for example between two cooperative rounds. This does not affect
-     the scores of other topics.
+   - `partitions_unassigned`: partitions have no owner, for example between two cooperative rounds. The other topics
+     have scores.
    - `subscriptions_too_many`: the members have too many different subscriptions, so the fairest assignment is unknown.
    - `member_subscription`, `resolved_regex`, `topic_names`: the subscription of a member or the name of a topic is
      unknown.

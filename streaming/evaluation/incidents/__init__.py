@@ -23,9 +23,9 @@ Evidence (`evidence.py`):
    coordinator while the partition has no leader, and for START_WINDOW_MS after the loss. After a restart, the monitor
    does not know former leaders.
 
-Links between pieces of evidence (`links.py`). Rules 6 to 8 link only evidence that started within a short time: sorted
-by start, each piece of evidence starts at most START_WINDOW_MS after the previous piece. Such a sequence is a *run*. So
-a group with an old problem does not join a new problem of its broker.
+Links between pieces of evidence (`links.py`). Rules 6 to 8 link only evidence of the same *run*. In a run, each piece
+of evidence starts at most START_WINDOW_MS after the previous piece. So a group with an old problem does not join a new
+problem of its broker.
 
 5. Same group. If two facts about one group are active at the same time, they belong together. If a fact starts before
    the incident of the group has ended (rule 10), it belongs to this incident.

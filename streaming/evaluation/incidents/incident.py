@@ -82,8 +82,8 @@ class Incident:
     def shown_at_groups(self) -> frozenset[str]:
         """The ids of the groups that show this incident.
 
-        These are the groups with active evidence in the list. While the incident is active, groups without listed
-        evidence also show it, because it is unknown whether their evidence is active.
+        A group shows the incident if the incident lists active evidence of the group. While the incident is active,
+        groups without listed evidence also show the incident, because their evidence may be active.
         """
         unlisted = frozenset(self.groups) - self.listed_groups if self.quiet_since_ms is None else frozenset()
         return unlisted.union(self.active_groups)

@@ -11,8 +11,7 @@ evidence ends. "All groups" are the groups with listed evidence.
    host.
 4. The cause is the first name in PRECEDENCE for which at least half of all groups have evidence. If there is no such
    name, the cause is the first name in PRECEDENCE for which any group has evidence. In PRECEDENCE, a problem comes
-   before the problems that it can cause. For example, a hot partition can cause lag, lag can cause lost records, and a
-   member that joins and leaves again and again can cause a storm.
+   before the problems that it can cause. For example, a hot partition can cause lag, and lag can cause lost records.
 5. `unknown`: the lag is above a limit, and its cause is unknown.
 """
 

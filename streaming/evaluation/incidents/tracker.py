@@ -34,7 +34,7 @@ class SampledEvidence:
 
 
 class IncidentUpdate(NamedTuple):
-    """The open incidents, and the incidents that opened, changed, ended or merged. Both are sorted by age."""
+    """The open incidents, and the incidents that opened, changed, ended or merged. Both tuples are sorted by age."""
 
     open: tuple[Incident, ...]
     changed: tuple[Incident, ...]

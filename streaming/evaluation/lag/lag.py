@@ -129,7 +129,7 @@ class ClusterSample:
 
     @property
     def leaderless_offsets_topic_partitions(self) -> int:
-        """The number of partitions of `__consumer_offsets` without a leader. It is 0 if the topic is unknown."""
+        """The number of partitions of `__consumer_offsets` without a leader, or 0 if the topic is unknown."""
         return max(0, self.offsets_topic_partitions - len(self.offsets_topic_leaders))
 
     def is_empty(self, partition: TopicPartition) -> bool:

@@ -16,26 +16,25 @@ all three cases, the group may have read every record that it can read. Rules:
    previous fetch ended. If retention has deleted this offset, the next fetch starts at the log start offset. A
    read_committed consumer ignores records of aborted transactions. A read_uncommitted consumer reads these records. So
    if a fetch finds only records of aborted transactions, lag and status are unknown, as in rule 4.
-3. A row is blocked (`is_blocked`) if an open transaction begins at the last stable offset, and no record exists between
-   the committed offset and the last stable offset. The lag of a blocked row is still counted up to the high watermark.
-   A blocked row never has the status STOP and never counts as silent. If the committed offset is greater than the last
-   stable offset, the consumer uses read_uncommitted. So its row is not blocked.
+3. A row is blocked (`is_blocked`) if an open transaction begins at the last stable offset. Also, no record may exist
+   between the committed offset and the last stable offset. The lag of a blocked row is still counted up to the high
+   watermark. A blocked row never has the status STOP and never counts as silent. If the committed offset is greater
+   than the last stable offset, the consumer uses read_uncommitted. So its row is not blocked.
 4. While no fetch has found a record, the unread offsets are *doubtful* in two cases. First case: at most FEW_OFFSETS
    offsets are unread, so all of them may be markers or holes. Second case: the topic has transactions (rule 6), so all
    unread offsets may belong to aborted transactions. A bad status of a doubtful row becomes unknown. If the committed
    offset does not change for DOUBTED_AFTER_MS, the lag becomes unknown, too. In all other cases, each unread offset
-   counts as a record. So without transactions, a lag of more than FEW_OFFSETS is never unknown. A fetch can be
-   impossible: the monitor has no READ permission on the topic, the partition has no leader, or the limit of rule 5 is
-   reached.
+   counts as a record. So without transactions, a lag of more than FEW_OFFSETS is never unknown. A fetch is impossible
+   without READ permission on the topic, without a leader of the partition, or after the limit of rule 5.
 5. The monitor makes at most FETCHES_PER_SAMPLE fetches per sample. The order of the fetches is: first the topics with
    transactions, then all other topics; within both, the smallest lag first. If a broker refuses READ on a topic, the
    monitor tries again after REFUSED_FOR_MS.
 6. A topic has transactions if the monitor has found a proof. There are two proofs. If the monitor has no READ
-   permission, the proof is a last stable offset that is lower than the end offset, because then a transaction is open.
-   If the monitor has READ permission, the proof is a fetch that finds a marker or a record of a transaction. The proof
-   stays valid while groups have commits for the topic, also after a restart. If an end offset decreases, the topic was
-   created again or lost records. So its proof and its results are removed. Without READ, the monitor requests the last
-   stable offset of each partition with lag at each sample, until it has the proof.
+   permission, the proof is an open transaction: a last stable offset that is lower than the end offset. If the monitor
+   has READ permission, the proof is a fetch that finds a marker or a record of a transaction. The proof stays valid
+   while groups have commits for the topic, also after a restart. If an end offset decreases, the topic was created
+   again or lost records. So its proof and its results are removed. Without READ, the monitor requests the last stable
+   offset of each partition with lag at each sample, until it has the proof.
 
 Limit of rule 6: without READ permission, the monitor detects only transactions that are open during a sample. If no
 transaction is detected, and more than FEW_OFFSETS offsets are unread, the offsets of aborted transactions count as
@@ -346,7 +345,7 @@ def _join(known: Tail, fetch: TailFetch, result: Tail) -> Tail:
     """Return the combined result of earlier fetches and a new fetch.
 
     The next offset does not change if an earlier fetch found aborted records, or if retention deleted offsets between
-    the two fetches. It is unknown whether the deleted offsets had records.
+    the two fetches. The reason is that the monitor does not know whether the deleted offsets had records.
     """
     is_continued = known.next_offset == known.read_to == fetch.from_offset
     next_offset = result.next_offset if is_continued else known.next_offset

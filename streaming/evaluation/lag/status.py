@@ -10,8 +10,7 @@ The first rule that applies determines the status. The output contains the numbe
    to W's last commit. Second, all end offsets of the last RECENT_END_OFFSETS_MS are greater than the last committed
    offset. If the group has reached one of these end offsets, it had read everything a short time ago. So the unread
    records are new, and the status is not STOP. A client that has read everything does not have to commit (Burrow issue
-   303). Rule 4 would report OK if W contains a lag of 0 that is a week old, so rule 2 comes before rule 4 (Burrow issue
-   290).
+   303). Rule 2 comes before rule 4, because rule 4 reports OK even if a lag of 0 in W is a week old (Burrow issue 290).
 3. REWIND: a committed offset is lower than the previous committed offset, and no later commit reaches the previous
    offset again. Only the first decrease in W is checked. During rebalances, committed offsets often decrease for a
    short time and then increase again. Such a decrease is not REWIND. If a group has read everything and is then reset
@@ -87,7 +86,7 @@ RECENT_END_OFFSETS_MS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class StatusRules:
-    """The thresholds of the rules. They come from the settings."""
+    """The thresholds of the rules, from the settings."""
 
     allowed_lag: int = 0
     minimum_complete: float = 0.0

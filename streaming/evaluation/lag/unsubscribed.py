@@ -11,7 +11,7 @@ whether a partition is included or excluded:
 3. The subscription of a member is unreadable: the partition is included, because the subscription may contain the
    topic.
 4. A member subscribes to the topic, or a partition of the topic is assigned to a member: the partition is included.
-5. Otherwise the partition is excluded.
+5. No member reads the topic: the partition is excluded.
 
 Burrow never stops reporting such topics (issues 14, 504, 854). In klag, users exclude such topics by configuration
 (issue 92).

@@ -17,16 +17,16 @@ monitor would also report silence if it has not read the last records yet. Rules
    to cooperative (KIP-429) needs two rolling restarts.
 3. `rebalance_storm`: the window has at least `storm_rebalances` rebalances and no rolling restart. If a cooperative
    round only assigns the partitions that the previous round withheld, it is not counted. The *start* of a group counts
-   as one rebalance. The start begins when the group is created or becomes empty. It consists of rebalances in which
-   members only join. The start ends after `stuck_after_seconds`, or when a member leaves. The rebalances of a start are
-   counted as one, because pods that start one after the other interrupt only their own work. Several starts of the same
-   group can still be a storm. After the start, each joining member interrupts the work of all others, so each of these
-   rebalances counts. In rule 2, members that joined during the start were in the group before the window began. So the
-   monitor can recognise a rolling restart a few minutes after the start. The *end* of a group also counts as one
-   rebalance. The end begins at most `stuck_after_seconds` before the group becomes empty. It consists of rebalances in
-   which members only leave. If a group has had no members for longer than `stuck_after_seconds`, the condition is not
-   active. A storm can have a cause that is also a condition (rules 4 to 6). In this case, both conditions are shown,
-   because the cause may explain only a part of the storm.
+   as one rebalance. The start begins when the group is created or becomes empty. The start consists of rebalances in
+   which members only join. The start ends after `stuck_after_seconds`, or when a member leaves. The rebalances of a
+   start are counted as one, because pods that start one after the other interrupt only their own work. Several starts
+   of the same group can still be a storm. After the start, each joining member interrupts the work of all others, so
+   each of these rebalances counts. In rule 2, members that joined during the start were in the group before the window
+   began. So the monitor can recognise a rolling restart a few minutes after the start. The *end* of a group also counts
+   as one rebalance. The end begins at most `stuck_after_seconds` before the group becomes empty. The end consists of
+   rebalances in which members only leave. If a group has had no members for longer than `stuck_after_seconds`, the
+   condition is not active. A storm can have a cause that is also a condition (rules 4 to 6). In this case, both
+   conditions are shown, because the cause may explain only a part of the storm.
 4. `flapping_member`: within the window, a member left at least `flap_threshold` times after it had joined. A rejoin
    counts as a leave. A member is identified by its group instance id. A member without a group instance id is
    identified by client id and host, because a restarted process has a new member id each time. Several members can have

@@ -30,7 +30,7 @@ class MemberChange(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """The identity of the member. It is the same before and after the rebalance (`rebalances`, rule 4)."""
+        """The identity of the member, before and after the rebalance (`rebalances`, rule 4)."""
         return self.member_id if self.group_instance_id is None else self.group_instance_id
 
 

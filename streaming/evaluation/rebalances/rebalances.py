@@ -7,10 +7,10 @@ Rules:
    targets are not a new rebalance. A snapshot without a generation is not compared. For example, the record is
    unreadable, or the group is a classic group in the polling mode.
 2. `first_seen`: the first snapshot of a group. `created`: the first snapshot after the group was created again. Neither
-   is compared. A group was created again if it has a lower generation, a different group type, different members at the
-   same generation, a different partition of `__consumer_offsets`, or a record after its end. `upgraded` or
-   `downgraded`: the group changed to a different protocol, or back to the classic protocol. In this case, a tombstone
-   is not the end of the group (`advance`, rule 6).
+   is compared. A group was created again if it has a lower generation, a different group type, or different members at
+   the same generation. A different partition of `__consumer_offsets` or a record after the end of the group also proves
+   this. `upgraded` or `downgraded`: the group changed to a different protocol, or back to the classic protocol. In this
+   case, a tombstone is not the end of the group (`advance`, rule 6).
 3. `became_empty`: the group has no members any more. `static_rejoin`: a static member has a new member id, but the
    members and the generation are the same. A static rejoin is not a rebalance. `deleted`: the group no longer exists.
    `rebalance`: all other changes.
@@ -34,8 +34,8 @@ Rules:
 7. A partition has moved if it has a present owner and this owner is different from its previous owner. If a partition
    had no previous owner, it has not moved. If a cooperative round withholds partitions, its moves are not counted. The
    next round is compared with the owners before the first round, so each move is counted once. `assignors.fairness`
-   computes `fewest_moves`. `fewest_moves` is None if a partition has no owner or several owners. It is also None for
-   Kafka Streams, because its assignor assigns tasks, not partitions.
+   computes `fewest_moves`. `fewest_moves` is None if a partition has no owner or several owners. For Kafka Streams,
+   `fewest_moves` is also None, because its assignor assigns tasks, not partitions.
 8. The sync time is the time that the group waited for the leader's assignment. This time ends at the timestamp of the
    record. Only the first record of a generation shows the sync time. If the computed time is longer than the rebalance
    timeout of every member, the record is not the first record, so the sync time is unknown.
@@ -329,7 +329,7 @@ def _hands_over(baseline: RebalanceBaseline, then: Sequence[GroupMember], now: I
     """Return True if a member gets a partition that the previous cooperative round withheld from a different member.
 
     Some partitions without an owner were withheld from no member, for example the partitions of a member that timed
-    out. These partitions do not count.
+    out. Such partitions do not count.
     """
     if baseline.owners_before is None:
         return False

@@ -1,7 +1,7 @@
 """Collect the inputs of a group's what-if. The page and the advice use the same inputs.
 
-1. Nothing is computed in these cases: an open transaction blocks the group, the group is not evaluated, the partition
-   count of a subscribed topic is unknown, or the subscription or the assignment of a member is unknown. The monitor
+1. Nothing is computed if an open transaction blocks the group, or if the group is not evaluated. Nothing is computed if
+   the partition count of a subscribed topic, or the subscription or the assignment of a member, is unknown. The monitor
    does not evaluate Kafka Streams groups, Connect groups, share groups, groups without members, and groups that only
    commit offsets.
 2. Nothing is computed for a group with more than `MAX_PARTITIONS` partitions or more than `MAX_MEMBERS` members

@@ -7,8 +7,8 @@ The brokers keep a committed offset for `offsets.retention.minutes`, counted fro
    its record). If the record has no such time (before version 2), rule 3 applies.
 3. A KIP-848 group, a streams group, and a group that only commits: the start is the time of each commit.
 4. The expiry time is unknown if no broker returned `offsets.retention.minutes`, or if the state of the group is
-   unknown. It is also unknown if a listing shows a state other than Empty. In the polling mode, the expiry time is
-   always unknown, because coordinators do not return the starts.
+   unknown. If a listing shows a state other than Empty, the expiry time is also unknown. In the polling mode, the
+   expiry time is always unknown, because coordinators do not return the starts.
 5. A commit after the group became Empty does not change the start of rule 2. So a client cannot extend the time if it
    commits offsets for a group without members.
 

@@ -5,17 +5,17 @@ hour, the same lag may be too high. If the lag of a row is unknown, all values o
 the reason). In the rules, c is `next_offset` (the committed offset, or the offset of the first record after it), and s
 is the log start offset. Rules:
 
-1. `records_lost` = s - c if c < s, otherwise 0. These are the offsets that the group has not committed and can never
-   read. Compaction and aborted transactions leave offsets without records, so `records_lost` is an upper bound. If no
-   fetch has found a record among these offsets, all of them may be transaction markers or records of aborted
-   transactions (`next_offsets.py`). The deletion of such offsets is not a loss. So `records_lost` is null if there are
-   at most FEW_OFFSETS such offsets, or if the topic has transactions. A known loss stays known while the committed
-   offset stays the same, also after a restart. Otherwise, a loss of a few records would become unknown, because a
-   deleted record cannot be fetched again.
+1. `records_lost` = s - c if c < s, otherwise 0. `records_lost` counts the offsets that the group has not committed and
+   can never read. Compaction and aborted transactions leave offsets without records, so `records_lost` is an upper
+   bound. If no fetch has found a record among these offsets, all of them may be transaction markers or records of
+   aborted transactions (`next_offsets.py`). The deletion of such offsets is not a loss. So `records_lost` is null if
+   there are at most FEW_OFFSETS such offsets, or if the topic has transactions. A known loss stays known while the
+   committed offset stays the same, also after a restart. Otherwise, a loss of a few records would become unknown,
+   because a deleted record cannot be fetched again.
 2. `lost_since_ms`: the time of the first sample in which s is greater than c. If the commit is later than this sample,
    the time of the commit is used. The kind is `at_least` if s was already greater than c in the oldest stored sample.
-   The time stays the same in all samples of one loss, even if the group commits or old samples are removed. It also
-   stays the same if the loss is unknown for some samples, for example because a partition has no leader.
+   The time stays the same in all samples of one loss, even if the group commits or old samples are removed. The time
+   also stays the same if the loss is unknown for some samples, for example because a partition has no leader.
 3. `seconds_until_lost` is 0 if records are already lost. If the lag is 0, the value is null, because a group that has
    read everything cannot lose records. Otherwise, there are two estimates: one from the rate of the log start offset
    (rules 4 to 6), and one from `retention.ms` (`time_retention.py`). The smaller estimate applies, because both size
@@ -30,8 +30,8 @@ is the log start offset. Rules:
 
    The log start offset moves by whole segments, in steps. So if the rate is constant, records are lost at the estimated
    time, or up to one step later. A result of 0 means that the next step may delete unread records.
-6. This estimate is at most AHEAD times the period over which the rate was measured. A longer estimate is replaced by
-   this maximum, and its kind is `at_least`. The kind of all other results is `estimate`.
+6. The estimate from the rate is at most AHEAD times the period over which the rate was measured. A longer estimate is
+   replaced by this maximum, and its kind is `at_least`. The kind of all other results is `estimate`.
 
 Limits of the method: it assumes that the group does not commit again. If retention is by time, brokers now delete the
 records that were written one retention time ago. So if many records were written at that time, the log start offset
