@@ -2,12 +2,11 @@
 
 The monitor computes these results when it evaluates a generation. Rules:
 
-1. The computation starts from the assignment of the evaluated generation. A group without a fairness score has what-if
-   results only if the score is missing for the reason `subscriptions_too_many` (`imbalance`, rule 4).
-2. For a group with up to `MOST_PARTITIONS_CHANGED` partitions, the monitor computes three cases: the unchanged group,
-   the group with one more member, and the group with one fewer member. For a larger group, it computes only the
-   unchanged group. A group with more than `MOST_PARTITIONS` partitions has no what-if results. DESIGN.md shows the
-   computing time.
+1. The computation starts from the assignment of the evaluated generation. A group without a fairness score has no
+   what-if results. Exception: the score is missing for the reason `subscriptions_too_many` (`imbalance`, rule 4).
+2. The monitor computes results for the unchanged group. If the group has up to `MOST_PARTITIONS_CHANGED` partitions,
+   the monitor also computes results for one more member and for one fewer member. A group with more than
+   `MOST_PARTITIONS` partitions has no what-if results. DESIGN.md shows how long the computation takes.
 3. `remedy` is a strategy that removes the topic skew of the generation: with this strategy, the score is 100. If
    several strategies have the score 100, `remedy` is the strategy that moves the fewest partitions
    (`assignors.what_if.topic_skew.choose_remedy`).
@@ -45,11 +44,11 @@ _ACCEPTED_SCORE_REASONS = frozenset({"", "subscriptions_too_many"})
 
 
 class Alternative(msgspec.Struct, frozen=True, array_like=True):
-    """The assignment that `strategy` computes for the group after `change`, described by numbers.
+    """Numbers that describe the assignment that `strategy` computes for the group after `change`.
 
     If `strategy` is `TODAY`, the numbers describe the present assignment. If a user's strategy fails or returns an
-    invalid assignment, `failure` contains a short reason and a description, and all fields after `failure` are None.
-    `score` and `excess_partitions` are also None if the members have too many different subscriptions.
+    invalid assignment, `failure` contains a short reason and a description, and all fields after `failure` are None. If
+    the members have too many different subscriptions, `score` and `excess_partitions` are None.
     """
 
     change: str
@@ -69,7 +68,7 @@ class Alternative(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Alternatives(msgspec.Struct, frozen=True):
-    """The what-if results for one generation. `position` is the position of the generation's record.
+    """The what-if results for one generation. `position` is the position of the generation's record in the log.
 
     `remedy` is None if the assignment has no topic skew, or if no strategy removes the skew (rule 3).
     """
@@ -82,7 +81,7 @@ class Alternatives(msgspec.Struct, frozen=True):
     remedy: str | None = None
 
     def as_it_is(self) -> Alternatives:
-        """Return a copy that contains only the outcomes for the unchanged group."""
+        """Return a copy of these results with only the outcomes for the unchanged group."""
         unchanged = tuple(outcome for outcome in self.outcomes if outcome.change == AS_IT_IS)
         return msgspec.structs.replace(self, outcomes=unchanged)
 
@@ -90,7 +89,7 @@ class Alternatives(msgspec.Struct, frozen=True):
 def compute_alternatives(
     evaluation: Evaluation, snapshot: GroupSnapshot, strategies: Sequence[PartitionAssignor]
 ) -> Alternatives | None:
-    """Compute the what-if results of a snapshot. Return None if rule 1 or 2 excludes the group."""
+    """Return the what-if results of a snapshot, or None if the group has no results by rule 1 or 2."""
     total = among_members(evaluation.imbalances, PARTITIONS)
     if (
         total is None

@@ -1,15 +1,16 @@
 """Build the report of one group from its records and the last sample.
 
 1. If an open transaction blocks the group, its state is Unknown and its verdict is `unknown`. The report contains the
-   counts of rebalances from all records that the monitor has read. It contains no values from the last sample.
+   counts of rebalances from all records that the monitor has read. Such a report contains no values from the last
+   sample.
 2. While a classic group rebalances, its verdict is `rebalancing`. Only a listing of groups shows such a rebalance,
-   because the coordinator writes no record about it. While a KIP-848 group reconciles, the targets of its members count
-   as its assignment, and its verdict stays the same.
+   because the coordinator writes no record about it. While a KIP-848 group reconciles, its verdict stays the same,
+   because the verdict depends only on the targets.
 3. A group without membership records only commits offsets (`assign()` in the Java client). The state and the type of
    such a group come from the listing of groups. Its report contains no members, no assignment and no rebalances.
 4. For each of the three common rules, the report contains the number of partitions that break the rule. Withheld
-   partitions do not count. If the assignment of a member is unknown, the number of unowned partitions is unknown, and
-   the other two numbers are lower bounds. If a lower bound is 0, the report shows the number as unknown.
+   partitions do not count. If the assignment of a member is unknown, the number of unowned partitions is unknown. In
+   this case, the other two numbers are lower bounds, or unknown if the lower bound is 0.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class RecordedGroup(NamedTuple):
 
     `record` is the stored state that comes from the group's records. `record` is None if the group only commits
     offsets. `state` comes from the listing of groups if the listing is newer than the last record. `listed` is set only
-    if `record` is None. `measured` contains the imbalances of lag and of throughput, for the present assignment.
+    if `record` is None. `measured` shows how evenly the present assignment shares lag and throughput.
     """
 
     group_id: str
@@ -77,8 +78,9 @@ class SampleValues(NamedTuple):
     """The values from the last sample.
 
     `conditions` are the active conditions. `unowned_records` is the number of unread records in unowned partitions.
-    `work` is the work of the members, and `cause` is the cause of the lag. Both are None if the group is not late.
-    `incident_id` is the id of the open incident. It is None if the group has no active evidence.
+    `work` is the work of the members, and `cause` is the cause of the lag. If no partition of the group is late, `work`
+    and `cause` are None. `incident_id` is the id of the open incident. If the group has no active evidence,
+    `incident_id` is None.
     """
 
     lag: GroupLag = GroupLag()

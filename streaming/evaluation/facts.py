@@ -1,6 +1,7 @@
 """The parts of a group's report, one class for each question. In each field, None means unknown.
 
-Open transactions, old samples and rebalances in progress make some values unreliable. `evaluate` omits these values.
+An open transaction, an old sample or a rebalance in progress makes some values unreliable. `evaluate` sets these values
+to None.
 """
 
 from __future__ import annotations
@@ -94,12 +95,12 @@ class AssignmentReport:
 
 @dataclass(frozen=True)
 class FairnessReport:
-    """How partitions, lag and throughput are distributed. Lag and throughput are the last measured values.
+    """How partitions, lag and throughput are distributed. Lag and throughput come from the last measurement.
 
-    `skewed_topics` is the number of topics whose extra partition is assigned to the same members. `skew_partitions` is
-    the surplus of the busiest members: their partitions minus their partitions in the fairest assignment
-    (`assignors/fairness/evenness.py`). `remedy` is the strategy that removes the skew with the fewest moves. `what_if`
-    contains the what-if results for the present assignment.
+    `skewed_topics` is the number of topics in the topic skew: the same members have the extra partition of each of
+    these topics. `skew_partitions` is the number of partitions that the busiest members have in excess of the fairest
+    assignment (`assignors/fairness/evenness.py`). `remedy` is the strategy that removes the skew with the fewest moves.
+    `what_if` contains the what-if results for the present assignment.
     """
 
     work: tuple[Imbalance, ...] = ()
@@ -140,7 +141,7 @@ class RebalanceReport:
 class Members:
     """The members of the group.
 
-    The values of single members are computed at their first use and then cached. Lists of all groups do not use them.
+    The values of single members are computed only if a page or a metric needs them, and then cached.
     """
 
     snapshot: GroupSnapshot | None = None
@@ -158,7 +159,7 @@ class Members:
 
     @property
     def leader(self) -> GroupMember | None:
-        """The member that computed the assignment of a classic group. None if it is unknown or does not exist."""
+        """The leader of a classic group, or None if the leader is unknown or does not exist."""
         return leader(self.snapshot) if self.snapshot else None
 
     @property
@@ -240,7 +241,7 @@ class GroupFacts(msgspec.Struct, frozen=True):
     """Everything that is known about one group.
 
     `limits` come from the settings. `unowned_records` is the number of unread records in unowned partitions.
-    `not_known` contains the names of the missing values, as in the tables. `cause` is the cause of the group's lag.
+    `not_known` contains the names of the unknown facts (`group.not_known`). `cause` is the cause of the group's lag.
     `work` is the work of each member and host. `cause` and `work` are None if no partition of the group is late.
     `committed_topics` are the topics for which the group has committed offsets. Without a fresh sample,
     `committed_topics` is empty. `topic_loads` contains the known loads of `committed_topics`. `incident_id` is the id
@@ -266,7 +267,7 @@ class GroupFacts(msgspec.Struct, frozen=True):
 
     @property
     def topics(self) -> frozenset[str]:
-        """The topics that members subscribe to or own partitions of, and the topics with committed offsets."""
+        """The subscribed topics, the topics of assigned partitions, and the topics with committed offsets."""
         return self.members.topics.union(self.committed_topics)
 
     @property
@@ -282,6 +283,6 @@ class GroupFacts(msgspec.Struct, frozen=True):
 
     @property
     def is_evaluated(self) -> bool:
-        """True if the group's own strategy has a verdict other than `not_evaluated`."""
+        """True if there is a verdict for the group's own strategy, and this verdict is not `not_evaluated`."""
         own = self.assignment.own
         return own is not None and own.is_evaluated

@@ -35,10 +35,10 @@ useful.
 class GroupState(msgspec.Struct, frozen=True):
     """The stored state of one group: its snapshot, and the verdicts on its present generation.
 
-    `pending` contains earlier snapshots whose rows wait for topic names. These snapshots have only topic ids, and the
-    brokers have not returned the names yet. `rebalance_history` covers all rebalances that have a row. `alternatives`
-    contains the what-if results of the evaluated generation, for the unchanged group. Only the table contains the
-    what-if results for a changed number of members. `violations` are the present violations of the common rules.
+    `pending` contains earlier snapshots with only the ids of some topics. Their rows are not written before the brokers
+    return the names of these topics. `rebalance_history` covers all rebalances that have a row. `alternatives` contains
+    the what-if results of the evaluated generation, but only for the unchanged group. `violations` are the present
+    violations of the common rules.
     """
 
     snapshot: GroupSnapshot
@@ -66,8 +66,8 @@ class GroupState(msgspec.Struct, frozen=True):
 class GroupUpdate(msgspec.Struct, frozen=True):
     """The result of one batch for one group: its new state, and the values for the tables.
 
-    If `forgotten` is True, the group was deleted long ago, and its state is removed now. `alternatives` contains the
-    what-if results for the generation of the batch's last verdict.
+    If `forgotten` is True, the batch removes the state of a group that was deleted long ago. `alternatives` contains
+    the what-if results for the last evaluated generation of the batch.
     """
 
     record: GroupState
@@ -119,11 +119,11 @@ def apply_batch(  # noqa: PLR0913 - everything that the update depends on, by na
 ) -> GroupUpdate:
     """Apply the events of one batch to the state of a group.
 
-    External facts are applied before log events, because the driver knew the facts before Spark read the records. So a
-    verdict that waits for a fact gets the fact before a newer record, or the end of the group, replaces the verdict.
-    The result does not depend on how Spark divides the events into batches. `names` contains the names of all topics at
-    the start of the query. After the first record in the group's home partition, records in other partitions are
-    ignored (`combine.own_partitions`, rule 3).
+    External facts are applied before log events, because the driver knew the facts before Spark read the records. If an
+    incomplete verdict waits for such a fact, the verdict becomes complete before a newer record replaces it. The result
+    does not depend on how Spark divides the events into batches. `names` contains the names of all topics at the start
+    of the query. After the first record in the group's home partition, records in other partitions are ignored
+    (`combine.own_partitions`, rule 3).
     """
     home = own_partitions.home(state.snapshot.group_id)
     events = list(events)
@@ -170,7 +170,7 @@ def apply_batch(  # noqa: PLR0913 - everything that the update depends on, by na
 def _makes_row(before: GroupSnapshot, event: GroupEvent, after: GroupSnapshot) -> bool:
     """Return True if the table must contain a row for the snapshot `after`.
 
-    Either this batch writes the row, or the monitor wrote the row with an earlier checkpoint.
+    Perhaps the table already contains the row, because the monitor wrote it with an earlier checkpoint.
     """
     return should_report(before, event, after) or was_reported(before, event, after)
 
@@ -184,8 +184,8 @@ def _split_waiting(
 ) -> tuple[tuple[GroupSnapshot, ...], tuple[GroupSnapshot, ...]]:
     """Split the snapshots before the first snapshot that must wait for topic names.
 
-    Only the first part gets its rows now. If the snapshots have more than PENDING_MEMBERS members in total, the oldest
-    snapshots do not wait. Their rows are written with topic ids.
+    The rows of the first part are written now. If the snapshots have more than PENDING_MEMBERS members in total, the
+    rows of the oldest snapshots are also written now, with topic ids.
     """
     members = 0
     first_allowed = len(waiting)
@@ -201,7 +201,7 @@ def _split_waiting(
 
 
 def _log_order(home: int | None) -> Callable[[LogEvent], tuple[bool, Position]]:
-    """Return a sort key for log events: by position, but events in the group's home partition come last.
+    """Return a function that sorts log events by position, but events in the group's home partition come last.
 
     After the partition count of `__consumer_offsets` changes, the records of the group continue in its home partition.
     """
@@ -209,7 +209,7 @@ def _log_order(home: int | None) -> Callable[[LogEvent], tuple[bool, Position]]:
 
 
 def _is_in_abandoned_partition(known: Position | None, position: Position, home: int | None) -> bool:
-    """Return False for the partition of the group's last record, and for the group's home partition."""
+    """Return True if the event is outside the partition of the group's last record and outside its home partition."""
     if known is None or known.offsets_topic_partition == position.offsets_topic_partition:
         return False
     return position.offsets_topic_partition != home
@@ -217,7 +217,7 @@ def _is_in_abandoned_partition(known: Position | None, position: Position, home:
 
 @dataclass(frozen=True, slots=True)
 class _CurrentVerdict:
-    """The present verdict, and the evaluated snapshot. `snapshot` is None if an earlier batch evaluated it."""
+    """The present verdict, and its snapshot. `snapshot` is None if an earlier batch computed the verdict."""
 
     evaluation: Evaluation | None
     snapshot: GroupSnapshot | None = None
@@ -233,8 +233,8 @@ def _apply_facts(
     """Return three values: the snapshot after the external facts, its verdict, and the verdicts that became final.
 
     `facts` does not contain the end of the group. An incomplete verdict is computed again. A complete verdict is
-    computed again in two cases: the coordinator reported a different assignor, or the verdict depends on samples whose
-    times were corrected. In both cases, the rows of the previous verdict stay in the table.
+    computed again if the coordinator reported a different assignor. The same is done if the verdict depends on samples,
+    and the times of samples were corrected. In both cases, the rows of the previous verdict stay in the table.
     """
     snapshot, evaluation = state.snapshot, state.evaluation
     for fact in facts:
@@ -288,8 +288,8 @@ def _evaluate_history(
 ) -> tuple[_CurrentVerdict, tuple[Evaluation, ...]]:
     """Return the verdict on the last snapshot, and all final verdicts.
 
-    An incomplete verdict is computed again when its missing inputs arrive. If a newer record arrives first, the
-    incomplete verdict becomes final.
+    An incomplete verdict is computed again when its missing inputs arrive. If a newer record arrives earlier than these
+    inputs, the incomplete verdict becomes final.
     """
     final: list[Evaluation] = []
     for snapshot in history[-EVALUATED_RECORDS_PER_BATCH:]:
@@ -314,7 +314,7 @@ def _update_alternatives(
 ) -> tuple[Alternatives | None, Alternatives | None]:
     """Return the what-if results for the group's state, and the what-if results for the table.
 
-    The table gets what-if results only if this batch computed the present verdict and writes the rows of this verdict.
+    The table gets what-if results only if the present verdict became final in this batch.
     """
     if present.evaluation is None:
         return None, None

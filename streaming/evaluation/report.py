@@ -18,5 +18,5 @@ class GroupReport(GroupFacts, frozen=True, dict=True):
 
     @property
     def place(self) -> Place:
-        """The sort key of the group. It sorts the group with the worst trouble first."""
+        """The sort key of the group. The group with the worst trouble has the lowest key."""
         return place(self, self.troubles)

@@ -2,15 +2,15 @@
 
 The first rule that applies determines the result:
 
-1. The group is not evaluated if it has no members, or if its state is unknown because records are missing. It is also
-   not evaluated if the coordinator reported that the group is in a rebalance.
+1. The group is not evaluated if it has no members, or if its state is unknown because records are missing. A group is
+   also not evaluated if the coordinator reported that the group is in a rebalance.
 2. The members of Kafka Connect groups, share groups and streams groups do not divide the partitions of topics. So the
    evaluation of these groups has no verdicts.
 3. While the coordinator computes the assignment of an epoch (KIP-848, state Assigning), the verdict is `rebalancing`.
    While the members move to their targets (state Reconciling), the targets are evaluated. The records of a classic
    group do not show a rebalance in progress. Only a listing of groups shows it (`evaluate`, rule 2).
-4. Otherwise the evaluation contains the drift (`drift`, `consumer_drift`) and the distribution of partitions
-   (`imbalance`, `fairness`).
+4. For all other groups, the evaluation contains the drift (`drift`, `consumer_drift`) and the distribution of
+   partitions (`imbalance`, `fairness`).
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ class Evaluation(msgspec.Struct, frozen=True):
     `imbalances` describes how partitions are distributed. `skew` is the topic skew, or None if there is no topic skew.
     `metadata_sampled_at_ms` is the time of the oldest sample of topic metadata. `assigned_by` is the library that
     computed the assignment, with the evidence for this library. `not_known` contains the names of missing inputs.
-    `awaits_sample` is True if the sample of a topic is older than the record and contradicts the record.
+    `awaits_sample` is True if the monitor needs a newer sample of a topic, because the present sample is older than the
+    record and contradicts the record.
     """
 
     position: Position
@@ -130,7 +131,7 @@ def _evaluate_assignment(
 def _missing_inputs(snapshot: GroupSnapshot, assigned_by: Leader) -> tuple[str, ...]:
     """Return the names of the missing inputs.
 
-    If a topic was sampled after the record, its number of partitions may have changed since the record.
+    If a topic was sampled after the record, its partition count at the time of the record may have been different.
     """
     position = snapshot.position
     is_late = position is not None and any(
@@ -182,7 +183,7 @@ def _strategy_drifts(
 
 
 def _as_leader_computes(leader: Leader, assignor: PartitionAssignor) -> PartitionAssignor:
-    """Return the leader's implementation of the strategy, or `assignor` if the monitor has no such implementation."""
+    """Return the strategy as the leader's library implements it. Usually, this is `assignor`."""
     return AS_LEADER.get(leader.implementation, {}).get(assignor.name, assignor)
 
 

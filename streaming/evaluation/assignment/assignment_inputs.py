@@ -1,4 +1,4 @@
-"""Collect the inputs of all evaluations of an assignment: the group, the owners, and the uncertain values.
+"""Collect the values that the evaluations of an assignment need: the members, the owners and the partition counts.
 
 In a classic group, the owner of a partition is the member to which the leader assigned the partition. In a KIP-848
 group, the owner is the member whose target contains the partition.
@@ -24,13 +24,13 @@ from streaming.group.snapshot import GroupSnapshot
 
 @dataclass(frozen=True)
 class AssignmentInputs:
-    """The recorded inputs of one generation.
+    """The recorded values of one generation that the evaluations of its assignment need.
 
     `owners` contains every owner in the assignment, even if the owner is not a member of the group. `unknown_topics`
-    are subscribed topics whose partition count is unknown. `changed_topics` are topics whose partition count was
-    different at the time of the assignment. `stale_topics` are topics whose last sample is older than the record and
-    contradicts the record (`sampled_topics`). `unknown_inputs` lists the unknown values of members, by their names in
-    `group.not_known`.
+    are subscribed topics whose partition count is unknown. `changed_topics` are topics whose partition count has
+    changed since the assignment. `stale_topics` are topics whose last sample is older than the record. Such a sample
+    also contradicts the record (`sampled_topics`). `unknown_inputs` contains a word of `group.not_known` for each kind
+    of unknown value of members.
     """
 
     spec: GroupSpec
@@ -42,7 +42,7 @@ class AssignmentInputs:
 
     @cached_property
     def assignment(self) -> GroupAssignment:
-        """The partitions of each member, and of each owner that is not a member. Some members have no partitions."""
+        """The partitions of each member, and of each owner that is not a member."""
         held: dict[str, list[TopicPartition]] = {member.member_id: [] for member in self.spec.members}
         for topic_partition, member_ids in sorted(self.owners.items()):
             for member_id in member_ids:

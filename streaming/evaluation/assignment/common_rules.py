@@ -4,26 +4,26 @@ Rules:
 
 1. The common rules apply to classic groups of protocol type `consumer` and to KIP-848 consumer groups. For a KIP-848
    group, the targets are checked. The rules do not apply to a group without members.
-2. The owners are unknown in four cases: the group rebalances, the state of the group is unknown, a topic id has no
-   name, or the last record of a classic group cannot be decoded. In these cases, no rule is checked, and the start
-   times of unowned partitions stay the same (rule 4). If only the assignment of one member is unknown, this member can
-   own any partition. So the unowned partitions are unknown, and rules 6 and 7 are checked for all other members.
-3. Each existing partition of a subscribed topic must have an owner. A sample that is not older than the record proves
-   that a partition exists. An older sample proves this only if the record assigns a partition of the same topic with a
-   higher number. Without this proof, the partition is *pending*. A pending partition is stored. It counts as unowned
-   only after a later sample shows the partition.
-4. Each unowned partition has a start time. If the partition existed at the time of the first record without an owner,
-   the start time is the time of this record. Otherwise, the start time is the time of the first sample that shows the
-   partition. The start time stays the same until the partition has an owner. Only the correction of a broker's clock
-   offset can move the start time to an earlier time.
+2. While a group rebalances, the owners of partitions are unknown. The owners are also unknown if the state of the group
+   is unknown, or if a topic id has no name. The state of a classic group is unknown if its last record cannot be
+   decoded. If the owners are unknown, no rule is checked, and the start times of unowned partitions stay the same (rule
+   4). A member with an unknown assignment can own any partition. So if a group has such a member, its unowned
+   partitions are unknown, and rules 6 and 7 are checked only for the other members.
+3. Each existing partition of a subscribed topic must have an owner. A partition certainly exists if a sample after the
+   record contains the partition. If only a sample before the record contains the partition, the record must assign a
+   partition of the same topic with a higher number. All other partitions are *pending*. A pending partition counts as
+   unowned only after a later sample shows the partition.
+4. Each unowned partition has a start time. Usually, this is the time of the first record in which the partition has no
+   owner. If the partition did not exist at that time, the start time is the time of the first sample that shows the
+   partition. The start time stays the same until the partition has an owner. Exception: if the monitor corrects the
+   times of samples (`broker_clocks.py`), the start time can become earlier.
 5. An unowned partition is *withheld* if a member claims the partition and the strategy is not eager. The next round of
-   the cooperative rebalance (KIP-429) assigns the partition. A withheld partition is not a violation if the next round
-   follows soon.
-6. The owner of a partition must subscribe to the topic of the partition. This rule is not checked for members with an
-   unknown subscription.
-7. A partition must have only one owner. This rule applies only to strategies that never assign a partition to two
-   members. Other strategies assign a partition to several members on purpose. For example, Faust assigns the partition
-   of a standby table to a second member.
+   the cooperative rebalance (KIP-429) assigns the partition. So withheld partitions do not count as violations.
+6. The owner of a partition must subscribe to the topic of the partition. For members with an unknown subscription, rule
+   6 is not checked.
+7. A partition must have only one owner. Rule 7 applies only to strategies that never assign a partition to two members.
+   Other strategies assign a partition to several members on purpose. For example, Faust assigns the partition of a
+   standby table to a second member.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def rule_violations(snapshot: GroupSnapshot, previous: RuleViolations | None) ->
 def with_unowned(snapshot: GroupSnapshot, previous: RuleViolations | None) -> RuleViolations | None:
     """Check only rule 3.
 
-    Violations of rule 3 have a start time, so this rule is checked for each record. The other rules are checked only
+    Rule 3 is checked for each record, because each unowned partition has a start time. The other rules are checked only
     for the last record of a batch.
     """
     if previous is not None and _hides_members(snapshot):

@@ -4,25 +4,26 @@ The monitor *replays* the leader's computation: it computes the assignment again
 group's own strategy, the first rule that applies determines the verdict:
 
 1. For Kafka Streams and for strategies that the monitor does not implement, only the common rules are checked
-   (`common_rules`). If the assignment breaks a common rule, the verdict is `drift`. Otherwise the verdict is
-   `not_evaluated`.
+   (`common_rules`). If the assignment breaks a common rule, the verdict is `drift`. If the assignment breaks no common
+   rule, the verdict is `not_evaluated`.
 2. The verdict is `unknown` if an input is missing. The reason names the input:
 
-   - `metadata_missing`: the partition count of a subscribed topic is unknown. This is also the reason if a verdict
-     `drift` depends on a sample that is older than the record and contradicts the record (`sampled_topics`).
+   - `metadata_missing`: the partition count of a subscribed topic is unknown. Also, a verdict `drift` becomes `unknown`
+     with this reason if `drift` may come from an outdated sample. Such a sample is older than the record and
+     contradicts the record (`sampled_topics`).
    - `member_subscription`, `member_assignment`: the subscription or the assignment of a member cannot be decoded.
    - `target_assignment`: no record has the target of a KIP-848 member.
    - `resolved_regex`: the topics of a KIP-848 member's regular expression are unknown. Coordinators never return these
      topics.
    - `topic_names`: the target of a KIP-848 member contains the id of a deleted topic, so the name is unknown.
 
-3. The verdict is `match` if every partition has the owner that the replay computes. This rule is the same for all
-   client libraries. If racks are known, the monitor replays Java's `range` twice: with racks (Java 3.5 and later) and
-   without racks.
+3. The verdict is `match` if every partition has the owner that the replay computes. Rule 3 is the same for all client
+   libraries. If racks are known, the monitor replays Java's `range` twice: with racks (Java 3.5 and later) and without
+   racks.
 4. The verdict is `unknown` for the reason `metadata_changed` if the leader used a different partition count than the
-   sample shows. The monitor detects the difference in two cases. First case: the topic has fewer partitions than were
-   assigned, because the topic was deleted or created again. Second case: the topic has more partitions than were
-   assigned, and the last partitions have no owner, because partitions were added to the topic.
+   sample shows. The monitor detects the difference in two cases. First case: the leader assigned a partition that does
+   not exist in the sample, because the topic was deleted or created again. Second case: only the partitions with the
+   highest numbers have no owner, because they were added to the topic later.
 5. The verdict is `drift` if the assignment breaks a rule (`assignors.fairness.invariants`). The verdict names the
    broken rules. For each partition whose owner breaks a rule, the verdict names the actual owner and the expected
    owner. The balance rule depends on the leader's library (`leader`). If the library is unknown, the monitor checks
@@ -30,7 +31,7 @@ group's own strategy, the first rule that applies determines the verdict:
 6. The verdict is `withheld` in the first round of a cooperative rebalance (KIP-429). In this round, some partitions
    have no owner, because members must revoke these partitions first.
 7. The verdict is `drift`, rule `replay_differs`, if the strategy has exactly one correct result. The monitor knows this
-   result only if it knows the leader's library, or if the strategy is a user's own.
+   result only if it knows the leader's library, or if a user has written the strategy.
 8. The verdict is `equivalent` if the strategy has many correct results, and the actual assignment follows the balance
    rule. Sticky strategies have many correct results. The strategies of kafka-go also have many correct results, because
    the result depends on the order of the partitions in the broker's response.
@@ -111,8 +112,8 @@ class StrategyDrift(msgspec.Struct, frozen=True):
     """The verdict of one strategy on the actual assignment.
 
     `misplaced` and `violations` are set only for the verdict `drift`. `violations` has the names of the broken rules.
-    `drift_partitions` is None if the number of misplaced partitions is unknown. For the verdicts `match`, `equivalent`
-    and `withheld`, it is 0.
+    `drift_partitions` is the number of misplaced partitions, or None if this number is unknown. For the verdicts
+    `match`, `equivalent` and `withheld`, `drift_partitions` is 0.
     """
 
     strategy: str
@@ -125,7 +126,7 @@ class StrategyDrift(msgspec.Struct, frozen=True):
 
     @property
     def is_evaluated(self) -> bool:
-        """True if the verdict is not `not_evaluated`."""
+        """False if the verdict is `not_evaluated`."""
         return self.verdict != NOT_EVALUATED
 
 
@@ -179,7 +180,7 @@ def evaluate_common_rules(inputs: AssignmentInputs, strategy: str, reason: str) 
 
 
 def _unknown_if_stale(inputs: AssignmentInputs, drift: StrategyDrift) -> StrategyDrift:
-    """Return `drift`, or the verdict `unknown` if an outdated sample can be the cause of `drift` (rule 2)."""
+    """Return the verdict `unknown` if `drift` may come from an outdated sample (rule 2). Otherwise, return `drift`."""
     is_proven = drift.verdict != DRIFT or not _PROVEN_BY_RECORD.isdisjoint(drift.violations)
     if is_proven or not inputs.stale_topics:
         return drift
@@ -209,7 +210,8 @@ def _evaluate_own_strategy(
 def _violations(inputs: AssignmentInputs, strategy: str, balance: str | None) -> Sequence[Violation]:
     """Return the rules that the present owners break.
 
-    `balance` is the strategy whose balance rule the leader's library follows. It is None if this strategy is unknown.
+    `balance` is the strategy whose balance rule the leader's library follows. If this strategy is unknown, `balance` is
+    None.
     """
     broken = [
         one for one in violations(inputs.spec, inputs.assignment, strategy) if one.rule is not Rule.MOVED_NEEDLESSLY
@@ -228,8 +230,9 @@ def _drift(
     """Return the verdict `drift`, with a list of the partitions whose owners break a rule.
 
     `expected_owners` are the owners in the valid assignment that is nearest to the actual assignment. If the strategy
-    has one correct result (`is_exact`), or if the assignment is unbalanced, each partition without its expected owner
-    is misplaced. In all other cases, a partition is misplaced only if a violation contains it.
+    has one correct result (`is_exact`), each partition without its expected owner is misplaced. If the assignment is
+    unbalanced, each partition without its expected owner is also misplaced. Otherwise, only the partitions that a
+    violation names are misplaced.
     """
     rules = {one.rule for one in broken}
     at_fault = {one.partition for one in broken if one.partition is not None}
@@ -272,7 +275,7 @@ def _has_racks(inputs: AssignmentInputs) -> bool:
 
 
 def _withholds_partitions(inputs: AssignmentInputs, actual: GroupAssignment) -> bool:
-    """Return True if a member claims a partition that this round assigns to no member."""
+    """Return True if a member claims an existing partition, and the leader assigned this partition to no member."""
     assigned = {topic_partition for held in actual.members.values() for topic_partition in held}
     claimed = {topic_partition for member in inputs.spec.members for topic_partition in member.owned}
     return any(inputs.spec.exists(topic_partition) for topic_partition in claimed - assigned)

@@ -1,9 +1,9 @@
 """Recognise the client library that computed the assignment.
 
-The monitor recognises the library by the form of the bytes that the leader wrote. Only the leader's library matters,
-because the leader computes and writes all assignments. Client ids alone are not sufficient, because users can configure
-any client id. The table below comes from the sources of the libraries and from records of real clients (see the table
-in `test_leader.py`). In the table, user data is null, empty or filled:
+The monitor recognises the library by the format of the bytes that the leader wrote: versions and user data. Only the
+leader's library matters, because the leader computes and writes all assignments. Client ids alone are not sufficient,
+because users can configure any client id. The table below comes from the sources of the libraries and from records of
+real clients (see the table in `test_leader.py`). In the table, user data is null, empty or filled:
 
 | leader | assignments | its own subscription |
 |---|---|---|
@@ -22,13 +22,13 @@ in `test_leader.py`). In the table, user data is null, empty or filled:
 
 Rules:
 
-1. The *candidates* are all libraries that write bytes of this form for the group's strategy. Members without an
-   assignment are ignored.
-2. If there is exactly one candidate, it is the library. If there are several candidates, the client id of the leader
-   decides. If it is the default client id of exactly one candidate, this candidate is the library. Otherwise, the
+1. The *candidates* are all libraries that write bytes in the leader's format for the group's strategy. Members without
+   an assignment are ignored.
+2. If only one library is a candidate, the leader uses this library. If there are several candidates, the client id of
+   the leader decides. The leader uses a candidate if only this candidate has this default client id. Otherwise, the
    library is unknown, and all candidates remain.
-3. Many small libraries write version 0 with null user data, in the assignments and in the subscription. If the bytes
-   have this form, only the default client id identifies the library.
+3. Many small libraries write version 0 and null user data into the assignments and into the subscription. If a leader
+   writes this format, only the default client id identifies the library.
 4. DescribeGroups does not name the leader. If the leader is unknown, any member can be the leader. In this case, the
    library is unknown, and the candidates of all members are combined.
 """
@@ -55,7 +55,7 @@ FRANZ_GO = "franz-go"
 KAFKA_GO = "kafka-go"
 FAUST = "faust"
 OLD_JAVA = "java-2.3"
-"""Java before 2.4. It is never recognised: other libraries write the same bytes, and no client id identifies it."""
+"""Java before 2.4 is never recognised: other libraries write the same bytes, and the client id shows no version."""
 BROKER = "broker"
 """The group coordinator computed the assignment (KIP-848)."""
 UNKNOWN_LEADER = "unknown"
@@ -63,8 +63,8 @@ UNKNOWN_LEADER = "unknown"
 NULL, EMPTY, FILLED, GENERATION, PREFIXED = "null", "empty", "filled", "4 bytes", "prefixed"
 """Kinds of user data.
 
-User data of four bytes is either a generation (`CooperativeStickyAssignor`) or an empty claim. `prefixed` is user data
-in a form that only kafka-python uses for the claim of a `sticky` member.
+User data of four bytes is either a generation (`CooperativeStickyAssignor`) or an empty claim. `prefixed` is the format
+that only kafka-python uses for the claim of a `sticky` member.
 """
 
 DEFAULT_CLIENT_IDS: Mapping[str, str] = MappingProxyType(
@@ -90,8 +90,8 @@ _GENERATION_BYTES = 4
 class Leader(msgspec.Struct, frozen=True):
     """The library that computed the assignment. `evidence` describes how the library was recognised.
 
-    `candidates` are all libraries that can be the leader's library. If the library is recognised, it is the only
-    candidate.
+    `candidates` are all libraries that the leader may use. If the library is recognised, `candidates` contains only
+    this library.
     """
 
     implementation: str
@@ -100,7 +100,7 @@ class Leader(msgspec.Struct, frozen=True):
 
 
 class _AssignmentForm(NamedTuple):
-    """The form of the assignments that the leader wrote: the version, and the kinds of user data.
+    """The format of the assignments that the leader wrote: the version, and the kinds of user data.
 
     `echoes_user_data` is True if the assignment of each member contains the user data of the member's subscription.
     """
@@ -111,7 +111,7 @@ class _AssignmentForm(NamedTuple):
 
 
 class _SubscriptionForm(NamedTuple):
-    """The form of the subscription that a member wrote."""
+    """The format of the subscription that a member wrote."""
 
     version: int
     user_data: str
@@ -119,7 +119,7 @@ class _SubscriptionForm(NamedTuple):
 
 
 class _RecordForm(NamedTuple):
-    """The form of everything that the leader wrote: all assignments and its own subscription."""
+    """The format of all assignments that the leader wrote, and of the leader's own subscription."""
 
     protocol: str
     assignment_version: int
@@ -204,7 +204,7 @@ def _user_data_kind(user_data: bytes | None) -> str:
 
 
 def _assignment_form(members: Iterable[ClassicMember]) -> _AssignmentForm | None:
-    """Return the form of all assignments.
+    """Return the format of all assignments.
 
     Return None if no member has an assignment, or if the versions of the assignments differ. A leader writes all
     assignments with the same version.
@@ -235,7 +235,7 @@ def _candidates(written: _RecordForm) -> tuple[str, ...]:
 
 
 def _fits_many_libraries(written: _RecordForm) -> bool:
-    """Return True if many libraries write this form (rule 3)."""
+    """Return True if many libraries write this format (rule 3)."""
     return (written.assignment_version, written.version) == (0, 0) and {*written.assignments, written.user_data} == {
         NULL
     }
@@ -258,7 +258,7 @@ def _is_librdkafka(written: _RecordForm) -> bool:
 def _is_version_0(written: _RecordForm, *claims: str) -> bool:
     """Return True if assignments and subscription have version 0 and empty user data.
 
-    With the strategy `sticky`, the user data of the subscription can also be of a kind in `claims`.
+    With the strategy `sticky`, the user data of the subscription can also have one of the kinds in `claims`.
     """
     kinds = {EMPTY, *claims} if written.protocol == "sticky" else {EMPTY}
     is_version_0 = (written.assignment_version, written.version) == (0, 0)
@@ -291,7 +291,7 @@ def _is_sarama(written: _RecordForm) -> bool:
 
 
 def _is_franz_go(written: _RecordForm) -> bool:
-    """Return True if franz-go writes this form.
+    """Return True if franz-go writes this format.
 
     If a member claims no partitions, franz-go writes an empty array of four bytes as user data.
     """

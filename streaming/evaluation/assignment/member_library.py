@@ -1,9 +1,9 @@
 """Recognise the client library of each member of a group. No record names the library of a member.
 
-1. The library of the leader is the library that computed the assignment (`leader.py`), if it is recognised.
-2. If rule 1 does not apply to a member, and the member has the default client id of a library, the member uses this
-   library. For example, the default client id of Java's consumer is `consumer-<group id>-<number>`. Users can configure
-   any client id, so rule 2 is weaker evidence than rule 1.
+1. If the monitor recognised the library that computed the assignment (`leader.py`), the leader uses this library.
+2. Any other member that has the default client id of a library uses this library. For example, the default client id of
+   Java's consumer is `consumer-<group id>-<number>`. Users can configure any client id, so rule 2 is weaker evidence
+   than rule 1.
 3. Otherwise, the library is unknown.
 """
 
@@ -30,7 +30,7 @@ def member_library(
 ) -> MemberLibrary | None:
     """Return the library of a member, or None if it is unknown.
 
-    `assigned_by` is the library that computed the assignment. If the broker computed it, rule 1 does not apply.
+    `assigned_by` is the library that computed the assignment, or `broker`. Rule 1 does not apply to `broker`.
     """
     is_leader = leader is not None and leader.member_id == member.member_id
     if is_leader and assigned_by not in {None, BROKER, UNKNOWN_LEADER}:

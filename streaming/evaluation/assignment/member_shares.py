@@ -7,10 +7,11 @@
    these member ids is no longer in the group, the expected partitions are unknown. For example, a static member that
    rejoins gets a new member id, but the verdict still contains the previous member id.
 3. Each member has a count and an expected count of partitions for each of its topics. The count is 0 if the member has
-   no partition of the topic. If no record shows the count, the count is None. If the member has partitions of a topic
-   without a known name, None replaces each count of 0. The expected count follows the same rules.
-4. The lag of a member is the sum of the lags of its partitions. It is 0 if the member has no partitions. It is None if
-   the lag of at least one partition is unknown.
+   no partition of the topic. If no record shows the count, the count is None. A partition of a topic with an unknown
+   name can belong to any topic. So if the member has such a partition, each count of 0 becomes None. The expected count
+   follows the same rules.
+4. The lag of a member is the sum of the lags of its partitions. A member without partitions has the lag 0. If the lag
+   of at least one partition is unknown, the lag of the member is None.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ def topic_shares(
     """Return one share for each pair of a member and one of its topics.
 
     The topics of a member are its subscribed topics, and the topics of the partitions that it has or should have. `own`
-    is the verdict for the group's own strategy. `unnamed` contains the ids of topics whose names are unknown. These
-    topics have no shares.
+    is the verdict for the group's own strategy. `unnamed` contains the ids of topics whose names are unknown. Topics
+    without a known name have no shares.
 
     >>> member = GroupMember("m", None, "app", "/h", None, ("t",), None, None, None, (("t", 0),), (("t", 0),), ())
     >>> [(share.topic, share.partitions, share.expected) for share in topic_shares([member], None)]

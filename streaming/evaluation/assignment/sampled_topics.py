@@ -1,4 +1,4 @@
-"""Find the topics whose partition count at the time of a record is certain, and the topics that need a later sample.
+"""Check whether a topic's sampled partition count is also the partition count at the time of a record.
 
 A topic can be created, deleted or extended after a sample and before a record. Rules:
 
@@ -7,9 +7,9 @@ A topic can be created, deleted or extended after a sample and before a record. 
 2. A subscribed topic without a sufficient sample is *pending*. A pending topic needs a sample after the record.
 3. The partition count of a topic at the time of the record is *certain* if samples before and after the record show the
    same count.
-4. If this count is not certain, a sample after the record can show that the topic *has changed*. First case: the topic
-   has fewer partitions than were assigned. Second case: the topic has more partitions than were assigned, and the
-   partitions without an owner have the highest numbers. In the second case, a new topic can have no assigned partition.
+4. If this count is not certain, a sample after the record can show that the topic *has changed*. First case: the record
+   assigns a partition that does not exist in the sample. Second case: only the partitions with the highest numbers have
+   no owner. The second case includes a new topic, in which no partition has an owner.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from streaming.group.snapshot import GroupSnapshot
 def unknown_topics(snapshot: GroupSnapshot, owners: Iterable[TopicPartition] | None = None) -> tuple[str, ...]:
     """Return the sorted pending topics whose partition count is unknown.
 
-    The count is unknown if the topic is missing in the older sample. It is also unknown if the sample shows fewer
-    partitions than the record assigns.
+    The count is unknown if the sample before the record does not contain the topic. The count is also unknown if the
+    record assigns a partition that does not exist in this sample.
     """
     return tuple(
         topic

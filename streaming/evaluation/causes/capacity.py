@@ -1,17 +1,17 @@
-"""Estimate the capacity of each member: how many records per second it can consume.
+"""Estimate the capacity of each member: how many records per second the member can consume.
 
 1. The capacity of a member is its consume rate at the latest sample at which it was *busy*. A member is busy if one of
-   its partitions is behind or late (`lateness.py`), and each of its partitions that receives records has lag. At all
-   other times, the consume rate shows what producers write, not what the member can do.
-2. The capacity is known only after the member was busy at MIN_SAMPLES samples. A partition must be behind at the same
-   number of samples before it counts as late. So the capacity is usually known when the group gets its first cause.
+   its partitions is behind or late (`lateness.py`). All its partitions must also have lag, except partitions that
+   receive no records. If a member is not busy, its consume rate shows how much producers write, not how much the member
+   can consume.
+2. The capacity is known only after the member was busy at MIN_SAMPLES samples. A partition becomes late only after it
+   was behind at the same number of samples. So when the group gets a cause of lag, the capacity is usually known.
 3. The capacity is unknown while the rate of the busy member falls. All rates are averages over five minutes. So after a
-   member becomes slower, its rate still includes faster minutes. The rate falls if it is lower than the rate of
-   COMPARE_MS ago by more than the share MIN_GAIN. The monitor compares the rates only once per COMPARE_MS, because two
-   samples in a row differ too little.
+   member becomes slower, its rate still includes faster minutes. Once per COMPARE_MS, the monitor compares the rate
+   with the rate of the previous comparison. The rate falls if the decrease is more than MIN_GAIN of the previous rate.
 4. The capacity of a member that consumes nothing is unknown, because the member has probably stopped.
-5. The driver forgets the capacity of a member when its partitions change, or when the member leaves the group. It also
-   forgets all capacities of a group when no records of the group wait any more.
+5. The driver forgets the capacity of a member when its partitions change, or when the member leaves the group. When the
+   group has read all waiting records, the driver forgets all capacities of the group.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Capacity(NamedTuple):
     is_falling: bool = False
 
     def after(self, records_per_second: float, sampled_at_ms: int) -> Capacity:
-        """Return the capacity after one more sample at which the member was busy."""
+        """Return the new capacity after a sample at which the member was busy."""
         following = self._replace(samples=self.samples + 1, records_per_second=records_per_second)
         if self.samples and 0 <= sampled_at_ms - self.compared_at_ms < COMPARE_MS:
             return following
@@ -62,7 +62,7 @@ def next_capacities(
     behind: Container[TopicPartition],
     sampled_at_ms: int,
 ) -> Mapping[str, Capacity]:
-    """Return the capacities after one more sample, by member id."""
+    """Return the new capacities after a sample, by member id."""
     by_key = {one.key: one for one in partitions}
     following = {}
     for member in members:
@@ -89,7 +89,7 @@ def known_capacities(capacities: Mapping[str, Capacity]) -> Mapping[str, float]:
 
 
 def _rate_if_busy(owned: Sequence[PartitionWork], behind: Container[TopicPartition]) -> float | None:
-    """Return the consume rate of a busy member. None if the member is not busy (rule 1), or if the rate is unknown."""
+    """Return the consume rate of a member, or None if the member is not busy (rule 1), or if the rate is unknown."""
     if not any(one.is_late or one.key in behind for one in owned):
         return None
     if any(one.produced_records_per_second != 0 and not one.lag for one in owned):

@@ -42,16 +42,15 @@ NO_COMMITS: Final = "no_commits"
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """The cause of a group's lag, with its evidence. A field is None or empty if the rule does not use it.
+    """The cause of a group's lag, with its evidence. Fields that the kind of cause does not use are None or empty.
 
-    `reason` is set for the kinds `stopped` and `unknown`. `member` is the name of the member. Depending on the kind,
-    the rates are the rates of the hot partition, of the member, of a member on the slow host, or of the group.
-    `others_consumed_records_per_second` is the mean consume rate of the other members that receive records.
-    `fair_records_per_second` is the rate at which producers write to the partitions of the busiest member in the
-    fairest assignment. `rebalances` is the number of rebalances in the last `window_seconds`. `lost_seconds` is the
-    time without commits around these rebalances. `since_ms` is the time of the first sample with this cause. `advice`
-    is the advice in one sentence (`what_if/advice.py`). It is None if the kind has no advice, or if an input is
-    unknown.
+    `reason` is set for the kinds `stopped` and `unknown`. `member` is the name of the member. The produce rate and the
+    consume rate belong to the hot partition, the member or the group, depending on the kind. For the kind `slow_host`,
+    they are mean rates of the late members on the host. `others_consumed_records_per_second` is the mean consume rate
+    of the other members that receive records. `fair_records_per_second` is the produce rate that the busiest member
+    would have in the fairest assignment. `rebalances` is the number of rebalances in the last `window_seconds`.
+    `lost_seconds` is the time without commits around these rebalances. `since_ms` is the time of the first sample with
+    this cause. `advice` is a text for users (`what_if/advice.py`), or None if there is no advice.
     """
 
     kind: Kind

@@ -4,32 +4,34 @@ A group has a cause only if at least one of its partitions is late (`lateness.py
 minutes (`evaluation.lag.rates`). Rules 2 to 9 ignore late partitions that are blocked by an open transaction.
 
 1. `unknown` (`open_transaction`): an open transaction blocks every late partition.
-2. `rebalancing`: the *lost time* explains the lag. Lost time is the time without commits around rebalances. The rule
-   compares it with a window. The window begins when records of the group began to wait (`late_group.py`, rule 2), and
-   covers at most WINDOW_MS. One of these is true: (a) The lost time is at least half of the window. (b) The lost time
-   is at least EXPLAINING_SHARE of the window, and in the rest of the window, the group consumed at least as fast as
-   producers wrote. (c) At least MIN_REBALANCES rebalances are in the window, and no partition was committed in the last
-   STOPPED_MS.
-3. `stopped`: one of these is true: (a) The group has no members, and had no commit in the last STOPPED_MS. (b) No late
-   partition has an owner. (c) Each late partition has the status STOP or STALL, and no other partition had a commit in
-   the last STOPPED_MS.
+2. `rebalancing`: the *lost time* explains the lag. Lost time is the time without commits around rebalances. The
+   *window* is the last WINDOW_MS, or the time since records of the group began to wait, if this time is shorter
+   (`late_group.py`, rule 2). The rule applies in three cases. (a) The lost time is at least half of the window. (b) The
+   lost time is at least EXPLAINING_SHARE of the window. In the rest of the window, the group consumed at least as fast
+   as producers wrote. (c) The window contains at least MIN_REBALANCES rebalances, and the group had no commit in the
+   last STOPPED_MS.
+3. `stopped`: the rule applies in three cases. (a) The group has no members, and had no commit in the last STOPPED_MS.
+   (b) No late partition has an owner. (c) Each late partition has the status STOP or STALL, and no other partition had
+   a commit in the last STOPPED_MS.
 4. `unknown` (`owners_unknown`, `rates_unknown`): the owner or a rate of a partition is unknown. The next rules compare
-   rates of members, so they require these values.
-5. `unknown` (`catching_up`): the group consumes the late partitions faster than producers write to them. The cause of
-   the lag has ended.
-6. `hot_partition`: the produce rate of one late partition exceeds the capacity of its owner (`capacity.py`), and it
-   exceeds the consume rate of each other member. The rate is also at least HOT_FACTOR times the mean produce rate of
-   all other partitions. So no assignment can help. If the group has a single partition, rule 9 applies instead.
-7. `assignment`: the partitions of a late member receive more than the member's capacity. In the fairest assignment, the
-   busiest member would receive less than the capacity of every member. If the capacity of a member is unknown, the rule
-   uses the lowest known capacity.
-8. `slow_member`, `slow_host`: all late partitions belong to one member (`slow_member`), or to several members on one
-   host (`slow_host`). For `slow_host`, each member on this host that receives records has a late partition. Other
-   members receive records and are not late. On average, the late members receive at most SIMILAR_INPUT times as much as
-   the others, and consume less than they receive. They also consume less than SLOW_SHARE of what the others consume.
-   The rule does not apply if a late partition has no owner.
-9. `under_provisioned`: each member that receives records has a late partition that is not blocked. Each of these
-   members consumes less than its partitions receive. Blocked partitions do not count.
+   rates of members, so these rules need the owners and the rates.
+5. `unknown` (`catching_up`): the group consumes the late partitions faster than producers write to them. So the cause
+   of the lag has already ended.
+6. `hot_partition`: the produce rate of one late partition is too high for any member. This produce rate exceeds the
+   capacity of the partition's owner (`capacity.py`) and the consume rate of each member. This produce rate is also at
+   least HOT_FACTOR times the mean produce rate of all other partitions. If the group has a single partition, rule 9
+   applies instead.
+7. `assignment`: a different assignment would help. The produce rate of a late member's partitions exceeds the member's
+   capacity. In the fairest assignment, the produce rate of the busiest member would be below the capacity of every
+   member. Unknown capacities are ignored.
+8. `slow_member`, `slow_host`: only one member has late partitions (`slow_member`), or only members on one host have
+   late partitions (`slow_host`). Other members receive records and are not late. None of these other members runs on
+   the slow host. The rule compares mean rates of the late members and of the other members. The late members receive at
+   most SIMILAR_INPUT times as many records as the other members. The late members consume fewer records than they
+   receive, and less than SLOW_SHARE of the records that the other members consume. The rule does not apply if a late
+   partition has no owner.
+9. `under_provisioned`: each member that receives records has a late partition, and consumes fewer records than its
+   partitions receive. Blocked partitions do not count.
 10. `unknown` (`no_rule`): no other rule applies.
 
 The result does not depend on the order of members or partitions.
@@ -80,9 +82,9 @@ class LagFacts:
     """The inputs of the rules at one sample. None means unknown.
 
     `partitions` are the committed partitions of the group. `work` is None if an owner is unknown. `member_count` is the
-    number of members. `fair_records_per_second` is the rate at which producers write to the partitions of the busiest
-    member in the fairest assignment. `lost_ms` is the time without commits around the `rebalances` rebalances of the
-    window.
+    number of members. `fair_records_per_second` is the produce rate that the busiest member would have in the fairest
+    assignment. `rebalances` is the number of rebalances in the window. `lost_ms` is the time without commits around
+    these rebalances.
     """
 
     sampled_at_ms: int

@@ -1,9 +1,9 @@
 """Follow a group from sample to sample while its records wait, and find the cause of its lag.
 
 1. The monitor follows a group while records wait in one of its partitions (`lateness.py`). When no records wait any
-   more, it forgets everything about the group.
-2. The window of `cause_of_lag.py` begins at the first sample at which the monitor followed the group. It covers at most
-   WINDOW_MS.
+   more, the monitor forgets the state of the group.
+2. The window of `cause_of_lag.py` begins at the first sample in which records of the group waited. The window covers at
+   most WINDOW_MS.
 3. A followed group has a cause only if one of its partitions is late.
 """
 

@@ -1,13 +1,13 @@
 """Find the partitions whose records wait too long, at each sample.
 
 1. Records of a partition *wait* if its lag in seconds is at least WAITING_SECONDS. If only a lower bound of the lag is
-   known, the bound counts. If the lag in seconds is unknown, the records count as not waiting.
+   known, the bound is compared with WAITING_SECONDS. If the lag in seconds is unknown, the records do not wait.
 2. A partition is *behind* if its records wait, and the lag was already at least WAITING_SECONDS at the last commit. So
    a group that reads everything and commits once per five minutes is never behind.
 3. A partition is *late* if it was behind at MIN_SAMPLES samples in a row, and these samples cover LATE_MS or more.
    After a sample at which the partition is not behind, the count starts again.
-4. A partition with the status STOP is late as soon as its records wait. The status already compares the time since the
-   last commit with the last ten commits, so rule 2 is not necessary.
+4. A partition with the status STOP is late as soon as its records wait. Rule 2 is not necessary in this case, because a
+   partition with this status has not committed for an unusually long time (`status.py`).
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ MIN_SAMPLES = 3
 
 
 class Behind(NamedTuple):
-    """The time of the first sample at which a partition was behind, and the number of these samples in a row."""
+    """How long a partition has been behind: the time of the first sample, and the number of samples in a row."""
 
     since_ms: int
     samples: int
 
     def is_late(self, sampled_at_ms: int) -> bool:
-        """Apply rule 3 at the time of a sample.
+        """Return True if the partition is late at the time of a sample (rule 3).
 
         >>> Behind(0, 3).is_late(59_999), Behind(0, 3).is_late(60_000), Behind(0, 2).is_late(60_000)
         (False, True, False)

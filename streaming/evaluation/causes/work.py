@@ -1,9 +1,10 @@
 """Compute the work of each member and of each client host of a group: lag, produce rate and consume rate.
 
-1. The work of a member is the sum of the partitions that it owns. The work of a host is the sum of its members. The
-   rates are those of `evaluation.lag.rates`, so they are averages over five minutes.
-2. If the value of one partition is unknown, the sum is unknown. The value of an owned partition without a committed
-   offset is unknown, unless the topic partition is empty.
+1. The work of a member is the sum of the work of its partitions. The work of a host is the sum of the work of its
+   members. The rates come from `evaluation.lag.rates` and are averages over five minutes.
+2. If the value of one partition is unknown, the sum is unknown. If a partition contains no records, and the group has
+   not committed an offset of the partition, its values are 0. If such a partition contains records, its values are
+   unknown.
 3. A share is the value of one member or host, divided by the sum of all members. This sum does not include partitions
    without an owner. If the sum is unknown or 0, all shares are unknown.
 4. If the assignment of one member is unknown, the work of the group is unknown. If the host of one member is unknown,
@@ -25,10 +26,10 @@ Amount = TypeVar("Amount", int, float)
 
 
 class PartitionWork(NamedTuple):
-    """One committed partition at one sample. None means unknown.
+    """The work of one partition with a committed offset, at one sample. None means unknown.
 
-    `member_id` is the owner. It is empty if the partition has no owner, or if the owner is unknown. `is_late` is
-    defined in `lateness.py`. `is_blocked` is True if the next record belongs to an open transaction.
+    `member_id` is the owner, or empty if the partition has no owner, or if the owner is unknown. `is_late` is defined
+    in `lateness.py`. `is_blocked` is True if the next record belongs to an open transaction.
     """
 
     topic: str

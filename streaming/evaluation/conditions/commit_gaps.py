@@ -6,16 +6,16 @@ The rule numbers continue those of `reconciliation.py`.
     - The last commit is older than the group's limit `max_commit_gap_seconds`.
     - The group has not committed since its last rebalance, or listings show a rebalance in progress.
     - Records have waited for longer than the limit. The oldest waiting record was written at most `window_seconds`
-      after the rebalance. If the oldest record is younger, the rebalance is not the cause.
+      after the rebalance. If the record was written later, the rebalance is not the cause.
     If it is unknown whether records wait, the condition is unknown.
-19. If the group had no members before, the gap begins when the group gets members. So the start of a nightly job is not
-    the end of a gap of one day.
-20. The condition lasts for at least `window_seconds`. So a gap that ended a moment ago is still visible.
+19. The time before the group had members is not part of a gap. Otherwise, a nightly job would have a gap of one day at
+    each start.
+20. The condition stays active for at least `window_seconds`, so users can see a gap that has already ended.
 
-The tables `rebalances` and `commit_gaps`, and the histogram of commit gaps, contain each gap (`combine/gaps.py`). Not
-each of these gaps is harmful. For example, the group of a quiet topic does not commit for an hour, because it receives
-no records. `__consumer_offsets` does not show whether records waited. So the monitor computes this condition from
-samples, while the gap lasts.
+The tables `rebalances` and `commit_gaps`, and the histogram of commit gaps, contain each gap (`combine/gaps.py`). Some
+of these gaps are harmless. For example, the group of a quiet topic does not commit for an hour, because it receives no
+records. `__consumer_offsets` does not show whether records waited. So the monitor needs samples to find the harmful
+gaps.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _time_of_day(at_ms: int) -> str:
 
 
 def _members_since_ms(recent: Sequence[RebalanceSummary]) -> int:
-    """Return the time when the group last got members. Return 0 if this time is before the known rebalances."""
+    """Return the time when the group last got members, or 0 if the known rebalances do not show this time."""
     since_ms, had_members = 0, True
     for rebalance in recent:
         if rebalance.members and not had_members:

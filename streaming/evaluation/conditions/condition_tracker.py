@@ -6,9 +6,9 @@ Rules:
    has read the group's partition of `__consumer_offsets`. In the polling mode, "now" is the time of the request to the
    group's coordinator. If "now" is unknown, or if an open transaction blocks the partition, all conditions of the group
    are unknown.
-2. A condition *begins* at the first "now" at which it is active. It *ends* at the first "now" at which it is not
-   active. An unknown condition neither begins nor ends, and outputs do not show it. When a group no longer exists, its
-   conditions end.
+2. The start of a condition is "now" of the first evaluation at which the condition is active. The end is "now" of the
+   first evaluation at which the condition is not active any more. An unknown condition neither begins nor ends, and
+   outputs do not show it. When a group no longer exists, its conditions end.
 3. Conditions that were reported before a restart of the monitor continue (`restore`). The start times of these
    conditions stay the same.
 4. The text of a condition comes from the last sample at which the condition was active. The event for the end of the
@@ -69,7 +69,7 @@ class Condition:
 class ConditionChange:
     """The start or the end of a condition of a group.
 
-    `read_up_to_ms` is "now" (rule 1). It is None if the group no longer exists.
+    `read_up_to_ms` is "now" (rule 1). If the group no longer exists, `read_up_to_ms` is None.
     """
 
     group_id: str
@@ -310,7 +310,7 @@ class ConditionTracker:
 def _silence_conditions(
     snapshot: GroupSnapshot, inputs: ConditionInputs, commits: GroupCommits | None, now_ms: int, limits: Limits
 ) -> Mapping[str, str | None]:
-    """Evaluate rules 11 to 13 of `silence.py`. At most one of the two conditions is active.
+    """Evaluate rules 11 to 13 of `silence.py`: `stuck_rebalance` and `silent_group`. At most one of them is active.
 
     The text is None if the state of the condition is unknown.
     """

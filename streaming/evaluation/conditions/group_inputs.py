@@ -1,4 +1,4 @@
-"""Compute values from the state of a group that show whether the group can have a condition."""
+"""Find out quickly, from the state of a group, whether the group can have a condition."""
 
 from __future__ import annotations
 

@@ -1,16 +1,16 @@
 """Find subscribed topics that do not exist.
 
-If a member subscribes to a misspelled topic, it reads nothing, and Kafka reports no error. The rule numbers continue
-those of `commit_gaps.py`.
+If a member subscribes to a misspelled topic, the member reads nothing, and Kafka reports no error. The rule numbers
+continue those of `commit_gaps.py`.
 
 21. `subscribed_topic_missing`: members subscribe by name to a topic that has been missing for longer than
-    `stuck_after_seconds`. The time starts at the first sample without the topic. A restart of the monitor does not
-    reset it. Topics that match a member's regular expression (KIP-848) do not count. A classic client resolves its
-    regular expression itself, so its subscription contains only names. When the client refreshes its metadata, it
-    removes the names of deleted topics.
-22. A topic is missing (`ClusterSample.missing_topics`) if the brokers do not know it, and the same response shows the
-    monitor's right DESCRIBE on this name. Without this right, brokers before Kafka 1.0 also return
-    UNKNOWN_TOPIC_OR_PARTITION. Brokers before Kafka 2.3 report no rights.
+    `stuck_after_seconds`. The topic is missing since the first sample without the topic. A restart of the monitor does
+    not change this time. Topics that match a member's regular expression (KIP-848) do not count. A classic client
+    resolves its regular expression itself, so its subscription contains only names. When the client refreshes its
+    metadata, it removes the names of deleted topics.
+22. A topic is missing (`ClusterSample.missing_topics`) if the brokers do not know the topic. Their response must also
+    show that the monitor has the right DESCRIBE on this name, because brokers before Kafka 1.0 return
+    UNKNOWN_TOPIC_OR_PARTITION also if the right is missing. Brokers before Kafka 2.3 report no rights.
 23. The condition is unknown in two cases. First case: the brokers did not know the topic before, and the last sample
     does not show whether the topic exists. Second case: the last record of a classic group cannot be decoded, so the
     subscriptions are unknown.
@@ -34,7 +34,7 @@ SUBSCRIBED_TOPIC_MISSING = "subscribed_topic_missing"
 class MissingTopics:
     """The missing topics of one group, each with the start time and the number of members that subscribe to it.
 
-    `is_known` is False if it is unknown whether a further topic is missing (rule 23).
+    `is_known` is False if more topics may be missing (rule 23).
     """
 
     since_ms: Mapping[str, int]

@@ -1,21 +1,20 @@
 """Find groups that hang, and static members that hang.
 
-No record shows that a group or a member hangs. The monitor detects it from group listings and from missing commits.
-The coordinator writes no record during a rebalance. The rule numbers continue those of `detectors.py`. "Now" is the
-time up to which the group's partition of `__consumer_offsets` was read. In the polling mode, "now" is the time of the
-request to the group's coordinator.
+No record shows that a group or a member hangs. The monitor finds these problems in group listings and from missing
+commits. The coordinator writes no record during a rebalance. The rule numbers continue those of `detectors.py`. "Now"
+is the time up to which the group's partition of `__consumer_offsets` was read. In the polling mode, "now" is the time
+of the request to the group's coordinator.
 
 10. The records of a partition *wait* if three requirements are met. First: the oldest unread record was written more
     than `stuck_after_seconds` ago. Second: more than `allowed_lag` records are unread. Third: the end offset grew
-    within the last `stuck_after_seconds`. The first requirement excludes records that were written a moment ago. A
-    record that an open transaction blocks for read_committed consumers (`is_blocked`) does not wait. If the group has
-    never committed an offset of the partition, a record counts only if it was written after the present owner got the
-    partition.
+    within the last `stuck_after_seconds`. A record that an open transaction blocks for read_committed consumers
+    (`is_blocked`) does not wait. If the group has never committed an offset of the partition, only records that were
+    written after the present owner got the partition can wait.
 11. A group is *silent* if four requirements are met. First: the group has members. Second: the group has committed
     offsets before. Third: the records of a partition wait. Fourth: no member has committed for longer than
     `stuck_after_seconds`. If the monitor cannot check one of the requirements, it is unknown whether the group is
-    silent. This is also unknown if a complete listing does not contain the group, because the group may have been
-    deleted without a record. If a listing shows the state Empty, the group has no members.
+    silent. A complete listing that does not contain the group also makes the result unknown, because the group may have
+    been deleted without a record. If a listing shows the state Empty, the group has no members.
 12. `stuck_rebalance`: listings have shown the group in a rebalance for longer than `stuck_after_seconds`. During this
     time, the coordinator wrote no record of the group. For a silent group, this condition is also active if the last
     listing shows a rebalance or does not show the state.
@@ -56,7 +55,8 @@ class GroupCommits:
 
     `last_ms` is the time of the last commit. `partitions` is the number of committed partitions. `wait` is True if
     records wait, or None if this is unknown. `wait_seconds` is the known age of the oldest unread record, or 0 if no
-    record waits. Records that an open transaction blocks do not count. If `wait` is None, there may be an older record.
+    record waits. Records that an open transaction blocks do not count. If `wait` is None, the oldest record may be
+    older than `wait_seconds`.
     """
 
     last_ms: int
@@ -215,7 +215,7 @@ class Silence:
     def waits_since(self, row: int, owned_since_ms: int) -> bool:
         """Return True if records wait in a partition without a commit (end of rule 10).
 
-        These records were written after `owned_since_ms` and more than `stuck_after_seconds` ago.
+        Only records that were written after `owned_since_ms` and more than `stuck_after_seconds` ago count.
         """
         points = self._ends.points.of_row(row)
         before = [offset for offset, at_ms in points if owned_since_ms <= at_ms <= self._since_ms]
@@ -237,7 +237,7 @@ class CommitsByPartition:
     def of_group(self, group_id: str, owned: OwnedPartitions) -> PartitionCommits | None:
         """Return the group's commits, or None if the group has no commits.
 
-        `waiting` also contains owned partitions without a commit if records wait in these partitions.
+        In the result, `waiting` also contains owned partitions without a commit in which records wait.
         """
         committed = self._committed.get(group_id)
         if committed is None:
@@ -282,7 +282,7 @@ def _known(values: pa.ChunkedArray) -> BoolArray:
 
 
 def _grows(lag: LagEvaluation, ends: SampledOffsets, at: Int64Array, limits: Limits) -> BoolArray:
-    """For each row in `at`, return whether its end offset grew within the last `stuck_after_seconds`."""
+    """Return for each row number in `at` whether the end offset grew within the last `stuck_after_seconds`."""
     selected = lag.partitions.select(["topic", "partition", "end_offset"]).take(pa.array(at))
     rows = ends.rows(selected["topic"].combine_chunks(), selected["partition"].to_numpy())
     since_ms = lag.report.sampled_at_ms - int(1000 * limits.stuck_after_seconds)

@@ -2,11 +2,11 @@
 
 Rules:
 
-1. The group's records and the samples show which partitions have no owner, and since when (`common_rules`). A partition
-   that is missing in the last sample is ignored, because its topic was deleted a moment ago.
+1. The group's records and the samples show which partitions have no owner, and since when (`common_rules`). If the last
+   sample shows that a partition does not exist any more, the partition is ignored.
 2. If the group has committed an offset of the partition, the number of waiting records is the lag of the partition.
-   Otherwise all records of the partition wait. Their number is the end offset minus the log start offset. If the number
-   for one partition is unknown, the sum for the group is unknown.
+   Otherwise, all records of the partition wait: end offset minus log start offset. If the number for one partition is
+   unknown, the sum for the group is unknown.
 3. `unowned_partitions`: a partition has had no owner for longer than `stuck_after_seconds`. Withheld partitions are
    included, because the next round of a cooperative rebalance normally starts within this time. If a listing shows the
    group in a rebalance, the condition is unknown.
@@ -40,7 +40,7 @@ class UnownedNow:
         return tuple(one for one in self.waiting if now_ms - one.since_ms > 1000 * limits.stuck_after_seconds)
 
     def records(self, of: Iterable[Unowned] | None = None) -> int | None:
-        """Return the number of records that wait in the partitions `of`, or None if this number is unknown (rule 2).
+        """Return how many records wait in the partitions in `of`, or None if this number is unknown (rule 2).
 
         If `of` is None, all partitions that are not withheld are counted.
         """
@@ -109,7 +109,7 @@ def _records(records: int | None) -> str:
 
 
 def _exists(one: Unowned, sample: ClusterSample) -> bool:
-    """Return False if the sample shows that the partition does not exist (rule 1), or if the partition is pending.
+    """Return False if the partition is pending, or if the sample shows that the partition does not exist (rule 1).
 
     If the sample does not contain the topic, the partition is assumed to exist.
     """

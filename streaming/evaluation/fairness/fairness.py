@@ -3,14 +3,14 @@
 Rules:
 
 1. For a classic group, the leader's assignment is evaluated. For a KIP-848 group, the targets are evaluated.
-2. The leader of a classic Kafka Streams group assigns tasks, not partitions. So the imbalance of such a group has
-   numbers, but no score (`kafka_streams`).
-3. A group has a topic skew (`assignors.what_if.topic_skew`) only if its score is known and below 100, and if the
-   members share each single topic evenly.
-4. The work of a group is *uneven* if a different assignment could share the records much more evenly. The busiest
-   member is compared with the busiest member of the fairest assignment. It must receive at least UNEVEN_WORK_FACTOR
-   times as many records, and at least UNEVEN_WORK_RECORDS_PER_SECOND more. A single hot partition is not uneven work,
-   because no assignment can divide a partition.
+2. The leader of a classic Kafka Streams group assigns tasks, not partitions. So for such a group, the imbalance has no
+   score (`kafka_streams`).
+3. A group has a topic skew (`assignors.what_if.topic_skew`) only if the members share each single topic evenly, but the
+   score of the group is below 100.
+4. The work of a group is *uneven* if a different assignment could share the records much more evenly. The rule compares
+   the busiest member with the busiest member of the fairest assignment. The actual busiest member must receive at least
+   UNEVEN_WORK_FACTOR times as many records, and at least UNEVEN_WORK_RECORDS_PER_SECOND more. A single hot partition is
+   not uneven work, because no assignment can divide a partition.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _HIDES_FAIREST = (MEMBER_SUBSCRIPTION, RESOLVED_REGEX, TOPIC_NAMES)
 
 
 def shared_work(snapshot: GroupSnapshot, inputs: AssignmentInputs) -> SharedWork:
-    """Return the inputs of the measures for one generation. `inputs` is the result of `assignment_inputs`."""
+    """Return the inputs of `imbalance` for one generation. `inputs` is the result of `assignment_inputs`."""
     classic, modern = snapshot.classic, snapshot.modern
     hosts = {member.member_id: member.client_host for member in classic.members} if classic else {}
     if modern is not None:
@@ -65,7 +65,7 @@ def _first_unknown(reasons: Iterable[str], inputs: AssignmentInputs) -> str:
 
 
 def among_members(imbalances: Iterable[Imbalance], measure: str) -> Imbalance | None:
-    """Return the imbalance of one measure among all members of the group, or None if the measure was not evaluated."""
+    """Return the imbalance of `measure` among all members of the group, or None if this measure was not evaluated."""
     return next((one for one in imbalances if (one.measure, one.scope) == (measure, MEMBER)), None)
 
 

@@ -3,7 +3,8 @@
 The work is compared among members, among client hosts, and among the subscribers of each topic. The measures are those
 of `assignors/fairness/evenness.py`. Example: 5 members share 7 partitions, so the mean is 1.4. If the members have 3,
 1, 1, 1 and 1 partitions, max/mean is 2.14, and there is one excess partition. If the members have 2, 2, 1, 1 and 1
-partitions, max/mean is 1.43. In this case, there is no excess partition, because no valid assignment is better. Rules:
+partitions, max/mean is 1.43. In the second example, there is no excess partition, because in every assignment, a member
+has at least two partitions. Rules:
 
 1. If the work of at least one partition is unknown, the imbalance is unknown, and all its numbers are None.
    `unknown_reason` is the reason, and `unknown_partitions` is the number of partitions whose work is unknown. A
@@ -12,20 +13,20 @@ partitions, max/mean is 1.43. In this case, there is no excess partition, becaus
 3. The score compares the distribution with the fairest possible one:
 
    - Partitions: the fairest distribution is the fairest of all valid assignments.
-   - Lag and throughput: a partition cannot be divided, so the fairest distribution is only estimated. The estimate
-     assigns the partitions with the most work first.
+   - Lag and throughput: the fairest distribution is only an estimate, because the exact computation takes too long. The
+     estimate assigns the partitions with the most work first.
    - Hosts: each host counts as one member with the subscriptions of all its members.
-   - A topic: all other topics are ignored.
+   - The subscribers of a topic: the score depends only on the partitions of this topic.
 
-4. In these cases there is no score, and `score_reason` gives the reason:
+4. If there is no score, `score_reason` contains one of these reasons:
 
    - `metadata_missing`: the partition count of a topic is unknown.
    - `metadata_changed`: the partition count of a topic has changed since the assignment.
-   - `law_broken`: a partition has two owners, an assigned partition does not exist, or an owner is not a member or does
-     not subscribe to the topic.
+   - `law_broken`: a partition has two owners, an assigned partition does not exist, an owner is not a member, or an
+     owner does not subscribe to the topic.
    - `partitions_shared`: a partition has two owners, and the strategy permits this.
-   - `partitions_unassigned`: partitions have no owner, for example between two cooperative rounds. A topic has a score
-     if all partitions of this topic have owners.
+   - `partitions_unassigned`: partitions have no owner, for example between two cooperative rounds. The other topics
+     have scores.
    - `subscriptions_too_many`: the members have too many different subscriptions, so the fairest assignment is unknown.
    - `member_subscription`, `resolved_regex`, `topic_names`: the subscription of a member or the name of a topic is
      unknown.
@@ -118,8 +119,8 @@ class Division:
         """Measure how evenly members, hosts, and the subscribers of each topic share one kind of work.
 
         The results have the order members, hosts, topics. The topics are sorted by name. `amounts` contains the work of
-        each partition in `partitions`, in the unit of `measure`. An unknown amount is None. The measure `partitions`
-        needs no amounts, because each partition counts as 1. A group without members has no imbalance.
+        each partition in `partitions`, in the unit of `measure`. An unknown amount is None. For the measure
+        `partitions`, `amounts` is None. A group without members has no imbalance.
 
         Raises ValueError if an amount is negative or not finite.
 
@@ -220,10 +221,7 @@ def _fairest_loads(
 def _fairest_loads_of_equals(
     count: int, equal_participants: int, work: Sequence[float], *, counts_partitions: bool
 ) -> tuple[float, ...]:
-    """Return the fairest loads of `count` participants.
-
-    `equal_participants` of them can get every partition. The other participants can get no partition.
-    """
+    """Return the fairest loads of `count` participants. Only `equal_participants` of them can get partitions."""
     if not equal_participants:
         return (0,) * count
     loads = (

@@ -22,7 +22,7 @@ TOPIC = "topic"
 
 @dataclass(frozen=True, slots=True)
 class SharedWork:
-    """A group's assignment, and the inputs of its measures.
+    """A group's assignment, and the other inputs of `imbalance`.
 
     `hosts` maps member ids to the known client hosts. `unknown_topics` and `changed_topics` are those of
     `AssignmentInputs`. If the group cannot have a score, `not_scored` contains the reason. If the owners are unknown,
@@ -42,13 +42,13 @@ class SharedWork:
 
 @dataclass(frozen=True, slots=True)
 class Participants:
-    """The participants of one scope, and the partitions that they have.
+    """The participants of one kind (`scope`), and their partitions.
 
     `count` is the number of participants. `names` contains the sorted names of the participants. Participants without
     partitions may be missing in `names`. `partition_indexes` are the positions of the partitions in the result of
-    `divide`. `owner_indexes` are the positions of the owners in `names`, in the same order. `equal_participants` is the
-    number of participants that can get partitions, if each of them can get every partition. Otherwise, it is None, and
-    `spec` describes which participant can get which partitions.
+    `divide`. `owner_indexes` contains, for each of these partitions, the position of its owner in `names`. If all
+    participants with a subscription have the same subscription, `equal_participants` is their number. Otherwise,
+    `equal_participants` is None, and `spec` contains the subscriptions.
     """
 
     scope: str
@@ -66,7 +66,7 @@ class Participants:
 def divide(shared: SharedWork) -> tuple[tuple[TopicPartition, ...], tuple[Participants, ...]]:
     """Return the assigned partitions and the participants: members, hosts, and the subscribers of each topic.
 
-    This function ignores owners that are not members of the group. A common rule reports these owners.
+    This function ignores owners that are not members of the group.
     """
     if not shared.spec.members:
         return (), ()

@@ -4,40 +4,42 @@ Evidence (`evidence.py`):
 
 1. Evidence is one of these facts about one group: an active condition, a cause of its lag, unread records that
    retention deleted, a lag above the limit `max_lag_seconds`, or a missing coordinator. The coordinator is missing if
-   the group has members, and its partition of `__consumer_offsets` has had no leader for LEADERLESS_MS. Source, name
-   and group identify evidence. If evidence ends and starts again while its incident is open, it is the same evidence.
+   the group has members, and its partition of `__consumer_offsets` has had no leader for LEADERLESS_MS. Two pieces of
+   evidence are the same if source, name and group are the same. So if evidence ends and starts again while its incident
+   is open, the evidence is the same.
 2. Some facts are not evidence. `rolling_restart` is a normal deployment. `subscription_mismatch` is harmless and can
    last for months. If the cause of a group's lag is `unknown`, it is evidence only while the lag is above the limit
    `max_lag_seconds`. A single rebalance is not evidence, because rebalances are normal. A group with `ignore_alerts`
    has no evidence.
-3. If it is unknown whether evidence is active, the evidence neither starts nor ends. This is the case if an open
-   transaction blocks the group, or if the lag of one of its existing partitions is unknown. While the cluster is not
-   ready, the query does not read the commits. So all evidence except a missing coordinator is unknown. A missing
-   coordinator ends only if a sample shows the new leader. A lag above the limit ends only if the lag in seconds is
-   known to be at most LAG_END_RATIO of the limit. So the evidence stays the same while the lag varies around the limit.
+3. If it is unknown whether evidence is active, the evidence neither starts nor ends. Evidence of a group is unknown if
+   an open transaction blocks the group, or if the lag of one of its existing partitions is unknown. While the cluster
+   is not ready, the query does not read the commits. So all evidence except a missing coordinator is unknown. A missing
+   coordinator ends only if a sample shows the new leader. The evidence "lag above the limit" ends only when the lag is
+   at most LAG_END_RATIO of the limit. So the evidence does not end and start again while the lag varies around the
+   limit.
 4. Evidence keeps the values that it had at its start: its text, the coordinator of the group, and the hosts and topics
    that it names. Usually, the coordinator is the leader of the group's partition of `__consumer_offsets`. A former
    leader is *gone* if it leads no partition of `__consumer_offsets` any more. A leader that is gone still counts as the
    coordinator while the partition has no leader, and for START_WINDOW_MS after the loss. After a restart, the monitor
    does not know former leaders.
 
-Which evidence belongs together (`links.py`). Rules 6 to 8 link only evidence of the same *run*. A run is evidence with
-the same broker, host or topic, sorted by start. Each start is at most START_WINDOW_MS after the previous start. So a
-group with an old problem does not join a new problem of its broker.
+Links between pieces of evidence (`links.py`). Rules 6 to 8 link only evidence of the same *run*. In a run, each piece
+of evidence starts at most START_WINDOW_MS after the previous piece. So a group with an old problem does not join a new
+problem of its broker.
 
 5. Same group. If two facts about one group are active at the same time, they belong together. If a fact starts before
    the incident of the group has ended (rule 10), it belongs to this incident.
-6. Same coordinator. At least MIN_COORDINATOR_GROUPS groups have evidence that a coordinator can explain
-   (COORDINATOR_EVIDENCE), and they are at least half of the groups that have members and this coordinator. Exception:
-   if all groups of the cluster have the same coordinator, the coordinator links groups only if it is gone. Otherwise,
-   different problems in a test cluster with a single broker would become one incident. If these requirements are not
-   met, the coordinator links only groups with the evidence `no_coordinator`, because this evidence is a proof.
-7. Same client host. At least two groups have evidence that names the host, and they are at least half of the groups
-   with members on the host. Exceptions: evidence that names more than MAX_LINK_NAMES hosts does not count, because it
-   is about the group, not about a host. Loopback addresses never link groups. A host on which all groups have members
-   does not link groups.
-8. Same topic. Evidence of several groups has the same name, and names the same topic. Exception: evidence that names
-   more than MAX_LINK_NAMES topics does not count.
+6. Same coordinator. The evidence must be a problem that a coordinator can cause (COORDINATOR_EVIDENCE). At least
+   MIN_COORDINATOR_GROUPS groups of this coordinator must have such evidence, and at least half of all its groups with
+   members. If all groups of the cluster have the same coordinator, the coordinator must also be gone. Otherwise,
+   different problems in a test cluster with a single broker would become one incident. Exception: the evidence
+   `no_coordinator` always links groups of the same coordinator, because it proves that the coordinator is the cause.
+7. Same client host. At least two groups must have evidence that names the host, and at least half of all groups with
+   members on the host. Exceptions: evidence that names more than MAX_LINK_NAMES hosts does not count, because such a
+   problem does not come from a single host. Loopback addresses never link groups. A host on which all groups have
+   members does not link groups.
+8. Same topic. Evidence of several groups is linked if it has the same name and names the same topic. Exception:
+   evidence that names more than MAX_LINK_NAMES topics does not count.
 
 Life of an incident (`tracker.py`):
 
@@ -46,19 +48,19 @@ Life of an incident (`tracker.py`):
    incident.
 10. An incident ends when all its evidence has been inactive for QUIET_MS. Its end is the time at which its last active
     evidence ended.
-11. If evidence links several open incidents, they merge. The incident with the earliest start survives, and gets the
-    evidence of the other incidents. If several incidents have this start, the incident with the smallest id survives.
-    Each other incident ends, and its `merged_into` contains the id of the survivor.
+11. If evidence links several open incidents, they merge. The incident with the earliest start remains open, and gets
+    the evidence of the other incidents. If several incidents have this start, the incident with the smallest id remains
+    open. Each other incident ends, and its `merged_into` contains the id of the open incident.
 12. The id is a hash of the cluster, and of the source, name, group and start of the first evidence. The first evidence
     has the earliest start when the incident opens. If the starts are equal, the group id decides, then the source, then
     the name. So the same facts give the same id. Id and start of an open incident never change, even if earlier
     evidence joins.
 13. An incident stores the ids of all its groups, but lists at most MAX_EVIDENCE facts: the earliest facts. An incident
-    with this number of facts is *full*. The monitor forgets the start values of facts that are not listed. So a new
-    fact about a group of a full incident joins this incident (rule 5), but links nothing before it is listed. If a full
-    incident has a link by coordinator or host, all its groups count as affected groups of this link (rules 6 and 7).
+    with this number of facts is *full*. A new fact about a group of a full incident joins this incident (rule 5). But
+    before the fact is listed, it links nothing, because the monitor does not store its start values. If a full incident
+    has a link by coordinator or host, all its groups count for rules 6 and 7.
 14. An incident stores at most MAX_LINKS links. If there are more, the links by coordinator are stored first.
-15. The monitor restores open incidents from the table before the first sample. So a restart changes no row.
+15. After a restart, the monitor loads the open incidents from the table. So a restart does not change incidents.
 
 `incident_cause.py` chooses the cause. `story.py` contains the sentences.
 """

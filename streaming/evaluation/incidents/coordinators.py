@@ -1,4 +1,4 @@
-"""Remember which broker coordinated each group before its partition got a different leader (rule 4)."""
+"""Store the present and the former leader of each partition of `__consumer_offsets` (rule 4)."""
 
 from __future__ import annotations
 

@@ -84,8 +84,8 @@ class Coordinator(NamedTuple):
     """The broker that coordinates a group.
 
     `is_gone` is True if the broker leads no partition of `__consumer_offsets` any more. `leaderless_since_ms` is the
-    time of the first sample in which the group's partition had no leader. It is None if the partition has a leader, or
-    if this is unknown.
+    time of the first sample in which the group's partition had no leader. If the partition has a leader, or if its
+    leader is unknown, `leaderless_since_ms` is None.
     """
 
     broker_id: int | None = None
@@ -171,7 +171,7 @@ def _coordinator_loss(
 
 
 def _hosts(source: Source, name: str, report: GroupReport, recent: Sequence[RebalanceSummary]) -> tuple[str, ...]:
-    """Return the hosts that the evidence names: those of slow members, or of members that left or rejoined."""
+    """Return the hosts that the evidence names: the hosts of slow members, or of members that left or rejoined."""
     if source == LAG_CAUSE:
         return (report.cause.client_host,) if report.cause and report.cause.client_host else ()
     if source != CONDITION or name not in _NAME_MEMBERS:

@@ -1,4 +1,4 @@
-"""Define an incident. The cause and the story of an incident are computed from these values."""
+"""The values of an incident. Its cause and its sentences are computed from these values."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ class Incident:
     def shown_at_groups(self) -> frozenset[str]:
         """The ids of the groups that show this incident.
 
-        These are the groups with active evidence in the list. While the incident is active, groups without listed
-        evidence also show it, because it is unknown whether their evidence is active.
+        A group shows the incident if the incident lists active evidence of the group. While the incident is active,
+        groups without listed evidence also show the incident, because their evidence may be active.
         """
         unlisted = frozenset(self.groups) - self.listed_groups if self.quiet_since_ms is None else frozenset()
         return unlisted.union(self.active_groups)
@@ -95,7 +95,7 @@ class Incident:
 
 
 def incident_by_group(incidents: Iterable[Incident]) -> Mapping[str, Incident]:
-    """Return the incident that each group shows, by group id. If several incidents show a group, the oldest counts."""
+    """Return the incident that each group shows, by group id. If a group has several incidents, it shows the oldest."""
     newest_first = sorted(incidents, key=lambda one: one.age_order, reverse=True)
     return {group_id: one for one in newest_first for group_id in one.shown_at_groups}
 

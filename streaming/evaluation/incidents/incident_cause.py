@@ -1,17 +1,17 @@
 """Name the cause of an incident. The first rule that applies determines the cause.
 
-A rule counts all evidence that the incident lists, also evidence that has ended. So the cause does not change when
-evidence ends. "Groups" are the groups of this evidence.
+The rules use all evidence that the incident lists, also evidence that has ended. So the cause does not change when
+evidence ends. "All groups" are the groups with listed evidence.
 
-1. `coordinator_gone`: a coordinator links groups of the incident (`links.py`), and at least half of the groups have
-   evidence with this coordinator. The broker leads no partition of `__consumer_offsets` any more.
-2. `coordinator`: as rule 1, but the broker still leads partitions of `__consumer_offsets`, or this is unknown.
-3. `client_host`: a host links groups of the incident, and at least half of the groups have evidence that names the
+1. `coordinator_gone`: a coordinator links groups of the incident (`links.py`), and at least half of all groups have
+   evidence that this coordinator can explain. The broker leads no partition of `__consumer_offsets` any more.
+2. `coordinator`: the first sentence of rule 1 is true, but the broker still leads partitions of `__consumer_offsets`,
+   or the monitor does not know whether it does.
+3. `client_host`: a host links groups of the incident, and at least half of all groups have evidence that names the
    host.
-4. The first name in PRECEDENCE for which at least half of the groups have evidence. If there is no such name, the first
-   name in PRECEDENCE for which any group has evidence. In PRECEDENCE, a problem comes before the problems that it can
-   cause. For example, a hot partition can cause lag, lag can cause lost records, and a member that joins and leaves
-   again and again can cause a storm.
+4. The cause is the first name in PRECEDENCE for which at least half of all groups have evidence. If there is no such
+   name, the cause is the first name in PRECEDENCE for which any group has evidence. In PRECEDENCE, a problem comes
+   before the problems that it can cause. For example, a hot partition can cause lag, and lag can cause lost records.
 5. `unknown`: the lag is above a limit, and its cause is unknown.
 """
 

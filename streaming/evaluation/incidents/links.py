@@ -47,7 +47,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class Population:
-    """The groups with members: all of them, by coordinator, and by client host.
+    """The groups with members: all groups, the groups of each coordinator, and the groups on each client host.
 
     `by_host` needs only the hosts that the evidence of several groups names.
     """
@@ -124,7 +124,7 @@ def _linking_hosts(one: Evidence) -> Iterable[str]:
 
 
 def _topic_keys(one: Evidence) -> Iterable[tuple[str, str, str]]:
-    """Apply rule 8: the same topic, and the same name of the evidence."""
+    """Return the keys of rule 8: each key contains the name of the evidence and a topic."""
     return [(one.source, one.name, topic) for topic in one.topics] if len(one.topics) <= MAX_LINK_NAMES else ()
 
 
@@ -153,7 +153,7 @@ def _runs(evidence: Iterable[Evidence]) -> Iterator[Sequence[Evidence]]:
 def _affected_groups(
     run: Iterable[Evidence], link: Link, full_incidents: Mapping[EvidenceKey, Incident]
 ) -> frozenset[str]:
-    """Return the groups of a run, and all groups of its full incidents that have the same link (rule 13)."""
+    """Return the groups of a run, and all groups of full incidents in the run with the same link (rule 13)."""
     found = {full_incidents[one.key].incident_id: full_incidents[one.key] for one in run if one.key in full_incidents}
     return _group_ids(run).union(*(incident.groups for incident in found.values() if link in incident.links))
 

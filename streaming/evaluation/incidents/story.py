@@ -1,10 +1,10 @@
 """Describe an incident in plain sentences. Pages, the API and the table show these sentences.
 
-The sentences answer five questions in this order: what happened, since when, who is affected, how bad it is, and
-what to do now. If an incident is full (rule 13), its list does not contain all facts. Then numbers from the list are
+The sentences answer five questions in this order: what happened, since when, who is affected, how bad the problem is,
+and what to do now. If an incident is full (rule 13), its list does not contain all facts. So numbers from this list are
 lower bounds, and the sentences contain `at least`.
 
-If no evidence is active, the sentences are in the past tense. Exception: the text of a fact is the text at its start.
+If no evidence is active, the sentences are in the past tense. Exception: the text of evidence never changes.
 
 The sentences contain only values that change when evidence starts or ends. So the table needs no row for each sample.
 For example, the sentences do not contain the present lag. Names of groups, hosts and topics come from clients. Every
@@ -139,7 +139,7 @@ def _are(incident: Incident, groups: int = 2) -> str:
 
 
 def _at_least(incident: Incident) -> str:
-    """Return the words before a number from the list of evidence."""
+    """Return `at least` and a space if numbers from the list of evidence are lower bounds, or an empty string."""
     return "at least " if incident.is_full else ""
 
 

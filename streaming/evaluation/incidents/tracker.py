@@ -34,7 +34,7 @@ class SampledEvidence:
 
 
 class IncidentUpdate(NamedTuple):
-    """The open incidents, and the incidents that opened, changed, ended or merged. Both are sorted by age."""
+    """The open incidents, and the incidents that opened, changed, ended or merged. Both tuples are sorted by age."""
 
     open: tuple[Incident, ...]
     changed: tuple[Incident, ...]
@@ -92,7 +92,7 @@ def _components(known: Sequence[Incident], sampled: SampledEvidence) -> Iterator
 
 
 def _at_sample(one: Evidence, active: Mapping[EvidenceKey, Evidence], sampled: SampledEvidence) -> Evidence:
-    """Return evidence of an open incident as it is now (rules 1 and 3)."""
+    """Return evidence of an open incident with its present end: None if the evidence is active (rules 1 and 3)."""
     if one.key in active:
         return one if one.until_ms is None else replace(one, until_ms=None)
     is_unchanged = one.until_ms is not None or one.key in sampled.unknown

@@ -6,26 +6,27 @@ No Kafka response contains the broker's time. But a coordinator writes its own t
 
 1. A record that was received at the monitor's time t was written before t. So the clock offset is at least the record's
    time minus t.
-2. If an end offset was requested at the monitor's time t, a record at or after that end offset became visible after t.
-   A record becomes visible only after replication, at most VISIBLE_AFTER_MS after it was written. So the clock offset
-   is at most the record's time minus t, plus VISIBLE_AFTER_MS. Rules 1 and 2 together give an interval for each record.
-   The clock offset is in this interval. A record that was written before the first sample gives no interval, because
-   its age is unknown. If the leader of the partition has changed since the sample, the record gives no interval.
+2. The monitor requests an end offset at its own time t. A record with this offset or a higher offset became visible
+   after t. Replication can delay a record by up to VISIBLE_AFTER_MS. So the record was written after t -
+   VISIBLE_AFTER_MS, and the clock offset is at most the record's time minus t plus VISIBLE_AFTER_MS. Rules 1 and 2
+   together give an interval for each record. The clock offset is in this interval. A record that was written before the
+   first sample gives no interval, because its age is unknown. If the leader of the partition has changed since the
+   sample, the record gives no interval.
 3. The clock offset lies where most intervals overlap (Marzullo's algorithm, which NTP uses). So a single wrong interval
    has no effect. For example, the interval of a copied record is wrong. Each batch gives only one interval per broker,
    so a batch with many records has no extra weight.
 4. A clock offset is known if at least MIN_INTERVALS intervals overlap, and if more than half of the last INTERVALS
    intervals overlap. Intervals that are older than KNOWN_FOR_MS do not count. So the clock offset of an idle broker
    becomes unknown. Large clock offsets are possible: a machine without a battery starts in the year 1970. So a record
-   is ignored only if its time differs from the monitor's time by more than MAX_OFFSET_MS, or if its time is negative. A
-   record without a time has -1.
+   is ignored only if its time differs from the monitor's time by more than MAX_OFFSET_MS, or if the record has no time
+   (-1).
 5. The *correction* is the number that the monitor adds to its own time, to get the broker's time. The correction is 0
    if the interval contains 0. Otherwise the correction is the lower end of the interval. So the monitor never
    overestimates the broker's time or the duration of a silence. Also, the time of a sample is never after the time of a
-   newer record. Before the first clock offset of a broker is known, the correction comes from its first intervals. So
-   after the first start, one record after the first sample is enough. A correction stays valid until an interval
-   contradicts it, also for an idle broker. The maximum error is the width of the interval. This width is the sum of
-   three durations: the time between two commits on the broker, the duration of a batch, and VISIBLE_AFTER_MS.
+   newer record. Before the first clock offset of a broker is known, a single interval is enough for the correction. A
+   correction stays valid until an interval contradicts it, also for an idle broker. The maximum error is the width of
+   the interval. This width is the sum of three durations: the time between two commits on the broker, the duration of a
+   batch, and VISIBLE_AFTER_MS.
 """
 
 from __future__ import annotations
@@ -143,7 +144,7 @@ class BrokerClocks:
 def cluster_correction_ms(corrections_ms: Iterable[int]) -> int:
     """Return the median correction of all brokers, or 0 if no correction is known.
 
-    This correction is used for times that do not belong to a single broker.
+    This correction is used for the time of a sample, because several brokers respond to the requests of a sample.
 
     >>> cluster_correction_ms([-60_000, 0, 0]), cluster_correction_ms([-60_000]), cluster_correction_ms([])
     (0, -60000, 0)

@@ -75,7 +75,7 @@ class LogEnds:
     """The end of one `__consumer_offsets` partition: the high watermark and the last stable offset.
 
     `log_start` is the log start offset, or None if unknown. `sampled_at_ms` is the time of the request on the leader's
-    clock. If `sampled_at_ms` is None, the time of the sample applies.
+    clock. If `sampled_at_ms` is None, use `ClusterSample.sampled_at_ms`.
     """
 
     high_watermark: int
@@ -88,9 +88,9 @@ class LogEnds:
 class ClusterSample:
     """The responses of the brokers to one sample.
 
-    A mapping has no key for an unknown value. Partitions of `__consumer_offsets` without a leader can be missing in
-    `offsets_topic`. `offsets_topic_partitions` is the number of all its partitions. `offsets_topic_id` is None if the
-    brokers have no topic ids (before 2.8). `brokers` is the number of brokers in the cluster metadata.
+    A mapping has no key for an unknown value. `offsets_topic` may not contain the partitions of `__consumer_offsets`
+    that have no leader. `offsets_topic_partitions` is the partition count of `__consumer_offsets`. `offsets_topic_id`
+    is None if the brokers have no topic ids (before 2.8). `brokers` is the number of brokers in the cluster metadata.
     `missing_topics` contains the topics that provably do not exist: the brokers do not know the topic, and the monitor
     has the right DESCRIBE on its name.
 
@@ -129,7 +129,7 @@ class ClusterSample:
 
     @property
     def leaderless_offsets_topic_partitions(self) -> int:
-        """The number of partitions of `__consumer_offsets` without a leader. It is 0 if the topic is unknown."""
+        """The number of partitions of `__consumer_offsets` without a leader, or 0 if the topic is unknown."""
         return max(0, self.offsets_topic_partitions - len(self.offsets_topic_leaders))
 
     def is_empty(self, partition: TopicPartition) -> bool:
@@ -184,7 +184,7 @@ def _unknown_reason(commits: pa.Table, end: pa.Array, sample: ClusterSample) -> 
 
 
 def blocked_groups(sample: ClusterSample) -> Callable[[str], bool]:
-    """Return a function that is True for a group if an open transaction blocks the group's latest records (rule 1)."""
+    """Return a function that checks whether an open transaction blocks the latest records of a group (rule 1)."""
     blocked = blocked_partitions(sample)
     if not blocked:
         return lambda group_id: False  # noqa: ARG005 - no group is blocked
@@ -192,13 +192,13 @@ def blocked_groups(sample: ClusterSample) -> Callable[[str], bool]:
 
 
 def blocked_partitions(sample: ClusterSample) -> frozenset[int]:
-    """Return the `__consumer_offsets` partitions whose latest records an open transaction blocks (rule 1)."""
+    """Return the numbers of the `__consumer_offsets` partitions with an open transaction (rule 1)."""
     ends = sample.offsets_topic.items()
     return frozenset(number for number, end in ends if end.high_watermark > end.last_stable_offset)
 
 
 def _sampled_partitions(sample: ClusterSample, topic: str) -> int | None:
-    """Return the partition count of a topic: 0 if the topic does not exist, None if it was not requested."""
+    """Return the partition count of a topic: 0 if the topic does not exist, None if the topic was not requested."""
     sampled = sample.topics.get(topic)
     return None if sampled is None else (sampled.partitions or 0)
 

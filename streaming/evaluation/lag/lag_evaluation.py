@@ -93,7 +93,7 @@ class LagEvaluation:
         return {group_id: of_group for group_id, of_group in loads if of_group}
 
     def rows_of_topic(self, topic: str) -> Sequence[Mapping[str, Any]]:
-        """Return the rows of one topic's partitions for all groups, in the same form as `rows_of`."""
+        """Return the rows of one topic's partitions for all groups. As in `rows_of`, `status` is a name."""
         return self._rows("topic", topic)
 
     def rows_of(self, group_id: str) -> Sequence[Mapping[str, Any]]:
@@ -143,7 +143,7 @@ def evaluate_lag(  # noqa: PLR0913, PLR0917 - the inputs of one evaluation
     """Evaluate all rows of the report. If `windows` is None, all statuses are unknown.
 
     `ends` and `starts` must contain the report's sample. `consumed` contains the consume rates of the rows
-    (`CommitPoints.rates`). If it is None, these rates are unknown.
+    (`CommitPoints.rates`), or None if these rates are unknown.
     """
     partitions = report.partitions
     seconds = lag_seconds(report, ends)
@@ -180,8 +180,8 @@ def read_up_to_of_groups(
 ) -> pa.Array:
     """Return for each row the time up to which the monitor has read the group's partition of `__consumer_offsets`.
 
-    The time is null if it is unknown. `polled_at_ms` is the time of the last poll of the coordinators. It is used only
-    in the polling mode, because the monitor reads no log in this mode.
+    The time is null if it is unknown. In the polling mode, the monitor reads no log. So the result is `polled_at_ms`,
+    the time of the last poll of the coordinators.
     """
     encoded = group_ids.combine_chunks().dictionary_encode()
     partitions = sample.offsets_topic_partitions
@@ -193,6 +193,6 @@ def read_up_to_of_groups(
 
 
 def observed_rows(report: LagReport) -> np.ndarray:
-    """Return for each row whether its lag is known, so that its newest commit can be compared with an end offset."""
+    """Return for each row whether its lag is known."""
     known: np.ndarray = pc.is_valid(report.partitions["lag"]).to_numpy()
     return known

@@ -122,7 +122,7 @@ def _interpolate(  # noqa: PLR0913, PLR0917 - one argument per column
 ) -> tuple[Float64Array, Float64Array]:
     """Return the interpolated age of the next offset, and the time between its two points, both in milliseconds.
 
-    If the next offset is the end offset, the newest point is used as both points (rule 2). Then both results are 0.
+    If the next offset is the end offset, both points are the newest point, so both results are 0 (rule 2).
     """
     left_time, right_time = points.times_ms[rows, left], points.times_ms[rows, right]
     right_offset = points.offsets[rows, right]
@@ -133,7 +133,7 @@ def _interpolate(  # noqa: PLR0913, PLR0917 - one argument per column
 
 
 def lowest_end_offset_since(ends: SampledOffsets, rows: Int64Array, since_ms: int) -> tuple[Int64Array, BoolArray]:
-    """Return for each row of `ends` the lowest end offset since `since_ms`, and whether such an end offset exists.
+    """Return two columns: the lowest end offset of each row since `since_ms`, and True if such an end offset exists.
 
     End offsets never decrease, so the first end offset is the lowest.
     """

@@ -6,39 +6,39 @@ Records of aborted transactions can follow. Second: in a compacted topic, compac
 Third: while a transaction is open, a read_committed consumer receives nothing at or after the last stable offset. In
 all three cases, the group may have read every record that it can read. Rules:
 
-1. The monitor fetches from a partition if the fetch can change the lag. Two conditions must be true. First, at least
-   one offset is unread. Second, the committed offset has not changed since an earlier sample, or the row is suspect
-   (`is_suspect` in `status.py`). At the first sample after a start, no earlier sample is known. Then a commit that is
-   older than DOUBTED_AFTER_MS counts as unchanged since its time. Otherwise, a marker at the end of a quiet partition
-   would look like a record that waits for days.
+1. The monitor fetches from a partition only if the fetch can change the lag. Two conditions must be true. First, at
+   least one offset is unread. Second, the committed offset has not changed since an earlier sample, or the row is
+   suspect (`is_suspect` in `status.py`). At the first sample after a start, no earlier sample is known. For this
+   sample, the committed offset has not changed if the commit is older than DOUBTED_AFTER_MS.
 2. A fetch reads the log from the committed offset. If there is no record before the end, the group has read everything
-   and its lag is 0. If there is a record, lag is counted from this record. The monitor stores the result for this
-   commit, also during samples without a leader and for the next start. The next fetch starts where this fetch ended,
-   or at the log start offset if retention deleted the offsets between. A read_committed consumer ignores records of
-   aborted transactions. A read_uncommitted consumer reads these records. So if a fetch finds only records of aborted
-   transactions, lag and status are unknown, as in rule 4.
-3. A row is blocked (`is_blocked`) if two conditions are true. The first condition is that an open transaction begins at
-   the last stable offset. The second condition is that there is no record between the committed offset and the last
-   stable offset. The lag of a blocked row is still counted up to the high watermark. A blocked row never has the status
-   STOP and never counts as silent. If the committed offset is after the last stable offset, the consumer does not wait
-   for transactions. So this row is not blocked.
+   and its lag is 0. If there is a record, lag is counted from this record. The monitor stores the result of each fetch
+   until the committed offset changes, also after a restart. The next fetch for the same commit starts where the
+   previous fetch ended. If retention has deleted this offset, the next fetch starts at the log start offset. A
+   read_committed consumer ignores records of aborted transactions. A read_uncommitted consumer reads these records. So
+   if a fetch finds only records of aborted transactions, lag and status are unknown, as in rule 4.
+3. A row is blocked (`is_blocked`) if an open transaction begins at the last stable offset. Also, no record may exist
+   between the committed offset and the last stable offset. The lag of a blocked row is still counted up to the high
+   watermark. A blocked row never has the status STOP and never counts as silent. If the committed offset is greater
+   than the last stable offset, the consumer uses read_uncommitted. So its row is not blocked.
 4. While no fetch has found a record, the unread offsets are *doubtful* in two cases. First case: at most FEW_OFFSETS
    offsets are unread, so all of them may be markers or holes. Second case: the topic has transactions (rule 6), so all
    unread offsets may belong to aborted transactions. A bad status of a doubtful row becomes unknown. If the committed
    offset does not change for DOUBTED_AFTER_MS, the lag becomes unknown, too. In all other cases, each unread offset
-   counts as a record. So without transactions, a lag of more than FEW_OFFSETS is never unknown. A fetch can be
-   impossible: the monitor has no READ permission on the topic, the partition has no leader, or the limit of rule 5 is
-   reached.
-5. The monitor makes at most FETCHES_PER_SAMPLE fetches per sample. Topics with transactions come first, and then the
-   commits with the smallest lag. If a broker refuses READ on a topic, the monitor tries again after REFUSED_FOR_MS.
-6. A topic has transactions if the monitor has found a proof. There are two proofs. Without READ: the last stable offset
-   of a partition is lower than its end offset, so a transaction is open. With READ: a fetch finds a marker or a record
-   of a transaction. The proof stays valid while groups have commits for the topic, also after a restart. If an end
-   offset went back, the topic was created again or lost records, and its proof and its results are removed. Without
-   READ, the monitor requests the last stable offset of each partition with lag at each sample, until it has the proof.
+   counts as a record. So without transactions, a lag of more than FEW_OFFSETS is never unknown. A fetch is impossible
+   without READ permission on the topic, without a leader of the partition, or after the limit of rule 5.
+5. The monitor makes at most FETCHES_PER_SAMPLE fetches per sample. The order of the fetches is: first the topics with
+   transactions, then all other topics; within both, the smallest lag first. If a broker refuses READ on a topic, the
+   monitor tries again after REFUSED_FOR_MS.
+6. A topic has transactions if the monitor has found a proof. There are two proofs. If the monitor has no READ
+   permission, the proof is an open transaction: a last stable offset that is lower than the end offset. If the monitor
+   has READ permission, the proof is a fetch that finds a marker or a record of a transaction. The proof stays valid
+   while groups have commits for the topic, also after a restart. If an end offset decreases, the topic was created
+   again or lost records. So its proof and its results are removed. Without READ, the monitor requests the last stable
+   offset of each partition with lag at each sample, until it has the proof.
 
-Limit of rule 6: without READ, transactions that are never open during a sample give no proof. Then more than
-FEW_OFFSETS offsets of aborted transactions count as records.
+Limit of rule 6: without READ permission, the monitor detects only transactions that are open during a sample. If no
+transaction is detected, and more than FEW_OFFSETS offsets are unread, the offsets of aborted transactions count as
+records.
 """
 
 from __future__ import annotations
@@ -110,7 +110,8 @@ class UnmovedCommits:
     ) -> Int64Array:
         """Return the time in milliseconds since each row's committed offset last changed.
 
-        If the clock was set back, the time restarts at 0. For a new row, the time since an old commit counts (rule 1).
+        If the clock was set back, the time restarts at 0. For a new row with an old commit, the time begins at the
+        commit (rule 1).
         """
         missing = int(rows.max(initial=-1)) + 1 - len(self._offsets)
         if missing > 0:
@@ -132,8 +133,8 @@ class UnmovedCommits:
 class RowsBehind:
     """Rows of a lag report with unread offsets, one element for each row.
 
-    `at` are the indices of the rows, and `ends` are the offsets up to which their consumers can read. `is_open` is True
-    if this end is the last stable offset and an open transaction begins there.
+    `at` contains the indices of the rows in the lag report. `ends` contains the offsets up to which consumers can read.
+    If an open transaction begins at this offset, `is_open` is True.
 
     After an outage, these rows can be all 100,000 partitions of all groups. So no code loops over the rows.
     """
@@ -179,8 +180,8 @@ def rows_behind(
 ) -> RowsBehind:
     """Return the given rows, sorted by lag in ascending order.
 
-    If an open transaction begins in the unread offsets of a row, the row ends at the transaction (rule 3). Partitions
-    without an open transaction can be absent in `stable`.
+    If an open transaction begins in the unread offsets of a row, `ends` contains the start of the transaction (rule 3).
+    Partitions without an open transaction can be absent in `stable`.
     """
     at = at[np.argsort(report.partitions["lag"].fill_null(0).to_numpy()[at], kind="stable")]
     table = report.partitions.select([*COMMIT, "end_offset", "log_start_offset"]).take(pa.array(at))
@@ -198,7 +199,8 @@ def rows_behind(
 class StoredTails(msgspec.Struct, frozen=True):
     """The results of fetches and the topics with transactions, stored for the next start.
 
-    Each result consists of the topic, the partition, the committed offset, and the first three fields of its `Tail`.
+    Each result consists of a commit (topic, partition and committed offset) and the first three fields of the `Tail`
+    after this commit.
     """
 
     results: list[tuple[Commit, tuple[int, bool, int]]] = []
@@ -228,7 +230,7 @@ class NextOffsets:
         )
 
     def forget_topics(self, topics: Iterable[str]) -> None:
-        """Remove everything about topics whose end offset went back (rule 6)."""
+        """Remove the results and proofs of topics whose end offset decreased (rule 6)."""
         forgotten = set(topics)
         if not forgotten:
             return
@@ -321,7 +323,7 @@ def _is_in(topics: pa.ChunkedArray, names: Iterable[str]) -> pa.ChunkedArray:
 
 
 def _distinct_fetches(commits: pa.Table, from_offsets: Int64Array, ordered: Int64Array) -> Iterator[TailFetch]:
-    """Yield the fetch of each row in this order. If several groups have the same commit, yield its fetch once."""
+    """Yield the distinct fetches of the rows, in the order of `ordered`. Several groups can have the same commit."""
     seen: set[TailFetch] = set()
     for start in range(0, len(ordered), FETCHES_PER_SAMPLE):
         rows = ordered[start : start + FETCHES_PER_SAMPLE]
@@ -343,7 +345,7 @@ def _join(known: Tail, fetch: TailFetch, result: Tail) -> Tail:
     """Return the combined result of earlier fetches and a new fetch.
 
     The next offset does not change if an earlier fetch found aborted records, or if retention deleted offsets between
-    the two fetches. It is unknown whether the deleted offsets had records.
+    the two fetches. The reason is that the monitor does not know whether the deleted offsets had records.
     """
     is_continued = known.next_offset == known.read_to == fetch.from_offset
     next_offset = result.next_offset if is_continued else known.next_offset

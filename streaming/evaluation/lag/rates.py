@@ -3,8 +3,8 @@
 Both rates are averages over a window of WINDOW_MS (five minutes). An unknown rate is null, never 0. Rules for the
 consume rate of a group partition:
 
-1. A point is (committed offset, time of the commit). The time is the coordinator's timestamp, so a commit that the
-   monitor reads late counts at its own time. A timestamp later than the sample counts as the time of the sample.
+1. A point is (committed offset, time of the commit). The time is the coordinator's timestamp, so it does not matter
+   when the monitor reads the commit. If the timestamp is later than the sample, the point has the time of the sample.
 2. A new commit becomes a point at the next sample. Each slot of SLOT_MS has one point: the slot's last commit. POINTS
    slots cover the window.
 3. The points of a partition are removed if the committed offset or the timestamp decreases, or if the offset changes at
@@ -12,12 +12,13 @@ consume rate of a group partition:
    are also removed if the previous sample did not contain the partition, because its commits were deleted or not shown.
    The monitor stores points only in memory, so a restart removes them.
 4. Between two commits, the committed offset rises evenly. So a commit every 60 s has the same rate as a commit every
-   second. After a pause of more than WINDOW_MS, the rise is divided over the last WINDOW_MS before the commit. If the
-   monitor last read the group's commits before that, the rise is divided over the time since then.
-5. The window ends at the last commit. If the time since the last commit is longer than the longest interval between
-   two commits, the window ends later: the difference counts as time without progress. Intervals of WINDOW_MS or more
-   are pauses and do not count here. So after the last commit, the rate falls to 0 within two windows. The time since
-   the last commit ends at the time up to which the group's partition of `__consumer_offsets` was read.
+   second. After a pause of more than WINDOW_MS, the rise is divided over the last WINDOW_MS before the commit. If more
+   than WINDOW_MS passed since the monitor's previous read of the group's commits, the rise is divided over the time
+   since this read.
+5. Usually, the window ends at the last commit. A time without commits is normal up to the longest interval between two
+   commits. The time after this interval is part of the window, as time without progress. Intervals of WINDOW_MS or more
+   are pauses and do not count as intervals. So after the last commit, the rate falls to 0 within two windows. The time
+   since the last commit ends at the time up to which the group's partition of `__consumer_offsets` was read.
 6. The rate is unknown if the points cover less than MIN_SPAN_MS. Exception: if the last commit is older than the
    window, the rate is 0.
 
@@ -32,8 +33,9 @@ Rules for rows and groups:
 8. If an open transaction blocks the group, or if the topic or the partition does not exist, both rates are unknown.
 9. The rate of a group is the sum of its partitions. Deleted partitions do not count. If the rate of any other partition
    is unknown, the sum is unknown.
-10. Time to catch up = lag / (consume rate - produce rate). It is unknown if there is no lag, or if the difference is at
-    most MIN_GAIN times the larger rate. Such a small difference may be an error of the two rates.
+10. Time to catch up = lag / (consume rate - produce rate). This time is unknown if there is no lag, or if the
+    difference of the rates is at most MIN_GAIN times the larger rate. Such a small difference may be an error of the
+    two rates.
 """
 
 from __future__ import annotations
@@ -99,7 +101,7 @@ class CommitPoints:
     ) -> None:
         """Add the last commits of one sample. The rows are distinct.
 
-        `read_up_to_ms` is the time up to which the commits of each row were read. It is negative if it is unknown.
+        `read_up_to_ms` is the time up to which the commits of each row were read. An unknown time is negative.
         """
         self._grow(int(rows.max(initial=-1)) + 1)
         times_ms = np.clip(commit_times_ms, 0, sampled_at_ms)
@@ -131,9 +133,9 @@ class CommitPoints:
         return np.where(is_known & (newest_ms != _NONE) & (read_up_to_ms >= 0), rates, np.nan)
 
     def _append(self, rows: Int64Array, offsets: Int64Array, times_ms: Int64Array) -> None:
-        """Append one point per row. It replaces the last point if both points are in one slot (rule 2).
+        """Append one point per row. If the last point is in the same slot, it is replaced (rule 2).
 
-        The first point of a row is never replaced. Otherwise, the points would cover less time.
+        The first point of a row is never replaced, so that the points cover as much time as possible.
         """
         shares_slot = self._times_ms[rows, -1] // SLOT_MS == times_ms // SLOT_MS
         moved = rows[~(shares_slot & (self._times_ms[rows, -2] != _NONE))]
@@ -162,7 +164,7 @@ def _longest_interval_ms(times_ms: Int64Array, is_point: BoolArray) -> Int64Arra
 
 
 def _offset_at(offsets: Int64Array, times_ms: Int64Array, at_ms: Int64Array) -> Float64Array:
-    """Return the committed offset of each row at the time `at_ms`, by rule 4. The first point must not be later."""
+    """Return the committed offset of each row at `at_ms` (rule 4). The first point must not be after `at_ms`."""
     newest_at = times_ms.shape[1] - 1
     right = np.minimum((times_ms <= at_ms[:, np.newaxis]).sum(axis=1), newest_at)[:, np.newaxis]
     left = np.maximum(right - 1, 0)

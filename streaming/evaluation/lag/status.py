@@ -10,7 +10,7 @@ The first rule that applies determines the status. The output contains the numbe
    to W's last commit. Second, all end offsets of the last RECENT_END_OFFSETS_MS are greater than the last committed
    offset. If the group has reached one of these end offsets, it had read everything a short time ago. So the unread
    records are new, and the status is not STOP. A client that has read everything does not have to commit (Burrow issue
-   303). This rule comes before rule 4, because a lag of 0 in W may be a week old (Burrow issue 290).
+   303). Rule 2 comes before rule 4, because rule 4 reports OK even if a lag of 0 in W is a week old (Burrow issue 290).
 3. REWIND: a committed offset is lower than the previous committed offset, and no later commit reaches the previous
    offset again. Only the first decrease in W is checked. During rebalances, committed offsets often decrease for a
    short time and then increase again. Such a decrease is not REWIND. If a group has read everything and is then reset
@@ -27,7 +27,7 @@ The first rule that applies determines the status. The output contains the numbe
 9. Unknown: all unread offsets may be transaction markers or records of aborted transactions (`next_offsets.py`). For
    such a row, rule 9 replaces rules 2, 5 and 6.
 
-Intended differences from Burrow: If W has a single commit, Burrow shows STOP at once. This monitor shows STOP only
+Intended differences from Burrow: If W has a single commit, Burrow immediately shows STOP. This monitor shows STOP only
 after more than `lone_commit_silence_ms` without a commit. STALL requires at least two commits. WARN requires at least
 two lags. The time since the last commit ends at the time up to which the monitor has read the group's partition of
 `__consumer_offsets`. So a group does not get the status STOP if only the monitor is late. The status is null if there
@@ -86,7 +86,7 @@ RECENT_END_OFFSETS_MS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class StatusRules:
-    """The thresholds of the rules. They come from the settings."""
+    """The thresholds of the rules, from the settings."""
 
     allowed_lag: int = 0
     minimum_complete: float = 0.0
@@ -122,9 +122,9 @@ def statuses(  # noqa: PLR0913, PLR0917 - the inputs of one evaluation
 ) -> pa.Table:
     """Evaluate all windows at once. Returns one row per window (STATUS_SCHEMA). An unknown value is null.
 
-    `lag` is CL. Its end offset was requested after the commits were read. `read_up_to_ms` is the time up to which the
-    group's partition of `__consumer_offsets` was read. `lowest_recent_end_offset` is the lowest end offset of the last
-    RECENT_END_OFFSETS_MS. If this value is unknown, the second condition of rule 2 is ignored.
+    `lag` is CL, from end offsets that were requested after the commits were read. `read_up_to_ms` is the time up to
+    which the group's partition of `__consumer_offsets` was read. `lowest_recent_end_offset` is the lowest end offset of
+    the last RECENT_END_OFFSETS_MS. If this value is unknown, the second condition of rule 2 is ignored.
 
     >>> one = np.array([[100, 200, 300]])
     >>> every = np.ones((1, 3), dtype=np.bool_)
@@ -234,7 +234,7 @@ def _is_silent(windows: Windows, now_ms: Int64Array, lone_commit_silence_ms: int
 
 
 def _is_rewound(windows: Windows) -> BoolArray:
-    """Evaluate rule 3. `before` is the committed offset before the first decrease."""
+    """Evaluate rule 3."""
     offsets, is_pair = windows.committed_offset, windows.is_entry[:, :-1] & windows.is_entry[:, 1:]
     decreases = is_pair & (offsets[:, 1:] < offsets[:, :-1])
     decrease_at = np.argmax(decreases, axis=1)[:, np.newaxis]

@@ -15,13 +15,10 @@ from streaming.group.snapshot import GroupSnapshot
 class RecordedClaims(msgspec.Struct, frozen=True):
     """The contradictions in the claims and subscriptions of one generation.
 
-    Attributes:
-        claimed_twice: partitions that two members claim to own. The two claims have the same generation, or both have
-            no generation.
-        eager_claimers: number of members that claim partitions under an eager strategy. Such a strategy requires that
-            members revoke all partitions before they join. 0 if the strategy is not eager.
-        subscriptions: number of different subscriptions among the members.
-
+    `claimed_twice` contains the partitions that two members claim to own. The two claims have the same generation, or
+    both have no generation. `eager_claimers` is the number of members that claim partitions under an eager strategy.
+    With such a strategy, members must revoke all partitions before they join. If the strategy is not eager,
+    `eager_claimers` is 0. `subscriptions` is the number of different subscriptions among the members.
     """
 
     claimed_twice: TopicPartitions = ()

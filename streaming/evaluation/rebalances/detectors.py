@@ -1,36 +1,37 @@
 """Find the conditions that a group's last rebalances show: storms, flapping members, endless rounds and others.
 
 The detectors evaluate the summaries of the group's last rebalances. The time of a rebalance is the time of its record.
-"Now" is not the wall clock, but the time up to which the group's partition of `__consumer_offsets` has been read
-(`read_up_to`). So the monitor does not report a storm if it reads the records of one hour in a few seconds. It also
-does not report silence because of records that it has not read yet. Rules:
+"Now" is the time up to which the group's partition of `__consumer_offsets` has been read (`read_up_to`). With the wall
+clock, the monitor would report a storm after a restart, when it reads the records of one hour in a few seconds. The
+monitor would also report silence if it has not read the last records yet. Rules:
 
-1. The *window* is the last `window_seconds` before now. If a generation has no record, it is in the window if the
-   previous record and the next record are in the window. A deleted group has no conditions.
+1. The *window* is the last `window_seconds` before now. A generation without a record is in the window if the group's
+   previous record and next record are in the window. A deleted group has no conditions.
 2. `rolling_restart`: the members are replaced one by one. All of the following must be true. At least two members left
    the group, or rejoined it with their group instance id. These members were in the group before the window began. Each
-   of these members left or rejoined only once. About the same number of members joined: the difference is at most one,
-   or at most a quarter of the group. All new members are still in the group. In at least two thirds of the rebalances,
-   a member joined, left or rejoined. The next cooperative round after such a rebalance also counts. The other
-   rebalances can have other causes, because clients sometimes rejoin for a reason that no record shows. If the strategy
-   changed within the window, each member may be replaced twice, because the upgrade from eager to cooperative (KIP-429)
-   needs two rolling restarts.
+   of these members left or rejoined only once. The number of members that joined is about the same: the difference is
+   at most one, or at most a quarter of the group. All new members are still in the group. At least two thirds of the
+   rebalances are rebalances in which a member joined, left or rejoined, or the next cooperative rounds of such
+   rebalances. The other rebalances can have other causes, because clients sometimes rejoin for a reason that no record
+   shows. If the strategy changed within the window, each member may be replaced twice, because the upgrade from eager
+   to cooperative (KIP-429) needs two rolling restarts.
 3. `rebalance_storm`: the window has at least `storm_rebalances` rebalances and no rolling restart. If a cooperative
    round only assigns the partitions that the previous round withheld, it is not counted. The *start* of a group counts
-   as one rebalance. The start begins when the group is created or becomes empty. It consists of rebalances in which
-   members only join. The start ends after `stuck_after_seconds`, or when a member leaves. The rebalances of a start are
-   counted as one, because pods that start one after the other interrupt only their own work. Several starts of the same
-   group can still be a storm. After the start, each joining member interrupts the work of all others, so each of these
-   rebalances counts. Members that joined during the start count as members from before the window (rule 2). So a
-   rolling restart is recognised even a few minutes after the start. The *end* of a group also counts as one rebalance.
-   The end consists of the rebalances of the last `stuck_after_seconds` before the group became empty, if members only
-   leave in them. If a group has had no members for longer than `stuck_after_seconds`, the condition is not active. A
-   storm can have a cause that is also a condition (rules 4 to 6). In this case, both conditions are shown, because the
-   cause may explain only a part of the storm.
-4. `flapping_member`: a member joined and left, or rejoined, at least `flap_threshold` times within the window. A member
-   is identified by its group instance id. A member without a group instance id is identified by client id and host,
-   because a restarted process has a new member id each time. Several members can have the same client id and host. This
-   is not a problem, because a member counts only if it joined within the window.
+   as one rebalance. The start begins when the group is created or becomes empty. The start consists of rebalances in
+   which members only join. The start ends after `stuck_after_seconds`, or when a member leaves. The rebalances of a
+   start are counted as one, because pods that start one after the other interrupt only their own work. Several starts
+   of the same group can still be a storm. After the start, each joining member interrupts the work of all others, so
+   each of these rebalances counts. In rule 2, members that joined during the start were in the group before the window
+   began. So the monitor can recognise a rolling restart a few minutes after the start. The *end* of a group also counts
+   as one rebalance. The end begins at most `stuck_after_seconds` before the group becomes empty. The end consists of
+   rebalances in which members only leave. If a group has had no members for longer than `stuck_after_seconds`, the
+   condition is not active. A storm can have a cause that is also a condition (rules 4 to 6). In this case, both
+   conditions are shown, because the cause may explain only a part of the storm.
+4. `flapping_member`: within the window, a member left at least `flap_threshold` times after it had joined. A rejoin
+   counts as a leave. A member is identified by its group instance id. A member without a group instance id is
+   identified by client id and host, because a restarted process has a new member id each time. Several members can have
+   the same client id and host. If a deployment replaces them, the condition is not active, because a leave counts only
+   if the member joined within the window.
 5. `endless_cooperative_rejoin`: the last `cooperative_rounds` generations are within the window, and their strategy is
    not eager. In these generations, no member joined or left, and no subscription changed. The condition exists only for
    classic groups, because members of other groups do not rejoin.
@@ -87,8 +88,8 @@ class Limits:
     """The thresholds of the conditions.
 
     `flap_threshold` belongs to rule 4, and `cooperative_rounds` to rule 5. A lag of up to `allowed_lag` records counts
-    as 0, because a group that has read everything can have a small lag: the last offsets of a topic can be transaction
-    markers, which no consumer receives.
+    as 0. A group that has read everything can have such a lag, because no consumer receives the transaction markers at
+    the end of a partition.
     """
 
     window_seconds: float = 600
@@ -147,7 +148,7 @@ def window_of(recent: Sequence[RebalanceSummary], read_up_to_ms: int, limits: Li
 
 
 def counted_rebalances(recent: Sequence[RebalanceSummary], read_up_to_ms: int, limits: Limits) -> int:
-    """Return the number of rebalances in the window by rule 3. Generations without a record also count."""
+    """Return the number of rebalances in the window (rule 3), including generations without a record."""
     window = window_of(recent, read_up_to_ms, limits)
     outside = len(recent) - len(window)
     of_start, of_end = _starts(recent, limits)[outside:], _ends(recent, limits)[outside:]
@@ -233,7 +234,7 @@ def is_rolling_restart(window: Sequence[RebalanceSummary]) -> bool:
 def _times_replaced(window: Iterable[RebalanceSummary]) -> int:
     """Return the number of rounds in which members were replaced.
 
-    A new round begins when a member that joined, left or rejoined in the present round leaves or rejoins.
+    If a member has already joined, left or rejoined in the present round, its next leave or rejoin begins a new round.
     """
     times, new = 1, set[str]()
     for rebalance in window:
@@ -255,7 +256,7 @@ def flapping_members(window: Iterable[RebalanceSummary], flap_threshold: int) ->
 
 
 def count_flaps(window: Iterable[RebalanceSummary]) -> Counter[str]:
-    """Return for each member how often it left after it joined within the window, or rejoined."""
+    """Return how often each member left after a join within the window. A rejoin counts as a leave."""
     joined: set[str] = set()
     flaps: Counter[str] = Counter()
     for rebalance in window:
@@ -298,5 +299,5 @@ def _present_conditions(
 
 
 def latest_generation(recent: Sequence[RebalanceSummary]) -> RebalanceSummary:
-    """Return the group's last rebalance that created a generation. A static member's rejoin does not create one."""
+    """Return the group's last rebalance that is not the rejoin of a static member. A rejoin creates no generation."""
     return next((rebalance for rebalance in reversed(recent) if rebalance.kind != STATIC_REJOIN), recent[-1])

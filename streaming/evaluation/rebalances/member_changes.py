@@ -16,7 +16,7 @@ JOINED, GONE, REJOINED, RESUBSCRIBED = "joined", "gone", "rejoined", "resubscrib
 class MemberChange(msgspec.Struct, frozen=True):
     """The change of one member in a rebalance. If the member left, `revoked` contains all of its partitions.
 
-    If an eager member revokes a partition and gets it again, `revoked` and `assigned` do not contain this partition.
+    `revoked` and `assigned` do not contain the partitions that the member has both before and after the rebalance.
     """
 
     member_id: str
@@ -30,7 +30,7 @@ class MemberChange(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """The identity of the member. It is the same before and after the rebalance (`rebalances`, rule 4)."""
+        """The identity of the member, before and after the rebalance (`rebalances`, rule 4)."""
         return self.member_id if self.group_instance_id is None else self.group_instance_id
 
 
@@ -67,7 +67,7 @@ def _change(before: GroupMember | None, after: GroupMember | None) -> MemberChan
 def _targets_before_and_after(
     before: GroupMember | None, after: GroupMember | None
 ) -> tuple[TopicPartitions, TopicPartitions]:
-    """Return the targets of the member before and after. Both are empty if one target is unknown."""
+    """Return the targets of the member before and after the rebalance. If one target is unknown, both are empty."""
     targets = [() if member is None else member.target for member in (before, after)]
     return ((), ()) if None in targets else (targets[0] or (), targets[1] or ())
 

@@ -1,13 +1,13 @@
 """Count the partitions that a rebalance moved, the necessary moves, and the partitions without an owner.
 
-The counts come only from records: the assigned partitions show which partitions a topic has. So a monitor that catches
-up writes the same rows as a monitor that follows the log. If a topic has a gap, `fewest_moves` is unknown. A gap is an
-unassigned partition of a topic in which a partition with a higher number is assigned.
+The counts come only from records. So the rows are the same, even if the monitor reads the records much later. The
+assigned partitions show which partitions a topic has. If a topic has a gap, `fewest_moves` is unknown. A topic has a
+gap if one of its partitions is unassigned, and a partition with a higher number is assigned.
 
 No record shows that a topic was deleted, or created again with fewer partitions. So if a classic group no longer
-assigns a partition, the partition may no longer exist. It counts as a partition without an owner, and `fewest_moves` is
-unknown. In a KIP-848 group, the coordinator knows the topics. So if no target contains a topic, the partitions of this
-topic do not count.
+assigns a partition, the partition may no longer exist. Such a partition counts as a partition without an owner, and
+`fewest_moves` is unknown. In a KIP-848 group, the coordinator knows which topics exist. So if no target contains a
+topic, its partitions are ignored.
 """
 
 from __future__ import annotations
@@ -33,18 +33,15 @@ Partitions = Mapping[str, TopicPartitions]
 class PartitionMovement(msgspec.Struct, frozen=True):
     """The partitions that one rebalance moved, and the partitions without an owner after the rebalance.
 
-    Attributes:
-        moved_partitions: number of moved partitions. None if unknown, or if the next cooperative round counts the
-            moves.
-        fewest_moves: the smallest possible number of moves. None if `moved_partitions` is None, or if a partition has
-            no owner or several owners.
-        is_exact: False if `fewest_moves` is only a lower bound.
-        withheld: partitions that a member must revoke and that no member gets in this round (KIP-429, first round).
-        unowned: partitions of subscribed topics without an owner after the rebalance. A partition is included only if
-            it had an owner or was unowned before the rebalance, or if a member claims it. It may no longer exist.
-        unowned_before_partitions: number of partitions in `unowned` that already had no owner after the previous
-            rebalance.
-
+    `moved_partitions` is the number of moved partitions. If the next cooperative round counts the moves,
+    `moved_partitions` is None. `fewest_moves` is the smallest possible number of moves, or None if `moved_partitions`
+    is None. If a partition has no owner or several owners, `fewest_moves` is also None. `is_exact` is False if
+    `fewest_moves` is only a lower bound. `withheld` contains the partitions that a member must revoke in this round
+    (KIP-429, first round). No member gets these partitions in this round. `unowned` contains the partitions of
+    subscribed topics without an owner after the rebalance. Only known partitions are included: a member owned or claims
+    the partition, or the partition was unowned before the rebalance. Some of these partitions may no longer exist.
+    `unowned_before_partitions` is the number of partitions in `unowned` that already had no owner after the previous
+    rebalance. None means unknown.
     """
 
     moved_partitions: int | None = None
@@ -60,7 +57,7 @@ class OwnersBefore(msgspec.Struct, frozen=True):
 
     `held` contains each member's partitions before the first cooperative round. `held_last` contains each member's
     partitions after the previous round. `unowned` contains the partitions that had no owner. If `is_complete` is False,
-    the records do not show all earlier owners. Then `held` contains the claims of the members, or only the known
+    the records do not show all earlier owners. If there is no earlier snapshot, `held` contains the claims of the
     members.
     """
 
@@ -71,7 +68,7 @@ class OwnersBefore(msgspec.Struct, frozen=True):
 
 
 def member_key(member: GroupMember) -> str:
-    """Return the identity of a member. It stays the same if a static member returns with a different member id."""
+    """Return the identity of a member. A static member that returns with a new member id has the same identity."""
     return member.member_id if member.group_instance_id is None else member.group_instance_id
 
 
@@ -161,9 +158,10 @@ def _owners(held: Partitions) -> dict[TopicPartition, str]:
 def count_moves_between(
     then: Partitions, held: Partitions, now: Sequence[GroupMember], protocol: str | None, *, is_whole: bool
 ) -> tuple[int, int | None, bool]:
-    """Return the number of moves, the smallest possible number of moves, and whether the second number is exact.
+    """Return the number of moves, the smallest possible number of moves, and True if the smallest number is exact.
 
-    If no partition moved, both numbers are 0. `is_whole` is False if a partition of `then` has no owner now.
+    If no partition moved, both numbers are 0. `is_whole` is False if a partition of a subscribed topic has no owner
+    now.
     """
     owners, owners_now = _owners(then), _owners(held)
     moved = sum(owners_now.get(at, key) != key for at, key in owners.items())

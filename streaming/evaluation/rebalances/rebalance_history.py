@@ -3,7 +3,7 @@
 The totals count all rebalances since the first record of the group. The totals are part of the group's state. So if a
 batch is repeated, no rebalance is counted twice. With a new checkpoint, the monitor reads the log again from the start.
 But the table already contains rows for the rebalances up to the offset `reported_up_to` of the partition
-`reported_in_partition`. These rebalances are not counted again: the initial totals are the totals in the last of these
+`reported_in_partition`. These rebalances are not counted again, because the initial totals come from the last of these
 rows.
 """
 
@@ -60,8 +60,8 @@ class RebalanceHistory(msgspec.Struct, frozen=True):
     def is_new(self, position: Position) -> bool:
         """Return True if the rebalance at a position is not counted yet.
 
-        Only offsets of the same partition can be compared. If `reported_in_partition` is None, every partition matches,
-        because earlier versions of the monitor did not store it.
+        Only offsets of the same partition can be compared. Earlier versions of the monitor did not store
+        `reported_in_partition`. If it is None, the partition is not checked.
         """
         is_same_partition = self.reported_in_partition in {None, position.offsets_topic_partition}
         return not is_same_partition or position.offsets_topic_offset > self.reported_up_to
@@ -112,7 +112,7 @@ def extend_history(
 
 
 def _rename_topics(baseline: RebalanceBaseline | None, snapshot: GroupSnapshot) -> RebalanceBaseline | None:
-    """Return the baseline with the topic names of the snapshot. Otherwise, a topic with a new name looks like new."""
+    """Replace topic ids in the baseline by names, so that the next comparison does not see a new topic."""
     if baseline is None or snapshot.modern is None or baseline.snapshot is None:
         return baseline
     names = snapshot.modern.topic_names
@@ -121,7 +121,7 @@ def _rename_topics(baseline: RebalanceBaseline | None, snapshot: GroupSnapshot) 
 
 
 def _shorten(baseline: RebalanceBaseline | None, present: GroupSnapshot) -> RebalanceBaseline | None:
-    """Return the baseline for storage. If the snapshot of a classic group equals the present state, it is omitted."""
+    """Return the baseline for storage, without the snapshot of a classic group if it equals the present state."""
     known = baseline.snapshot if baseline else None
     if baseline is None or known is None:
         return baseline

@@ -24,7 +24,7 @@ class MemberName(msgspec.Struct, frozen=True):
 
 
 class RebalanceSummary(msgspec.Struct, frozen=True):
-    """The stored summary of a `Rebalance`. It contains numbers of partitions instead of lists of partitions."""
+    """The stored summary of a `Rebalance`. A summary contains numbers of partitions instead of lists of partitions."""
 
     timestamp_ms: int
     generation_id: int

@@ -1,7 +1,6 @@
 """Describe a row of the table `rebalances` in one sentence.
 
-The sentence contains member names exactly as the members sent them. Every caller must escape the sentence before it
-prints it.
+The sentence contains member names exactly as the members sent them. Every caller must escape the sentence.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ _NO_COMMIT_AFTER = {
 
 
 def without_upgrade_tombstones(rows: Sequence[Row]) -> Sequence[Row]:
-    """Remove each row of a tombstone that is not the end of a group, because the group changed to a different protocol.
+    """Remove the rows of tombstones from a change of the protocol, because the group still exists.
 
     >>> rows = [{"kind": "deleted"}, {"kind": "upgraded"}, {"kind": "deleted"}]
     >>> [row["kind"] for row in without_upgrade_tombstones(rows)]

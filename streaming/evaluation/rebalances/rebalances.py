@@ -7,14 +7,14 @@ Rules:
    targets are not a new rebalance. A snapshot without a generation is not compared. For example, the record is
    unreadable, or the group is a classic group in the polling mode.
 2. `first_seen`: the first snapshot of a group. `created`: the first snapshot after the group was created again. Neither
-   is compared. A group was created again if it has a lower generation, a different group type, or a record after its
-   end. The same is true if its members differ at the same generation, or if its partition of `__consumer_offsets` is
-   different. `upgraded` or `downgraded`: the group changed to a different protocol, or back to the classic protocol. In
-   this case, a tombstone is not the end of the group (`advance`, rule 6).
+   is compared. A group was created again if it has a lower generation, a different group type, or different members at
+   the same generation. A different partition of `__consumer_offsets` or a record after the end of the group also proves
+   this. `upgraded` or `downgraded`: the group changed to a different protocol, or back to the classic protocol. In this
+   case, a tombstone is not the end of the group (`advance`, rule 6).
 3. `became_empty`: the group has no members any more. `static_rejoin`: a static member has a new member id, but the
    members and the generation are the same. A static rejoin is not a rebalance. `deleted`: the group no longer exists.
    `rebalance`: all other changes.
-4. A member is identified by its group instance id. If it has no group instance id, it is identified by its member id.
+4. A member is identified by its group instance id. A member without a group instance id is identified by its member id.
 5. A rebalance has one or more causes: `strategy_changed`, `member_gone`, `member_joined`, `subscription_changed`,
    `metadata_changed`, `cooperative_followup`, or `unexplained`. `member_gone`: the member left, timed out or was
    fenced. The records do not show which of the three happened. `cooperative_followup`: members rejoin to get the
@@ -23,28 +23,27 @@ Rules:
    no other cause. If there are several causes, the *primary* cause is the first in this list. A change of the whole
    group comes before a change of one member. `member_gone` comes before `member_joined`, because a new member often
    replaces a lost member.
-6. `metadata_changed`: members subscribe to a topic before and after the rebalance, and the number of known partitions
-   of the topic has risen. A partition is known if a member has or claims it, or if it was assigned earlier and has no
-   owner now. Both before and after the rebalance, the known partitions must have no gap. A fall of this number does not
-   prove the cause: either the topic was deleted or created again with fewer partitions, or the leader left partitions
-   without an owner. If these partitions have owners again, the cause is not proven either. Samples are no proof,
-   because a monitor that reads old records does not have the samples of that time. After the record of an upgrade or
-   downgrade, this cause cannot be proven, because that record does not contain the partitions of members that left. In
-   a share group, this cause cannot be proven, because partitions of a topic are added to the group one by one.
+6. `metadata_changed`: the number of known partitions of a topic has risen, and members subscribe to this topic before
+   and after the rebalance. Known partitions are partitions that a member has or claims, and earlier partitions that
+   have no owner now. Both before and after the rebalance, the known partitions must have no gap. A decrease of this
+   number does not prove the cause, because the leader may have left partitions without an owner. An increase does not
+   prove the cause if these partitions have owners again. Samples are no proof, because a monitor that reads old records
+   does not have the samples of that time. After the record of an upgrade or downgrade, this cause cannot be proven,
+   because that record does not contain the partitions of members that left. In a share group, this cause cannot be
+   proven, because partitions of a topic are added to the group one by one.
 7. A partition has moved if it has a present owner and this owner is different from its previous owner. If a partition
    had no previous owner, it has not moved. If a cooperative round withholds partitions, its moves are not counted. The
    next round is compared with the owners before the first round, so each move is counted once. `assignors.fairness`
-   computes `fewest_moves`. `fewest_moves` is None if a partition has no owner or several owners. It is also None for
-   Kafka Streams, because its assignor assigns tasks, not partitions.
-8. The sync time is the time that the group waited for the leader's assignment. It ends at the timestamp of the record.
-   The sync time is valid only for the first record of a generation. If the sync time is longer than the rebalance
-   timeout of every member, the record is not the first. In this case, the sync time is unknown.
+   computes `fewest_moves`. `fewest_moves` is None if a partition has no owner or several owners. For Kafka Streams,
+   `fewest_moves` is also None, because its assignor assigns tasks, not partitions.
+8. The sync time is the time that the group waited for the leader's assignment. This time ends at the timestamp of the
+   record. Only the first record of a generation shows the sync time. If the computed time is longer than the rebalance
+   timeout of every member, the record is not the first record, so the sync time is unknown.
 9. If records of members are missing before or after the rebalance, the causes are unknown (None), and `not_known` names
    the missing records. If bytes of a classic member are unreadable, only the facts that need these bytes are unknown.
    The subscription of that member does not prove a cause, and moves are unknown. Causes that other records prove are
-   still reported. A regular expression that the coordinator has not resolved yet is not a missing record. Until then,
-   the member that sent the expression has no topics. When the expression is resolved, this counts as
-   `subscription_changed`.
+   still reported. A regular expression that the coordinator has not resolved yet is not a missing record: the member
+   has no topics yet. When the coordinator resolves the expression, the cause is `subscription_changed`.
 """
 
 from __future__ import annotations
@@ -106,15 +105,13 @@ _WITHOUT_MOVEMENT = frozenset({STATIC_REJOIN, DELETED})
 class Rebalance(msgspec.Struct, frozen=True):
     """One generation or epoch, compared with the previous generation or epoch.
 
-    Attributes:
-        causes: all proven causes, in the order of `CAUSES`. None if unknown. Empty if the change is not a rebalance.
-        members: number of members after the rebalance.
-        changes: the changes of members that joined, left, or have different partitions than before. Sorted by `key`.
-        skipped_generations: number of generations without a record since the previous record. None for groups that are
-            not classic, because each of their epochs has a record. Also None if the kind is neither `rebalance` nor
-            `became_empty`.
-        not_known: the names of the missing records, in Kafka's terms.
-
+    `causes` contains all proven causes in the order of `CAUSES`. If the change is not a rebalance, `causes` can be
+    empty. If the causes are unknown, `causes` is None. `members` is the number of members after the rebalance.
+    `changes` is sorted by `key`, and contains the members that joined, left, or have different partitions than before.
+    `skipped_generations` is the number of generations without a record since the previous record. For groups that are
+    not classic, `skipped_generations` is None, because each of their epochs has a record. Only the kinds `rebalance`
+    and `became_empty` have `skipped_generations`. `not_known` contains the names of the missing records, in Kafka's
+    terms.
     """
 
     position: Position
@@ -144,14 +141,14 @@ class Rebalance(msgspec.Struct, frozen=True):
 
 
 class RebalanceBaseline(msgspec.Struct, frozen=True):
-    """The state of the group after its last rebalance. The next rebalance is compared with it.
+    """The state of the group after its last rebalance. The next rebalance is compared with this state.
 
     If `snapshot` is None, the snapshot is equal to the group's present state (see `rebalance_history`). `end` is the
     snapshot at the end of the group: at the tombstone, or when no broker listed the group any more. If a cooperative
     round withheld partitions, `owners_before` contains the partitions that each member had before that round. `unowned`
     contains the partitions without an owner after the last rebalance. If `is_partial` is True, the last record was the
-    record of an upgrade or downgrade. Such a record contains only the earlier partitions of each present member. So
-    some partitions may be missing in `snapshot`.
+    record of an upgrade or downgrade. Such a record does not contain the partitions of members that left. So these
+    partitions are missing in `snapshot`.
     """
 
     snapshot: GroupSnapshot | None
@@ -295,8 +292,8 @@ def _kind_of_same_generation(before: GroupSnapshot, after: GroupSnapshot) -> str
 def _not_known(snapshot: GroupSnapshot) -> tuple[str, ...]:
     """Return the names of the missing records. Current assignments do not count, because only targets are compared.
 
-    A regular expression that the coordinator has not resolved yet is not a missing record. In the polling mode,
-    responses never contain the topics of a regular expression, so it is always a missing record.
+    A regular expression that the coordinator has not resolved yet is not a missing record. In the polling mode, each
+    regular expression is a missing record, because responses never contain its topics.
     """
     if snapshot.modern is None:
         return unknown_bytes(snapshot)
@@ -317,7 +314,7 @@ def _proven(
     then: Sequence[GroupMember],
     now: Sequence[GroupMember],
 ) -> Mapping[str, bool]:
-    """Return for each cause that concerns the whole group whether the records prove it."""
+    """Return True for each proven cause that concerns the whole group."""
     if baseline is None:
         return {}
     had_all = after.group_type in {CLASSIC, CONSUMER} and not baseline.is_partial
@@ -332,7 +329,7 @@ def _hands_over(baseline: RebalanceBaseline, then: Sequence[GroupMember], now: I
     """Return True if a member gets a partition that the previous cooperative round withheld from a different member.
 
     Some partitions without an owner were withheld from no member, for example the partitions of a member that timed
-    out. These partitions do not count.
+    out. Such partitions do not count.
     """
     if baseline.owners_before is None:
         return False

@@ -2,10 +2,10 @@
 
 Each rule that applies adds a trouble to the group. The first rule that applies determines the place of the group:
 
-1. The group has members and no coordinator, or a condition is active, for example a storm or a flapping member.
-   `rolling_restart` is not a trouble, because it is a normal deployment.
-2. The assignment violates a common rule (two owners, an owner that does not subscribe) or a rule of the group's own
-   strategy (verdict `drift`). Each violated rule is one trouble with the name of that rule.
+1. A condition is active, or the group has members and no coordinator. The condition `rolling_restart` is not a trouble,
+   because it is a normal deployment.
+2. The assignment violates a rule: a partition has two owners, an owner does not subscribe, or the verdict is `drift`.
+   Each violated rule is one trouble.
 3. Partitions have no owner, so no member reads them. If the condition `unowned_partitions` is active, only rule 1
    applies.
 4. Retention has deleted unread records, or is expected to delete unread records within an hour. The rule also applies
@@ -16,7 +16,7 @@ Each rule that applies adds a trouble to the group. The first rule that applies 
 7. The busiest member has more partitions than the busiest member of the fairest assignment. If topic skew is the cause,
    the name of the trouble is `topic skew`.
 8. The work of the group is uneven (`evaluation/fairness/fairness.py`, rule 4).
-9. The status is WARN: the group is slower than its producers. Also, the lag in seconds is unknown or at least
+9. The status is WARN (the group is slower than its producers), and the lag in seconds is unknown or at least
    BEHIND_SECONDS. So new groups and groups with a small constant lag do not have this trouble.
 10. The state or the lag of the group is unknown. Without a fresh sample, the conditions are also unknown.
 

@@ -1,4 +1,4 @@
-"""Compute the what-if of a group in the driver, and the advice that follows from the measured produce rates.
+"""Compute in the driver what a different strategy or a different number of members would change for a group.
 
 This package is allowed to import `evaluation.causes`, `evaluation.lag` and all of `assignors`. Only `page` and `run`
 use this package.

@@ -4,29 +4,29 @@
    remove any other cause.
 2. The *capacity* is the lowest known capacity of a member (`causes/capacity.py`). The same capacity applies to every
    member, also to new members. So the advice never gives a fast member more than this capacity.
-3. An assignment is *sufficient* if its busiest member receives at most (1 - HEADROOM) times the capacity. A smaller
-   difference to the capacity can be an error of the rates.
+3. An assignment is *sufficient* if its busiest member receives at most (1 - HEADROOM) times the capacity. If the
+   difference is smaller, it can be an error of the measured rates.
 4. There is no advice if the capacity is unknown or 0, or if the produce rate of a partition is unknown. There is also
    no advice if the present assignment is sufficient: the group has recovered, or is moving partitions.
 5. Only the built-in strategies of the group's protocol are computed: the client's strategies for a classic group, the
    coordinator's assignors for a KIP-848 group.
-6. Among the sufficient assignments for the present members, the advice is the assignment whose busiest member receives
-   the fewest records per second. If these rates are equal, the assignment that moves the fewest partitions is the
-   advice. If these numbers are also equal, the group's own strategy comes first, and then the order of `BUILT_IN`
-   decides.
+6. If several assignments are sufficient for the present members, the advice is the assignment in which the busiest
+   member receives the fewest records per second. If several assignments have this rate, the assignment that moves the
+   fewest partitions is the advice. If these numbers are also equal, the group's own strategy comes first, and then the
+   order of `BUILT_IN` decides.
 7. If the cause is `assignment`, and only the assignment of `heaviest_first` is sufficient, the advice is a strategy
-   that is weighted by rates. `assignors/CUSTOM.md` contains such a strategy. There is no such advice for a KIP-848
-   group, because its coordinator computes the assignment. There is also no such advice if the subscriptions of the
-   members differ. Then the busiest member of the weighted strategy can receive more than with `heaviest_first`.
-8. If the cause is `under_provisioned` and one partition receives more than the capacity, no number of members is
-   enough, because a partition has one owner. This rule comes before rule 6.
-9. If the cause is `under_provisioned` and rule 6 finds nothing, the advice is the smallest number of members for which
-   the group's own strategy is sufficient. If there is no such number, the advice is the smallest number for which a
-   different strategy is sufficient. If several strategies are sufficient for this number, rule 6 decides. New members
-   follow rule 1 of `assignors/what_if/what_if.py`. If the subscriptions of the members differ, the subscription of a
-   new member is unknown, so there is no advice. Numbers above MAX_MEMBERS are not computed.
-10. To find the number of useful members, the strategy is computed for a group with one member for each partition. The
-    members that have partitions in this result are useful. More members would be idle.
+   that uses the measured rates as weights (`assignors/CUSTOM.md`). There is no such advice for a KIP-848 group, because
+   its coordinator computes the assignment. There is also no such advice if the subscriptions of the members differ,
+   because such a strategy may not be sufficient for them.
+8. The cause is `under_provisioned`, but one partition receives more records than one member can consume. The advice is
+   that more members cannot help, because a partition has only one owner. This rule comes before rule 6.
+9. If the cause is `under_provisioned` and rule 6 finds nothing, the advice is the smallest sufficient number of members
+   with the group's own strategy. If no number is sufficient with this strategy, the advice is the smallest sufficient
+   number with a different strategy. If several strategies are sufficient, rule 6 decides. New members follow rule 1 of
+   `assignors/what_if/what_if.py`. If the subscriptions of the members differ, the subscription of a new member is
+   unknown, so there is no advice. Numbers above MAX_MEMBERS are not computed.
+10. To find the number of useful members, the monitor computes the assignment of a group that has as many members as
+    partitions. The useful members are the members that have partitions in this assignment. More members would be idle.
 
 The result does not depend on the order of members or partitions.
 """
@@ -140,7 +140,8 @@ Advice = BetterAssignment | WeightedStrategy | TooHotPartition | MoreMembers
 class LateGroupInputs(NamedTuple):
     """The inputs of the advice for a late group. `produce_rates` contains the known rates, in records per second.
 
-    `strategies` are the strategies that the group can use (rule 5). `own_strategy` is the name of its present strategy.
+    `strategies` are the strategies that the group can use (rule 5). `own_strategy` is the name of the group's present
+    strategy.
     """
 
     group: WhatIfInputs
@@ -151,7 +152,7 @@ class LateGroupInputs(NamedTuple):
 
     @property
     def target_records_per_second(self) -> float:
-        """The maximum produce rate of the busiest member in a sufficient assignment (rule 3)."""
+        """The limit of rule 3: in a sufficient assignment, no member receives more records per second."""
         return (1 - HEADROOM) * self.capacity_records_per_second
 
 

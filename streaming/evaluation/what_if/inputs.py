@@ -1,13 +1,13 @@
 """Collect the inputs of a group's what-if. The page and the advice use the same inputs.
 
-1. Nothing is computed in these cases: an open transaction blocks the group, the group is not evaluated, the partition
-   count of a subscribed topic is unknown, or the subscription or the assignment of a member is unknown. The monitor
+1. Nothing is computed if an open transaction blocks the group, or if the group is not evaluated. Nothing is computed if
+   the partition count of a subscribed topic, or the subscription or the assignment of a member, is unknown. The monitor
    does not evaluate Kafka Streams groups, Connect groups, share groups, groups without members, and groups that only
    commit offsets.
 2. Nothing is computed for a group with more than `MAX_PARTITIONS` partitions or more than `MAX_MEMBERS` members
    (`is_too_large`), because the computation would delay the batches.
-3. The produce rate of a partition comes from the rows of the group's lag (`evaluation.lag.rates`). The rate of a
-   partition without a committed offset is 0 if the partition is empty. Otherwise, it is unknown.
+3. The produce rate of a partition comes from the rows of the group's lag (`evaluation.lag.rates`). If the group has not
+   committed an offset of a partition, the rate is 0 if the partition is empty, and otherwise unknown.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class WhatIfInputs(NamedTuple):
 
 
 def what_if_refusal(snapshot: GroupSnapshot | None, *, is_blocked: bool, is_evaluated: bool) -> str | None:
-    """Return the reason why nothing is computed (rule 1). Return None if the strategies can be computed."""
+    """Return the reason why nothing is computed (rule 1), or None if the strategies can be computed."""
     if is_blocked:
         return "an open transaction blocks the latest records of the group"
     if snapshot is None or not is_evaluated:

@@ -2,13 +2,13 @@
 
 The brokers keep a committed offset for `offsets.retention.minutes`, counted from its *start*. Rules:
 
-1. While a group has members, the offsets of its subscribed topics do not expire. So there is no result.
+1. While a group has members, the offsets of its subscribed topics do not expire. So their expiry time is null.
 2. A classic group with a protocol type: the start is the time when the group became Empty (`currentStateTimestamp` of
    its record). If the record has no such time (before version 2), rule 3 applies.
 3. A KIP-848 group, a streams group, and a group that only commits: the start is the time of each commit.
-4. The result is unknown in these cases: no broker returned `offsets.retention.minutes`, the state of the group is
-   unknown, or a listing shows a state other than Empty. It is also unknown if the monitor polls the coordinators
-   (`admin-api`), because they do not return these times.
+4. The expiry time is unknown if no broker returned `offsets.retention.minutes`, or if the state of the group is
+   unknown. If a listing shows a state other than Empty, the expiry time is also unknown. In the polling mode, the
+   expiry time is always unknown, because coordinators do not return the starts.
 5. A commit after the group became Empty does not change the start of rule 2. So a client cannot extend the time if it
    commits offsets for a group without members.
 

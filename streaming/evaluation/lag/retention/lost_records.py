@@ -1,26 +1,26 @@
-"""Compute the loss of records by retention: unread records that were deleted, and the time until more are deleted.
+"""Compute the loss of records by retention: the deleted unread records, and the time until the next loss.
 
 Lag does not show this loss. If retention is a month, a lag of a million records may be harmless. If retention is an
 hour, the same lag may be too high. If the lag of a row is unknown, all values of the row are unknown (`lag.py` shows
-the reason). Otherwise c is `next_offset`: the committed offset, or the offset of the first record after the committed
-offset. s is the log start offset. Rules:
+the reason). In the rules, c is `next_offset` (the committed offset, or the offset of the first record after it), and s
+is the log start offset. Rules:
 
-1. `records_lost` = s - c if c < s, otherwise 0. These are the offsets that the group has not committed and can never
-   read. Compaction and aborted transactions leave offsets without records, so this is an upper bound. If no fetch has
-   found a record among these offsets, the result is null in two cases: there are at most FEW_OFFSETS of them, or the
-   topic has transactions. Such offsets may be transaction markers or records of aborted transactions, whose deletion is
-   not a loss (`next_offsets.py`). A known loss stays known while the committed offset stays the same, also after a
-   restart. Otherwise, a loss of a few records would become unknown, because a deleted record cannot be fetched again.
+1. `records_lost` = s - c if c < s, otherwise 0. `records_lost` counts the offsets that the group has not committed and
+   can never read. Compaction and aborted transactions leave offsets without records, so `records_lost` is an upper
+   bound. If no fetch has found a record among these offsets, all of them may be transaction markers or records of
+   aborted transactions (`next_offsets.py`). The deletion of such offsets is not a loss. So `records_lost` is null if
+   there are at most FEW_OFFSETS such offsets, or if the topic has transactions. A known loss stays known while the
+   committed offset stays the same, also after a restart. Otherwise, a loss of a few records would become unknown,
+   because a deleted record cannot be fetched again.
 2. `lost_since_ms`: the time of the first sample in which s is greater than c. If the commit is later than this sample,
    the time of the commit is used. The kind is `at_least` if s was already greater than c in the oldest stored sample.
-   The time stays the same in all samples of one loss, even if the group commits or old samples are removed. It also
-   stays the same if the loss is unknown for some samples, for example because a partition has no leader.
-3. `seconds_until_lost`: 0 if records are already lost. Null if the lag is 0, because a group that has read everything
-   cannot lose records. Otherwise, there are two estimates: one from the rate of the log start offset (rules 4 to 6),
-   and one from `retention.ms` (`time_retention.py`). The smaller estimate applies, because both size and time can
-   delete the record. The estimate from `retention.ms` also applies if the rate is unknown, or if the rate gives only
-   the maximum of rule 6. So a topic whose log start offset moves less than once a day has an estimate, too. If both
-   estimates are unknown, the result is null.
+   The time stays the same in all samples of one loss, even if the group commits or old samples are removed. The time
+   also stays the same if the loss is unknown for some samples, for example because a partition has no leader.
+3. `seconds_until_lost` is 0 if records are already lost. If the lag is 0, the value is null, because a group that has
+   read everything cannot lose records. Otherwise, there are two estimates: one from the rate of the log start offset
+   (rules 4 to 6), and one from `retention.ms` (`time_retention.py`). The smaller estimate applies, because both size
+   and time can delete the record. If the first estimate is unknown, or only the maximum of rule 6, the second estimate
+   applies. If both estimates are unknown, the value is null.
 4. The rate is unknown if the log start offset moved less than twice within RATE_WINDOW_MS. For example, this is the
    case for topics that are compacted, quiet or new, or have unlimited retention.
 5. Otherwise the estimate comes from two moves of the log start offset within RATE_WINDOW_MS. (s1, t1) is the first
@@ -28,11 +28,10 @@ offset. s is the log start offset. Rules:
 
        rate = (s2 - s1) / (t2 - t1)        seconds_until_lost = (c - s2) / rate - (now - t2), at least 0
 
-   The log start offset moves by whole segments, in steps. The line through the upper corners of the steps reaches c
-   before a step passes c. So if the rate is constant, records are lost at the estimated time, or up to one step later.
-   A result of 0 means that the next step may delete unread records.
-6. This estimate is at most AHEAD times the period over which the rate was measured. A longer estimate is replaced by
-   this maximum, and its kind is `at_least`. The kind of all other results is `estimate`.
+   The log start offset moves by whole segments, in steps. So if the rate is constant, records are lost at the estimated
+   time, or up to one step later. A result of 0 means that the next step may delete unread records.
+6. The estimate from the rate is at most AHEAD times the period over which the rate was measured. A longer estimate is
+   replaced by this maximum, and its kind is `at_least`. The kind of all other results is `estimate`.
 
 Limits of the method: it assumes that the group does not commit again. If retention is by time, brokers now delete the
 records that were written one retention time ago. So if many records were written at that time, the log start offset
@@ -162,7 +161,7 @@ def _lost_since(
     commit_times_ms: Int64Array,
     is_lost: BoolArray,
 ) -> tuple[pa.Array, pa.Array]:
-    """Apply rule 2. Returns times and kinds. Both are null if no records are lost."""
+    """Apply rule 2. Returns times and kinds, or null for rows without lost records."""
     since_ms, is_at_least = np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.bool_)
     rows, committed_ms = rows[is_lost], commit_times_ms[is_lost]
     first_beyond = points.last_at_or_below(rows, committed_offsets[is_lost]) + 1
@@ -186,7 +185,7 @@ _LOSS_COLUMNS = ("lost_since_ms", "lost_since_kind", "committed_offset")
 
 
 def _continues(partitions: pa.Table, at: Int64Array, earlier: Losses) -> BoolArray:
-    """Return True for the rows among `at` whose known loss has the same committed offset as now (end of rule 1)."""
+    """Return True for each row in `at` whose committed offset has not changed since a known loss (end of rule 1)."""
     rows = partitions.take(pa.array(at))
     continues = np.zeros(partitions.num_rows, dtype=np.bool_)
     columns = zip(_keys(rows), rows["committed_offset"].to_pylist(), rows["unknown_reason"].to_pylist(), strict=True)
@@ -245,9 +244,10 @@ def _until_lost(  # noqa: PLR0913, PLR0917 - one argument per column
 
 
 def _moves(points: OffsetPoints, rows: Int64Array, since_ms: int) -> tuple[Int64Array, ...]:
-    """Return for each row: offset and time of the last move, and increase and time from the first to the last move.
+    """Return four columns: offset and time of the last move, and the increase and the time since the first move.
 
-    Only moves since `since_ms` count. If there are fewer than two moves, the increase is 0.
+    The increase and the time are differences between the first and the last move. Only moves since `since_ms` count. If
+    there are fewer than two moves, the increase is 0.
     """
     offsets, times_ms = points.offsets[rows], points.times_ms[rows]
     is_move = np.zeros(offsets.shape, dtype=np.bool_)

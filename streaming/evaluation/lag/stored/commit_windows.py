@@ -19,9 +19,10 @@ commit:
 The monitor requests end offsets after it has read the commits. Rules for these end offsets:
 
 5. The lag of an entry is computed once, from the first end offset that is sampled after the commit. If a later commit
-   of the same slot replaces the entry, the lag stays. Burrow uses the last end offset *before* the commit. So Burrow's
-   lag is too low and often 0, which resolves alerts too early. An end offset is used only for the newest commit of a
-   row. For several commits, the same end offset would give decreasing lags, even if the group does not catch up.
+   of the same slot replaces the entry, the new entry has the same lag. Burrow uses the last end offset *before* the
+   commit. So Burrow's lag is too low and often 0, which resolves alerts too early. An end offset is used only for the
+   newest commit of a row. If the lags of several commits came from the same end offset, these lags would decrease, even
+   if the group does not catch up.
 6. If the committed offset of an entry is greater than the end offset, this entry and all earlier entries are removed.
    There are two possible causes. The topic was deleted and created again, or a client committed an offset that never
    existed.
@@ -129,7 +130,7 @@ class CommitWindows:
     ) -> None:
         """Add commits.
 
-        A row can occur several times. A committed offset of TOMBSTONE means that the key was deleted.
+        `rows` can contain several commits of one row. The committed offset TOMBSTONE means that the key was deleted.
         """
         if not len(rows):
             return
@@ -150,9 +151,9 @@ class CommitWindows:
     ) -> None:
         """Apply rules 5 and 6. Each row occurs at most once in `rows`.
 
-        `log_offsets` contains for each row the log offset of the newest commit when the end offsets were requested. Lag
-        is counted from `next_offsets`: the committed offset, or the offset of the first record after the committed
-        offset. Entries of later commits do not change, because these commits may exceed the end offsets.
+        `log_offsets` contains the log offset of each row's newest commit before the request for end offsets. Lag is
+        counted from `next_offsets`: the committed offset, or the offset of the first record after the committed offset.
+        Entries of later commits do not change, because their committed offsets may be greater than `end_offsets`.
         """
         if not len(rows):
             return
@@ -221,9 +222,9 @@ class CommitWindows:
                 self._matrices[name] = np.concatenate([matrix, blank])
 
     def _place_of(self, orders: Int64Array, log_offsets: Int64Array) -> Int64Array:
-        """Return the column of each commit's entry.
+        """Return the column of the entry with each log offset.
 
-        If a later commit of the slot has replaced the entry, return the column of the later commit.
+        If a later commit of the same slot has replaced the entry, return the column of the new entry.
         """
         place: Int64Array = (orders < log_offsets[:, np.newaxis]).sum(axis=1)
         return place
@@ -233,16 +234,16 @@ class CommitWindows:
         self._drop(rows, log_offsets)
 
     def _drop(self, rows: Int64Array, up_to_log_offsets: Int64Array) -> None:
-        """Remove the entries up to a log offset. They are on the left, so the remaining entries stay adjacent."""
+        """Remove the entries up to a log offset. Old entries are on the left, so all other entries stay adjacent."""
         is_gone = self._matrices["offsets_topic_offset"][rows] <= up_to_log_offsets[:, np.newaxis]
         for matrix in self._matrices.values():
             matrix[rows] = np.where(is_gone, _NONE, matrix[rows])
 
     def _extends_window(self, commits: _Commits) -> BoolArray:
-        """Return True for the commits of each row whose new commits are all newer than its window.
+        """Return True for each commit in a row that gets only commits in the normal order.
 
-        Both their log offsets and their slots must increase, and no commit may be a tombstone. In this normal case,
-        `_append` adds all commits of the row in one step.
+        In the normal order, log offsets increase, slots do not decrease, and no commit is a tombstone. So `_append` can
+        add all commits of the row in one step.
         """
         starts = commits.starts
         matrix_rows = commits.rows[starts]
@@ -328,7 +329,7 @@ class CommitWindows:
         return shares
 
     def _make_room(self, rows: Int64Array, removed: Int64Array, place: Int64Array) -> None:
-        """Move the entries after `removed` one column to the left, up to `place`. After this, `place` has no lag."""
+        """Move the entries after `removed` one column to the left, up to `place`. The lag at `place` becomes empty."""
         columns = np.arange(self.length)
         is_moved = (columns >= removed[:, np.newaxis]) & (columns < place[:, np.newaxis])
         source = np.minimum(columns + is_moved, self.length - 1)

@@ -34,7 +34,7 @@ _TAILS_SCHEMA = pa.schema(
 
 
 def row_numbers(known: pa.Table, rows: pa.Table) -> Int64Array:
-    """For each row, return the number of the row of `known` with the same values, or -1.
+    """Return for each row of `rows` the number of the same row in `known`, or -1 if `known` does not contain the row.
 
     The first column of `known` is the topic. The other columns are numbers. The rows of `known` are distinct.
     """
@@ -54,7 +54,7 @@ def row_numbers(known: pa.Table, rows: pa.Table) -> Int64Array:
 
 
 class KnownTails:
-    """The result for each commit. If there is no result, no fetch has read the offsets after the commit."""
+    """The results of fetches, by commit. A commit without a fetch has no result."""
 
     def __init__(self) -> None:
         self._table = _TAILS_SCHEMA.empty_table()
@@ -64,7 +64,7 @@ class KnownTails:
         return _tails(self._table).items()
 
     def of_rows(self, commits: pa.Table) -> tuple[Int64Array, BoolArray, Int64Array]:
-        """Return the columns `next_offset`, `is_record` and `read_to` for a table with the columns COMMIT."""
+        """Return three columns for the rows of `commits`: `next_offset`, `is_record` and `read_to`."""
         committed = commits["committed_offset"].to_numpy()
         columns = committed.copy(), np.zeros(len(committed), dtype=np.bool_), committed.copy()
         if self._table.num_rows:
@@ -81,13 +81,13 @@ class KnownTails:
         return {**tails, **_tails(self._table.filter(self._is_of(tails)))}
 
     def put(self, tails: Mapping[Commit, Tail]) -> None:
-        """Store results. They replace earlier results for the same commits."""
+        """Store results. The new results replace earlier results for the same commits."""
         if tails:
             others = self._table.filter(pc.invert(self._is_of(tails)))
             self._table = pa.concat_tables([others, _tails_table(tails)]).combine_chunks()
 
     def keep_only(self, commits: pa.Table) -> None:
-        """Remove the results for all commits that are not in a table with the columns COMMIT."""
+        """Remove the results for all commits that are not in the table `commits`."""
         if self._table.num_rows:
             numbers = row_numbers(self._table.select(COMMIT), commits)
             self._table = self._table.take(pa.array(np.unique(numbers[numbers >= 0])))

@@ -6,8 +6,8 @@ for a new sample (o, t):
 
 1. t <= t': all points at or after t are removed first. Either the clock was set back, or the sample is repeated.
 2. o < o': all points are removed, and the new point becomes the first point. Either the topic was deleted and created
-   again, or it lost its last records in an unclean election. kafka-lag-exporter ignores such samples until its old
-   points expire (issue 197).
+   again, or it lost its last records in an unclean election. In contrast, kafka-lag-exporter ignores such samples until
+   its old points expire (issue 197).
 3. o equals the offset of the last two points: the time of the last point becomes t. So a constant offset has only two
    points: one with its first time, and one with its last time. The method comes from kafka-lag-exporter
    (`LookupTable.addPoint`).
@@ -99,7 +99,7 @@ class OffsetPoints:
         return self._first_above(self.times_ms, rows, np.full(len(rows), since_ms - 1, dtype=np.int64))
 
     def _first_above(self, ascending: Int64Array, rows: Int64Array, limits: Int64Array) -> Int64Array:
-        """Return for each row the first index whose value is greater than the row's limit (binary search)."""
+        """Return for each row the index of the first value above the row's limit (binary search)."""
         low, high = np.zeros(len(rows), dtype=np.int64), self.counts[rows]
         for _ in range(self.limit.bit_length()):
             middle = (low + high) // 2

@@ -83,7 +83,7 @@ class SampledOffsets:
         return current
 
     def _remove_unsampled(self, since_ms: int) -> None:
-        """Remove old rows if more than half of all rows are old. A removal is expensive: it copies all other rows."""
+        """If more than half of all rows have no point since `since_ms`, remove these rows."""
         counts = self.points.counts[: len(self)]
         newest = self.points.times_ms[np.arange(len(self)), np.maximum(counts - 1, 0)]
         kept = np.flatnonzero(newest >= since_ms)

@@ -72,7 +72,7 @@ class TopicPartitionRows:
 def _key(codes: Int64Array, partitions: Int64Array) -> Int64Array:
     """Return a distinct number for each topic partition.
 
-    A partition number has 32 bits. It can be negative, because a hostile client can commit any number.
+    A partition number has 32 bits. The number can be negative, because a hostile client can commit any number.
     """
     keys: Int64Array = (codes << 32) | (partitions.astype(np.int64) & 0xFFFFFFFF)
     return keys
