@@ -141,6 +141,7 @@ def _until(table: Table, until: datetime) -> str:
     The condition contains no literal `TIMESTAMP '...'`, because such a literal has nanoseconds and cannot be later than
     the year 2262.
 
+    >>> from streaming.delta.tables import LAG_CAUSES
     >>> print(_until(LAG_CAUSES, datetime(2026, 11, 22, 22, 4, tzinfo=timezone.utc)))
     date <= '2026-11-22' AND sampled_time <= arrow_cast(1795385040000000, 'Timestamp(Microsecond, Some("UTC"))')
     """
