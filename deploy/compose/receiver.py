@@ -1,6 +1,6 @@
-"""An example of a receiver: a webhook that writes one line for each alert of a notification of Alertmanager.
+"""Example of an alert receiver. Alertmanager sends notifications to this webhook, which logs one line for each alert.
 
-The line shows the receiver of Alertmanager's configuration, the status and the labels of the alert, and its summary.
+The line shows the name of the receiver in Alertmanager's configuration, and the alert's status, labels and summary.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ PORT = 9094
 
 
 def lines(notification: dict[str, Any]) -> Iterator[str]:
-    """Return one line for each alert. Names of groups are hostile text, so JSON escapes all values."""
+    """Return one log line for each alert. Clients choose the names of groups, so JSON escapes labels and summary."""
     for alert in notification["alerts"]:
         labels = json.dumps(alert["labels"], sort_keys=True)
         summary = json.dumps(alert["annotations"].get("summary", ""))
@@ -22,12 +22,12 @@ def lines(notification: dict[str, Any]) -> Iterator[str]:
 
 
 class Webhook(BaseHTTPRequestHandler):
-    """Accepts notifications in Alertmanager's format."""
+    """Receives notifications in Alertmanager's format."""
 
     timeout = 30
 
     def do_POST(self) -> None:
-        """Write the lines of one notification."""
+        """Log the alerts of one notification."""
         for line in lines(json.loads(self.rfile.read(int(self.headers["Content-Length"])))):
             print(line, flush=True)  # noqa: T201 - its log
         self.send_response(204)

@@ -1,10 +1,10 @@
 """HEALTHCHECK of the image.
 
-The exit code is 0 if the response of the monitor's HTTP port shows that the monitor is alive.
+The exit code is 0 if the monitor responds on its port that it is alive.
 
-Only the settings file shows whether the port uses TLS. So the check tries HTTP first, then HTTPS. The check does not
-verify the certificate, because the certificate is not issued for the loopback address. This is safe, because the
-request contains no password.
+The check does not know whether the port uses TLS. So it tries HTTP first, and then HTTPS. The check does not verify the
+certificate, because the certificate is not issued for the loopback address. This is safe, because the request contains
+no password.
 """
 
 import os
@@ -19,6 +19,6 @@ any_certificate.check_hostname = False
 any_certificate.verify_mode = ssl.CERT_NONE
 try:
     answer = urllib.request.urlopen(f"http://{address}", timeout=2)
-except (OSError, HTTPException):  # a port with TLS closes the connection, or answers with TLS
+except (OSError, HTTPException):  # a port with TLS closes the connection, or responds with TLS
     answer = urllib.request.urlopen(f"https://{address}", timeout=3, context=any_certificate)
 answer.close()

@@ -187,7 +187,9 @@ def test_each_section_that_restarts_the_leader_shows_where_its_name_is() -> None
     assert restarting == {"KafkaPartitionsUnowned", "KafkaProtocolFault", "KafkaAssignmentDrift"}
     command = 'rebalance-monitor groups --cluster "$CLUSTER" --verbose --monitor "$MONITOR"'
     for alert in restarting:
-        assert f"The group's page, the API field `leader` and `{command}` show its name" in texts[alert], alert
+        assert (
+            f"The group's page, the API field `leader` and `{command}` show the name of this member" in texts[alert]
+        ), alert
         assert "jq '.leader" in texts[alert], alert
 
 
