@@ -50,8 +50,8 @@ _BY_NEED = pa.list_(pa.struct([("necessary", pa.string()), ("partitions", pa.int
 PROTOCOL_SOURCE = (
     "source of the strategy in the column protocol. The value `records` means that a record contains the strategy. The"
     " value `broker` means that only the group coordinator reported the strategy. The coordinator is the only source if"
-    " no member of a KIP-848 group names an assignor, or if source.kind is admin-api. Null if protocol is null, or if an"
-    " earlier version of the monitor wrote the row"
+    " no member of a KIP-848 group names an assignor, or if source.kind is admin-api. Null if protocol is null, or if"
+    " an earlier version of the monitor wrote the row"
 )
 
 GROUP_GENERATIONS = Table(

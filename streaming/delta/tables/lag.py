@@ -52,9 +52,9 @@ GROUP_LAG = Table(
             column(
                 "unknown_reason",
                 pa.string(),
-                "reason why the lag is unknown. The values are blocked, topic_deleted, partition_deleted, no_end_offset,"
-                f" end_before_commit, maybe_only_markers and {OFFSET_DELETED}. The last value means that the committed"
-                " offset expired, or that the group, the topic or the committed offset was deleted",
+                "reason why the lag is unknown. The values are blocked, topic_deleted, partition_deleted,"
+                f" no_end_offset, end_before_commit, maybe_only_markers and {OFFSET_DELETED}. The last value means that"
+                " the committed offset expired, or that the group, the topic or the committed offset was deleted",
             ),
             column(
                 "lag_seconds",
