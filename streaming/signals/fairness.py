@@ -24,10 +24,9 @@ DRIFT_PARTITIONS: Final = Signal(
     name="rebalance_monitor_drift_partitions",
     unit="partitions",
     labels=(*OF_A_GROUP, "strategy"),
-    help="Number of partitions whose owner breaks a rule of the group's strategy. If the label `strategy` does not"
-    " name the group's strategy, the value has a different meaning: the number of partitions that the strategy in the"
-    " label would assign to a different member. By default, only the group's own strategy has a series, and only if"
-    " the value is not 0.",
+    help="Number of partitions whose owner breaks a rule of the group's strategy. The label `strategy` can also name a"
+    " different strategy. Then the value is the number of partitions that this strategy would assign to a different"
+    " member. By default, only the group's own strategy has a series, and only if the value is not 0.",
     unknown="The metric `rebalance_monitor_assignment_verdict` shows why the series of the group's own strategy is"
     " absent. If the verdict is `match`, `equivalent` or `withheld`, the value is 0. A value of 0 is exported only for"
     " groups with all details. If the verdict is `differs_from_java`, `rebalancing`, `not_evaluated` or `unknown`, the"
@@ -62,8 +61,8 @@ EXCESS_PARTITIONS: Final = Signal(
     name="rebalance_monitor_excess_partitions",
     unit="partitions",
     help="Number of excess partitions of the busiest member, which is the member with the most partitions. The value"
-    " is the largest number of partitions of one member now, minus the largest number of partitions of one member in"
-    " the fairest valid assignment. The value is 0 if both numbers are equal.",
+    " is the number of partitions of the busiest member, minus the same number in the fairest valid assignment. The"
+    " value is 0 if both numbers are equal.",
     unknown=f"{_MEMBERS_UNKNOWN} The series is also absent if the partition count of a topic is uncertain. It is"
     " also absent if the members have so many different subscriptions that the fairest assignment is unknown.",
     example="topk(10, rebalance_monitor_excess_partitions > 0)",
@@ -79,7 +78,7 @@ IMBALANCE_SCORE: Final = Signal(
     help="Fairness score from 0 to 100. The score is 100 if no valid assignment shares the work more evenly. The score"
     " is 0 if one member or client host has all the work, and other members or hosts could share this work.",
     unknown=f"{_MEMBERS_UNKNOWN} For lag and throughput, the series is also absent if the monitor has not measured the"
-    " current assignment yet, or if the lag or throughput of a partition is unknown.",
+    " current assignment yet. It is also absent if the lag or throughput of a partition is unknown.",
     example='bottomk(10, rebalance_monitor_imbalance_score{measure="partitions", scope="member"} < 100)',
 )
 WORK_IMBALANCE_RATIO: Final = Signal(
@@ -91,8 +90,8 @@ WORK_IMBALANCE_RATIO: Final = Signal(
     help="Work of the busiest member, divided by the mean work of all members. If the label `measure` is `lag`, work is"
     " the lag in records. If `measure` is `throughput`, work is the throughput in records per second. If the label"
     " `scope` is `host`, the value compares client hosts instead of members.",
-    unknown="The monitor has not measured the current assignment yet. The series is also absent if the lag or"
-    " throughput of a partition is unknown, or if the total lag or throughput of the group is 0.",
+    unknown="The monitor has not measured the current assignment yet. The series is also absent if the work of a"
+    " partition is unknown, or if the total work of the group is 0.",
     example='rebalance_monitor_work_imbalance_ratio{measure="throughput", scope="member"} > 2',
 )
 TOPIC_SKEW: Final = Signal(
@@ -111,8 +110,9 @@ WHAT_IF_EXCESS_PARTITIONS: Final = Signal(
     unit="partitions",
     labels=(*OF_A_GROUP, "strategy"),
     granularity=PARTITION,
-    help="Number of excess partitions that the group would have with the strategy in the label. Excess partitions are"
-    " defined at `rebalance_monitor_excess_partitions`. The series exists only if a fairer valid assignment exists.",
+    help="Number of excess partitions that the group would have with the strategy in the label. The metric"
+    " `rebalance_monitor_excess_partitions` defines excess partitions. The series exists only if a fairer valid"
+    " assignment exists.",
     unknown=_UNFAIR_ONLY,
     example='min by (cluster, group) (rebalance_monitor_what_if_excess_partitions{strategy=~"sticky|uniform"})',
 )
@@ -160,7 +160,7 @@ BUSIEST_MEMBER: Final = Signal(
     " identify this member. The series exists only for groups with excess partitions. If several members hold the"
     " largest number of partitions, the labels identify the member with the first member id in sort order. When the"
     " busiest member changes, a new series replaces the old series. A group has at most one series at any time.",
-    unknown="The group has no excess partitions, or the number of its excess partitions is unknown.",
+    unknown="The number of excess partitions is 0 or unknown.",
     example="topk(10, rebalance_monitor_busiest_member)",
 )
 UNOWNED_PARTITIONS: Final = Signal(

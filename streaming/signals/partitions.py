@@ -32,8 +32,8 @@ TOPIC_HOTTEST_PARTITION_RATIO: Final = Signal(
     help="Produce rate of the topic's hottest partition, divided by the mean produce rate of all partitions of the"
     " topic. The rates are averages over the last five minutes. The label `partition` is the number of the hottest"
     " partition. The series exists only if the value is at least 1.5.",
-    unknown="The value is smaller than 1.5, the hottest partition receives less than 1 record per second, or the"
-    " produce rate of a partition is unknown.",
+    unknown="The value is smaller than 1.5, or the hottest partition receives less than 1 record per second. The"
+    " series is also absent if the produce rate of a partition is unknown.",
     example="topk(10, rebalance_monitor_topic_hottest_partition_ratio)",
 )
 PARTITION_LAG: Final = Signal(

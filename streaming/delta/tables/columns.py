@@ -15,7 +15,7 @@ NAMED_PARTITIONS = pa.list_(pa.struct([("topic", pa.string()), ("partition", pa.
 class Table:
     """A table: its name, a description of one row, and its columns.
 
-    Tables are keys of dictionaries. They are compared by identity, because a hash of all columns is slow.
+    Tables are used as keys of dictionaries. Two tables are compared by identity, because a hash of all columns is slow.
     """
 
     name: str

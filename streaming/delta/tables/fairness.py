@@ -90,19 +90,20 @@ ASSIGNMENT_IMBALANCE = Table(
             column(
                 "max_to_mean_ratio",
                 pa.float64(),
-                "column largest, divided by the mean work. 1 if the work is shared evenly. Null if total is 0",
+                "column largest, divided by the mean work. The value is 1 if the work is shared evenly. Null if total"
+                " is 0",
             ),
             column(
                 "coefficient_of_variation",
                 pa.float64(),
-                "standard deviation of the work, divided by the mean work. 0 if the work is shared evenly. Null if"
-                " total is 0",
+                "standard deviation of the work, divided by the mean work. The value is 0 if the work is shared"
+                " evenly. Null if total is 0",
             ),
             column(
                 "gini",
                 pa.float64(),
-                "Gini coefficient of the work. 0 if the work is shared evenly. (participants - 1) / participants if one"
-                " member or host has all the work. Null if total is 0",
+                "Gini coefficient of the work. The value is 0 if the work is shared evenly. The value is (participants"
+                " - 1) / participants if one member or host has all the work. Null if total is 0",
             ),
             column(
                 "score",
