@@ -14,9 +14,9 @@ _INTRODUCTION = """\
 The Delta tables are below `paths.tables`. Each table is partitioned by cluster and date. Times are UTC. While the
 monitor runs, it merges small files and deletes rows older than `tables.retention_days`.
 
-A version of a table stays readable for two hours (`tables.versions_kept_hours`). So a query must finish within this
-time. Time travel cannot read older versions. If a stream that reads a table pauses for a longer time, it must start
-again.
+A version of a table stays readable for two hours (`tables.versions_kept_hours`). So a query must finish within two
+hours. Time travel cannot read older versions. If a streaming read of a table pauses for more than two hours, it must
+start again.
 
 [Example queries in SQL](../dashboards/QUERIES.md). `python -m tests.table_reference` writes this page.
 """

@@ -1,4 +1,4 @@
-"""The command line. Each command has its own module, which is imported only when the command is called."""
+"""The command line. Each command has its own module. The command line imports only the module of the called command."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _LazyCommandGroup(click.Group):
         return list(_COMMANDS)
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run a command and remove the secrets of the settings from its error message."""
+        """Run a command. If it fails, remove the secrets of the settings from its error message."""
         try:
             return super().invoke(ctx)
         except click.UsageError:
@@ -51,7 +51,7 @@ class _LazyCommandGroup(click.Group):
 def main() -> None:
     """Show why the assignment of a Kafka consumer group is unfair or wrong, or why it keeps changing.
 
-    To try the monitor, run `rebalance-monitor demo`. It starts a broker, real consumer groups and the monitor, and
-    shows live reports. To watch your own cluster, run `rebalance-monitor run --config FILE`. Then open
+    To try the monitor, run `rebalance-monitor demo`. The demo starts a broker, real consumer groups and the monitor,
+    and shows live reports. To watch your own cluster, run `rebalance-monitor run --config FILE`. Then open
     http://127.0.0.1:9560/metrics.
     """

@@ -39,8 +39,8 @@ def assign(file: BinaryIO, references: tuple[str, ...]) -> None:
     contains the rack of each replica, or null.
 
     Each output line is {"id", "assignment": {member_id: [[topic, partition], ...]}}. For cooperative-sticky, the line
-    also has "rebalance_needed" and "assignment_after_second_round". If a scenario fails, its output line is {"id",
-    "error"}, and the exit code is 1.
+    also has "rebalance_needed" and "assignment_after_second_round", because this strategy can need two rebalances. If a
+    scenario fails, its output line is {"id", "error"}, and the exit code is 1.
     """  # noqa: D301 - click keeps the lines after a real backspace character
     failed = False
     try:

@@ -37,10 +37,10 @@ def compare(file: BinaryIO, wanted_id: str | None, references: tuple[str, ...]) 
     of the output:
 
     \b
-    sizes          2x3 means that two members have three partitions each
-    imbalance      largest number of partitions of a member, minus the smallest number
-    score          sum of the differences in partitions between all pairs of members
-    topic spread   largest difference between two subscribers of a topic, in partitions of this topic
+    sizes          partitions of each member; 2x3 means that two members have three partitions each
+    imbalance      difference in partitions between the busiest and the least busy member
+    score          sum of the differences in partitions between all pairs of members; 0 is best
+    topic spread   largest difference in partitions of one topic between two subscribers
     moves          number of partitions that change their present owner
     kept           number of partitions that keep their present owner
     idle           number of members without a partition
@@ -95,7 +95,7 @@ def _idle_cell(members: tuple[str, ...]) -> str:
 def _read_scenario(text: bytes, wanted_id: str | None) -> object:
     """Return the scenario with the id `wanted_id`.
 
-    If `wanted_id` is None, the text must contain exactly one scenario. The text is one JSON object, or contains one
+    If `wanted_id` is None, the text must contain exactly one scenario. The text contains one JSON object, or one
     JSON object per line.
     """
     try:

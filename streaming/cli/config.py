@@ -78,7 +78,7 @@ def _section_as_toml(name: str, section: Section) -> Iterator[str]:
 
 
 def _entries_as_toml(name: str, entries: Sequence[GroupEntry]) -> Iterator[str]:
-    """Return a comment line for each setting of an entry, and the TOML lines of the entries.
+    """Return comment lines that describe the settings of an entry, and then the TOML lines of all entries.
 
     Settings without a value are left out.
     """

@@ -15,7 +15,7 @@ BAD_LINE: Final = "bad_line"
 
 
 class _RawRecord(msgspec.Struct):
-    """One input line. Both fields are required, because a missing `value` does not mean a tombstone."""
+    """One input line. Both fields are required: a tombstone has the `value` null, not a missing `value`."""
 
     key: bytes | None
     value: bytes | None
@@ -37,7 +37,7 @@ def decode_line(line: bytes) -> bytes:
 @click.command()
 @click.argument("file", type=click.File("rb"), default="-")
 def decode(file: BinaryIO) -> None:
-    """Decode records of __consumer_offsets from FILE or from standard input.
+    """Decode records of __consumer_offsets in FILE or on standard input.
 
     Each input line is a JSON object. Its fields "key" and "value" contain base64 text. The "value" of a tombstone is
     null.

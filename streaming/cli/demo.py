@@ -47,9 +47,10 @@ _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 def demo(duration_s: float, folder: Path, metrics_port: int) -> None:
     """Start a real broker, real consumer groups and the monitor, and show the monitor's reports until Ctrl-C.
 
-    At the end, the demo stops all processes that it started. The exit code is 0 if the monitor became ready. It is 130
-    if you pressed Ctrl-C before the monitor was ready. It is 1 if a step failed, or if the monitor was not ready within
-    --duration-s. In this case, one line describes the error.
+    At the end, the demo stops all processes that it started. The exit code is 0 if the monitor became ready. The exit
+    code is 130 if you pressed Ctrl-C before the monitor was ready. The exit code is 1 if a step failed, or if the
+    monitor was not ready within --duration-s. If the exit code is 1, the command prints one line that describes the
+    error.
     """
     started = time.monotonic()
     for stop_signal in _STOP_SIGNALS:
@@ -74,7 +75,7 @@ def demo(duration_s: float, folder: Path, metrics_port: int) -> None:
 
 
 def _run_demo(environment: DemoEnvironment, screen: Screen, ends_at: float) -> None:
-    """Start all processes, and wait until the monitor is ready. Then show its reports until `ends_at` or Ctrl-C.
+    """Start all processes, wait until the monitor is ready, and show its reports until `ends_at` or Ctrl-C.
 
     Raises DemoError if the monitor is not ready by `ends_at`. Before the monitor is ready, Ctrl-C raises
     KeyboardInterrupt.
@@ -116,7 +117,7 @@ def _check_port(port: int) -> None:
 
 
 def _raise_interrupt(_signal: int, _frame: FrameType | None) -> NoReturn:
-    """Raise KeyboardInterrupt. Ignore further stop signals, because a second signal must not interrupt the shutdown."""
+    """Raise KeyboardInterrupt. Ignore further stop signals, so that they cannot interrupt the shutdown."""
     _ignore_stop_signals()
     raise KeyboardInterrupt
 

@@ -60,15 +60,15 @@ def doctor(  # noqa: PLR0913 - click hands over every option by name
 
     The command checks Java, memory, disks, jars, brokers, rights, clocks, the checkpoint and the tables. If the address
     of Prometheus is known, it also checks the scrape job, the alert rules and Alertmanager. The check of a cluster
-    takes about 20 seconds, or longer if a broker stops answering. A check that does not end within 60 seconds fails,
-    and the next check starts. Run the command with the settings of the monitor. The monitor can run at the same time.
-    The command changes nothing, except that it can send test alerts.
+    takes about 20 seconds, or longer if a broker stops answering. If a check does not end within 60 seconds, the check
+    fails, and the next check starts. Run the command with the settings of the monitor. The monitor can run at the same
+    time. The command changes nothing, except that it can send test alerts.
 
     Each line starts with `ok`, `note`, `failed` or `not checked`. A note describes a problem that does not stop the
     monitor.
 
-    The exit code is 0 if no point failed, also if some points were not checked. It is 1 if a point failed, or if the
-    settings have errors. It is 2 if the arguments are wrong.
+    The exit code is 0 if no checked point failed. It is 1 if a point failed, or if the settings have errors. It is 2 if
+    the arguments are wrong.
     """
     labels = dict(map(_label, alert_labels))
     try:
@@ -113,7 +113,7 @@ def _as_json(finding: Finding) -> str:
 
 
 def _as_text(finding: Finding) -> str:
-    """Return the line of a point. If the point has a problem, also return the lines of its remedy."""
+    """Return the output line of a finding. If the finding is a problem, also return the lines of its remedy."""
     lines = [f"{finding.status:<{_WIDTH}}  {finding.point}: {finding.text}"]
     if finding.remedy is not None and finding.status != OK:
         first, *more = finding.remedy.splitlines()

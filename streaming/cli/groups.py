@@ -110,19 +110,20 @@ def groups(  # noqa: PLR0913, PLR0917 - click hands over every option by name
 ) -> None:
     """List the groups of a cluster: classic, consumer (KIP-848), share and streams.
 
-    The command requests the groups from the brokers and reads no topic, so you need only the DESCRIBE permission. "?"
+    The command requests the groups from the brokers and reads no topic. So you need only the DESCRIBE permission. "?"
     means that a value is unknown.
 
-    The column "fairness" compares the present assignment with the fairest valid assignment. The command assumes that
-    the highest assigned partition of a topic is the last partition of this topic.
+    The column "fairness" compares the present assignment with the fairest valid assignment. The brokers do not report
+    partition counts with the groups. So the command assumes that the highest assigned partition of a topic is its last
+    partition.
 
     If the tables of a monitor exist, the output also shows the active conditions of each group, for example a rebalance
-    storm. It shows their start times in UTC. For details, run `rebalance-monitor history GROUP`.
+    storm. The start times of the conditions are in UTC. For details, run `rebalance-monitor history GROUP`.
 
     If a monitor runs and its address is known, the output also shows the lag of each group and the cause of the lag.
-    With --verbose, it also shows the last commit in UTC, the consume rate and the produce rate (records per second,
-    mean of five minutes), the estimated time until the group has no lag, the leader and the timeouts. With --json, the
-    field `monitor` contains all fields that the API of the monitor returns for the group.
+    With --verbose, it also shows the last commit in UTC, the leader, the timeouts and the estimated time until the
+    group has no lag. It also shows the consume rate and the produce rate in records per second, as means of five
+    minutes. With --json, the field `monitor` contains all fields that the API of the monitor returns for the group.
     """
     try:
         settings = _settings(cluster, file, is_other_cluster=bootstrap_server is not None)
@@ -153,13 +154,13 @@ def groups(  # noqa: PLR0913, PLR0917 - click hands over every option by name
 
 
 def _settings(cluster: str | None, file: Path | None, *, is_other_cluster: bool) -> Settings:
-    """Load the settings of the cluster. With --bootstrap-server, --cluster is optional."""
+    """Load the settings of the cluster. If --bootstrap-server is set, --cluster is optional."""
     settings = load_settings_and_redact(file)
     return settings if is_other_cluster and cluster is None else settings.of_cluster(cluster)
 
 
 def _kafka_settings(bootstrap_server: str | None, settings: Settings) -> KafkaSettings:
-    """Return the settings of the connection, with a short timeout, because a person waits for the output."""
+    """Return the settings of the connection. The timeout is short, because a user waits for the output."""
     kafka = settings.kafka
     override = {} if bootstrap_server is None else {"bootstrap_servers": bootstrap_server}
     timeout = {"connect_timeout_seconds": min(kafka.connect_timeout_seconds, CONNECT_TIMEOUT_SECONDS)}
@@ -170,10 +171,10 @@ def _kafka_settings(bootstrap_server: str | None, settings: Settings) -> KafkaSe
 
 
 def _read_conditions(settings: Settings, tables: str | None, *, is_other_cluster: bool) -> Conditions | None:
-    """Return the active conditions of the cluster, by group.
+    """Return the active conditions of each group in the cluster.
 
-    Return None if the folder in the settings does not contain the table, or if --bootstrap-server is set and --tables
-    is not set.
+    Return None if the folder in the settings does not contain the table. Return None, too, if --bootstrap-server is set
+    without --tables.
     """
     if tables is None and is_other_cluster:
         return None
@@ -191,9 +192,10 @@ def _read_conditions(settings: Settings, tables: str | None, *, is_other_cluster
 
 @dataclass(frozen=True, slots=True)
 class _Filter:
-    """The states and types from the options --state and --type.
+    """A filter that selects groups by the states and types in the options --state and --type.
 
-    An empty collection matches every group. If an option is set, a group whose state or type is unknown does not match.
+    If an option is not set, its collection is empty and matches every group. A set option never matches an unknown
+    value.
     """
 
     states: Collection[str]
@@ -203,9 +205,9 @@ class _Filter:
         return _is_among(group.state, self.states) and _is_among(group.group_type, self.group_types)
 
     def may_match(self, listed: ListedGroup) -> bool:
-        """Return True if the group must be described, because it may match.
+        """Return True if the group can match, so that the command must request its description.
 
-        If old brokers do not list the state or the type, the group may match.
+        Old brokers do not list states or types. A group without a listed state or type can match.
         """
         return (listed.state is None or _is_among(listed.state, self.states)) and (
             listed.group_type is None or _is_among(listed.group_type, self.group_types)

@@ -69,14 +69,14 @@ def history(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     """Describe the last rebalances of GROUP. Times are UTC.
 
     For each rebalance, the output shows the time, the cause, the members, the moved partitions, the necessary moves and
-    the fairness. It also shows the start and the end of each condition, for example of a rebalance storm. Lines are
-    sorted by time, and active conditions come last.
+    the fairness. It also shows the start and the end of each condition, for example of a rebalance storm. The lines are
+    sorted by time. Conditions that are still active come last.
 
-    With --at, the output shows the members, their partitions, the verdict, the lag and the conditions at this time.
+    With --at TIME, the output shows the members, their partitions, the verdict, the lag and the conditions at TIME.
     With --between, the output shows the members that joined or left, and the partitions that each member lost or
     gained.
 
-    The command reads only the tables. You can run the command while the monitor runs.
+    The command reads only the tables, so you can run it while the monitor runs.
     """
     if at is not None and between is not None:
         raise click.UsageError("--at and --between cannot be used together")
@@ -100,7 +100,7 @@ def history(  # noqa: PLR0913, PLR0917 - click hands over every option by name
 def _print_past(  # noqa: PLR0913 - the options of the command
     root: str, cluster: str | None, group: str, at: str | None, between: tuple[str, str] | None, *, as_json: bool
 ) -> None:
-    """Print the group at a moment, or compare two generations. Raises RemedyError."""
+    """Print the group at the time `at`, or the comparison of two generations. Raises RemedyError."""
     from streaming.cli.text.past import lines_at, lines_between  # noqa: PLC0415 - a slow import would slow down --help
 
     lines = (
@@ -120,8 +120,8 @@ class _History:
     """The rows that the command prints.
 
     `rebalances` contains the last rows of the table `rebalances`. `changes` contains the rows of `group_conditions`
-    since the first of these rebalances. `active` contains the conditions that have not ended. `problems` maps the
-    position of a rebalance to the fairness problems after this rebalance.
+    since the first of these rebalances. `active` contains the conditions that have not ended. `problems` contains the
+    fairness problems after each rebalance. The key is the position of the rebalance.
     """
 
     rebalances: Sequence[Row]
@@ -178,7 +178,7 @@ def _position(row: Row) -> _Position:
 
 
 def _read_fairness_problems(group: str, root: str, cluster: str | None) -> Mapping[_Position, Sequence[str]]:
-    """Return the fairness problems of each assignment, by the position of the record that contains the assignment."""
+    """Return the fairness problems of each assignment. The key is the position of the assignment's record."""
     from streaming.delta.stored import stored_rows  # noqa: PLC0415 - a slow import would slow down --help
     from streaming.delta.stored_table import NoTableError  # noqa: PLC0415 - a slow import would slow down --help
     from streaming.delta.tables import ASSIGNMENT_IMBALANCE  # noqa: PLC0415 - as above

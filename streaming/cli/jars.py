@@ -42,8 +42,8 @@ def jars(*, every_kafka: bool, target: Path | None, source: Path | None) -> None
     """Download and verify the jars of Spark, Delta and Kafka, and create class archives.
 
     Each user of a machine needs this command only once. If all files exist already, the command takes about one second.
-    With class archives, Java starts faster. To create them, the command runs a broker and a monitor for about one
-    minute. If this fails, the command prints the reason, and Java starts without class archives.
+    With class archives, Java starts faster. To create the archives, the command runs a broker and a monitor for about
+    one minute. If it cannot create the archives, it prints the reason. Java then starts without class archives.
 
     For a machine without internet access, run `rebalance-monitor jars --to FOLDER` on a machine with internet access.
     Copy the folder to the other machine, and run `rebalance-monitor jars --from FOLDER` there. Both machines need the
@@ -73,7 +73,7 @@ _TRAINING = "import sys; del sys.path[0]; from streaming.class_archive_training 
 
 
 def _create_archives(console: Console) -> None:
-    """Create the class archives in a process that has no settings.
+    """Create the class archives in a child process without the monitor's settings.
 
     If the process fails, print the last line of its output.
     """
@@ -87,10 +87,9 @@ def _create_archives(console: Console) -> None:
 
 
 def fetch_jars(console: Console, set_names: Iterable[JarSetName] = FIRST_RUN, *, source: Path | None = None) -> None:
-    """Get the missing jars from the internet, or from the folder `source` if it is set.
+    """Download the missing jars. If `source` is set, copy the jars from this folder instead.
 
-    During a download, show a progress bar on a terminal. Otherwise, print one line per jar. Raises JarsError or
-    JavaError.
+    If the output is a terminal, show a progress bar. Otherwise, print one line per jar. Raises JarsError or JavaError.
     """
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     jar = TextColumn("{task.fields[jar]}")

@@ -14,13 +14,13 @@ from streaming.config.redactor import Redactor
 
 
 class _ProcessRedactor:
-    """The redactor of this process. There is only one redactor, because the whole process shares standard error."""
+    """The redactor of this process. All threads write to the same standard error, so they share one redactor."""
 
     redactor = Redactor()
 
 
 class _RedactingFormatter(logging.Formatter):
-    """Formatter that removes secrets from lines and tracebacks. A library's error may contain a URI with a password."""
+    """Formatter that removes secrets from lines and tracebacks. An error of a library can contain a password."""
 
     def __init__(self, formatter: logging.Formatter) -> None:
         super().__init__()
@@ -32,7 +32,7 @@ class _RedactingFormatter(logging.Formatter):
 
 
 def start_logging(level: str) -> None:
-    """Log our own packages at `level`, kafka and py4j at CRITICAL, and all other libraries at WARNING."""
+    """Log our packages at `level`, kafka and py4j at CRITICAL, and all other libraries at WARNING."""
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("streaming").setLevel(level)
     for library in ("kafka", "py4j"):
@@ -44,7 +44,7 @@ def start_logging(level: str) -> None:
 def _is_not_of_py4j(record: logging.LogRecord) -> bool:
     """Return False for a log record of py4j. py4j logs each failure on the root logger, with a long traceback.
 
-    The log does not need it, because py4j also raises each failure as an exception.
+    These log records are not needed, because py4j also raises each failure as an exception.
     """
     return record.name != "root" or "py4j" not in Path(record.pathname).parts
 

@@ -50,19 +50,19 @@ log_level_option = click.option(
 def run(file: Path | None, log_level: str) -> None:
     """Watch one or more clusters, write Delta tables and serve /metrics.
 
-    Ctrl-C or SIGTERM stops the monitor. The next start continues from the checkpoint. Without a configuration, the
-    monitor watches localhost:9092 and stores the checkpoint and the tables in ~/.local/state/kafka-rebalance-monitor.
-    To print every setting, run `rebalance-monitor config check`.
+    Ctrl-C or SIGTERM stops the monitor. The next start continues from the checkpoint. By default, the monitor watches
+    localhost:9092, and stores the checkpoint and the tables in ~/.local/state/kafka-rebalance-monitor. To print every
+    setting, run `rebalance-monitor config check`.
 
-    After the first sample of a cluster, the log shows the brokers and groups, the missing rights, the values that are
-    unknown, and the next steps. To check everything before the start, run `rebalance-monitor doctor`.
+    After the first sample of a cluster, the log shows the brokers and the groups. It also shows the missing rights, the
+    unknown values and the next steps. To check everything before the start, run `rebalance-monitor doctor`.
 
     Each section [clusters.NAME] of the configuration adds a cluster. If the monitor cannot watch one of several
-    clusters, it logs the error and tries again. During this time, this cluster is not ready. The monitor continues to
-    watch the other clusters.
+    clusters, it logs the error and tries again. Until an attempt succeeds, this cluster is not ready. The monitor
+    continues to watch the other clusters.
 
-    The exit code is 0 if a signal stopped the monitor. It is 1 if the monitor failed, but may succeed after a restart.
-    It is 78 if you must fix the reported error before you start the monitor again. It is 2 if the arguments are wrong.
+    The exit code is 0 if a signal stopped the monitor. It is 1 if the monitor failed and a restart may help. It is 78
+    if you must fix the reported error before you start the monitor again. It is 2 if the arguments are wrong.
     """
     start_logging(log_level)
     sys.setswitchinterval(SWITCH_SECONDS)
@@ -91,6 +91,6 @@ def run(file: Path | None, log_level: str) -> None:
 
 
 def _limit_malloc_arenas() -> None:
-    """Limit the malloc arenas of this process, as for the JVM. Only glibc has this limit."""
+    """Limit the number of malloc arenas, because many arenas waste memory. Only glibc has this limit."""
     if (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)) is not None and "MALLOC_ARENA_MAX" not in os.environ:
         mallopt(_M_ARENA_MAX, MALLOC_ARENAS)

@@ -1,4 +1,4 @@
-"""`rebalance-monitor what-if` computes the assignment of each strategy for a real group, also after a change.
+"""`rebalance-monitor what-if` computes the assignment of each strategy for a real group, unchanged or changed.
 
 With `--offers`, it shows the strategy that the group chooses at each step of a rolling change of strategies.
 """
@@ -105,23 +105,24 @@ def what_if(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     """Compute the assignment of each strategy for GROUP.
 
     The command reads the present assignment from the table `group_generations`. Each strategy starts from this
-    assignment. The command assumes that the highest assigned partition of a topic is the last partition of this topic.
-    Columns of the output:
+    assignment. The records do not contain the partition counts of topics. So the command assumes that the highest
+    assigned partition of a topic is its last partition. Columns of the output:
 
     \b
-    sizes          2x3 means that two members have three partitions each
+    sizes          partitions of each member; 2x3 means that two members have three partitions each
     score          fairness score from 0 to 100; 100 means that no valid assignment is fairer
-    excess         partitions of the busiest member, minus partitions of the busiest member in the fairest assignment
+    excess         number of partitions that the busiest member has too many, compared with the fairest assignment
     idle           number of members without a partition
-    topic spread   largest difference between two subscribers of a topic, in partitions of this topic
+    topic spread   largest difference in partitions of one topic between two subscribers
     moves          number of partitions that would move to a different member
     rounds         number of rebalances until the group has the assignment
 
-    With --offers, the command computes no assignment. It shows the strategy that the group chooses at each step of a
-    rolling change of partition.assignment.strategy. The first --offers contains the present lists of the members. Each
-    further --offers contains their lists after one more rolling restart. Separate the strategies of a list with commas.
-    If all members have the same list, write this list once. Otherwise, write one list for each member, and separate the
-    lists with spaces. This example migrates a group to cooperative rebalances (KIP-429):
+    With --offers, the command does not compute assignments. Instead, it shows the strategy that the group chooses at
+    each step of a rolling change of partition.assignment.strategy. The first --offers contains the present lists of the
+    members. Each further --offers contains the lists of the members after one more rolling restart. Separate the
+    strategies of a list with commas. If all members have the same list, write this list once. Otherwise, write one list
+    for each member, and separate the lists with spaces. This example migrates a group to cooperative rebalances
+    (KIP-429):
 
     \b
     rebalance-monitor what-if payments --offers range \\
@@ -160,8 +161,7 @@ def _print_json(group: str, answer: WhatIf, moved_keys: Mapping[str, Fraction]) 
 def compute_moved_keys(spec: GroupSpec, change: Change) -> dict[str, Fraction]:
     """Return the share of moved keys for each topic that grows (`share_of_moved_keys`).
 
-    If no partition of a topic is assigned, the present partition count is unknown, so the result does not contain the
-    topic.
+    The result does not contain topics without assigned partitions, because their present partition counts are unknown.
 
     >>> compute_moved_keys(GroupSpec((), {"t": 12, "u": 3}), Change(partitions={"t": 24, "u": 3}))
     {'t': Fraction(1, 2)}
@@ -192,7 +192,7 @@ def _read_last_row(group: str, root: str, cluster: str | None) -> Mapping[str, A
 def parse_group_row(row: Mapping[str, Any]) -> tuple[GroupSpec, Owners]:
     """Return the input of the strategies and the owner of each partition, from a row of `group_generations`.
 
-    In a KIP-848 group, the owners are those of the target assignment.
+    In a KIP-848 group, the target assignment defines the owners.
 
     >>> owned = [{"topic": "t", "partition": 0}, {"topic": "t", "partition": 1}]
     >>> member = {"member_id": "a", "group_instance_id": None, "rack_id": None, "subscription": ["t"], "target": owned}
@@ -228,9 +228,9 @@ def _print_table(group: str, answer: WhatIf, present: Outcome) -> None:
 
 
 def _describe_today(spec: GroupSpec, owners: Owners, answer: WhatIf) -> Iterator[str]:
-    """Describe the problems of today's assignment, and the strategy that would remove them.
+    """Describe the problems of today's assignment, and the strategy that would remove these problems.
 
-    With a change of the group, the text names no strategy, because the results do not show which strategy removes
+    If the results are for a changed group, the text names no strategy. Such results do not show which strategy removes
     today's problems.
     """
     owned: dict[str, list[tuple[str, int]]] = {member.member_id: [] for member in spec.members}

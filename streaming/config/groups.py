@@ -1,4 +1,4 @@
-"""Settings for groups: the entries `[[groups]]`, and the limits of a group that follow from them.
+"""Settings for groups: the entries `[[groups]]`, and the limits that they set for each group.
 
 1. An entry applies to each group whose complete id matches the regular expression `match` (RE2).
 2. If several entries for a group contain the same setting, the last entry wins. If no entry contains the setting, the
@@ -73,7 +73,7 @@ class GroupEntry(Section):
 
 
 class LimitSource(NamedTuple):
-    """The value of one limit, and the index of the entry that sets it. `entry` is None if the default value applies."""
+    """The value of one limit, and the index of the entry with this value. `entry` is None for a default value."""
 
     name: str
     value: Any
@@ -94,7 +94,8 @@ class LimitsByGroup:
     def of_each(self, group_ids: Collection[str]) -> Mapping[str, GroupLimits]:
         """Return the limits of each group.
 
-        One call is much faster than one call for each group. The result can also contain other groups.
+        One call for many groups is much faster than one call for each group. The result can contain more groups than
+        `group_ids`, because it is the whole cache.
         """
         cached = self._cached
         if missing := [group_id for group_id in group_ids if group_id not in cached]:
@@ -105,7 +106,7 @@ class LimitsByGroup:
         return cached
 
     def sources(self, group_id: str) -> list[LimitSource]:
-        """Return each limit of a group with the index of its entry, in the order of `GroupLimits` (rules 1 and 2)."""
+        """Return each limit of a group and the index of its entry, in the order of `GroupLimits` (rules 1 and 2)."""
         (matching,) = self._matching_entries([group_id])
         return self._sources(matching)
 

@@ -67,7 +67,7 @@ class Settings(BaseSettings):
     groups: tuple[GroupEntry, ...] = ()
 
     def limits_by_group(self) -> LimitsByGroup:
-        """Return the limits of every group, which follow from the entries `[[groups]]`."""
+        """Return the limits that the entries `[[groups]]` set for each group."""
         return LimitsByGroup(self.groups)
 
     def of_clusters(self) -> tuple[Settings, ...]:
@@ -87,7 +87,7 @@ class Settings(BaseSettings):
 
         If there is only one cluster, `name` can be None.
 
-        Raises ConfigError if the name is unknown. Also raises ConfigError if the name is None and there are several
+        Raises ConfigError if the name is unknown. Raises ConfigError, too, if the name is None and there are several
         clusters.
         """
         of_clusters = {one.kafka.cluster: one for one in self.of_clusters()}
@@ -99,7 +99,7 @@ class Settings(BaseSettings):
         return of_clusters[name]
 
     def exposed_files(self) -> list[Path]:
-        """Return the files with secrets that the monitor accepts although other users can read them."""
+        """Return the accepted files with secrets that other users can read (`private_files`, rule 3)."""
         of_port = (self.metrics.tls_key_file, self.metrics.basic_auth_users_file)
         of_brokers = chain.from_iterable(one.kafka.security.secret_files() for one in self.of_clusters())
         files = {*of_brokers, *map(Path, filter(None, of_port))}
@@ -171,7 +171,7 @@ def load_settings(file: Path | None) -> Settings:
 
 
 def forget_secrets() -> None:
-    """Remove the settings from the environment, because child processes of libraries would inherit the secrets."""
+    """Remove the settings from the environment, so that child processes of libraries do not inherit secrets."""
     for name in filter(is_setting, list(os.environ)):
         del os.environ[name]
 
@@ -188,10 +188,11 @@ def create_redactor(settings: Settings) -> Redactor:
 
 
 def _unknown_variables() -> list[str]:
-    """Return one error line for each environment variable with an unknown section. pydantic ignores such variables.
+    """Return one error line for each environment variable whose name contains an unknown section.
 
-    A variable without the delimiter `__` is not an error, because Kubernetes itself sets REBALANCE_MONITOR_SERVICE_HOST
-    and similar variables. The entries [[groups]] have no names, so one variable contains all of them.
+    pydantic ignores such variables. A variable without the delimiter `__` is not an error, because Kubernetes sets
+    variables with the same prefix, for example REBALANCE_MONITOR_SERVICE_HOST. The entries [[groups]] have no names, so
+    a single variable contains all entries.
     """
     entries_variable = f"{ENVIRONMENT_PREFIX}GROUPS"
     sections = ", ".join(name for name in Settings.model_fields if name != "groups")

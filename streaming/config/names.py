@@ -1,10 +1,10 @@
 """Filter names of groups and topics with two regular expressions: `allow` and `deny`.
 
 1. A name passes if `allow` matches the complete name and `deny` does not match the complete name.
-2. Expressions use the RE2 syntax (https://github.com/google/re2/wiki/Syntax). pyarrow contains RE2. The time that RE2
-   needs is proportional to the length of the name. Python's `re` needs exponential time for some expressions and names,
-   and a client can choose any name for its group. RE2 supports no look-arounds and no back references.
-3. A dot also matches a line break. So `.*` matches every name, also a name with a line break.
+2. Expressions use the RE2 syntax (https://github.com/google/re2/wiki/Syntax). pyarrow contains RE2. A client can choose
+   any name for its group, so matching must be fast for every name. RE2 needs time proportional to the length of the
+   name. Python's `re` needs exponential time for some names. RE2 supports no look-arounds and no back references.
+3. A dot also matches a line break. So `.*` matches every name.
 4. A character that UTF-8 cannot encode (a lone surrogate) is replaced by `?` before matching. `/metrics` also contains
    `?` for such a character.
 """
@@ -61,7 +61,7 @@ class NameFilter:
         return self.allow == EVERYTHING and self.deny == NOTHING
 
     def passing(self, names: Sequence[str]) -> npt.NDArray[np.bool_]:
-        """Return one bool for each name: True if the name passes.
+        """Return True for each name that passes the filter, and False for each other name.
 
         >>> NameFilter("orders.*", ".*-test").passing(["orders", "orders-test", "my-orders"]).tolist()
         [True, False, False]

@@ -1,13 +1,13 @@
 """Hide secrets of the settings in `config check`, errors, log lines, Spark's pages and command lines.
 
-1. In `spark.conf`, the user chooses the names of the properties. A value is shown only if its name is in a list of
-   names whose values are never secret. The opposite, a list of names with secret values, is never complete, because
-   some names have a variable part. Examples are `fs.azure.account.key.ACCOUNT` and `fs.azure.sas.CONTAINER`.
-2. In a URI, two parts are hidden: the part between `://` and the last `@`, and the part after the first `?`, `#` or
-   `;`. The first part ends at the last `@`, because a secret can contain `/`, `:` and `@`. In `spark.conf`, a text
-   without `://` can also be an address. In such a text, the part before the last `@` is hidden if it contains a colon.
-   A text that starts with `/` is a local path, which contains no secret.
-3. All values that rules 1 and 2 hide, and all secrets from settings and files, are removed from log lines and errors
+1. In `spark.conf`, the user chooses the names of the properties. A value is shown only if the name of the property is
+   in a list of harmless names. A list of dangerous names would never be complete, because some names have a variable
+   part. Examples are `fs.azure.account.key.ACCOUNT` and `fs.azure.sas.CONTAINER`.
+2. In a URI, two parts are hidden. The first part is between `://` and the last `@`. It does not end at an earlier `@`,
+   because a secret can contain `/`, `:` and `@`. The second part is after the first `?`, `#` or `;`. In `spark.conf`, a
+   text without `://` can also be an address. In such a text, the part before the last `@` is hidden if it contains a
+   colon. A text that starts with `/` is a local path, which contains no secret.
+3. Log lines and errors contain no value that rules 1 and 2 hide. They also contain no secret from settings and files
    (`redactor.py`).
 """
 
@@ -63,7 +63,7 @@ def is_public(name: str, value: str) -> bool:
 
 
 def is_for_launch(name: str) -> bool:
-    """Return True if a Spark property contains addresses that Spark reads from its command line at launch.
+    """Return True if a Spark property contains addresses and must be on Spark's command line.
 
     >>> is_for_launch("spark.jars.repositories"), is_for_launch("spark.driver.extraJavaOptions")
     (True, False)
@@ -104,7 +104,7 @@ def without_credentials(text: str) -> str:
 
 
 def _split_scheme(text: str) -> tuple[str, str]:
-    """Split an address into its scheme with `://`, and the text after it. The scheme can be empty."""
+    """Split an address after `://`. The first part can be empty."""
     scheme, separator, rest = text.partition("://")
     return (scheme + separator, rest) if separator else ("", text)
 
@@ -150,7 +150,7 @@ def _secrets_in_map_value(name: str, value: SecretStr) -> Iterator[str]:
     """Return the secrets in a value of `spark.conf`.
 
     A setting can contain `-Dname=value` or `name="value";`. In this case, the inner `value` is also a secret, because a
-    log line can contain the inner value without the rest.
+    log line can contain only the inner value.
     """
     text = value.get_secret_value()
     yield from _credentials_in(text)
@@ -160,10 +160,10 @@ def _secrets_in_map_value(name: str, value: SecretStr) -> Iterator[str]:
 
 
 def _credentials_in(address: str) -> Iterator[str]:
-    """Return the secrets of an address: the address, its query, the values in the query, and each possible password.
+    """Return the secrets of an address: the address itself, its query, the values in the query, and the password.
 
     A user name without a password is not a secret, because it can be the name of an Azure container. A password can
-    contain `@`, so each `@` is a possible end of the password.
+    contain `@`, so the password can end at each `@`. The function returns each possible password.
     """
     _, rest = _split_scheme(address)
     query = _QUERY.split(rest, maxsplit=1)[1:]

@@ -1,10 +1,10 @@
 """Removes known secrets from texts.
 
-1. A secret is removed in each form in which a program can write it: unchanged, with backslashes (repr, JSON, bytes),
-   percent-encoded, and escaped for HTML. If a secret is percent-encoded in the settings, its decoded form is removed,
+1. A secret is removed even if a program has escaped it. It can be escaped with backslashes (repr, JSON, bytes),
+   percent-encoded, or escaped for HTML. If a secret is percent-encoded in the settings, the decoded secret is removed,
    too.
-2. A secret with fewer than `_SHORT_SECRET` characters is removed only as a whole word. A secret that has only one
-   character besides spaces is not removed, because almost every text contains this character.
+2. A secret with fewer than `_SHORT_SECRET` characters is removed only as a whole word. A secret of one character is not
+   removed, because almost every text contains this character. Spaces do not count.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Redactor:
 
 
 def _pattern(secret: str) -> str:
-    """Return a regular expression that matches each form of a secret (rules 1 and 2)."""
+    """Return a regular expression that matches a secret, escaped or not (rules 1 and 2)."""
     pattern = "".join(map(_part_pattern, _PART.findall(secret)))
     if len(secret) < _SHORT_SECRET:
         before = _LETTER_BEFORE if secret[0].isalnum() else ""
@@ -46,10 +46,9 @@ def _pattern(secret: str) -> str:
 
 
 def _part_pattern(part: str) -> str:
-    r"""Return a regular expression that matches each form of a character, or of several backslashes.
+    r"""Return a regular expression that matches a character or several backslashes, escaped or not.
 
-    Several backslashes are one part. Otherwise, the time of a search could grow exponentially with the number of
-    backslashes.
+    Consecutive backslashes are handled together. Otherwise, the search time could grow exponentially with their number.
 
     >>> [bool(re.fullmatch(_part_pattern('"'), text)) for text in ('"', r'\\\"', "%22", "%2522", "&quot;", "%23")]
     [True, True, True, True, True, False]

@@ -44,8 +44,8 @@ def _rejected_value(error: Any, settings: type[BaseModel]) -> str:  # noqa: ANN4
 def is_plain(path: Sequence[str | int], section: type[BaseModel]) -> bool:
     """Return True if a setting is a single value that contains no secret.
 
-    Return False for secrets, for addresses, for maps in which the user chooses the names, and for sections. A rejected
-    section is not shown, because its value can be the complete text of the section.
+    Return False for secrets, addresses, sections, and maps in which the user chooses the names. A section can contain
+    secrets, so its value is not shown.
     """
     steps = iter(path)
     for step in steps:

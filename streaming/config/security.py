@@ -2,14 +2,14 @@
 
 At start, the monitor checks these rules and prints one line for each violation:
 
-1. A setting that the protocol or the mechanism does not use is an error, because it does not have the protection that
-   the user expects.
+1. A setting that the protocol or the mechanism does not use is an error. Otherwise, the user could expect a protection
+   that does not exist.
 2. A mechanism needs all its settings. PLAIN and SCRAM need a user name and a password. OAUTHBEARER needs a token
    endpoint, a client id and a client secret.
 3. Each secret is set in only one way: as a value (preferably in an environment variable) or as a file.
 4. If a setting names a file, the file must exist, must be readable and must not be empty.
 5. The client's private key must be PKCS#8 in PEM. Java reads no other format.
-6. Other users must not be able to read the private key, or a file with a secret (`private_files`).
+6. Other users must not be able to read the private key or any other file with a secret (`private_files`).
 7. If the client's key is encrypted, its password must be set. Otherwise, OpenSSL would ask for the password on the
    terminal and wait. If the key is not encrypted, the password must not be set.
 """
@@ -118,7 +118,8 @@ class SecuritySettings(Section):
         None, description="File that contains the password of the private key in key_file."
     )
     mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"] | None = Field(
-        None, description="Kafka's setting sasl.mechanism. Only the protocols SASL_PLAINTEXT and SASL_SSL use it."
+        None,
+        description="Kafka's setting sasl.mechanism. Only the protocols SASL_PLAINTEXT and SASL_SSL use a mechanism.",
     )
     username: str | None = Field(None, min_length=1, description="User name for the mechanisms PLAIN and SCRAM.")
     password: SecretStr | None = Field(None, min_length=1, description="Password of the user in the setting username.")
@@ -138,7 +139,8 @@ class SecuritySettings(Section):
     )
     oauth_client_secret_file: SecretFile | None = Field(None, description="File that contains the client secret.")
     oauth_scope: str | None = Field(
-        None, description="OAuth scope that the monitor requests. Set it if the token endpoint requires a scope."
+        None,
+        description="OAuth scope that the monitor requests. Set this setting if the token endpoint requires a scope.",
     )
     oauth_ca_file: CertificateFile | None = Field(
         None,

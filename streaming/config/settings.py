@@ -124,8 +124,8 @@ class ClusterSettings(Section):
     )
     checkpoint: AbsolutePath | None = Field(
         None,
-        description="Folder of the checkpoint of this cluster. If not set, the folder is the value of paths.checkpoint,"
-        " followed by `-clusters/NAME`. NAME is the name of the section.",
+        description="Folder of the checkpoint of this cluster. If not set, the monitor uses the folder"
+        " PATH-clusters/NAME. PATH is the value of paths.checkpoint, and NAME is the name of the section.",
     )
     security: SecuritySettings | None = Field(
         None,
@@ -139,9 +139,10 @@ class SourceSettings(Section):
 
     kind: SourceKind = Field(
         OFFSETS_TOPIC_SOURCE,
-        description="offsets-topic: the monitor reads the topic __consumer_offsets. admin-api: the monitor polls the"
-        " group coordinators every sampling.interval_seconds, which provides less information. Use admin-api only if"
-        " the monitor has no right to read __consumer_offsets. You cannot change the value for an existing checkpoint.",
+        description="Source of groups and commits. With offsets-topic, the monitor reads the topic __consumer_offsets."
+        " With admin-api, the monitor polls the group coordinators every sampling.interval_seconds, and has less"
+        " information. Use admin-api only if the monitor has no right to read __consumer_offsets. You cannot change"
+        " the value for an existing checkpoint.",
     )
     max_records_per_batch: int = Field(2_000_000, ge=1, description="Maximum number of records in one micro-batch.")
     trigger_seconds: Seconds = Field(
@@ -168,8 +169,8 @@ class SparkSettings(Section):
     )
     class_archive: bool = Field(
         True,
-        description="If true, the driver's JVM starts with the class archive that `rebalance-monitor jars` created,"
-        " which reduces the processor time of the start. If no suitable archive exists, the JVM starts without an"
+        description="If true, the driver's JVM uses the class archive that `rebalance-monitor jars` created. The"
+        " archive reduces the processor time of the start. If no suitable archive exists, the JVM starts without an"
         " archive.",
     )
     log_level: str = Field(
@@ -221,8 +222,8 @@ class TableSettings(Section):
     versions_kept_hours: int = Field(
         2,
         ge=1,
-        description="Hours for which old versions of a table stay readable. A query must finish within this time, and"
-        " time travel cannot read older versions.",
+        description="Hours for which old versions of a table stay readable. A query must finish within this time. Time"
+        " travel cannot read older versions.",
     )
 
 
@@ -284,19 +285,19 @@ class MetricsSettings(Section):
     top_k: int = Field(
         20,
         ge=0,
-        description="Number of groups in each cluster for which /metrics contains all details of the level partition,"
-        " whatever granularity is. These are the groups with the worst problems.",
+        description="Number of groups in each cluster that /metrics shows with all details of the level partition."
+        " These are the groups with the worst problems. The setting granularity does not change this number.",
     )
     include: tuple[MetricName, ...] = Field(
         (),
-        description="Names of metrics that /metrics contains for every group, even if they are more detailed than"
-        " granularity. dashboards/METRICS.md lists all names.",
+        description="Names of metrics that /metrics contains for every group, even if their level of detail is finer"
+        " than granularity. dashboards/METRICS.md lists all names.",
     )
     exclude: tuple[MetricName, ...] = Field((), description="Names of metrics that /metrics never contains.")
     compatible_with: tuple[Literal["kafka_exporter", "kafka_lag_exporter"], ...] = Field(
         (),
-        description="Names of other exporters whose metrics /metrics also contains, for every group and partition. For"
-        ' example, with ["kafka_exporter"], dashboards for kafka_exporter work unchanged.',
+        description="Names of other exporters. /metrics also contains the metrics of these exporters, for every group"
+        ' and partition. For example, with ["kafka_exporter"], dashboards for kafka_exporter work unchanged.',
     )
     max_series: int = Field(
         1_500_000,
@@ -336,16 +337,17 @@ class SamplingSettings(Section):
     interval_seconds: Seconds = Field(
         5,
         description="Seconds between two samples of end offsets and topic metadata. If source.kind is admin-api, the"
-        " monitor also polls the groups at this interval. If a sample needs more than a tenth of the interval in"
-        " processor time, the monitor extends the interval to at most 15 seconds. This can happen with 10,000 groups.",
+        " monitor also polls the groups at this interval. If a sample needs more processor time than a tenth of the"
+        " interval, the monitor extends the interval to at most 15 seconds. For example, a cluster with 10,000 groups"
+        " can need a longer interval.",
     )
     lag_table_seconds: Seconds = Field(
-        30, description="Seconds after which the monitor writes the lag of all groups to the table group_lag again."
+        30, description="Seconds between two writes of the lag of all groups to the table group_lag."
     )
     reconcile_seconds: Seconds = Field(
         600,
-        description="Seconds after which the monitor again compares all committed offsets in its state with the offsets"
-        " that the coordinators return.",
+        description="Seconds between two comparisons of committed offsets. The monitor compares all offsets in its"
+        " state with the offsets that the coordinators return.",
     )
     request_timeout_seconds: Seconds = Field(15, description="Seconds after which a request to a broker fails.")
 
@@ -362,8 +364,8 @@ class EvaluationSettings(Section):
     )
     storm_window_seconds: Seconds = Field(
         600,
-        description="Length of the time window in which the monitor counts the rebalances of a group, and how often its"
-        " members join and leave.",
+        description="Length of a time window. In this window, the monitor counts the rebalances of a group, and the"
+        " joins and leaves of its members.",
     )
     storm_rebalances: int = Field(
         5,
@@ -379,14 +381,14 @@ class EvaluationSettings(Section):
     )
     stuck_after_seconds: Seconds = Field(
         300,
-        description="Longest normal duration of a rebalance or a deployment. For example, the monitor reports a"
-        " partition without an owner, or a group without commits, only after this time.",
+        description="Longest normal duration of a rebalance or a deployment. Some problems are reported only after"
+        " this time, for example a partition without an owner, or a group without commits.",
     )
     allowed_lag: int = Field(
         0,
         ge=0,
-        description="Largest lag in records that counts as no lag, for the status of partitions and for the conditions"
-        " silent_group and silent_static_member.",
+        description="Lag in records up to which a partition counts as read completely. The status of partitions and"
+        " the conditions silent_group and silent_static_member use this number.",
     )
 
     @field_validator("strategies")

@@ -1,19 +1,21 @@
 """Findings about Prometheus and Alertmanager, from the values that their APIs return.
 
-1. Prometheus scrapes the monitor if it has a series `rebalance_monitor_ready` with the name of the cluster, and if the
-   target of this series is up. If the name is in the label `exported_cluster`, `honor_labels` is missing. A series of
-   this monitor comes from an address of this machine and from the port in the settings. If all series come from other
-   addresses, Prometheus possibly scrapes only a second monitor of the same cluster. A proxy or a published port also
-   has a different address, so this finding is only a note.
+1. Prometheus scrapes the monitor if two conditions are true. First, Prometheus has a series `rebalance_monitor_ready`
+   whose label `cluster` is the name of the cluster. Second, the target of this series is up. If the label
+   `exported_cluster` contains the name of the cluster, the scrape job has no `honor_labels`. A target is this monitor
+   if it has an address of this machine and the port in the settings. If no target is this monitor, Prometheus may
+   scrape only a second monitor of the same cluster. But a proxy or a published port of a container also has a different
+   address. So this finding is only a note.
 2. All rule groups of this project must be loaded, and no rule may have failed at its last evaluation. One recording
-   rule has the checksum of all rules in its label `checksum`. The rules of a different release have a different
-   checksum.
+   rule has the label `checksum` with the checksum of all rules. So the finding shows if the loaded rules belong to a
+   different release.
 3. A test alert has the labels `alertname`, `severity`, `cluster` and `group`, and the labels from the command line. It
-   ends after `TEST_ALERT_SECONDS`. The finding contains the receivers that Alertmanager returns for the alert with
-   exactly these labels. An older test alert with different labels can still be active. Only a person can see whether
-   the alert arrived.
-4. Each test alert has a different group. So an inhibition rule suppresses a test alert only if an alert of one group
-   also suppresses the alerts of other groups. The default configuration of kube-prometheus-stack contains such a rule.
+   ends after `TEST_ALERT_SECONDS`. The finding contains the receivers that Alertmanager returns for this alert. An
+   older test alert can still be active, so the labels must be exactly the same. The user must check at the receiver
+   that the alert arrived.
+4. Each test alert has a different label `group`. So no correct inhibition rule suppresses a test alert. But an
+   inhibition rule without `group` suppresses alerts of other groups, and also test alerts. The default configuration of
+   kube-prometheus-stack contains such a rule.
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ Labels = Mapping[str, str]
 class Target:
     """A target that Prometheus scrapes. `health` is `up`, `down` or `unknown`.
 
-    `is_this_monitor` is True if the target is an address of this machine with the port in the settings.
+    `is_this_monitor` is True if the target has an address of this machine and the port in the settings.
     """
 
     job: str
@@ -58,7 +60,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A loaded rule. `health` is `ok`, `err` or `unknown` (not evaluated yet). Only one rule has a `checksum`."""
+    """A loaded rule. `health` is `ok`, `err` or `unknown` (not evaluated yet). One rule has a `checksum` (rule 2)."""
 
     group: str
     name: str
@@ -112,8 +114,8 @@ def scrape_finding(cluster: str, port: int, targets: Sequence[Target], series: S
 def _candidates(targets: Sequence[Target], scraped: Collection[tuple[str, str]], port: int) -> Sequence[Target]:
     """Return the targets that can be this monitor.
 
-    These are the targets with its address. If there is no such target, these are the targets with a series of the
-    cluster, or else those with a typical job name or URL.
+    If targets have the address of this monitor, return these targets. Otherwise, return the targets with a series of
+    the cluster. If there are no such targets, return the targets with a typical job name or URL.
     """
     return (
         [target for target in targets if target.is_this_monitor]
@@ -158,7 +160,7 @@ def alertmanagers_finding(active: Sequence[str]) -> Finding:
 def labels_to_send(cluster: str, labels: Labels) -> list[Labels]:
     """Return the labels of one test alert for each severity (rules 3 and 4).
 
-    Empty labels are removed, as in Alertmanager.
+    Labels without a value are left out, because Alertmanager also removes them.
     """
     given = {name: value for name, value in labels.items() if value}
     return [
@@ -186,7 +188,7 @@ def alerts_to_send(cluster: str, labels: Labels, starts_at: str, ends_at: str) -
 
 
 def sent_findings(sent: Sequence[SentAlert]) -> Iterator[Finding]:
-    """Return one finding for each severity (rule 3)."""
+    """Return one finding for the test alert of each severity (rule 3)."""
     by_severity = {alert.severity: alert for alert in sent}
     for severity in SEVERITIES:
         point, alert = f"test alert {severity}", by_severity.get(severity)

@@ -54,7 +54,7 @@ T = TypeVar("T")
 
 
 class NoAnswerError(RemedyError):
-    """A server did not return the expected answer."""
+    """Error: Prometheus or Alertmanager did not return the expected response."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class _PrometheusAnswer:
 
 
 class AlertingCheck:
-    """The checks of Prometheus and Alertmanager.
+    """Checks Prometheus and Alertmanager.
 
     A server with an empty address is not checked. If only the address of Alertmanager is empty, the checks use the
     address that Prometheus reports. So check Prometheus first.
@@ -135,7 +135,7 @@ class AlertingCheck:
             self._alertmanager = _Server(ALERTMANAGER, answer.alertmanagers[0])
 
     def alertmanager_finding(self) -> Finding:
-        """Return the finding about Alertmanager: whether it answers."""
+        """Check that Alertmanager answers, and return the finding."""
         if not self._alertmanager.url:
             remedy = "set --alertmanager or links.alertmanager_url"
             return not_checked(ALERTMANAGER, "the address of Alertmanager is not set", remedy)
@@ -148,7 +148,7 @@ class AlertingCheck:
     def send_test_alerts(
         self, cluster: str, labels: Labels, now: datetime, pause: Callable[[float], None]
     ) -> Iterator[Finding]:
-        """Send one alert for each severity, and yield one finding for each alert, with its receivers."""
+        """Send one test alert for each severity, and yield one finding with the receivers of each alert."""
         if not self._alertmanager.url:
             yield not_checked(TEST_ALERTS, "the address of Alertmanager is not set", "set --alertmanager")
             return
@@ -180,7 +180,7 @@ class AlertingCheck:
         )
 
     def _sent(self, labels: Sequence[Labels], pause: Callable[[float], None]) -> Sequence[SentAlert]:
-        """Return the test alerts with these labels, after Alertmanager has evaluated silences and inhibition rules."""
+        """Return the test alerts with `labels`. Wait until Alertmanager has applied silences and inhibition rules."""
         query = urlencode({"filter": f'alertname="{TEST_ALERT}"'})
         for _ in range(_ATTEMPTS):
             pause(_PAUSE_SECONDS)
@@ -203,7 +203,7 @@ def _target(target: ScrapedTarget, port: int) -> Target:
 
 
 def _is_this_monitor(url: str, port: int) -> bool:
-    """Return True if a URL has this port and an address of this machine.
+    """Return True if a URL contains `port` and an address of this machine.
 
     Host names are resolved only if the port matches.
     """

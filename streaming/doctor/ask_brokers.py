@@ -35,10 +35,11 @@ _MAX_REQUEST_SECONDS = 5.0
 
 
 class ClusterCheck:
-    """The checks of one cluster.
+    """Checks the brokers of one cluster.
 
     1. Each broker receives one request. All further requests go only to brokers that have answered.
-    2. The check waits for an unreachable broker only once, until the connection timeout of the client (about 10 s).
+    2. The check waits only once for an unreachable broker. The wait ends after the connection timeout of the client
+       (about 10 s).
     3. The measurement of clocks ends `CHECK_SECONDS` after the start of the check.
     """
 
@@ -126,9 +127,9 @@ def measure_clocks(
     """Estimate the clock offset of each leader of a `__consumer_offsets` partition.
 
     Raises KafkaError. `answering` contains the brokers that have answered. A broker that does not answer a request
-    receives no further requests. Each round compares the timestamps of new records with the time at which the previous
-    end offsets were requested (`broker_clocks`). The check ends when all clock offsets are known, at `end_ms`, or after
-    `ROUNDS` rounds.
+    receives no further requests. Each round compares the timestamps of new records with the time of the previous
+    request of end offsets (`broker_clocks`). The measurement ends when all clock offsets are known, at `end_ms`, or
+    after `ROUNDS` rounds.
     """
     start_ms, clocks, asked = now_ms(), BrokerClocks(), set(answering)
     ends = _request_ends(connection, asked, now_ms)
@@ -150,7 +151,7 @@ def _leaders(ends: OffsetsTopicEnds) -> frozenset[int]:
 def _request_ends(connection: Connection, asked: set[int], now_ms: Callable[[], int]) -> OffsetsTopicEnds:
     """Request the leaders and the end offsets of `__consumer_offsets` from the brokers in `asked`.
 
-    A broker that does not answer is removed from `asked`. Partitions without an answer have no end offset. Raises
+    A broker that does not answer is removed from `asked`. The partitions of this broker have no end offset. Raises
     KafkaError if no broker answers.
     """
     asked_ms, leaders = now_ms(), _request_leaders(connection, asked)

@@ -1,4 +1,4 @@
-"""Read facts about this machine. The functions create, change and download nothing."""
+"""Read facts about this machine. The functions only read: they create, change and download nothing."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ CGROUPS = Path("/sys/fs/cgroup")
 class _CgroupFiles:
     """The files of one version of cgroups.
 
-    `cache` is the name of the line in `memory.stat` with memory that can be freed.
+    `cache` is a name in `memory.stat`. Its value is the memory that the kernel can free.
     """
 
     limit: str
@@ -119,9 +119,10 @@ def tables_finding(settings: Settings) -> Finding:
 
 
 def _content(folder: LocalFolder, settings: Settings) -> str:
-    """Return text that names the cluster of a checkpoint, or an empty text if there is no checkpoint yet.
+    """Return a text with the name of the checkpoint's cluster, or an empty text if there is no checkpoint yet.
 
-    Raises RemedyError if the checkpoint is damaged or belongs to a different cluster, and OSError if it cannot be read.
+    Raises RemedyError if the checkpoint is damaged or belongs to a different cluster. Raises OSError if the checkpoint
+    is not readable.
     """
     uri, cluster = settings.paths.checkpoint, settings.kafka.cluster
     identity = read_identity(folder)

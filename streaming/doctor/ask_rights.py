@@ -1,8 +1,8 @@
 """Ask the brokers which rights the monitor has, with the requests that the monitor itself sends.
 
-To check a right on all topics or all groups, a request contains a name that nobody uses. A broker checks the rights
-before it looks for the topic or the group. So the answer shows whether the monitor has the right on every name. No
-request changes or creates anything.
+To check a right on all topics or all groups, a request contains the name of a topic or group that does not exist. A
+broker checks the rights before it searches for the topic or group. So its response shows if the right includes every
+name. No request changes or creates anything.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ _Answer = bool | Unanswered
 
 
 def request_rights(connection: Connection, source_kind: str, answering_broker: int | None = None) -> Rights:
-    """Return for each right that this source needs whether the monitor has it.
+    """Return the rights that this source needs. The value of a right is True if the monitor has the right.
 
-    All requests go to `answering_broker`, a broker that has just answered. If `answering_broker` is None, the client
-    selects brokers from the metadata, and this function raises KafkaError if no broker answers.
+    All requests go to `answering_broker`, a broker that has just answered. If `answering_broker` is None, the Kafka
+    client selects the brokers. In this case, this function raises KafkaError if no broker answers.
     """
     broker_id = connection.broker_ids()[0] if answering_broker is None else answering_broker
     requests: Sequence[BrokerRequest] = (
@@ -90,7 +90,7 @@ def _metadata() -> Message:
 def _fetch(topic: str) -> Message:
     """Create a fetch request for at most one batch.
 
-    Every broker can check the right, also a broker without this partition.
+    Any broker can receive this request, because a broker checks the right before it searches for the partition.
     """
     topic_class = FetchRequest.FetchTopic
     partition = topic_class.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1)
@@ -112,14 +112,14 @@ def _configs(kind: ConfigResourceType, name: str) -> Message:
 
 
 def _is_allowed(answer: Message | KafkaError, results: str) -> _Answer:
-    """Return whether the broker allowed a request. `results` names the field with one error code for each resource."""
+    """Return False if the broker refused the request. `results` is the name of the field with the error codes."""
     if isinstance(answer, KafkaError):
         return Unanswered(error_name(answer))
     return not any(one.error_code in _REFUSED for one in getattr(answer, results))
 
 
 def _is_among_rights(operation: ACLOperation, answer: Message | KafkaError) -> _Answer:
-    """Return whether the operation is among the rights that a broker reports for a resource."""
+    """Return True if the rights that a broker reports for a resource include the operation."""
     if isinstance(answer, KafkaError):
         return Unanswered(error_name(answer))
     if answer.authorized_operations is None:
@@ -128,9 +128,10 @@ def _is_among_rights(operation: ACLOperation, answer: Message | KafkaError) -> _
 
 
 def _may_describe_topics(metadata: Message | KafkaError) -> _Answer:
-    """Return whether the monitor may describe all topics.
+    """Return True if the monitor may describe all topics.
 
-    If the right is missing, some brokers answer "unknown topic", and the rights in the answer do not contain DESCRIBE.
+    Some brokers do not refuse the request if the right is missing. They return "unknown topic", and rights without
+    DESCRIBE.
     """
     allowed = _is_allowed(metadata, "topics")
     return _is_among_rights(ACLOperation.DESCRIBE, _topic(metadata, UNUSED_NAME)) if allowed is True else allowed

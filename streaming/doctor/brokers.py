@@ -13,9 +13,9 @@ CLOCKS = "clocks"
 
 
 def broker_findings(addresses: Mapping[int, str], errors: Mapping[int, str], kafka_version: str) -> Iterator[Finding]:
-    """Return one finding for all brokers that answer, and one for each broker that does not answer.
+    """Return one finding about all brokers that answer, and one finding about each broker that does not answer.
 
-    `addresses` contains the advertised addresses, and `errors` the errors, by broker id.
+    The keys of `addresses` and `errors` are broker ids. `addresses` contains the advertised addresses.
     """
     answering = [f"{broker} at {address}" for broker, address in addresses.items() if broker not in errors]
     if answering:
@@ -36,8 +36,8 @@ def broker_findings(addresses: Mapping[int, str], errors: Mapping[int, str], kaf
 class MeasuredClocks:
     """The clock offsets of the brokers that lead a `__consumer_offsets` partition.
 
-    `leaders` contains all these brokers, and `unanswered` those that did not answer a request. `seconds` is the
-    duration of the measurement.
+    `leaders` contains the ids of these brokers. `unanswered` contains the ids of brokers that did not answer a request.
+    `seconds` is the duration of the measurement.
     """
 
     offsets: Mapping[int, ClockOffset]
@@ -47,9 +47,9 @@ class MeasuredClocks:
 
 
 def clock_findings(clocks: MeasuredClocks) -> Iterator[Finding]:
-    """Return one finding for each coordinator.
+    """Return one finding about the clock of each broker in `leaders`.
 
-    A clock offset is unknown if the coordinator wrote too few records, or if it did not answer.
+    A clock offset is unknown if the broker wrote too few records, or if the broker did not answer.
     """
     for broker in sorted(clocks.leaders):
         point, offset = f"{CLOCKS}, broker {broker}", clocks.offsets.get(broker)

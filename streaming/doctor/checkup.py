@@ -38,8 +38,8 @@ def all_findings(
 ) -> Iterator[Finding]:
     """Yield each finding as soon as it is known.
 
-    If `test_labels` is not None, send test alerts. If there are several clusters, the points of each cluster start with
-    its name. Each check ends after at most `LIMIT_SECONDS`.
+    If `test_labels` is not None, also send test alerts with these labels. If there are several clusters, the field
+    `point` of each finding starts with the name of the cluster. Each check ends after at most `LIMIT_SECONDS`.
     """
     clusters = [of_cluster.kafka.cluster for of_cluster in of_clusters]
     yield from run_checks(_machine_checks(settings), LIMIT_SECONDS)

@@ -1,4 +1,4 @@
-"""The result of one check. If a check could not be done, its result is `not checked`, with the reason."""
+"""The result of one check. If the check was impossible, the result is `not checked`, with the reason."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ NOT_CHECKED: Final = "not checked"
 class Finding:
     """The result of the check of one point.
 
-    A point that is `ok` or `not checked` can have no remedy. A note describes a problem that does not stop the monitor.
+    The remedy is optional if the status is `ok` or `not checked`. A note describes a problem that does not stop the
+    monitor.
     """
 
     point: str
@@ -43,12 +44,12 @@ def failed(point: str, text: str, remedy: str) -> Finding:
 
 
 def not_checked(point: str, reason: str, remedy: str | None = None) -> Finding:
-    """Return the finding that a check could not be done."""
+    """Return the finding that a check was impossible."""
     return Finding(point, NOT_CHECKED, reason, remedy)
 
 
 def from_error(point: str, error: Exception) -> Finding:
-    """Return the finding for an error. In the message, the last colon comes before the remedy, as in each RemedyError.
+    """Return the finding about an error. The text after the last colon of the error message is the remedy.
 
     >>> from_error("java", ValueError("no java found: set JAVA_HOME"))
     Finding(point='java', status='failed', text='no java found', remedy='set JAVA_HOME')

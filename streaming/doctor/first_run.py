@@ -16,7 +16,7 @@ _NOT_EVALUATED = (SHARE, STREAMS)
 
 @dataclass(frozen=True, slots=True)
 class FirstSample:
-    """The facts after the first sample. `not_known` lists the kinds of information that the source does not provide."""
+    """The facts after the first sample. `not_known` names the information that the source does not provide."""
 
     brokers: int | None
     kafka_version: str

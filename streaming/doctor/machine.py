@@ -30,7 +30,7 @@ _UNITS: Final = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "": 1 <
 def heap_bytes(driver_memory: str) -> int | None:
     """Return the size of a heap from Spark's notation, or None if the text is not a size.
 
-    Without a unit, the unit is MiB.
+    If the text has no unit, the unit is MiB.
 
     >>> heap_bytes("1g"), heap_bytes("512"), heap_bytes("2 GB"), heap_bytes("much")
     (1073741824, 536870912, None, None)
@@ -40,9 +40,9 @@ def heap_bytes(driver_memory: str) -> int | None:
 
 
 def memory_finding(limit_bytes: int, available_bytes: int, driver_memory: str, clusters: int) -> Finding:
-    """Compare the memory of this machine or container with the memory that the monitor needs for its Kafka clusters.
+    """Compare the memory of this machine or container with the memory that the monitor needs for `clusters` clusters.
 
-    `available_bytes` is the memory that is free now. If the monitor already runs here, its memory is not free.
+    `available_bytes` is the memory that is free now. If the monitor already runs here, it uses a part of the memory.
     """
     heap = heap_bytes(driver_memory)
     if heap is None:
@@ -76,7 +76,7 @@ def memory_finding(limit_bytes: int, available_bytes: int, driver_memory: str, c
 
 
 def jars_finding(missing: Sequence[str], folder: str) -> Finding:
-    """Return the finding about the jars of Spark on this machine. The first start downloads missing jars."""
+    """Return the finding about the jars of Spark. The first start downloads missing jars, so they are only a note."""
     if missing:
         remedy = "run `rebalance-monitor jars`. Otherwise, the first start downloads the jars"
         return note(JARS, f"{len(missing)} jars are missing or damaged in {folder}", remedy)

@@ -1,9 +1,8 @@
-"""The rights that the monitor uses, the values that are unknown without each right, and the commands that grant rights.
+"""The rights that the monitor uses, the values that each right provides, and the commands that grant rights.
 
-1. A right is missing if a broker refuses a request that needs it. If the request gets no answer, it is unknown whether
-   the monitor has the right.
+1. A right is missing if a broker refuses a request that needs the right. If no broker answers, the right is unknown.
 2. The right to read `__consumer_offsets` is not needed with `source.kind = "admin-api"`.
-3. A missing optional right is a note, because the monitor can run without it. Some values are then unknown.
+3. A missing optional right is a note. The monitor can run without an optional right, but then some values are unknown.
 
 `docs/SECURITY.md` contains a table of the same rights. A test compares the table with this list.
 """
@@ -109,7 +108,7 @@ def used_rights(source_kind: str) -> Sequence[Right]:
 
 
 def missing_rights(rights: Rights) -> Sequence[Right]:
-    """Return the rights that the brokers refuse (rule 1)."""
+    """Return the missing rights (rule 1)."""
     return [right for right, answer in rights.items() if answer is False]
 
 
@@ -131,7 +130,7 @@ def right_findings(rights: Rights, kafka: KafkaSettings) -> Iterator[Finding]:
 
 
 def kafka_user(missing: Iterable[Right]) -> str:
-    """Return the part of a Strimzi KafkaUser that grants these rights. Each entry has all rights on one resource."""
+    """Return the part of a Strimzi KafkaUser that grants these rights. It has one entry for each resource."""
     operations: dict[tuple[str, str], list[str]] = {}
     for right in missing:
         operations.setdefault((right.resource_type, right.resource_name), []).append(_ACL_OPERATIONS[right.operation])
@@ -159,7 +158,7 @@ def _remedy(right: Right, kafka: KafkaSettings) -> str:
 def _acl_command(right: Right, kafka: KafkaSettings) -> str:
     """Return the command that grants a right.
 
-    An administrator runs it with the client configuration `admin.properties`.
+    The file `admin.properties` in the command is the client configuration of an administrator.
     """
     resource = ["--cluster"] if right.resource_type == "cluster" else [f"--{right.resource_type}", right.resource_name]
     administrator = [] if kafka.security.protocol == "PLAINTEXT" else ["--command-config", "admin.properties"]
@@ -174,8 +173,8 @@ def _acl_command(right: Right, kafka: KafkaSettings) -> str:
 def _principal(security: SecuritySettings) -> str:
     """Return the monitor's principal.
 
-    With OAUTHBEARER, the user name is usually the client id. With mTLS, the configuration of the broker defines how the
-    principal follows from the certificate.
+    With OAUTHBEARER, the user name is usually the client id. With mTLS, the configuration of the broker defines the
+    principal that belongs to a certificate.
     """
     if (user := security.username or security.oauth_client_id) is not None:
         return f"User:{user}"

@@ -20,7 +20,7 @@ LIMIT_SECONDS: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A check. If it exceeds its time limit, the result is a finding with `point` and `remedy`."""
+    """A check. If the check exceeds its time limit, the result is a failed finding with `point` and `remedy`."""
 
     point: str
     findings: Callable[[], Iterable[Finding]]
@@ -30,7 +30,7 @@ class Check:
 def run_checks(checks: Iterable[Check], limit_seconds: float) -> Iterator[Finding]:
     """Yield each finding as soon as it is known.
 
-    If a check exceeds the limit, continue with the next check. Raises every exception that a check raises.
+    If a check exceeds the limit, continue with the next check. An exception of a check is raised again.
     """
     for check in checks:
         yield from _run(check, limit_seconds)

@@ -15,22 +15,22 @@ _MEMBERS_UNKNOWN = (
     " records."
 )
 _UNFAIR_ONLY = (
-    "No valid assignment is fairer than the current assignment. The series is also absent if the result is unknown. The"
-    " result is unknown in these cases: the group has more than 20,000 partitions, a partition has no owner or several"
-    " owners, the partition count of a topic is uncertain, or the strategy failed."
+    "No valid assignment is fairer than the current assignment. The series is also absent if the group has more than"
+    " 20,000 partitions, or if a partition has no owner or several owners. It is also absent if the partition count of"
+    " a topic is uncertain, or if the strategy failed."
 )
 
 DRIFT_PARTITIONS: Final = Signal(
     name="rebalance_monitor_drift_partitions",
     unit="partitions",
     labels=(*OF_A_GROUP, "strategy"),
-    help="Number of partitions whose owner breaks a rule of the group's strategy. If the label `strategy` names a"
-    " different strategy, the value is the number of partitions that this strategy would assign to a different member."
-    " By default, only the group's own strategy has a series, and only if the value is not 0.",
+    help="Number of partitions whose owner breaks a rule of the group's strategy. The label `strategy` can also name a"
+    " different strategy. Then the value is the number of partitions that this strategy would assign to a different"
+    " member. By default, only the group's own strategy has a series, and only if the value is not 0.",
     unknown="The metric `rebalance_monitor_assignment_verdict` shows why the series of the group's own strategy is"
-    " absent. If the verdict is `match`, `equivalent` or `withheld`, the value is 0, and only groups that are exported"
-    " with all details have the series. If the verdict is `differs_from_java`, `rebalancing`, `not_evaluated` or"
-    " `unknown`, the value is unknown.",
+    " absent. If the verdict is `match`, `equivalent` or `withheld`, the value is 0. A value of 0 is exported only for"
+    " groups with all details. If the verdict is `differs_from_java`, `rebalancing`, `not_evaluated` or `unknown`, the"
+    " value is unknown.",
     example="rebalance_monitor_drift_partitions > 0"
     ' and on (cluster, group, strategy) rebalance_monitor_assignment_verdict{verdict="drift"}',
 )
@@ -60,10 +60,11 @@ ASSIGNMENT_VERDICT: Final = Signal(
 EXCESS_PARTITIONS: Final = Signal(
     name="rebalance_monitor_excess_partitions",
     unit="partitions",
-    help="Number of partitions of the busiest member, minus the number of partitions of the busiest member in the"
-    " fairest valid assignment. 0 if both numbers are equal.",
-    unknown=f"{_MEMBERS_UNKNOWN} The series is also absent if the partition count of a topic is uncertain, or if the"
-    " members have too many different subscriptions.",
+    help="Number of excess partitions of the busiest member, which is the member with the most partitions. The value"
+    " is the number of partitions of the busiest member, minus the same number in the fairest valid assignment. The"
+    " value is 0 if both numbers are equal.",
+    unknown=f"{_MEMBERS_UNKNOWN} The series is also absent if the partition count of a topic is uncertain. It is"
+    " also absent if the members have so many different subscriptions that the fairest assignment is unknown.",
     example="topk(10, rebalance_monitor_excess_partitions > 0)",
 )
 IMBALANCE_SCORE: Final = Signal(
@@ -75,9 +76,9 @@ IMBALANCE_SCORE: Final = Signal(
     ),
     granularity=PARTITION,
     help="Fairness score from 0 to 100. The score is 100 if no valid assignment shares the work more evenly. The score"
-    " is 0 if one member or client host has all the work, and a different valid assignment could share it.",
+    " is 0 if one member or client host has all the work, and other members or hosts could share this work.",
     unknown=f"{_MEMBERS_UNKNOWN} For lag and throughput, the series is also absent if the monitor has not measured the"
-    " current assignment yet. The same is true if the lag or throughput of a partition is unknown.",
+    " current assignment yet. It is also absent if the lag or throughput of a partition is unknown.",
     example='bottomk(10, rebalance_monitor_imbalance_score{measure="partitions", scope="member"} < 100)',
 )
 WORK_IMBALANCE_RATIO: Final = Signal(
@@ -89,18 +90,18 @@ WORK_IMBALANCE_RATIO: Final = Signal(
     help="Work of the busiest member, divided by the mean work of all members. If the label `measure` is `lag`, work is"
     " the lag in records. If `measure` is `throughput`, work is the throughput in records per second. If the label"
     " `scope` is `host`, the value compares client hosts instead of members.",
-    unknown="The monitor has not measured the current assignment yet. The series is also absent if the lag or"
-    " throughput of a partition is unknown, or if the total lag or throughput of the group is 0.",
+    unknown="The monitor has not measured the current assignment yet. The series is also absent if the work of a"
+    " partition is unknown, or if the total work of the group is 0.",
     example='rebalance_monitor_work_imbalance_ratio{measure="throughput", scope="member"} > 2',
 )
 TOPIC_SKEW: Final = Signal(
     name="rebalance_monitor_topic_skew",
     unit="partitions",
     labels=(*OF_A_GROUP, "remedy"),
-    help="Number of partitions that the busiest members have above the fairest valid assignment because of topic skew."
-    " Topic skew means that each topic alone is shared evenly, but the same members hold the extra partition of several"
-    " topics. The range strategy can cause topic skew. The label `remedy` names the strategy that removes the skew. The"
-    " label is empty if no such strategy is known.",
+    help="Number of surplus partitions that topic skew causes. If a topic cannot be divided equally, some members hold"
+    " one extra partition. Topic skew means that the same members hold the extra partitions of several topics. In the"
+    " fairest valid assignment, other members hold the surplus partitions. The range strategy can cause topic skew."
+    " The label `remedy` names the strategy that removes the skew. The label is empty if no such strategy is known.",
     unknown="The group has no topic skew, or the topic skew is unknown.",
     example='rebalance_monitor_topic_skew{remedy!=""} > 0',
 )
@@ -109,8 +110,9 @@ WHAT_IF_EXCESS_PARTITIONS: Final = Signal(
     unit="partitions",
     labels=(*OF_A_GROUP, "strategy"),
     granularity=PARTITION,
-    help="Number of excess partitions that the group would have with this strategy. The series exists only if a"
-    " fairer valid assignment exists.",
+    help="Number of excess partitions that the group would have with the strategy in the label. The metric"
+    " `rebalance_monitor_excess_partitions` defines excess partitions. The series exists only if a fairer valid"
+    " assignment exists.",
     unknown=_UNFAIR_ONLY,
     example='min by (cluster, group) (rebalance_monitor_what_if_excess_partitions{strategy=~"sticky|uniform"})',
 )
@@ -119,8 +121,8 @@ WHAT_IF_MOVED_PARTITIONS: Final = Signal(
     unit="partitions",
     labels=(*OF_A_GROUP, "strategy"),
     granularity=PARTITION,
-    help="Number of partitions that would move if the group changed to this strategy. The series exists only if a"
-    " fairer valid assignment exists.",
+    help="Number of partitions that would move if the group changed to the strategy in the label. The series exists"
+    " only if a fairer valid assignment exists.",
     unknown=_UNFAIR_ONLY,
     example="rebalance_monitor_what_if_moved_partitions"
     " and on (cluster, group, strategy) rebalance_monitor_what_if_excess_partitions == 0",
@@ -138,8 +140,8 @@ AVOIDABLE_IDLE_MEMBERS: Final = Signal(
     unit="members",
     granularity=PARTITION,
     help="Number of members that have no partitions, but would have partitions in a different valid assignment.",
-    unknown=f"{_MEMBERS_UNKNOWN} The series is also absent if the partition count of a topic is uncertain, or if the"
-    " members have too many different subscriptions.",
+    unknown=f"{_MEMBERS_UNKNOWN} The series is also absent if the partition count of a topic is uncertain. It is"
+    " also absent if the members have so many different subscriptions that the fairest assignment is unknown.",
     example="rebalance_monitor_avoidable_idle_members > 0",
 )
 MEMBER_PARTITIONS_MAX: Final = Signal(
@@ -154,11 +156,11 @@ BUSIEST_MEMBER: Final = Signal(
     name="rebalance_monitor_busiest_member",
     unit="partitions",
     labels=(*OF_A_GROUP, "client_id", "client_host", "group_instance_id"),
-    help="Number of partitions of the busiest member. The labels identify this member. The series exists only for"
-    " groups with excess partitions. If several members hold the largest number of partitions, the labels identify the"
-    " member with the first member id in sort order. When the busiest member changes, a new series replaces the old"
-    " series. A group has at most one series at any time.",
-    unknown="The group has no excess partitions, or the number of its excess partitions is unknown.",
+    help="Number of partitions of the busiest member, which is the member with the most partitions. The labels"
+    " identify this member. The series exists only for groups with excess partitions. If several members hold the"
+    " largest number of partitions, the labels identify the member with the first member id in sort order. When the"
+    " busiest member changes, a new series replaces the old series. A group has at most one series at any time.",
+    unknown="The number of excess partitions is 0 or unknown.",
     example="topk(10, rebalance_monitor_busiest_member)",
 )
 UNOWNED_PARTITIONS: Final = Signal(
@@ -168,36 +170,37 @@ UNOWNED_PARTITIONS: Final = Signal(
     " never had an owner count. Partitions that a cooperative rebalance will assign in its next round do not count.",
     unknown="Every partition has an owner, or the value is unknown. The value is unknown if a subscribed topic was not"
     " sampled yet, or if the assignment of a member is unknown. The value is also unknown if the group is rebalancing,"
-    " has no members, or does not distribute partitions among members. The same is true if an open transaction blocks"
-    " the group's records.",
+    " has no members, or does not distribute partitions among members. It is also unknown if an open transaction"
+    " blocks the group's records.",
     example="rebalance_monitor_unowned_partitions > 0",
 )
 UNOWNED_RECORDS: Final = Signal(
     name="rebalance_monitor_unowned_records",
     unit="records",
-    help="Number of unread records in partitions without an owner. For each partition, the value contains the lag. If"
-    " the group has never committed an offset of the partition, the value contains all records of the partition.",
-    unknown="Every partition has an owner. The series is also absent if an offset of a partition without an owner is"
-    " unknown.",
+    help="Number of unread records in partitions without an owner. For a partition with a committed offset, this"
+    " number is the lag. For a partition without a committed offset, all records are unread.",
+    unknown="Every partition has an owner. The series is also absent if the number of unread records in one of these"
+    " partitions is unknown.",
     example="rebalance_monitor_unowned_records > 0",
 )
 UNEVEN_WORK_RECORDS_PER_SECOND: Final = Signal(
     name="rebalance_monitor_uneven_work_records_per_second",
     unit="records per second",
-    help="Produce rate of the busiest member's partitions, minus the produce rate of the busiest member's partitions in"
-    " the fairest assignment, in records per second. The series exists only if the value is at least 10 records per"
-    " second and at least half of the rate in the fairest assignment.",
-    unknown="The work is shared evenly, only a hot partition makes it uneven, or the produce rate of a partition is"
-    " unknown.",
+    help="Excess produce rate of the busiest member, in records per second. The busiest member is the member whose"
+    " partitions receive the most records. The value is its produce rate, minus the produce rate of the busiest member"
+    " in the fairest assignment. The series exists only if the value is at least 10 records per second. The value must"
+    " also be at least half of the rate in the fairest assignment.",
+    unknown="The members share the work evenly, or no assignment could share it more evenly because of a hot"
+    " partition. The series is also absent if the produce rate of a partition is unknown.",
     example="topk(10, rebalance_monitor_uneven_work_records_per_second)",
 )
 ASSIGNMENT_TIMESTAMP_SECONDS: Final = Signal(
     name="rebalance_monitor_assignment_timestamp_seconds",
     unit="seconds",
-    help="Time of the record with the assignment that the metrics of fairness and drift describe, in seconds since"
-    " 1970. The series exists only for groups with drift or with excess partitions.",
-    unknown="The group has no drift and no excess partitions, or the monitor does not know whether the group has"
-    " drift or excess partitions.",
+    help="Time of the current assignment, in seconds since 1970. This is the timestamp of the record that contains the"
+    " assignment. The series exists only for groups with drift or with excess partitions.",
+    unknown="The group has no drift and no excess partitions. The series is also absent if drift and excess partitions"
+    " are unknown.",
     example="time() - rebalance_monitor_assignment_timestamp_seconds"
     " and on (cluster, group) rebalance_monitor_excess_partitions > 0",
 )

@@ -31,13 +31,13 @@ GROUP_INFO: Final = Signal(
     ),
     help="Type, strategy, state, coordinator and settings of the group, as labels. The value is always 1. The labels"
     " `group_type`, `protocol_type`, `protocol` and `state` use Kafka's names. The label `state` is Unknown if records"
-    " of the group are missing, or if an open transaction blocks the group's records. For the states PreparingRebalance"
-    " and CompletingRebalance, and for all states of a streams group, there are no records. The monitor takes these"
-    " states from the last list of groups (ListGroups). The label `protocol` is the name of the strategy. The label"
-    " `protocol_source` shows where this name comes from: `records` if a record contains it, `broker` if only the group"
-    " coordinator reported it. It is empty if the strategy is unknown. The label `coordinator` is the id of the broker"
-    " that coordinates the group. The labels `team`, `max_severity` and `ignore_alerts` come from the entries"
-    " `[[groups]]` in the settings.",
+    " of the group are missing, or if an open transaction blocks the group's records. Records do not contain the"
+    " states PreparingRebalance and CompletingRebalance, nor the states of a streams group. The monitor takes these"
+    " states from the last ListGroups response. The label `protocol` is the name of the strategy. The label"
+    " `protocol_source` is the source of this name. The source is `records` if a record contains the name. It is"
+    " `broker` if only the group coordinator reported the name. The label is empty if the strategy is unknown. The"
+    " label `coordinator` is the id of the broker that coordinates the group. The labels `team`, `max_severity` and"
+    " `ignore_alerts` come from the entries `[[groups]]` in the settings.",
     unknown="The group does not exist. Each existing group has exactly one series.",
     example='count by (cluster, state) (rebalance_monitor_group_info{group_type="classic"})',
 )
@@ -46,10 +46,10 @@ GROUP_LIMIT: Final = Signal(
     unit="seconds",
     labels=(*OF_A_GROUP, "limit"),
     label_values=MappingProxyType({"limit": ("max_lag_seconds", "critical_lag_seconds", "max_commit_gap_seconds")}),
-    help="Limit of the group, in seconds. The limits come from the entries `[[groups]]` in the settings. A warning"
-    " fires if the lag of the group is above `max_lag_seconds`. A critical alert fires if the lag is above"
-    " `critical_lag_seconds`. `max_commit_gap_seconds` is the longest acceptable time without commits around a"
-    " rebalance.",
+    help="Limit for the lag or the commit gap of the group, in seconds. The label `limit` names the limit. The limits"
+    " come from the entries `[[groups]]` in the settings. A warning fires if the lag in seconds is above"
+    " `max_lag_seconds`. A critical alert fires if the lag in seconds is above `critical_lag_seconds`."
+    " `max_commit_gap_seconds` is the longest acceptable time without commits around a rebalance.",
     unknown="The group does not exist. Each existing group has one series for each limit.",
     example="rebalance_monitor_group_lag_seconds > on (cluster, group)"
     ' rebalance_monitor_group_limit{limit="max_lag_seconds"}',
@@ -73,11 +73,11 @@ GROUP_GENERATION: Final = Signal(
 GROUP_REBALANCE_START_TIMESTAMP_SECONDS: Final = Signal(
     name="rebalance_monitor_group_rebalance_start_timestamp_seconds",
     unit="seconds",
-    help="Latest possible start time of the current rebalance, in seconds since 1970. At this time, the monitor listed"
-    " the groups (ListGroups) and saw the rebalance for the first time. Lists before the group's last record do not"
-    " count.",
-    unknown="The last list of groups (ListGroups) shows no rebalance of this group, or the monitor has not listed the"
-    " groups yet.",
+    help="Time when the monitor first saw the current rebalance, in seconds since 1970. The rebalance may have started"
+    " earlier. The time is the time of the first ListGroups response that shows the rebalance. A response from before"
+    " the group's last record does not count.",
+    unknown="The last ListGroups response shows no rebalance of this group, or the monitor has not listed the groups"
+    " yet.",
     example="time() - rebalance_monitor_group_rebalance_start_timestamp_seconds > 300",
 )
 GROUP_LISTING_TIMESTAMP_SECONDS: Final = Signal(
@@ -85,8 +85,8 @@ GROUP_LISTING_TIMESTAMP_SECONDS: Final = Signal(
     unit="seconds",
     labels=OF_A_CLUSTER,
     granularity=CLUSTER,
-    help="Time when the monitor last listed the groups (ListGroups), in seconds since 1970. The monitor takes the"
-    " states of rebalancing groups from this list.",
+    help="Time when the monitor last listed the groups (ListGroups), in seconds since 1970. This response shows which"
+    " groups are rebalancing.",
     unknown="The monitor has not listed the groups yet.",
     example="time() - rebalance_monitor_group_listing_timestamp_seconds > 60",
 )

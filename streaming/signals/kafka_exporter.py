@@ -1,8 +1,8 @@
 """As kafka_exporter: these metrics have the names and labels of github.com/danielqsj/kafka_exporter.
 
 Existing dashboards for kafka_exporter can use these metrics. If a value is unknown, kafka_exporter exports -1, but this
-monitor exports no series. If this monitor watches several clusters, each of these metrics also has the label `cluster`.
-kafka_exporter can add this label with its option `--kafka.labels`.
+monitor exports no series. If this monitor watches several clusters, it adds the label `cluster` to each of these
+metrics. With kafka_exporter, the option `--kafka.labels` adds such a label.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """As kafka-lag-exporter: these metrics have the names and labels of github.com/seglo/kafka-lag-exporter.
 
-kafka-lag-exporter has labels for the member: `member_host`, `consumer_id`, `client_id`. The metrics of this monitor do
-not have these labels. A member gets a new id at each restart, and each new id would create new series. If a value is
+kafka-lag-exporter has labels for the member: `member_host`, `consumer_id`, `client_id`. This monitor exports no labels
+for the member, because a member gets a new id at each restart. Each new id would create new series. If a value is
 unknown, kafka-lag-exporter exports NaN or Inf, but this monitor exports no series. If a record is older than all stored
-samples, kafka-lag-exporter extrapolates the lag in seconds, but this monitor exports a lower bound.
+samples, its age is unknown. Then kafka-lag-exporter extrapolates the lag in seconds, but this monitor exports a lower
+bound.
 """
 
 from __future__ import annotations

@@ -10,8 +10,6 @@ from typing import Final
 
 from streaming.signals.signal import OF_A_GROUP, PARTITION, Signal
 
-_UNKNOWN_EVERYWHERE = "The value is unknown for every partition of the group."
-
 GROUP_LAG: Final = Signal(
     name="rebalance_monitor_group_lag",
     unit="records",
@@ -25,14 +23,15 @@ GROUP_LAG_SECONDS: Final = Signal(
     unit="seconds",
     help="Age of the oldest record that the group has not committed, in seconds. The value is the maximum over all"
     " partitions with known lag.",
-    unknown=_UNKNOWN_EVERYWHERE,
+    unknown="The lag in seconds of every partition is unknown.",
     example="rebalance_monitor_group_lag_seconds > 600",
 )
 GROUP_LAG_SECONDS_IS_BOUND: Final = Signal(
     name="rebalance_monitor_group_lag_seconds_is_bound",
     unit="boolean",
-    help="1 if `rebalance_monitor_group_lag_seconds` is only a lower bound: the age of the monitor's oldest stored"
-    " sample. This is the case if the group's oldest uncommitted record is older than this sample.",
+    help="1 if `rebalance_monitor_group_lag_seconds` is only a lower bound. The lag is a lower bound if the group's"
+    " oldest uncommitted record is older than the monitor's oldest stored sample. The lower bound is the age of this"
+    " sample.",
     unknown="The group's lag in seconds is exact or unknown.",
     example="rebalance_monitor_group_lag_seconds and on (cluster, group) rebalance_monitor_group_lag_seconds_is_bound",
 )
@@ -59,9 +58,10 @@ LAG_UNKNOWN_PARTITIONS: Final = Signal(
 GROUP_BLOCKED_PARTITIONS: Final = Signal(
     name="rebalance_monitor_group_blocked_partitions",
     unit="partitions",
-    help="Number of partitions in which the group has read all records that come before an open transaction. A consumer"
-    " with read_committed cannot read more until the transaction ends.",
-    unknown="There is no such partition, or an open transaction blocks the group's last commits.",
+    help="Number of partitions in which an open transaction blocks the group. The group has read all records before"
+    " the transaction. A consumer with read_committed cannot read more until the transaction ends.",
+    unknown="No partition is blocked. The series is also absent if an open transaction in __consumer_offsets blocks"
+    " the group's last commits.",
     example="rebalance_monitor_group_blocked_partitions > 0",
 )
 GROUP_STATUS: Final = Signal(
@@ -71,15 +71,15 @@ GROUP_STATUS: Final = Signal(
     label_values=MappingProxyType({"status": ("OK", "WARN", "STOP", "STALL", "REWIND")}),
     help="1 for the current status of the group. The status of a group is the worst status of its partitions. The other"
     " statuses of the group have no series.",
-    unknown=_UNKNOWN_EVERYWHERE,
+    unknown="The status of every partition is unknown.",
     example='rebalance_monitor_group_status{status=~"STOP|STALL|REWIND"}',
 )
 GROUP_STATUS_COMPLETENESS: Final = Signal(
     name="rebalance_monitor_group_status_completeness",
     unit="share",
     granularity=PARTITION,
-    help="Number of the group's partitions whose status is based on ten commits, divided by the number of all its"
-    " partitions. The value is from 0 to 1.",
+    help="Share of the group's partitions whose status the monitor knows from ten commits. The value is from 0 to 1. A"
+    " status from fewer commits is less reliable.",
     unknown="The group never committed an offset, or an open transaction blocks the group's last commits.",
     example="avg by (cluster) (rebalance_monitor_group_status_completeness)",
 )
@@ -94,14 +94,14 @@ GROUP_RECORDS_LOST: Final = Signal(
 GROUP_SECONDS_UNTIL_LOST: Final = Signal(
     name="rebalance_monitor_group_seconds_until_lost",
     unit="seconds",
-    help="Estimated time until retention deletes records that the group has not committed, in seconds. 0 if such"
-    " records are already deleted. The series exists only if the time is shorter than one day. The monitor computes two"
-    " estimates and exports the smaller one: the first from the growth rate of the log start offset, the second from"
-    " the topic's retention.ms and the lag in seconds.",
+    help="Estimated time until retention deletes records that the group has not committed, in seconds. 0 if retention"
+    " has already deleted uncommitted records. The series exists only if the time is shorter than one day. The monitor"
+    " computes two estimates and exports the smaller estimate. The first estimate uses the growth rate of the log"
+    " start offset. The second estimate uses the topic's retention.ms and the lag in seconds.",
     unknown="The time is longer than one day, or no partition of the group has an estimate. A partition has no"
-    " estimate if its lag is zero or unknown, or if both its growth rate and its retention.ms are unknown. The growth"
-    " rate is unknown if the log start offset moved fewer than two times in the last 24 hours. To read retention.ms,"
-    " the monitor needs the right DESCRIBE_CONFIGS on the topic.",
+    " estimate if its lag is zero or unknown. It also has no estimate if both the growth rate of its log start offset"
+    " and its retention.ms are unknown. The growth rate is unknown if the log start offset moved fewer than two times"
+    " in the last 24 hours. To read retention.ms, the monitor needs the right DESCRIBE_CONFIGS on the topic.",
     example="rebalance_monitor_group_seconds_until_lost < 3600",
 )
 GROUP_LAST_COMMIT_TIMESTAMP_SECONDS: Final = Signal(
@@ -116,8 +116,8 @@ GROUP_CONSUMED_RECORDS_PER_SECOND: Final = Signal(
     unit="records per second",
     help="Growth of the group's committed offsets in records per second, as the mean of the last five minutes. The"
     " value is the sum over all partitions. 0 if the group committed nothing new.",
-    unknown="The rate of at least one partition is unknown. Either the monitor has observed the commits of the"
-    " partition for less than one minute, or the committed offset decreased.",
+    unknown="The rate of at least one partition is unknown. The rate is unknown in the first minute of observation,"
+    " and after the committed offset decreased.",
     example="rebalance_monitor_group_consumed_records_per_second == 0 and rebalance_monitor_group_lag > 0",
 )
 GROUP_PRODUCED_RECORDS_PER_SECOND: Final = Signal(
@@ -125,8 +125,8 @@ GROUP_PRODUCED_RECORDS_PER_SECOND: Final = Signal(
     unit="records per second",
     help="Growth of the end offsets of the group's partitions in records per second, as the mean of the last five"
     " minutes. The value is the sum over all partitions with a committed offset.",
-    unknown="The rate of at least one partition is unknown. Either the monitor has observed the end offset of the"
-    " partition for less than one minute, or the topic was deleted and created again.",
+    unknown="The rate of at least one partition is unknown. The rate is unknown in the first minute of observation,"
+    " and after the topic was deleted and created again.",
     example="rebalance_monitor_group_produced_records_per_second > rebalance_monitor_group_consumed_records_per_second",
 )
 GROUP_CATCH_UP_SECONDS: Final = Signal(
@@ -142,9 +142,10 @@ GROUP_OFFSETS_EXPIRE_TIMESTAMP_SECONDS: Final = Signal(
     name="rebalance_monitor_group_offsets_expire_timestamp_seconds",
     unit="seconds",
     help="Earliest time when the broker can delete a committed offset of the group, in seconds since 1970. After the"
-    " deletion, the group starts again at the position that auto.offset.reset selects. The time follows from the"
-    " brokers' setting offsets.retention.minutes. For a classic group, this retention period starts when the group"
-    " becomes Empty. For every other group, it starts at each commit.",
+    " deletion, the group starts again at the position that auto.offset.reset selects. The brokers keep a committed"
+    " offset for a retention period, which is their setting offsets.retention.minutes. For a classic group, the"
+    " retention period starts when the group becomes Empty. For every other group, the retention period starts at each"
+    " commit.",
     unknown="The group has members, or the group has no committed offset. The series is also absent if the setting"
     " offsets.retention.minutes is unknown.",
     example="rebalance_monitor_group_offsets_expire_timestamp_seconds - time() < 86400",
@@ -168,11 +169,11 @@ GROUP_LAG_CAUSE_INFO: Final = Signal(
         }
     ),
     help="Cause of the group's lag, as labels. The value is always 1. The label `cause` names the cause. The other"
-    " labels name the partition, the member and the client host that cause the lag. These labels are empty if the cause"
-    " concerns the whole group. There is at most one series per group. The group's page shows the evidence for the"
+    " labels name the partition, the member and the client host that the cause concerns. These labels are empty if the"
+    " cause concerns the whole group. A group has at most one series. The group's page shows the evidence for the"
     " cause.",
-    unknown="No partition of the group has had a lag of at least 30 seconds for one minute, or an open transaction"
-    " blocks the group's last commits.",
+    unknown="For the last minute, no partition of the group has been at least 30 seconds behind. The series is also"
+    " absent if an open transaction blocks the group's last commits.",
     example='rebalance_monitor_group_lag_cause_info{cause="hot_partition"}',
 )
 GROUP_WORST_PARTITION_INFO: Final = Signal(

@@ -1,7 +1,7 @@
 """Members: these metrics show how many partitions each member holds and should hold.
 
-By default, they are not exported, because a member gets a new member id at every start. To export them,
-set `metrics.granularity` to `member`.
+By default, the metrics of members are not exported, because a member gets a new member id at every start. To export
+these metrics, set `metrics.granularity` to `member`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ MEMBER_PARTITIONS: Final = Signal(
     granularity=MEMBER,
     help="Number of partitions of the topic that the member holds. The value is 0 if the member subscribes to the"
     " topic but holds no partition of the topic.",
-    unknown="No record shows which partitions the member holds, or the group does not distribute partitions among its"
-    " members.",
+    unknown="No record shows the partitions of the member. The series is also absent if the group does not distribute"
+    " partitions among its members.",
     example="sum by (cluster, group, member) (rebalance_monitor_member_partitions)",
 )
 MEMBER_EXPECTED_PARTITIONS: Final = Signal(
@@ -30,7 +30,8 @@ MEMBER_EXPECTED_PARTITIONS: Final = Signal(
     granularity=MEMBER,
     help="Number of partitions of the topic that the group's own strategy assigns to the member.",
     unknown="The verdict in `rebalance_monitor_assignment_verdict` is not `match` and not `drift`. The series is also"
-    " absent if a member with misplaced partitions has rejoined with a different member id.",
+    " absent if the verdict contains a member id that is no longer in the group. For example, a static member gets a"
+    " new member id when it rejoins.",
     example="rebalance_monitor_member_partitions != rebalance_monitor_member_expected_partitions",
 )
 MEMBER_LAG: Final = Signal(
@@ -39,7 +40,7 @@ MEMBER_LAG: Final = Signal(
     labels=_OF_A_MEMBER,
     granularity=MEMBER,
     help="Number of records in the member's partitions that the group has not committed yet.",
-    unknown="The lag of at least one partition of the member is unknown, or the group has never committed an offset of"
-    " the partition.",
+    unknown="The lag of at least one partition of the member is unknown, or at least one of its partitions has no"
+    " committed offset.",
     example="topk by (cluster, group) (1, rebalance_monitor_member_lag)",
 )

@@ -17,9 +17,9 @@ READY: Final = Signal(
     unit="boolean",
     labels=OF_A_CLUSTER,
     granularity=CLUSTER,
-    help="1 if the monitor is ready: it has read its source to the end, and its last sample of the brokers is recent."
-    " Otherwise 0. While the value is 0, the monitor exports no metrics of groups, topics and brokers, because their"
-    " values could be outdated.",
+    help="1 if the monitor is ready. Otherwise 0. The monitor is ready if it has read its source to the end, and if"
+    " its last sample of the brokers is recent. While the value is 0, the monitor exports no metrics of groups, topics"
+    " and brokers, because their values could be outdated.",
     unknown=_ALWAYS,
     example="rebalance_monitor_ready == 0",
 )
@@ -30,10 +30,10 @@ MONITOR_INFO: Final = Signal(
     label_values=MappingProxyType({"source": ("offsets-topic", "admin-api")}),
     granularity=CLUSTER,
     help="Version, source and addresses of the monitor, as labels. The value is always 1. The label `version` is the"
-    " version of the monitor. The label `source` is the setting `source.kind`: `offsets-topic` if the monitor reads"
-    " groups and commits from the topic __consumer_offsets, or `admin-api` if the monitor polls the group coordinators."
-    " The labels `page_url`, `grafana_url` and `runbook_url` are the addresses from the settings in `[links]`. Alerts"
-    " contain links to these addresses. A label is empty if its setting is empty.",
+    " version of the monitor. The label `source` is the setting `source.kind`. With `offsets-topic`, the monitor reads"
+    " groups and commits from the topic __consumer_offsets. With `admin-api`, the monitor polls the group"
+    " coordinators. The labels `page_url`, `grafana_url` and `runbook_url` are the addresses from the settings in"
+    " `[links]`. Alerts contain links to these addresses. A label is empty if its setting is empty.",
     unknown=_ALWAYS,
     example='rebalance_monitor_info{source="admin-api"}',
 )
@@ -59,9 +59,9 @@ SOURCE_LIMITATION: Final = Signal(
         }
     ),
     granularity=CLUSTER,
-    help="1 for each kind of information that the monitor cannot get from its source (`source.kind`) or from the"
-    " brokers. The label `capability` names the kind. To get `offsets_retention` and `topic_retention`, the monitor"
-    " needs the optional right DESCRIBE_CONFIGS.",
+    help="1 for each kind of information that is not available to the monitor. The source (`source.kind`) or the"
+    " brokers do not provide this information. The label `capability` names the kind. For `offsets_retention` and"
+    " `topic_retention`, the monitor needs the optional right DESCRIBE_CONFIGS.",
     unknown="The source and the brokers provide this kind of information.",
     example='rebalance_monitor_source_limitation_info{capability="hidden_groups"}',
 )
@@ -81,8 +81,9 @@ RECORDS_SKIPPED: Final = Signal(
     unit="records",
     labels=(*OF_A_CLUSTER, "reason"),
     granularity=CLUSTER,
-    help="Number of records that the monitor skipped, completely or for one member, by reason. The table `quarantine`"
-    " contains the skipped records, except those with the reason foreign_partition.",
+    help="Number of records that the monitor skipped, by reason. If only the data of one member could not be decoded,"
+    " only these data were skipped. The table `quarantine` contains all skipped records, except records with the"
+    " reason foreign_partition.",
     unknown="The monitor has not skipped any record for this reason.",
     example="increase(rebalance_monitor_records_skipped_total[1h]) > 0",
 )
@@ -93,8 +94,8 @@ OFFSETS_TOPIC_LAG: Final = Signal(
     granularity=CLUSTER,
     help="Number of records in the __consumer_offsets partition, up to its high watermark, that the monitor has not"
     " read yet.",
-    unknown="The partition was not sampled recently, or `source.kind` is `admin-api`. With this source, the monitor"
-    " does not read __consumer_offsets.",
+    unknown="The partition was not sampled recently, or `source.kind` is `admin-api`. This source does not read"
+    " __consumer_offsets.",
     example="sum by (cluster) (rebalance_monitor_offsets_topic_lag)",
 )
 OFFSETS_TOPIC_BLOCKED: Final = Signal(
@@ -104,8 +105,8 @@ OFFSETS_TOPIC_BLOCKED: Final = Signal(
     granularity=CLUSTER,
     help="Number of records in the __consumer_offsets partition that the monitor cannot read because of an open"
     " transaction. While the transaction is open, the states of the groups in this partition are unknown.",
-    unknown="The partition was not sampled recently, or `source.kind` is `admin-api`. With this source, the monitor"
-    " does not read __consumer_offsets.",
+    unknown="The partition was not sampled recently, or `source.kind` is `admin-api`. This source does not read"
+    " __consumer_offsets.",
     example="rebalance_monitor_offsets_topic_blocked > 0",
 )
 OFFSETS_TOPIC_LAST_STABLE_OFFSET: Final = Signal(
@@ -113,10 +114,10 @@ OFFSETS_TOPIC_LAST_STABLE_OFFSET: Final = Signal(
     unit="offset",
     labels=(*OF_A_CLUSTER, "partition"),
     granularity=CLUSTER,
-    help="Last stable offset of the __consumer_offsets partition. This is the first offset of the oldest open"
-    " transaction. If no transaction is open, it is the high watermark.",
-    unknown="The partition was not sampled recently, or `source.kind` is `admin-api`. With this source, the monitor"
-    " does not read __consumer_offsets.",
+    help="Last stable offset of the __consumer_offsets partition. The last stable offset is the first offset of the"
+    " oldest open transaction. If no transaction is open, it is equal to the high watermark.",
+    unknown="The partition was not sampled recently, or `source.kind` is `admin-api`. This source does not read"
+    " __consumer_offsets.",
     example="changes(rebalance_monitor_offsets_topic_last_stable_offset[5m]) == 0",
 )
 OFFSETS_TOPIC_LEADERLESS_PARTITIONS: Final = Signal(
@@ -124,9 +125,9 @@ OFFSETS_TOPIC_LEADERLESS_PARTITIONS: Final = Signal(
     unit="partitions",
     labels=OF_A_CLUSTER,
     granularity=CLUSTER,
-    help="Number of __consumer_offsets partitions without a leader. The groups in these partitions have no coordinator,"
-    " so they cannot commit and cannot rebalance. If `source.kind` is `offsets-topic`, the monitor reads no records of"
-    " any group while a partition has no leader.",
+    help="Number of __consumer_offsets partitions without a leader. The groups in these partitions have no"
+    " coordinator, so they cannot commit and cannot rebalance. If `source.kind` is `offsets-topic` and a partition has"
+    " no leader, the monitor reads no records of any group.",
     unknown="The brokers were not sampled recently, or the cluster metadata does not contain the topic"
     " __consumer_offsets.",
     example="rebalance_monitor_offsets_topic_leaderless_partitions > 0",
@@ -136,10 +137,10 @@ CLOCK_OFFSET_SECONDS: Final = Signal(
     unit="seconds",
     labels=(*OF_A_CLUSTER, "broker"),
     granularity=CLUSTER,
-    help="Time on the broker's clock minus time on the monitor's clock, in seconds. A positive value means that the"
+    help="Difference between the broker's clock and the monitor's clock, in seconds. A positive value means that the"
     " broker's clock is ahead. The monitor estimates the value from the timestamps of records.",
-    unknown="The monitor has not read enough records that the broker wrote in the last ten minutes, or `source.kind` is"
-    " `admin-api`. With this source, the monitor does not read __consumer_offsets.",
+    unknown="In the last ten minutes, the broker wrote too few records for an estimate. The series is also absent if"
+    " `source.kind` is `admin-api`, because this source does not read __consumer_offsets.",
     example="max by (cluster, broker) (abs(rebalance_monitor_clock_offset_seconds))",
 )
 CLOCK_OFFSET_WITHIN_SECONDS: Final = Signal(
@@ -212,7 +213,7 @@ QUERY_RESTARTS: Final = Signal(
     labels=OF_A_CLUSTER,
     granularity=CLUSTER,
     help="Number of times that the monitor restarted the streaming query after a failure. If the monitor watches"
-    " several clusters, each failed attempt to start watching a cluster also counts.",
+    " several clusters, a failed attempt to start the query of one cluster also counts.",
     unknown=_ALWAYS,
     example="increase(rebalance_monitor_query_restarts_total[15m]) > 0",
 )
@@ -223,7 +224,7 @@ DROPPED_SERIES: Final = Signal(
     label_values=MappingProxyType({"reason": ("max_series",)}),
     granularity=CLUSTER,
     help="Number of series that this scrape leaves out to stay within the limit metrics.max_series. The label `reason`"
-    " is always `max_series`. Series that the settings metrics.exclude or metrics.granularity remove do not count.",
+    " is always `max_series`. The value does not count series that metrics.exclude or metrics.granularity removes.",
     unknown=_ALWAYS,
     example="rebalance_monitor_dropped_series > 0",
 )

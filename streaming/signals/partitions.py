@@ -1,6 +1,6 @@
 """Topics and partitions: these metrics show the lag of each topic and of each partition.
 
-The setting `metrics.granularity` selects which of these metrics are exported for every group.
+The setting `metrics.granularity` selects the metrics that are exported for every group.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ TOPIC_HOTTEST_PARTITION_RATIO: Final = Signal(
     help="Produce rate of the topic's hottest partition, divided by the mean produce rate of all partitions of the"
     " topic. The rates are averages over the last five minutes. The label `partition` is the number of the hottest"
     " partition. The series exists only if the value is at least 1.5.",
-    unknown="The value is smaller than 1.5, the hottest partition receives less than 1 record per second, or the"
-    " produce rate of a partition is unknown.",
+    unknown="The value is smaller than 1.5, or the hottest partition receives less than 1 record per second. The"
+    " series is also absent if the produce rate of a partition is unknown.",
     example="topk(10, rebalance_monitor_topic_hottest_partition_ratio)",
 )
 PARTITION_LAG: Final = Signal(
@@ -63,8 +63,8 @@ PARTITION_STATUS: Final = Signal(
     label_values=MappingProxyType({"status": ("OK", "WARN", "STOP", "STALL", "REWIND")}),
     granularity=PARTITION,
     help="1 for the current status of the partition. The other statuses of the partition have no series.",
-    unknown="The lag of the partition is unknown, or the monitor has not seen a commit of the partition yet. The series"
-    " is also absent in two other cases. First: all unread offsets may be transaction markers or records of aborted"
-    " transactions. Second: the group has read all records that come before an open transaction.",
+    unknown="The lag of the partition is unknown, or the monitor has not seen a commit of the partition yet. The"
+    " series is also absent if all unread offsets may be transaction markers or records of aborted transactions. It is"
+    " also absent if an open transaction blocks the group.",
     example='rebalance_monitor_partition_status{status=~"STOP|STALL|REWIND"}',
 )

@@ -24,9 +24,9 @@ REBALANCES_FAILED: Final = Signal(
     kind=COUNTER,
     unit="rebalances",
     granularity=PARTITION,
-    help="Number of generations that members joined but that never got an assignment. The counter contains only cases"
-    " that the records prove.",
-    unknown="The group is a classic group and `source.kind` is `admin-api`. With this source, the monitor cannot see"
+    help="Number of failed rebalances: members joined a new generation, but the generation never got an assignment."
+    " The counter contains only failures that are visible in the records.",
+    unknown="The group is a classic group and `source.kind` is `admin-api`. With `admin-api`, the monitor cannot see"
     " failed rebalances, because the coordinators do not report them.",
     example="increase(rebalance_monitor_rebalances_failed_total[1h]) > 0",
 )
@@ -59,8 +59,8 @@ REBALANCES_BY_CAUSE: Final = Signal(
         }
     ),
     granularity=PARTITION,
-    help="Number of rebalances since the monitor first saw the group, by main cause. A generation without a record in"
-    " __consumer_offsets does not count.",
+    help="Number of rebalances since the monitor first saw the group, by main cause. The value does not include"
+    " generations without a record in __consumer_offsets.",
     unknown="The monitor has not seen a rebalance of the group with this cause.",
     example='sum by (cause) (increase(rebalance_monitor_rebalances_by_cause_total{group="payments"}[1d]))',
 )
@@ -71,9 +71,9 @@ MOVED_PARTITIONS: Final = Signal(
     labels=(*OF_A_GROUP, "necessary"),
     label_values=MappingProxyType({"necessary": ("true", "false", "unknown")}),
     granularity=PARTITION,
-    help="Number of partitions that moved from one owner to a different owner. `necessary=false` means that the"
-    " partition did not have to move: an assignment without this move is at least as balanced. `necessary=unknown`"
-    " means that the monitor does not know the smallest possible number of moves.",
+    help="Number of partitions that moved from one owner to a different owner. `necessary=false` means that the move"
+    " was needless: an assignment without this move is at least as balanced. `necessary=unknown` means that the"
+    " monitor does not know how many moves were needed.",
     unknown="No partition has moved with this value of the label `necessary`.",
     example='topk(10, increase(rebalance_monitor_moved_partitions_total{necessary="false"}[1d]))',
 )
@@ -82,9 +82,9 @@ COMMIT_GAP_SECONDS: Final = Signal(
     kind=HISTOGRAM,
     unit="seconds",
     granularity=PARTITION,
-    help="Time from the group's last commit before a rebalance to its first commit after the rebalance, in seconds. The"
-    " histogram does not contain gaps of unknown length. It starts again at 0 when the checkpoint is rebuilt or the"
-    " group is deleted.",
+    help="Time from the group's last commit before a rebalance to its first commit after the rebalance, in seconds."
+    " The histogram does not contain gaps of unknown length. The histogram starts again at 0 after a rebuild of the"
+    " checkpoint, and after the deletion of the group.",
     unknown="The group has no commit gap of known length. The table `commit_gaps` shows why the length of a gap is"
     " unknown.",
     example="histogram_quantile(0.9, sum by (cluster, group, le)"

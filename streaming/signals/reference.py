@@ -18,23 +18,23 @@ monitor reads the topic __consumer_offsets to its end. Until then, it exports on
 monitor itself".
 
 **An unknown value has no series.** An unknown value is never exported as 0, -1, NaN or the last known value. A
-comparison such as `== 0` does not match an absent series. To find an absent series, use `absent(...)` or `unless`. A
-metric that describes a problem also has no series if this problem does not exist. For each metric, the line "reasons
-for an absent series" lists all reasons.
+comparison such as `== 0` does not match an absent series. To find an absent series, use `absent(...)` or `unless`. If
+a metric describes a problem and this problem does not exist, the metric also has no series. For each metric, the line
+"reasons for an absent series" lists all reasons.
 
 **Some metrics are exported only for some groups.** For each metric, the line below the description shows its level of
-detail (granularity). The setting `metrics.granularity` selects the level of detail for all groups. Its default is
-`topic`. With this default, metrics of the granularities `group` and `topic` are exported for every group. Metrics of
-the granularity `partition` are exported only for the 20 worst groups (`metrics.top_k`). A healthy group has at most 15
-series, and one additional series for each of its topics. A group with problems has more series. To export more or fewer
-metrics, use these settings:
+detail (granularity). The setting `metrics.granularity` selects the level of detail for all groups. With the default
+`topic`, metrics of the granularities `group` and `topic` are exported for every group. Metrics of the granularity
+`partition` are exported only for the 20 worst groups (`metrics.top_k`). A healthy group has at most 15 series, and one
+additional series for each of its topics. A group with problems has more series. To export more or fewer metrics, use
+these settings in the section `[metrics]`:
 
 - `granularity = "partition"` exports all details of all groups. `granularity = "member"` also exports the metrics of
   members.
 - `include` and `exclude` are lists of metric names. A metric in `include` is exported for every group. A metric in
   `exclude` is exported for no group.
 - `compatible_with = ["kafka_exporter"]` adds the metrics of kafka_exporter for every group and partition. Dashboards
-  for kafka_exporter then work unchanged. `compatible_with = ["kafka_lag_exporter"]` does the same for
+  for kafka_exporter then work unchanged. `compatible_with = ["kafka_lag_exporter"]` adds the metrics of
   kafka-lag-exporter.
 
 `/metrics` also contains the standard metrics of the Python process: `process_*`, `python_info` and `python_gc_*`.

@@ -4,17 +4,16 @@ Rules:
 
 1. `name` is the exported name. The name of a counter ends in `_total`. A histogram is exported under three names:
    `name` with the suffixes `_bucket`, `_sum` and `_count` (`exported_names`).
-2. If a name ends in a unit (`_seconds`, `_bytes`, `_ratio`, `_partitions`, `_members`, ...), this is the unit of the
-   values.
+2. If a name ends in a unit (`_seconds`, `_bytes`, `_ratio`, `_partitions`, `_members`, ...), the values have this unit.
 3. The order of labels is the order in which the exporter writes the label values. If a label has a fixed set of values,
    `label_values` lists these values.
-4. `help` describes the value of the metric. `unknown` lists the reasons why a series can be absent. An absent series
-   does not prove that the value is 0.
+4. `help` describes the value of the metric. `unknown` lists the reasons why a series can be absent. The value of an
+   absent series is not necessarily 0.
 5. `example` is a PromQL query for an engineer on call. The query uses only metrics and labels that are defined in this
    package.
 6. `granularity` is the level of detail of the metric. The metric is exported for every group if the setting
-   `metrics.granularity` has this level or a finer level. For the worst groups, the metrics of all granularities except
-   `member` are always exported.
+   `metrics.granularity` has this level or a finer level. For the worst groups (`metrics.top_k`), all metrics are
+   exported, except metrics of the granularity `member`.
 
 Conventions: https://prometheus.io/docs/practices/naming/
 """

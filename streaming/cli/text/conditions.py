@@ -14,7 +14,7 @@ Row = Mapping[str, Any]
 
 
 def read_condition_changes(root: str, cluster: str | None, group_id: str) -> Sequence[Row]:
-    """Return the rows of `group_conditions` for starts and ends of a group's conditions.
+    """Return the rows of `group_conditions` about the starts and the ends of a group's conditions.
 
     Empty if the table does not exist.
     """

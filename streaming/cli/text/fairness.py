@@ -14,7 +14,7 @@ FAIR = "fair"
 
 
 def fairness_problems(total: Imbalance, skewed_topics: int) -> Iterator[str]:
-    """Return the fairness problems that a different valid assignment would not have, in a few words each.
+    """Return a few words for each fairness problem that a different valid assignment would not have.
 
     >>> total = Imbalance(measure="partitions", scope="member", score=50, excess=2)
     >>> for line in fairness_problems(total, skewed_topics=4):
@@ -33,7 +33,7 @@ def fairness_problems(total: Imbalance, skewed_topics: int) -> Iterator[str]:
 
 
 def evaluate_fairness(spec: GroupSpec, assignment: GroupAssignment) -> tuple[Imbalance | None, TopicSkew | None]:
-    """Return the imbalance of the members' partitions, and the topic skew or None.
+    """Return the imbalance of the members' partitions, and the topic skew (None if there is no topic skew).
 
     For a group without members, both values are None.
     """

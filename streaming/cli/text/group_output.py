@@ -1,4 +1,4 @@
-"""Formats groups as a table, with one value per line, or as JSON. The values come from the brokers and the monitor."""
+"""Formats groups in three ways: as a table, with one value per line, or as JSON."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ Conditions = Mapping[str, list[Row]]
 
 @dataclass(frozen=True, slots=True)
 class AnsweredGroup:
-    """A group as the brokers list and describe it.
+    """A group in the responses of the brokers: the list of groups, and the coordinator's description of the group.
 
-    The coordinator's description is newer than the list. If the coordinator returned no description, `described` is
-    None, and `not_reported` contains the reason.
+    The description was requested after the list. If the coordinator returned no description, `described` is None, and
+    `not_reported` contains the reason.
     """
 
     group_id: str
@@ -129,7 +129,7 @@ def group_details(group: AnsweredGroup, conditions: Conditions | None, reported:
 
 
 def column_names(conditions: Conditions | None, reported: Reported | None, *, verbose: bool) -> list[str]:
-    """Return the names of the columns. They depend on the available sources (brokers, tables, monitor)."""
+    """Return the names of the columns. The columns depend on the available sources (brokers, tables, monitor)."""
     of_monitor = () if reported is None else reported_columns(verbose=verbose)
     return [*_COLUMNS, *of_monitor, *(() if conditions is None else ("conditions",))]
 
@@ -148,7 +148,7 @@ def group_cells(
 
 
 def _protocol_and_member_count(described: DescribedGroup | None) -> tuple[str | None, str | None]:
-    """Return the cells "protocol" and "members". None means unknown. The protocol is empty if there is no strategy."""
+    """Return the cells "protocol" and "members". None means unknown. Empty if the group has no strategy."""
     return (described.protocol or "", str(len(described.members))) if described else (None, None)
 
 
@@ -157,7 +157,7 @@ def _conditions_text(rows: Iterable[Row]) -> str:
 
 
 def _fairness_text(group_id: str, described: DescribedGroup) -> str | None:
-    """Return the fairness of a group. Empty if no partitions are assigned now, or None if the fairness is unknown."""
+    """Return the cell "fairness". Empty if the group has no assigned partitions. None if the fairness is unknown."""
     if described.state not in _STATES_WITH_PARTITIONS or described.protocol_type != CONSUMER_PROTOCOL_TYPE:
         return ""
     if described.protocol == KAFKA_STREAMS_PROTOCOL:

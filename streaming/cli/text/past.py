@@ -1,4 +1,4 @@
-"""The output of `rebalance-monitor history` with `--at` (a group at a moment) and `--between` (two generations)."""
+"""The output of `rebalance-monitor history --at` (a group at a past time) and `--between` (two generations)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MOST_PARTITIONS = 20
 
 
 def lines_at(root: str, cluster: str | None, group: str, at: str, *, as_json: bool) -> Iterator[str]:
-    """Return the lines that describe a group at a moment, for each cluster that has the group. Raises RemedyError."""
+    """Return the lines that describe a group at the time `at`, for each cluster with this group. Raises RemedyError."""
     at_ms = parse_moment(at)
     if at_ms is None:
         raise RemedyError(f"{at!r} is not a valid time: use a time in UTC, for example 2026-11-22T22:04")
@@ -82,7 +82,7 @@ def _no_row(root: str, group: str) -> str:
 
 
 def _readers(root: str, cluster: str | None, moments_ms: Sequence[int]) -> Sequence[tuple[str, PastReader, Coverage]]:
-    """Return a reader for each cluster whose tables cover all moments.
+    """Return a reader for each cluster whose tables cover all times in `moments_ms`.
 
     Raises RemedyError if no cluster has such tables.
     """

@@ -1,4 +1,4 @@
-"""Returns the values of a group that only a running monitor knows, as cells of a table."""
+"""Creates the table cells with the values of a group that only a running monitor knows."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _VERBOSE_COLUMNS = (
 
 
 def reported_columns(*, verbose: bool) -> Sequence[str]:
-    """Return the titles of the columns."""
+    """Return the titles of the columns for these values."""
     return (*_COLUMNS, *_VERBOSE_COLUMNS) if verbose else _COLUMNS
 
 
 def reported_cells(group: Mapping[str, Any] | None, *, verbose: bool) -> list[str]:
-    """Return the cells for a group.
+    """Return the cells of one group, in the order of `reported_columns`.
 
     `group` is the group's JSON from the API, or None if the monitor does not know the group.
     """
@@ -50,7 +50,7 @@ _KINDS = ("session", "rebalance")
 def _cause(cause: Mapping[str, Any] | None) -> str:
     """Return the cause of lag and the advice.
 
-    Empty if the group has no cause of lag, or if an old monitor does not report it.
+    Empty if the group has no cause of lag, or if the version of the monitor is too old to report causes.
     """
     return "" if cause is None else escape_text(" ".join(filter(None, (cause["text"], cause["advice"]))))
 

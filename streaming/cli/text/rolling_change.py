@@ -20,9 +20,9 @@ REJECTED = "INCONSISTENT_GROUP_PROTOCOL"
 
 
 def print_rolling_change(group: str, row: Mapping[str, Any], offers: Sequence[str], *, as_json: bool) -> None:
-    """Print the strategy that the group chooses at each step. `row` is the group's last row of `group_generations`.
+    """Print the strategy that the group chooses at each step. `row` is its last row of `group_generations`.
 
-    Raises RemedyError if the members of the group do not vote for a strategy, or if the lists are invalid.
+    Raises RemedyError if the group is not a classic group, or if the lists are invalid.
     """
     if row["group_type"] != CLASSIC:
         raise RemedyError(
@@ -43,7 +43,7 @@ def print_rolling_change(group: str, row: Mapping[str, Any], offers: Sequence[st
 
 
 def parse_offers(lists: str, members: int) -> list[Offer]:
-    """Read the list of each member. A single list applies to every member.
+    """Return the list of strategies of each member. A single list applies to every member.
 
     Raises RemedyError if a strategy has no name, or if the number of lists is different from the number of members.
 

@@ -24,8 +24,9 @@ _MISPLACED = pa.struct(
 )
 
 _DRIFT_PARTITIONS = (
-    "number of partitions whose owner breaks a rule of the group's own strategy. In rows for other strategies, number"
-    " of partitions that this strategy would assign to a different member. Null if unknown"
+    "number of partitions whose owner breaks a rule of the group's own strategy. If the row is about a"
+    " different strategy, it is the number of partitions that this strategy would assign to a different member. Null if"
+    " unknown"
 )
 _ASSIGNED_BY = (
     "library that computed the assignment: java, librdkafka, kafka-python, aiokafka, kafkajs, sarama, franz-go,"
@@ -34,7 +35,8 @@ _ASSIGNED_BY = (
 
 ASSIGNMENT_DRIFT = Table(
     "assignment_drift",
-    "the comparison of the actual assignment of one generation with the assignment that one strategy computes",
+    "the comparison of two assignments of one generation: the actual assignment, and the assignment that one strategy"
+    " computes",
     pa.schema(
         [
             *RECORD,
@@ -45,26 +47,28 @@ ASSIGNMENT_DRIFT = Table(
             column(
                 "verdict",
                 pa.string(),
-                "result of the comparison. For the group's own strategy, the value is one of these. match: every"
-                " partition has the expected owner. drift: the assignment breaks a rule of the strategy, or the"
-                " leader's own library computes a different assignment. equivalent: some owners are not the expected"
-                " owners, but the strategy allows this assignment, too. withheld: some partitions get an owner only in"
-                " the next round of a cooperative rebalance. differs_from_java: the assignment breaks no rule, but Java"
-                " computes a different assignment. rebalancing: the generation or epoch has no assignment yet. unknown:"
-                " an input is missing. not_evaluated: the monitor does not implement the strategy, or your own strategy"
-                " failed. For all other strategies, the value is same, differs, unknown or not_evaluated",
+                "result of the comparison. The following values apply to the group's own strategy. `match` means that"
+                " every partition has the expected owner. `drift` means that the assignment breaks a rule of the"
+                " strategy, or that the leader's own library computes a different assignment. `equivalent` means that"
+                " some owners are not the expected owners, but that the strategy allows this assignment, too."
+                " `withheld` means that some partitions get an owner only in the next round of a cooperative"
+                " rebalance. `differs_from_java` means that the assignment breaks no rule, but that Java computes a"
+                " different assignment. `rebalancing` means that the generation or epoch has no assignment yet."
+                " `unknown` means that an input is missing. `not_evaluated` means that the monitor does not implement"
+                " the strategy, or that your own strategy failed. For a strategy that the group does not use, the"
+                " value is same, differs, unknown or not_evaluated",
             ),
             column(
                 "reason",
                 pa.string(),
-                "reason for the verdict unknown, not_evaluated or differs_from_java. For the verdict drift, reason why"
-                " the monitor checked only the common rules. Otherwise empty",
+                "reason for the verdict unknown, not_evaluated or differs_from_java. If the verdict is drift and the"
+                " monitor checked only the common rules of all strategies, this is the reason why. Otherwise empty",
             ),
             column("drift_partitions", pa.int32(), _DRIFT_PARTITIONS),
             column(
                 "misplaced",
                 pa.list_(_MISPLACED),
-                "partitions whose owner breaks a rule, with the actual owners and the expected owner. Empty if the"
+                "partitions whose owner breaks a rule, with their actual owners and their expected owner. Empty if the"
                 " verdict is not drift",
             ),
             column("violations", pa.list_(pa.string()), "names of the broken rules. Empty if the verdict is not drift"),
@@ -78,8 +82,8 @@ ASSIGNMENT_DRIFT = Table(
             column(
                 "metadata_sampled_time",
                 TIME,
-                "time when the monitor sampled the topic metadata that it used for the verdict. If the metadata come"
-                " from several samples, this is the oldest time",
+                "time of the sample with the topic metadata for the verdict. If the metadata come from several"
+                " samples, this is the time of the oldest sample",
             ),
         ]
     ),

@@ -15,7 +15,7 @@ NAMED_PARTITIONS = pa.list_(pa.struct([("topic", pa.string()), ("partition", pa.
 class Table:
     """A table: its name, a description of one row, and its columns.
 
-    Tables are keys of dictionaries. They are compared by identity, because a hash of all columns is slow.
+    Tables are used as keys of dictionaries. Two tables are compared by identity, because a hash of all columns is slow.
     """
 
     name: str
@@ -35,18 +35,19 @@ RECORD = (
     column(
         "offsets_topic_partition",
         pa.int32(),
-        "number of the __consumer_offsets partition that contains the record. -1 if source.kind is admin-api",
+        "number of the __consumer_offsets partition that contains the record. The value is -1 if source.kind is"
+        " admin-api",
     ),
     column(
         "offsets_topic_offset",
         pa.int64(),
-        "offset of the record in this partition. A sequence number if source.kind is admin-api",
+        "offset of the record in this partition. If source.kind is admin-api, the value is a sequence number",
     ),
     column(
         "record_time",
         TIME,
-        "timestamp that the coordinator gave the record. If the state of the group is Gone, or if source.kind is"
-        " admin-api, this is the time when the monitor polled the brokers",
+        "timestamp of the record, on the coordinator's clock. A row with the state Gone has the time when the monitor"
+        " polled the brokers. If source.kind is admin-api, all rows have the time of the poll",
     ),
 )
 GROUP = column("group_id", pa.string(), "id of the consumer group")
@@ -56,7 +57,8 @@ SAMPLED = (
     column(
         "sampled_time",
         TIME,
-        "time when the monitor requested the end offsets. The monitor had read the commits before this time",
+        "time of the sample, when the monitor requested the end offsets. All commits of the sample were read before"
+        " this time",
     ),
 )
 SAMPLED_PARTITION = (

@@ -23,9 +23,7 @@ _SKEW = pa.struct([("members", pa.list_(pa.string())), ("topics", pa.int32()), (
 
 _MEASURED = (
     CLUSTER,
-    column(
-        "date", pa.date32(), "UTC date of sampled_time. If sampled_time is null, this is the UTC date of record_time"
-    ),
+    column("date", pa.date32(), "UTC date of sampled_time, or of record_time if sampled_time is null"),
     *RECORD[2:],
     column(
         "sampled_time",
@@ -36,10 +34,10 @@ _MEASURED = (
 
 ASSIGNMENT_IMBALANCE = Table(
     "assignment_imbalance",
-    "how the work of one generation is distributed among its members, among its client hosts, or among the subscribers"
-    " of one topic. If measure is partitions, each evaluated record has one row for each distribution. If measure is"
-    " lag or throughput, a sample has a row only if the score changed by at least ten points, or if the score became"
-    " known or unknown",
+    "how evenly the work of one generation is distributed. The column scope shows who shares the work: all members,"
+    " all client hosts, or the subscribers of one topic. If measure is partitions, the monitor writes rows for each"
+    " evaluated generation. If measure is lag or throughput, it writes a row when the score has changed by at least"
+    " ten points. It also writes such a row when the score becomes known or unknown",
     pa.schema(
         [
             *_MEASURED,
@@ -53,15 +51,15 @@ ASSIGNMENT_IMBALANCE = Table(
             column(
                 "scope",
                 pa.string(),
-                "what the row compares: member (all members), host (all client hosts) or topic (the subscribers of"
-                " one topic)",
+                "participants that the row compares. The value `member` means all members, `host` means all client"
+                " hosts, and `topic` means the subscribers of one topic",
             ),
             column("topic", pa.string(), "name of the topic if scope is topic. Otherwise null"),
             column(
                 "participants",
                 pa.int32(),
-                "number of members or client hosts that the row compares. If this number is unknown, it is null, and"
-                " all numbers in the following columns are null, too",
+                "number of members or client hosts that the row compares. Null if unknown. In this case, all numbers"
+                " in the following columns are also null",
             ),
             column("total", pa.float64(), "total work of all participants. The unit depends on the column measure"),
             column(
@@ -77,8 +75,8 @@ ASSIGNMENT_IMBALANCE = Table(
             column(
                 "busiest",
                 pa.string(),
-                "member or host with the most work. If several have equally much work, this is the first in"
-                " alphabetical order. Null if there is no work",
+                "member or host with the most work. If several members or hosts have the same amount of work, the"
+                " column contains the first name in alphabetical order. Null if there is no work",
             ),
             column(
                 "idle", pa.int32(), "number of members or hosts without a partition. Null if measure is not partitions"
@@ -86,32 +84,33 @@ ASSIGNMENT_IMBALANCE = Table(
             column(
                 "idle_in_any_assignment",
                 pa.int32(),
-                "smallest number of idle members or hosts that a valid assignment can have. Null if unknown, or if"
-                " measure is not partitions",
+                "smallest possible number of idle members or hosts. For example, some members must be idle if there"
+                " are fewer partitions than members. Null if unknown, or if measure is not partitions",
             ),
             column(
                 "max_to_mean_ratio",
                 pa.float64(),
-                "column largest, divided by the mean work. 1 if the work is shared evenly. Null if total is 0",
+                "column largest, divided by the mean work. The value is 1 if the work is shared evenly. Null if total"
+                " is 0",
             ),
             column(
                 "coefficient_of_variation",
                 pa.float64(),
-                "standard deviation of the work, divided by the mean work. 0 if the work is shared evenly. Null if"
-                " total is 0",
+                "standard deviation of the work, divided by the mean work. The value is 0 if the work is shared"
+                " evenly. Null if total is 0",
             ),
             column(
                 "gini",
                 pa.float64(),
-                "Gini coefficient of the work. 0 if the work is shared evenly. (participants - 1) / participants if one"
-                " member or host has all the work. Null if total is 0",
+                "Gini coefficient of the work. The value is 0 if the work is shared evenly. The value is (participants"
+                " - 1) / participants if one member or host has all the work. Null if total is 0",
             ),
             column(
                 "score",
                 pa.float64(),
-                "fairness score from 0 to 100. 100 if no valid assignment shares the work more evenly. 0 if one member"
-                " or host has all the work, and a different valid assignment could share it. Null if unknown. The"
-                " column score_reason contains the reason",
+                "fairness score from 0 to 100. The score is 100 if no valid assignment shares the work more evenly."
+                " The score is 0 if one member or host has all the work, and other members or hosts could share this"
+                " work. Null if unknown (see score_reason)",
             ),
             column(
                 "score_reason",
@@ -123,8 +122,9 @@ ASSIGNMENT_IMBALANCE = Table(
             column(
                 "excess",
                 pa.float64(),
-                "largest amount of work of one member or host in this assignment, minus the largest amount in the"
-                " fairest valid assignment. 0 if both amounts are equal. The unit depends on the column measure",
+                "excess work of the busiest member or host. It is the largest amount of work of one member or host,"
+                " minus this amount in the fairest valid assignment. 0 if both amounts are equal. The unit depends on"
+                " the column measure",
             ),
             column(
                 "unknown_reason",
@@ -136,12 +136,13 @@ ASSIGNMENT_IMBALANCE = Table(
             column(
                 "topic_skew",
                 _SKEW,
-                "topic skew: each topic alone is shared evenly, but the same members hold the extra partition of"
-                " several topics. members: at most ten of these members. topics: number of topics of which these"
-                " members hold the extra partition. surplus_partitions: number of partitions that the busiest members"
-                " have above the fairest valid assignment. Null if there is no skew, if measure is not partitions, or"
-                " if scope is not member. The column removes_topic_skew of the table what_if marks the strategy that"
-                " removes the skew",
+                "topic skew of the group. If a topic cannot be divided equally, some members hold one extra partition."
+                " Topic skew means that the same members hold the extra partitions of several topics. The field"
+                " `members` contains at most ten of these members. The field `topics` is the number of topics whose"
+                " extra partition they hold. The field `surplus_partitions` is the number of partitions that other"
+                " members would hold in the fairest valid assignment. Null if there is no skew, if measure is not"
+                " partitions, or if scope is not member. The column removes_topic_skew of the table what_if marks the"
+                " strategy that removes the skew",
             ),
             NOT_KNOWN,
         ]
@@ -150,10 +151,10 @@ ASSIGNMENT_IMBALANCE = Table(
 
 WHAT_IF = Table(
     "what_if",
-    "the assignment that one strategy would compute for the members of one generation, for one additional member, or"
-    " for one member fewer. If one batch evaluates several generations of a group, only the last generation has rows. A"
-    " group with more than 500 partitions has rows only for its present members. A group with more than 20,000"
-    " partitions has no rows",
+    "the assignment that one strategy would compute for one generation. The column change shows the assumed number of"
+    " members: the present number, one member more, or one member fewer. If one batch evaluates several generations of"
+    " a group, only the last generation has rows. A group with more than 500 partitions has only rows for the present"
+    " number of members. A group with more than 20,000 partitions has no rows",
     pa.schema(
         [
             *RECORD,
@@ -162,14 +163,14 @@ WHAT_IF = Table(
             column(
                 "change",
                 pa.string(),
-                "change of the group that the row assumes: as it is (no change), 1 member more, or 1 member fewer"
-                " (without the member that has the most partitions)",
+                "change of the group that the row assumes. The values are `as it is` (no change), `1 member more` and"
+                " `1 member fewer`. With `1 member fewer`, the member with the most partitions leaves",
             ),
             column(
                 "strategy",
                 pa.string(),
-                "name of the strategy, which is a built-in strategy or your own strategy. (today) means the current"
-                " assignment",
+                "name of a built-in strategy or of your own strategy. The value `(today)` means that the row describes"
+                " the current assignment",
             ),
             column("is_group_strategy", pa.bool_(), "true if the strategy of this row is the group's own strategy"),
             column("failure", pa.string(), "reason why your own strategy has no result. Otherwise empty"),
@@ -179,14 +180,14 @@ WHAT_IF = Table(
             column(
                 "score",
                 pa.float64(),
-                "fairness score from 0 to 100. 100 if no valid assignment shares the partitions more evenly. Null if"
-                " unknown",
+                "fairness score from 0 to 100. The score is 100 if no valid assignment shares the partitions more"
+                " evenly. Null if unknown",
             ),
             column(
                 "excess_partitions",
                 pa.int32(),
-                "number of partitions of the busiest member, minus the number of partitions of the busiest member in"
-                " the fairest valid assignment. Null if unknown",
+                "number of excess partitions of the busiest member. It is the largest number of partitions of one"
+                " member, minus this number in the fairest valid assignment. Null if unknown",
             ),
             column("idle_members", pa.int32(), "number of members without partitions"),
             column(
@@ -197,14 +198,15 @@ WHAT_IF = Table(
             column(
                 "unavoidable_moves",
                 pa.int32(),
-                "number of moved partitions whose owner leaves in this change. They move under every strategy",
+                "number of moved partitions whose owner leaves because of the change. These partitions must move with"
+                " every strategy",
             ),
             column("unassigned_partitions", pa.int32(), "number of partitions without an owner"),
             column(
                 "widest_topic_spread",
                 pa.int32(),
-                "largest spread of a topic. The spread of a topic is the largest number of the topic's partitions that"
-                " one subscriber holds, minus the smallest number that one subscriber holds",
+                "largest spread of a topic. The spread of a topic compares the subscribers that hold the most and the"
+                " fewest partitions of the topic. It is the difference between these two numbers of partitions",
             ),
             column(
                 "widest_spread_topic", pa.string(), "topic with the largest spread. Null if the largest spread is 0"
@@ -212,13 +214,13 @@ WHAT_IF = Table(
             column(
                 "rounds",
                 pa.int32(),
-                "number of rebalances that the group needs to reach the assignment. A cooperative strategy needs two"
-                " rebalances. 0 if strategy is (today)",
+                "number of rebalances until the group has the assignment. A cooperative strategy needs two rebalances."
+                " 0 if strategy is `(today)`",
             ),
             column(
                 "removes_topic_skew",
                 pa.bool_(),
-                "true if this strategy removes the topic skew, and no other strategy that removes it moves fewer"
+                "true for the best strategy that removes the topic skew. The best strategy moves the fewest"
                 " partitions. Null if there is no skew",
             ),
         ]

@@ -48,17 +48,19 @@ _BY_CAUSE = pa.list_(pa.struct([("cause", pa.string()), ("rebalances", pa.int64(
 _BY_NEED = pa.list_(pa.struct([("necessary", pa.string()), ("partitions", pa.int64())]))
 
 PROTOCOL_SOURCE = (
-    "source of the column protocol. records: a record contains the name of the strategy. broker: only the group"
-    " coordinator reported the strategy. This is the case if no member of a KIP-848 group names an assignor, or if"
-    " source.kind is admin-api. null: protocol is null, or an earlier version of the monitor wrote the row"
+    "source of the strategy in the column protocol. The value `records` means that a record contains the strategy. The"
+    " value `broker` means that only the group coordinator reported the strategy. The coordinator is the only source if"
+    " no member of a KIP-848 group names an assignor, or if source.kind is admin-api. Null if protocol is null, or if"
+    " an earlier version of the monitor wrote the row"
 )
 
 GROUP_GENERATIONS = Table(
     "group_generations",
-    "the state of a group after one record that changed the group. Such records are: a new generation with its"
-    " assignment, the rejoin of a static member, a new epoch, a new assignment epoch, the end of a reconciliation, the"
-    " transition to Empty, the tombstone of the group. If the brokers no longer list a group, and no record shows its"
-    " end, the table has a row with the state Gone. This row has the position of the group's last record",
+    "the state of a group after one record that changed the group. In a classic group, such a record is a new"
+    " generation with its assignment, the rejoin of a static member, or the transition to Empty. In a KIP-848 group,"
+    " it is a new epoch, a new assignment epoch, or the end of a reconciliation. The tombstone of a group also has a"
+    " row. If the brokers no longer list a group, but no record shows its end, the monitor writes a row with the state"
+    " Gone. The row contains the partition and the offset of the group's last record",
     pa.schema(
         [
             *RECORD,
@@ -67,9 +69,9 @@ GROUP_GENERATIONS = Table(
             column(
                 "state",
                 pa.string(),
-                "state of the group: Stable, Empty, Assigning, Reconciling, Dead, Gone (the brokers no longer list the"
-                " group, and no record shows its end) or Unknown (records are missing, or the group is a streams group"
-                " with members)",
+                "state of the group: Stable, Empty, Assigning, Reconciling, Dead, Gone or Unknown. Gone means that the"
+                " brokers no longer list the group, but no record shows its end. Unknown means that records are"
+                " missing, or that the group is a streams group with members",
             ),
             GENERATION,
             column(
@@ -86,26 +88,29 @@ GROUP_GENERATIONS = Table(
             column(
                 "members",
                 pa.list_(_MEMBER),
-                "members, sorted by member id. owned: partitions that the member of a classic group claimed when it"
-                " joined. assignment: partitions that the member may consume. target: partitions that the member"
-                " should get. pending_revocation: partitions that the member must give up. A field is null if no"
-                " record contains its value. topic_id is set only if the topic's name is unknown",
+                "members, sorted by member id. The field `owned` contains the partitions that a classic member claimed"
+                " when it joined. The field `assignment` contains the partitions that the member may consume. The"
+                " field `target` contains the partitions that the coordinator wants to assign to the member. The field"
+                " `pending_revocation` contains the partitions that the member must revoke. A field is null if no"
+                " record contains its value. A partition has a topic_id only if the name of its topic is unknown",
             ),
             column(
                 "not_known",
                 pa.list_(pa.string()),
-                "names of the data that the records do not contain: group_epoch, member_metadata, current_assignment,"
-                " target_assignment, resolved_regex, topic_names (the row contains topic ids instead),"
-                " member_subscription, member_assignment (the monitor could not decode the bytes of a classic member)."
-                " If source.kind is admin-api, the column also lists data that coordinators do not return",
+                "names of the data that the records do not contain. The values are group_epoch, member_metadata,"
+                " current_assignment, target_assignment, resolved_regex, topic_names, member_subscription and"
+                " member_assignment. The value topic_names means that the row contains topic ids instead of names. The"
+                " last two values mean that the monitor could not decode the data of a classic member. If source.kind"
+                " is admin-api, the column also lists the data that coordinators do not return",
             ),
             column("rebalances_total", pa.int64(), "number of rebalances since the monitor first saw the group"),
             column(
                 "rebalances_failed_total",
                 pa.int64(),
-                "number of generations that members joined but that never got an assignment, since the monitor first"
-                " saw the group. Only cases that the records prove count. Null if source.kind is admin-api and the"
-                " group is a classic group",
+                "number of failed rebalances, since the monitor first saw the group. In a failed rebalance, members"
+                " joined a new generation, but the generation never got an assignment. The number contains only"
+                " failures that are visible in the records. Null if source.kind is admin-api and the group is a"
+                " classic group",
             ),
             column(
                 "empty_transitions_total",
@@ -113,7 +118,9 @@ GROUP_GENERATIONS = Table(
                 "number of times that the last member left the group, since the monitor first saw the group",
             ),
             column(
-                "incarnations", pa.int32(), "number of times that the group was created, including the first creation"
+                "incarnations",
+                pa.int32(),
+                "number of times that a group with this id was created, including the first time",
             ),
         ]
     ),
@@ -131,12 +138,13 @@ REBALANCES = Table(
             column(
                 "kind",
                 pa.string(),
-                "kind of the change. static_rejoin: a static member rejoined with a new member id. This is not a"
-                " rebalance. became_empty: the last member left. first_seen: the monitor has no earlier data about the"
-                " group. created: the group was created again. upgraded: the group changed to KIP-848. downgraded: the"
-                " group changed back to the classic protocol. deleted: the record is a tombstone of the group. If the"
-                " group's next row has the kind upgraded or downgraded, the tombstone is part of this change, and the"
-                " group still exists. rebalance: all other changes",
+                "kind of the change. `static_rejoin` means that a static member rejoined with a new member id, without"
+                " a rebalance. `became_empty` means that the last member left. `first_seen` means that the monitor has"
+                " no earlier data about the group. `created` means that the group was created again. `upgraded` means"
+                " that the group changed to KIP-848. `downgraded` means that the group changed back to the classic"
+                " protocol. `deleted` means that the record is a tombstone of the group. A tombstone can also be a"
+                " part of an upgrade or downgrade. Then the group still exists, and its next row has the kind upgraded"
+                " or downgraded. `rebalance` means any other change",
             ),
             column(
                 "primary_cause",
@@ -147,11 +155,13 @@ REBALANCES = Table(
             column(
                 "causes",
                 pa.list_(pa.string()),
-                "causes that the records prove. The most important cause comes first. The values are strategy_changed,"
-                " member_gone (the member left, timed out or was fenced: the records do not show which), member_joined,"
-                " subscription_changed, metadata_changed (a topic has more partitions than before),"
-                " cooperative_followup, unexplained (for example, a topic was deleted). strategy_changed is also listed"
-                " if only the group coordinator reported the change of the strategy. Null if records are missing",
+                "causes of the rebalance that the records show. The most important cause comes first. The values are"
+                " strategy_changed, member_gone, member_joined, subscription_changed, metadata_changed,"
+                " cooperative_followup and unexplained. `strategy_changed` is also listed if only the group"
+                " coordinator reported the change. `member_gone` means that a member left, timed out or was fenced."
+                " `metadata_changed` means that a topic has more partitions than before. `cooperative_followup` means"
+                " that this is the next round of a cooperative rebalance. `unexplained` means that the records show no"
+                " cause, for example because a topic was deleted. Null if records are missing",
             ),
             column("members", pa.int32(), "number of members after the rebalance"),
             column("protocol", pa.string(), "name of the strategy after the rebalance"),
@@ -160,23 +170,25 @@ REBALANCES = Table(
             column(
                 "changes",
                 pa.list_(_MEMBER_CHANGE),
-                "members with a change. Possible changes: the member joined, left, rejoined (a static member with a new"
-                " member id), changed its subscription, or has different partitions than before. revoked: partitions"
-                " that the member had before and does not have now. assigned: partitions that the member has now and"
-                " did not have before. If the name of a topic is unknown, the topic is listed by its id",
+                "members with a change. The field `changes` contains joined, gone, rejoined or resubscribed. The value"
+                " rejoined means that a static member has a new member id. The value resubscribed means that the"
+                " member changed its subscription. The field `revoked` contains the partitions that the member lost."
+                " The field `assigned` contains the partitions that the member gained. If the name of a topic is"
+                " unknown, the field `topic` contains the topic id",
             ),
             column(
                 "moved_partitions",
                 pa.int32(),
-                "number of partitions that moved to a different owner. A cooperative rebalance can have several rounds,"
-                " with one row for each round. The row of the last round contains the number for all rounds, and the"
-                " earlier rows contain null. Also null if unknown",
+                "number of partitions that moved to a different owner. A cooperative rebalance can have several"
+                " rounds, with one row for each round. The row of the last round contains the number of moves in all"
+                " rounds. The rows of earlier rounds contain null. Null if unknown",
             ),
             column(
                 "fewest_moves",
                 pa.int32(),
-                "smallest number of moves to reach an assignment that is at least as balanced as the actual"
-                " assignment. Null if the column unowned is not empty, or if a partition has two owners",
+                "smallest number of partitions that had to move. A smaller number of moves would give a less balanced"
+                " assignment than the actual assignment. Null if the column unowned is not empty, or if a partition"
+                " has two owners",
             ),
             column(
                 "fewest_is_exact", pa.bool_(), "true if fewest_moves is exact. false if fewest_moves is a lower bound"
@@ -184,50 +196,52 @@ REBALANCES = Table(
             column(
                 "withheld_partitions",
                 pa.int32(),
-                "number of partitions that a member must give up and that no member gets in this round of a cooperative"
-                " rebalance (KIP-429). Usually a different member gets these partitions in the next round. If their"
-                " topic was deleted, no member gets them",
+                "number of withheld partitions in this round of a cooperative rebalance (KIP-429). A withheld"
+                " partition was revoked from its owner and has no new owner yet. Usually, the next round assigns the"
+                " partition to a different member. If its topic was deleted, no member gets the partition",
             ),
             column(
                 "unowned",
                 NAMED_PARTITIONS,
-                "partitions that have no owner now, but that had an owner before or that a member claims. Withheld"
-                " partitions are included. The records do not show whether these partitions still exist",
+                "partitions without an owner after the rebalance, including withheld partitions. Each of them was"
+                " assigned before, or a member claims it now. The records do not show whether these partitions still"
+                " exist",
             ),
             column(
                 "unowned_before_partitions",
                 pa.int32(),
-                "number of partitions that have no owner in this row and also had no owner in the previous row",
+                "number of partitions in the column unowned that had no owner in the previous row either",
             ),
-            column("claimed_twice", NAMED_PARTITIONS, "partitions that two members claimed to own when they joined"),
+            column("claimed_twice", NAMED_PARTITIONS, "partitions that two members claimed when they joined"),
             column(
                 "eager_claimers",
                 pa.int32(),
-                "number of members that claimed partitions when they joined, although the strategy is eager",
+                "number of members that claimed partitions when they joined a group with an eager strategy. With an"
+                " eager strategy, members should revoke all partitions first. 0 if the strategy is not eager",
             ),
             column("subscriptions", pa.int32(), "number of different subscriptions among the members"),
             column(
                 "sync_time_ms",
                 pa.int64(),
-                "milliseconds that the group waited for the leader's assignment after the join phase. Null if the"
-                " record does not show this time",
+                "milliseconds from the end of the join phase to the leader's assignment. Null if the record does not"
+                " show this time",
             ),
             column(
                 "skipped_generations",
                 pa.int64(),
-                "number of generations without a record between the previous row and this row",
+                "number of generations between the previous row and this row. These generations have no record",
             ),
             column(
                 "not_known",
                 pa.list_(pa.string()),
-                "names of the data that are missing: group_epoch, member_metadata, member_assignment, ...",
+                "names of the missing data, for example group_epoch, member_metadata or member_assignment",
             ),
             column(
                 "conditions",
                 pa.list_(pa.string()),
                 "conditions that are active after this rebalance, for example rebalance_storm. The column lists only"
-                " conditions that follow from rebalances. The metric rebalance_monitor_group_condition uses the same"
-                " names",
+                " conditions that the monitor detects from rebalances. The metric rebalance_monitor_group_condition"
+                " uses the same names",
             ),
             column(
                 "rebalances_by_cause_total",
@@ -246,8 +260,9 @@ REBALANCES = Table(
 
 GROUP_CONDITIONS = Table(
     "group_conditions",
-    "the start or the end of one condition of a group, as seen at one sample. The first sample of each UTC date repeats"
-    " the row of every active condition. So each active condition still has a row after the deletion of old rows",
+    "the start or the end of one condition of a group. The row contains the time of the sample that first showed this"
+    " change. The first sample of each UTC date repeats the row of every active condition. So each active condition"
+    " has a recent row when the monitor deletes old rows",
     pa.schema(
         [
             *SAMPLED,
@@ -255,10 +270,10 @@ GROUP_CONDITIONS = Table(
             column(
                 "condition",
                 pa.string(),
-                "name of the condition, which is one of rolling_restart, rebalance_storm, flapping_member,"
+                "name of the condition. The names are rolling_restart, rebalance_storm, flapping_member,"
                 " endless_cooperative_rejoin, eager_and_cooperative_mixed, duplicate_claims, subscription_mismatch,"
                 " unowned_partitions, stuck_rebalance, silent_group, silent_static_member, stuck_reconciliation,"
-                " long_commit_gap or subscribed_topic_missing. The rules are in"
+                " long_commit_gap and subscribed_topic_missing. The rules are in"
                 " streaming/evaluation/rebalances/detectors.py and in streaming/evaluation/conditions (silence.py,"
                 " unowned.py, reconciliation.py, commit_gaps.py, missing_topics.py)",
             ),
@@ -280,8 +295,8 @@ GROUP_CONDITIONS = Table(
             column(
                 "read_up_to_time",
                 TIME,
-                "when the monitor wrote this row, it had read the group's records up to this time. Null in repeated"
-                " rows, and if the group no longer exists",
+                "time up to which the monitor had read the group's records when it wrote the row. Null if the row is"
+                " repeated, or if the group no longer exists",
             ),
         ]
     ),
@@ -289,9 +304,9 @@ GROUP_CONDITIONS = Table(
 
 COMMIT_GAPS = Table(
     "commit_gaps",
-    "one commit gap: the time around one rebalance in which no member of the group committed. The row has the same"
-    " position as the row of the rebalance in the table rebalances. The monitor writes the row when it closes the gap."
-    " It closes the gap at the latest when the records of the __consumer_offsets partition are more than"
+    "one commit gap. A commit gap is the time around one rebalance in which no member of the group committed. The row"
+    " has the same partition and offset as the row of the rebalance in the table rebalances. The monitor writes the"
+    " row when it closes the gap. It closes the gap at the latest when it reads a record that is more than"
     " evaluation.stuck_after_seconds newer than the rebalance. If source.kind is admin-api, the table has no rows",
     pa.schema(
         [
@@ -307,15 +322,17 @@ COMMIT_GAPS = Table(
             column(
                 "unknown_reason",
                 pa.string(),
-                "reason why commit_gap_ms is unknown: no_commit_before (no commit before the rebalance),"
-                " no_commit_after (no commit after the rebalance until the monitor closed the gap), offsets_missing (a"
-                " record in the gap was compacted, aborted or quarantined, or is a transaction marker), clock_went_back"
-                " (the first commit after the rebalance has an earlier timestamp than the last commit before it)",
+                "reason why commit_gap_ms is unknown. `no_commit_before` means that the group had no commit before the"
+                " rebalance. `no_commit_after` means that the group had no commit from the rebalance until the monitor"
+                " closed the gap. `offsets_missing` means that the gap contains an offset without a readable record,"
+                " which was possibly a commit. `clock_went_back` means that the first commit after the rebalance has"
+                " an earlier timestamp than the last commit before the rebalance. The timestamps come from two brokers"
+                " with different clocks",
             ),
             column(
                 "worst_topic",
                 pa.string(),
-                "topic of the worst partition: the partition that waited longest for its first commit after the"
+                "topic of the worst partition. The worst partition waited longest for its first commit after the"
                 " rebalance",
             ),
             column(
@@ -326,14 +343,14 @@ COMMIT_GAPS = Table(
             column(
                 "worst_gap_ms",
                 pa.int64(),
-                "milliseconds from the last commit of the worst partition before the rebalance to its first commit"
-                " after the rebalance",
+                "commit gap of the worst partition: milliseconds from its last commit before the rebalance to its"
+                " first commit after the rebalance",
             ),
             column(
                 "silent_partitions",
                 pa.int32(),
-                "number of partitions with a commit before the rebalance, but without a commit from the rebalance until"
-                " the monitor closed the gap. Null if unknown",
+                "number of partitions that had a commit before the rebalance, but no commit between the rebalance and"
+                " the end of the gap. Null if unknown",
             ),
             column(
                 "usual_interval_ms",
@@ -344,25 +361,27 @@ COMMIT_GAPS = Table(
             column(
                 "recommitted_records",
                 pa.int64(),
-                "number of records that were processed twice, because the first commit after the rebalance is lower"
-                " than the last commit before it. The value is the sum over all partitions of the last committed offset"
-                " before the rebalance minus the first committed offset after it. Partitions whose committed offset did"
-                " not decrease count as 0. The real number of repeated records can be higher. Offset resets of a group"
-                " without members do not count. Null if unknown, or if no partition has both commits",
+                "number of records that the group read again, because the committed offset decreased. For each"
+                " partition, the number is the last committed offset before the rebalance, minus the first committed"
+                " offset after the rebalance. A partition whose committed offset did not decrease counts as 0. The"
+                " column contains the sum over all partitions. The real number of repeated records can be higher."
+                " Offset resets of a group without members do not count. Null if unknown, or if no partition has a"
+                " commit both before and after the rebalance",
             ),
             column(
                 "closed_by",
                 pa.string(),
-                "reason why the monitor closed the gap: all_committed (each partition with a commit before the"
-                " rebalance has a new commit, or its committed offset was deleted); next_rebalance; round_passed"
-                " (evaluation.stuck_after_seconds passed); group_deleted; nothing_before (there was no commit before"
-                " the rebalance)",
+                "reason why the monitor closed the gap. `all_committed` means that each partition with a commit before"
+                " the rebalance has a new commit, or that its committed offset was deleted. `next_rebalance` means"
+                " that the next rebalance started. `round_passed` means that the gap was longer than"
+                " evaluation.stuck_after_seconds. `group_deleted` means that the group was deleted. `nothing_before`"
+                " means that there was no commit before the rebalance",
             ),
             column(
                 "last_commit_time",
                 TIME,
-                "start of the gap: the coordinator's timestamp of the group's last commit before the rebalance. Null if"
-                " unknown",
+                "start of the gap. This is the coordinator's timestamp of the group's last commit before the"
+                " rebalance. Null if unknown",
             ),
         ]
     ),

@@ -25,9 +25,10 @@ _EVIDENCE = pa.list_(
 
 INCIDENTS = Table(
     "incidents",
-    "the start, a change or the end of one incident, as seen at one sample. The first sample of each UTC date repeats"
-    " the row of every open incident. So each open incident still has a row after the deletion of old rows. The last"
-    " row of an incident describes the whole incident. The rules are in streaming/evaluation/incidents/__init__.py",
+    "the start, a change or the end of one incident. The row contains the time of the sample that first showed this"
+    " change. The first sample of each UTC date repeats the row of every open incident. So each open incident has a"
+    " recent row when the monitor deletes old rows. The last row of an incident describes the whole incident. The"
+    " rules are in streaming/evaluation/incidents/__init__.py",
     pa.schema(
         [
             *SAMPLED,
@@ -40,7 +41,7 @@ INCIDENTS = Table(
             column(
                 "active",
                 pa.bool_(),
-                "true if the incident is open. false if it ended or was merged into a different incident",
+                "true if the incident is open. false if the incident has ended or was merged into a different incident",
             ),
             column(
                 "is_repeated",
@@ -51,14 +52,14 @@ INCIDENTS = Table(
             column(
                 "quiet_since_time",
                 TIME,
-                "time when the last active evidence ended. If no evidence becomes active again, the incident ends ten"
-                " minutes after this time. Null while evidence is active",
+                "time since which no evidence has been active. The incident ends when no evidence has been active for"
+                " ten minutes. Null while evidence is active",
             ),
             column(
                 "end_time",
                 TIME,
-                "time when the last evidence ended. For a merged incident, time of the merge. Null while the incident"
-                " is open",
+                "end of the incident, which is the time when its last evidence ended. For a merged incident, end_time"
+                " is the time of the merge. Null while the incident is open",
             ),
             column(
                 "merged_into",
@@ -68,22 +69,23 @@ INCIDENTS = Table(
             column(
                 "cause",
                 pa.string(),
-                "name of the cause: coordinator_gone, coordinator, client_host, records_lost, unknown, the name of a"
-                " condition, or the name of a cause of lag. The rules are in"
+                "cause of the incident. The cause is coordinator_gone, coordinator, client_host, records_lost or"
+                " unknown. It can also be the name of a condition or of a cause of lag. The rules are in"
                 " streaming/evaluation/incidents/incident_cause.py",
             ),
             column("runbook_section", pa.string(), "section of the runbook for this cause"),
             column(
                 "story",
                 pa.list_(pa.string()),
-                "sentences that describe the incident: what happened, the start time, the affected groups, the effect,"
-                " and what to do",
+                "description of the incident in sentences. They describe the problem, its start time, the affected"
+                " groups, the effect, and the remedy",
             ),
             column(
                 "links",
                 pa.list_(pa.struct([("kind", pa.string()), ("value", pa.string())])),
-                "what several groups of the incident have in common. kind: coordinator, client_host or topic. value:"
-                " the broker id, the host or the topic",
+                "brokers, hosts and topics that several groups of the incident have in common. The field `kind` is"
+                " coordinator, client_host or topic. The field `value` is the broker id, the host or the name of the"
+                " topic",
             ),
             column("groups", pa.list_(pa.string()), "sorted ids of all affected groups"),
             column(
@@ -95,11 +97,13 @@ INCIDENTS = Table(
                 "evidence",
                 _EVIDENCE,
                 "evidence of the incident: conditions, causes of lag, lost records, high lag and missing coordinators"
-                " of the groups. The oldest evidence comes first. At most 500 entries. source: condition, lag_cause,"
-                " loss, lag or coordinator. text: a sentence that describes the evidence. until_time: null while the"
-                " evidence is active. coordinator: broker id of the group's coordinator when the evidence started."
-                " is_coordinator_gone: true if this broker led no __consumer_offsets partition at that time."
-                " client_hosts, topics: hosts and topics that the evidence concerns",
+                " of the groups. The oldest evidence comes first. The array has at most 500 entries. The field"
+                " `source` is condition, lag_cause, loss, lag or coordinator. The field `text` describes the evidence"
+                " in a sentence. The field `until_time` is null while the evidence is active. The field `coordinator`"
+                " is the broker id of the group's coordinator at the start of the evidence. The field"
+                " `is_coordinator_gone` is true if this broker led no __consumer_offsets partition at the start of the"
+                " evidence. The fields `client_hosts` and `topics` contain the hosts and topics that the evidence"
+                " concerns",
             ),
         ]
     ),

@@ -20,8 +20,8 @@ GROUP_LAG = Table(
     "group_lag",
     "the lag of one group in one partition at one sample. Only partitions with a committed offset have rows. The"
     " monitor writes a row only if a value changed since the last sample. The first write of each UTC date contains all"
-    " partitions. If a committed offset no longer exists, the monitor writes one last row: unknown_reason is"
-    f" {OFFSET_DELETED}, and all numbers are null",
+    " partitions. If a committed offset no longer exists, the monitor writes a last row for its partition. In this row,"
+    f" unknown_reason is {OFFSET_DELETED}, and all numbers are null",
     pa.schema(
         [
             *SAMPLED_PARTITION,
@@ -45,15 +45,16 @@ GROUP_LAG = Table(
             column(
                 "lag",
                 pa.int64(),
-                "number of records that the group has not committed: end_offset - committed_offset. If there are no"
-                " records at committed_offset, the lag is counted from the next record. Null if unknown",
+                "number of records that the group has not committed. It is end_offset minus committed_offset. If the"
+                " log has no record at committed_offset, it is end_offset minus the offset of the next record. Null if"
+                " unknown",
             ),
             column(
                 "unknown_reason",
                 pa.string(),
-                "reason why the lag is unknown: blocked, topic_deleted, partition_deleted, no_end_offset,"
-                f" end_before_commit, maybe_only_markers, {OFFSET_DELETED} (the committed offset no longer exists,"
-                " because the group, the topic or the offset was deleted, or because the offset expired)",
+                "reason why the lag is unknown. The values are blocked, topic_deleted, partition_deleted,"
+                f" no_end_offset, end_before_commit, maybe_only_markers and {OFFSET_DELETED}. The last value means that"
+                " the committed offset expired, or that the group, the topic or the committed offset was deleted",
             ),
             column(
                 "lag_seconds",
@@ -63,8 +64,8 @@ GROUP_LAG = Table(
             column(
                 "lag_seconds_kind",
                 pa.string(),
-                "precision of lag_seconds: exact, at_least (the record is older than every stored sample) or unknown."
-                f" Null if unknown_reason is {OFFSET_DELETED}",
+                "precision of lag_seconds. The value is `exact`, `at_least` or `unknown`. The value `at_least` means"
+                f" that the record is older than every stored sample. Null if unknown_reason is {OFFSET_DELETED}",
             ),
             column(
                 "within_seconds",
@@ -75,13 +76,15 @@ GROUP_LAG = Table(
                 "consumed_records_per_second",
                 pa.float64(),
                 "growth of committed_offset in records per second, as the mean of the last five minutes. Null if"
-                " unknown, for example during the first minute, or after committed_offset decreased",
+                " unknown. The rate is unknown in the first minute of observation, and after committed_offset"
+                " decreased",
             ),
             column(
                 "produced_records_per_second",
                 pa.float64(),
-                "growth of end_offset in records per second, as the mean of the last five minutes. Null if unknown, for"
-                " example during the first minute, or after the topic was deleted and created again",
+                "growth of end_offset in records per second, as the mean of the last five minutes. Null if unknown."
+                " The rate is unknown in the first minute of observation, and after the topic was deleted and created"
+                " again",
             ),
         ]
     ),
@@ -91,8 +94,8 @@ PARTITION_STATUS = Table(
     "partition_status",
     "the status of one group in one partition at one sample. Only partitions with a committed offset have rows. The"
     " monitor writes a row only if status or records_lost changed since the last sample. The first write of each UTC"
-    " date contains all partitions. If a committed offset no longer exists, the monitor writes one last row, and its"
-    " values are null",
+    " date contains all partitions. If a committed offset no longer exists, the monitor writes a last row for its"
+    " partition. In this row, all values of the partition are null",
     pa.schema(
         [
             *SAMPLED_PARTITION,
@@ -105,14 +108,16 @@ PARTITION_STATUS = Table(
             column(
                 "status_rule",
                 pa.int8(),
-                "number of the rule that determined the status. streaming/evaluation/lag/status.py contains the rules."
-                " The status is unknown after rule 8 (the group has read everything before an open transaction) and"
-                " rule 9 (all unread offsets may be transaction markers or records of aborted transactions)",
+                "number of the rule that determined the status. The rules are in streaming/evaluation/lag/status.py."
+                " If rule 8 or 9 applies, the status is unknown. Rule 8 applies if an open transaction blocks the"
+                " group. Rule 9 applies if all unread offsets may be transaction markers or records of aborted"
+                " transactions",
             ),
             column(
                 "completeness",
                 pa.float64(),
-                "number of the last ten commits that the monitor knows, divided by ten",
+                "share of the last ten commits that the monitor knows. For example, the value is 0.5 if the monitor"
+                " knows five commits",
             ),
             column(
                 "committed_offset",
@@ -129,21 +134,22 @@ PARTITION_STATUS = Table(
             column(
                 "lost_since_kind",
                 pa.string(),
-                "precision of lost_since_time: exact, or at_least if the loss started before the oldest stored sample."
-                " Null if no records are lost",
+                "precision of lost_since_time. The value is `exact` or `at_least`. The value `at_least` means that the"
+                " loss started before the oldest stored sample. Null if no records are lost",
             ),
             column(
                 "seconds_until_lost",
                 pa.float64(),
-                "estimated time until retention deletes records that the group has not committed, in seconds. 0 if such"
-                " records are already deleted. Null if unknown, or if there is no lag. The estimate uses the growth"
-                " rate of the log start offset and the topic's retention.ms",
+                "estimated time until retention deletes records that the group has not committed, in seconds. 0 if"
+                " retention has already deleted uncommitted records. Null if unknown, or if there is no lag. The"
+                " monitor computes the estimate from the growth rate of the log start offset, and from the topic's"
+                " retention.ms",
             ),
             column(
                 "seconds_until_lost_kind",
                 pa.string(),
-                "precision of seconds_until_lost: estimate, or at_least if the real time can be longer. Null if"
-                " seconds_until_lost is null",
+                "precision of seconds_until_lost. The value is `estimate` or `at_least`. The value `at_least` means"
+                " that the real time can be longer. Null if seconds_until_lost is null",
             ),
         ]
     ),
@@ -151,8 +157,9 @@ PARTITION_STATUS = Table(
 
 LAG_CAUSES = Table(
     "lag_causes",
-    "the start or the end of the cause of a group's lag, as seen at one sample. A group has at most one cause at a"
-    " time. The first sample of each UTC date repeats the row of every active cause",
+    "the start or the end of the cause of a group's lag. The row contains the time of the sample that first showed"
+    " this change. A group has at most one cause at a time. The first sample of each UTC date repeats the row of every"
+    " active cause",
     pa.schema(
         [
             *SAMPLED,
@@ -169,9 +176,9 @@ LAG_CAUSES = Table(
             column(
                 "reason",
                 pa.string(),
-                "reason why the monitor reports this cause. For stopped: no_members, no_owner or no_commits. For"
-                " unknown: open_transaction, owners_unknown, rates_unknown, catching_up or no_rule. Empty for all other"
-                " causes",
+                "reason for the cause stopped or unknown. The reasons for stopped are no_members, no_owner and"
+                " no_commits. The reasons for unknown are open_transaction, owners_unknown, rates_unknown, catching_up"
+                " and no_rule. Empty for all other causes",
             ),
             column(
                 "topic",
@@ -190,7 +197,11 @@ LAG_CAUSES = Table(
             ),
             column("client_id", pa.string(), "client id of this member"),
             column("client_host", pa.string(), "host of this member, or the slow host"),
-            column("text", pa.string(), "sentences that describe the cause and its evidence at the start of the cause"),
+            column(
+                "text",
+                pa.string(),
+                "description of the cause, with the evidence that the monitor saw at the start of the cause",
+            ),
         ]
     ),
 )

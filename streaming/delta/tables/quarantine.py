@@ -12,8 +12,8 @@ from streaming.delta.tables.columns import (
 
 QUARANTINE = Table(
     "quarantine",
-    "one record that the monitor could not decode, either completely or for one member. If a batch has many such"
-    " records, one row can describe several of them (column records)",
+    "one record that the monitor could not decode. Sometimes only the data of one member could not be decoded. If a"
+    " batch has many such records, one row can describe several records (see the column records)",
     pa.schema(
         [
             *RECORD,
@@ -28,8 +28,8 @@ QUARANTINE = Table(
             column(
                 "field",
                 pa.string(),
-                "field that could not be decoded. If the field is value.members[...], only the data of this member are"
-                " unknown",
+                "field that could not be decoded. If the field is `value.members[...]`, only the data of one member"
+                " are unknown",
             ),
             column(
                 "key_bytes",
@@ -45,9 +45,9 @@ QUARANTINE = Table(
                 "records",
                 pa.int64(),
                 "number of records that the row describes, normally 1. If a batch contains more than 1 MiB of such"
-                " records in one partition, the records above this limit have no row of their own. One row without key"
-                " and value describes all of them that have the same reason. In this row, offsets_topic_offset is the"
-                " offset of the last record",
+                " records in one partition, the records above this limit share a row. There is one shared row for each"
+                " reason, and it contains no key and no value. In a shared row, offsets_topic_offset is the offset of"
+                " the last record",
             ),
             column("first_offset", pa.int64(), "offset of the first record that the row describes"),
         ]

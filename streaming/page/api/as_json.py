@@ -2,7 +2,7 @@ r"""Converts reports to JSON.
 
 The name of a field contains the unit of its value. Null means unknown. Times are milliseconds since 1970 (UTC).
 `streaming/page/API.md` describes every field. Names from Kafka and from clients are not changed. Characters that are
-not ASCII are escaped, also lone surrogates (`\ud800`).
+not ASCII are escaped, including lone surrogates (`\ud800`).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def groups_json(
 ) -> dict[str, Any]:
     """Return the document of a list of groups.
 
-    `total_groups` also counts the groups that are not in `groups` because of the limit.
+    `groups` contains at most the requested number of groups. `total_groups` is the number of groups without this limit.
     """
     listed = [{"cluster": one.cluster, **summary_json(one.group)} for one in groups]
     return {**monitors_json(clusters), "total_groups": total_groups, "groups": listed}
@@ -92,7 +92,7 @@ def group_json(
 
 
 def summary_json(group: GroupReport) -> dict[str, Any]:
-    """Return the fields of a group that are in the list of groups and in the document of the group."""
+    """Return the fields that the list of groups and the document of one group have in common."""
     membership, assignment, lag = group.membership, group.assignment, group.lag
     own = assignment.own
     return {
@@ -216,5 +216,5 @@ def partitions_json(partitions: Iterable[tuple[str, int]] | None) -> list[dict[s
 
 
 def drift_json(drift: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of the verdict of one strategy."""
+    """Return the fields that describe the verdict for one strategy."""
     return {**drift, "misplaced": [msgspec.structs.asdict(one) for one in drift["misplaced"]]}

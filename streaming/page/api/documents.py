@@ -1,6 +1,6 @@
 """Defines the fields of all responses of the API. `openapi` builds the OpenAPI document from these types.
 
-Each class is one schema. If the API returns a value unchanged, the schema is the type of this value, for example
+Each class is one schema. If the API returns a value without changes, the type of this value is the schema, for example
 `PartitionLag`. `as_json` and `events` create the documents. The tests compare the fields of responses with these types.
 `API.md` describes the fields.
 """
@@ -117,7 +117,7 @@ class LagCause(TypedDict):
 
 
 class GroupFacts(TypedDict):
-    """The fields of a group that responses about the present and about the past contain."""
+    """The fields of a group in all responses, about the present and about the past."""
 
     cluster: str
     group_id: str
@@ -160,7 +160,7 @@ class GroupFacts(TypedDict):
 
 
 class GroupFields(GroupFacts):
-    """The fields of a group that the list of groups and the document of one group contain."""
+    """The fields that the list of groups and the document of one group have in common."""
 
     cause: LagCause | None
     incident_id: str | None
@@ -184,7 +184,7 @@ class WorstPartition(TypedDict):
 
 
 class MemberFacts(TypedDict):
-    """The fields of a member that responses about the present and about the past contain."""
+    """The fields of a member in all responses, about the present and about the past."""
 
     member_id: str
     group_instance_id: str | None
@@ -243,7 +243,7 @@ class Event(TypedDict):
 
 
 class Events(TypedDict):
-    """Events in the order of the cursor."""
+    """Events in the order that API.md describes, and the cursor for the next request."""
 
     events: list[Event]
     next: str

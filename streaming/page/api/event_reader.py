@@ -1,7 +1,8 @@
 """Reads the events of a request from the tables (`events`).
 
-A request reads at most `MAX_COMMITS` commits and `MAX_ROWS` rows of each table. Rows of other clusters count, too. If
-more rows exist, `has_more` is true, and the client requests them with the next cursor.
+A request reads at most `MAX_COMMITS` commits and `MAX_ROWS` rows of each table. Rows of clusters that the request does
+not include also count. If more rows exist, `has_more` is true. The client then requests these rows with the next
+cursor.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class EventReader:
         }
 
     def _open(self, kind: EventType) -> CommittedTable | None:
-        """Return the table, or None if an earlier version of the monitor did not create it."""
+        """Return the table, or None if an earlier version of the monitor wrote the tables without this table."""
         try:
             return CommittedTable(self._root, kind.table, kind.columns)
         except NoTableError:
@@ -82,7 +83,7 @@ def _stream(kind: EventType, table: CommittedTable, cursor: Cursor) -> Stream:
 
 
 def _bounded(steps: Iterator[Step]) -> Iterator[Step]:
-    """Yield the first `MAX_ROWS` steps, and then a step without a row."""
+    """Yield at most `MAX_ROWS` steps. If the limit is reached, also yield a step without a row to end the response."""
     for number, step in enumerate(steps, start=1):
         yield step
         if number == MAX_ROWS:
@@ -106,7 +107,7 @@ def _steps(kind: EventType, table: CommittedTable, start: Position, since_ms: in
 
 
 def _snapshot_steps(kind: EventType, table: CommittedTable, start: Position, since_ms: int) -> Iterator[Step]:
-    """Yield the stored rows of the table version `start.version`, day by day (rule 2 of `commit_order`)."""
+    """Yield the stored rows of the table version `start.version` sorted by day (`commit_order`, rule 2)."""
     for day in table.days(start.version, start.day):
         number = start.rows if day == start.day else 0
         place: Key | int = (start.after if day == start.day else ()) or number

@@ -3,20 +3,20 @@
 EVENT_TYPES contains the types of events and their tables. Each row of these tables is one event, except repeated rows
 (`is_repeated`). Rules:
 
-1. `since` is a cursor, a time, or empty. Stored events are those that the tables contain at the first request. If
-   `since` is a time, the first events are the stored events from this time on. If `since` is empty, the first events
-   are all stored events. Every response contains the next cursor.
+1. The parameter `since` of a request is a cursor, a time, or empty. The *stored* events are the events that the tables
+   contain at the first request. If `since` is a time, the first responses contain the stored events since this time. If
+   `since` is empty, they contain all stored events. Every response contains the cursor for the next request.
 2. Within one type, the stored events come first, sorted by time. The events that the monitor writes after the first
-   request follow, in the order in which it writes them (`delta.commit_order`). Events that the monitor writes together
-   are sorted by time. A client that polls with the last cursor also receives late events with an older time, because
-   the order is the order of writing.
-3. To choose the next event, only the next events of each type are compared, and the event with the earliest time comes
-   first. So the order does not depend on the sizes of the responses.
+   request follow, in the order of their commits (`delta.commit_order`). Events in the same commit are sorted by time.
+   The monitor can write an event late, with an older time. A client that polls with the last cursor also receives such
+   an event.
+3. The next event of each type is known (rule 2). The response continues with the event that has the earliest time among
+   them. So the limit of a response does not change the order of events.
 4. A cursor contains one position for each table. If a later version of the monitor adds a table, older cursors contain
-   no position for this table. For such a cursor, the table starts with its stored events.
-5. A position no longer exists if the client did not poll for hours, or if the table was created again. The response
-   then has the status 410, and the client must start again with a time. The `id` of an event stays the same, so the
-   client can recognise events that it already has.
+   no position for this table. For such a cursor, the stored events of this table come first.
+5. A cursor becomes invalid if the client did not poll for hours, or if a table was created again. The response then has
+   the status 410, and the client must start again with a time. The client can recognise events that it already has,
+   because the `id` of an event stays the same.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ class BadSinceError(ValueError):
 
 
 class Position(msgspec.Struct, frozen=True, array_like=True):
-    """The position in one table: the client has read the first `rows` rows of the day, or of the version.
+    """A position in one table. The client has read the first `rows` rows of a day, or of a table version.
 
-    While the client reads stored events, `version` is the table version that contains them, and `day` is the date whose
-    rows the client reads. `after` is the key of the last row that was read on this day (`delta.commit_order`). `after`
-    is empty at the start of a day, and in cursors of earlier versions of the monitor. After the stored events, `day` is
-    empty.
+    For stored events, `version` is the table version that contains these events. `day` is the date whose rows the
+    client reads. `after` is the key of the last row of this day that the client has read (`delta.commit_order`).
+    `after` is empty at the start of a day, and in cursors of earlier versions of the monitor. For all later events,
+    `day` and `after` are empty.
     """
 
     table_id: str
@@ -66,7 +66,7 @@ class Position(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Cursor(msgspec.Struct, frozen=True, array_like=True):
-    """The positions by name of the event type. `since_ms` is the start time of the stored events."""
+    """The position for each event type. `since_ms` is the start time of the stored events."""
 
     since_ms: Count
     positions: dict[str, Position]
@@ -76,9 +76,9 @@ class Cursor(msgspec.Struct, frozen=True, array_like=True):
 class EventType:
     """One type of event and its table.
 
-    Stored rows are sorted by the columns `order`. The first of these columns is the time. Together, these columns are
-    unique in the table. `details` names the columns in the response. `text` describes a row in a sentence. `unused`
-    names the columns that are not read, because they can be large and no response needs them.
+    Stored rows are sorted by the columns in `order`. The first column is the time. The values of all these columns
+    together identify a row. `details` names the columns in the response. `text` describes a row in a sentence. `unused`
+    names large columns that no response needs, so they are not read.
     """
 
     name: str
@@ -90,11 +90,11 @@ class EventType:
 
     @property
     def columns(self) -> Sequence[str]:
-        """The columns that are read."""
+        """The names of the columns that the reader reads."""
         return [name for name in self.table.schema.names if name not in self.unused]
 
     def has_key(self, key: Sequence[KeyValue]) -> bool:
-        """Return True if the values have the types of the columns `order`. The first value, a time, is a number."""
+        """Return True if the values have the types of the columns in `order`. The time is a number."""
         columns = [self.table.schema.field(name).type for name in self.order]
         types = [
             int,
@@ -188,7 +188,7 @@ EVENT_TYPES = (
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One row of a table, and the position after this row. If `row` is None, the response ends at this position."""
+    """One row of a table, and the position after this row. If `row` is None, the response must end at this position."""
 
     position: Position
     row: Row | None
@@ -214,9 +214,9 @@ class Poll:
 
 
 def take(streams: Sequence[Stream], limit: int, is_wanted: Callable[[Row], bool]) -> Poll:
-    """Return at most `limit` of the next rows for which `is_wanted` returns True, in the order of rule 3.
+    """Return at most `limit` rows in the order of rule 3.
 
-    Skip all other rows.
+    Skip rows for which `is_wanted` returns False.
     """
     positions = {stream.event_type.name: stream.start for stream in streams}
     heads = {stream.event_type.name: next(stream.steps, None) for stream in streams}
@@ -245,7 +245,7 @@ def _time_of(stream: Stream, step: Step) -> datetime:
 
 
 def event_json(event_type: EventType, row: Row) -> dict[str, Any]:
-    """Return the JSON object of an event. The column `x_time` becomes the field `x_ms`."""
+    """Return the JSON object of an event. The suffix `_time` of a column becomes `_ms`, for example `since_ms`."""
     key = [event_type.name, *(_plain(row[column]) for column in event_type.order)]
     return {
         "id": sha256(json.dumps(key).encode()).hexdigest()[:16],

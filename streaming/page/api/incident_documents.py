@@ -26,7 +26,7 @@ class Link(TypedDict):
 
 
 class IncidentFields(TypedDict):
-    """The fields of an incident that the list of incidents and the document of one incident contain."""
+    """The fields that the list of incidents and the document of one incident have in common."""
 
     incident_id: str
     cluster: str

@@ -255,8 +255,8 @@ def _schemas() -> dict[str, Any]:
 def _described(schema: Mapping[str, Any], meanings: Mapping[str, str]) -> dict[str, Any]:
     """Return a schema with descriptions from API.md.
 
-    Every response contains all fields, except the responses of the schemas in `_WITH_OPTIONAL_FIELDS`. So the document
-    does not contain the default values of the types.
+    Only the schemas in `_WITH_OPTIONAL_FIELDS` have optional fields. All other fields are required, so their default
+    values are left out.
     """
     properties = {
         name: {
@@ -275,7 +275,7 @@ _WITH_OPTIONAL_FIELDS = frozenset({"GroupList", "Error", "IncidentList"})
 
 
 def _meanings() -> dict[str, str]:
-    """Return the descriptions of the fields from the tables of API.md.
+    """Return the description of each field from the tables in API.md.
 
     If several tables contain a field, the description comes from the first table.
     """

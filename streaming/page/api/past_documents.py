@@ -12,7 +12,7 @@ from streaming.past.partition import PastPartition
 
 
 class CoveredCluster(TypedDict):
-    """The times that the tables of one cluster cover."""
+    """The period that the tables of one cluster cover."""
 
     cluster: str
     first_row_ms: int | None
@@ -23,7 +23,7 @@ class CoveredCluster(TypedDict):
 
 
 class Past(TypedDict):
-    """The common fields of all responses about the past."""
+    """The fields that all responses about the past have in common."""
 
     at_ms: int | None
     clusters: list[CoveredCluster]
@@ -37,7 +37,7 @@ class PastError(Past):
 
 
 class StoredCause(TypedDict):
-    """The stored fields of the cause of a group's lag."""
+    """The cause of a group's lag, with the fields that the tables contain."""
 
     cause: Kind
     text: str
@@ -51,21 +51,21 @@ class StoredCause(TypedDict):
 
 
 class PastGroupFields(GroupFacts):
-    """The fields of a group that the list of groups and the document of one group contain."""
+    """The fields that the list of groups and the document of one group have in common."""
 
     cause: StoredCause | None
     incident_id: str | None
 
 
 class PastGroupList(Past):
-    """The groups at a moment in the past."""
+    """The groups at a time in the past."""
 
     total_groups: int
     groups: list[PastGroupFields]
 
 
 class LastFindings(TypedDict):
-    """The conditions, the cause of lag and the incident of a group at the last measurement before a moment."""
+    """The conditions, the cause of lag and the incident of a group at its last measurement."""
 
     conditions: list[Condition]
     cause: StoredCause | None
@@ -73,7 +73,7 @@ class LastFindings(TypedDict):
 
 
 class PastGroupDocument(Past, PastGroupFields):
-    """One group at a moment in the past."""
+    """One group at a time in the past."""
 
     last_findings: LastFindings | None
     record_timestamp_ms: int | None

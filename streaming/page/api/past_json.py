@@ -1,6 +1,6 @@
 """Converts groups of the past to JSON.
 
-A field has the same name and meaning as in a document about the present (API.md).
+A field has the same name and meaning in documents about the past and about the present (API.md).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from streaming.past.rows import Row
 
 
 def past_json(at_ms: int | None, clusters: Sequence[CoveredCluster]) -> dict[str, Any]:
-    """Return the common fields of all documents about the past."""
+    """Return the fields that all documents about the past have in common."""
     each = [
         {
             "cluster": one.cluster,
@@ -44,7 +44,7 @@ def past_groups_json(
     total_groups: int,
     causes: Mapping[tuple[str, str], Row],
 ) -> dict[str, Any]:
-    """Return the document of all groups at a moment. `causes` contains the causes of lag, by cluster and group id."""
+    """Return the document of all groups at a time. The keys of `causes` are the cluster and the group id."""
     listed = [
         {
             "cluster": one.cluster,
@@ -57,7 +57,7 @@ def past_groups_json(
 
 
 def past_group_json(at_ms: int, cluster: CoveredCluster, past: PastGroup) -> dict[str, Any]:
-    """Return the document of one group at a moment."""
+    """Return the document of one group at a time."""
     group = past.report
     return {
         **past_json(at_ms, [replace(cluster, measurement=past.measurement)]),
@@ -110,7 +110,7 @@ def _generation(generation: Membership) -> Mapping[str, Any]:
 
 
 def _last_findings(past: PastGroup) -> Mapping[str, Any] | None:
-    """Return the findings of the last measurement before the moment. None if the monitor measured at the moment."""
+    """Return the last findings before the requested time. None if the monitor measured at this time."""
     if past.last_findings is None:
         return None
     return {
@@ -121,7 +121,7 @@ def _last_findings(past: PastGroup) -> Mapping[str, Any] | None:
 
 
 def _cause(row: Row | None) -> Mapping[str, Any] | None:
-    """Return the stored fields of the cause of lag. Only `text` contains the evidence."""
+    """Return the fields of the cause of lag that the table contains."""
     if row is None:
         return None
     names = ("cause", "text", "reason", "topic", "partition", "member", "client_id", "client_host")
