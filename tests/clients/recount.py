@@ -94,7 +94,7 @@ def broken_rules(generation: Generation, partitions: Mapping[str, int]) -> Broke
 
 
 def unequal_shares(generation: Generation) -> int:
-    """Return the number of partitions that members have beyond an equal share.
+    """Return the number of partitions that must move to other members until all members have an equal share.
 
     `range` shares each topic equally. `roundrobin` shares all partitions equally, if all members subscribe to the same
     topics. In an equal share, members differ by at most one partition.
@@ -103,6 +103,8 @@ def unequal_shares(generation: Generation) -> int:
     >>> three, none = Share(t, frozenset({("t", 0), ("t", 1), ("t", 2)})), Share(t, frozenset())
     >>> unequal_shares(Generation("range", {"a": three, "b": none}))
     1
+    >>> unequal_shares(Generation("range", {"a": three, "b": none, "c": none, "d": none}))
+    2
     """
     shares = generation.members.values()
     if generation.strategy == "roundrobin" and len({share.topics for share in shares}) == 1:
@@ -116,8 +118,10 @@ def unequal_shares(generation: Generation) -> int:
 
 
 def _count_beyond_equal(sizes: Sequence[int]) -> int:
-    equal = -(-sum(sizes) // len(sizes))
-    return sum(max(0, size - equal) for size in sizes)
+    """Return the sum of what the largest members have beyond an equal share. Some shares are larger by one partition."""
+    smallest, larger_shares = divmod(sum(sizes), len(sizes))
+    equal = [smallest + (place < larger_shares) for place in range(len(sizes))]
+    return sum(max(0, size - share) for size, share in zip(sorted(sizes, reverse=True), equal, strict=True))
 
 
 def count_moves(before: Generation, after: Generation) -> int:

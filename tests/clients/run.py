@@ -123,7 +123,11 @@ class _Run:
         return firing
 
     def _firing(self, group_ids: Collection[str]) -> dict[str, list[str]]:
-        """Return the alerts of each group, except drift, which the comparison has checked: a library can cause it."""
+        """Return the alerts of each group.
+
+        The alerts about a drifting assignment are not returned. The comparison has checked the drift, and a library can
+        cause it.
+        """
         seen, drifting = (
             {one.labels["group"] for one in self.prometheus.query(query)}
             for query in (ALERTING, 'rebalance_monitor_assignment_verdict{verdict="drift"}')
@@ -131,7 +135,8 @@ class _Run:
         firing = {group_id: ["no rule sees it"] for group_id in group_ids if group_id not in seen}
         for one in self.prometheus.query('ALERTS{alertstate="firing", severity!="info", group!=""}'):
             group_id, alert = one.labels["group"], one.labels["alertname"]
-            if group_id in group_ids and not (alert == "KafkaAssignmentDrift" and group_id in drifting):
+            is_checked = alert in {"KafkaAssignmentDrift", "KafkaAssignmentSkewed"} and group_id in drifting
+            if group_id in group_ids and not is_checked:
                 firing.setdefault(group_id, []).append(alert)
         return firing
 
