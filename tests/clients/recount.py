@@ -118,7 +118,7 @@ def unequal_shares(generation: Generation) -> int:
 
 
 def _count_beyond_equal(sizes: Sequence[int]) -> int:
-    """Return the sum of what the largest members have beyond an equal share. Some shares are larger by one partition."""
+    """Return the sum of what members have beyond an equal share. Some shares are larger by one partition."""
     smallest, larger_shares = divmod(sum(sizes), len(sizes))
     equal = [smallest + (place < larger_shares) for place in range(len(sizes))]
     return sum(max(0, size - share) for size, share in zip(sorted(sizes, reverse=True), equal, strict=True))
